@@ -1,0 +1,1 @@
+"""What an environment is: settings models, the YAML loader, the instance catalog and the rules. No AWS library is imported here."""

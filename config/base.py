@@ -1,0 +1,46 @@
+"""The base of every settings model, and the scalar types that they share."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+
+
+class Settings(BaseModel):
+    """A frozen group of settings. A key that it does not know is an error, so a typo never passes as a default."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=False)
+
+
+def _one_or_more(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _text(pattern: str, maximum: int | None = None) -> Any:
+    return StringConstraints(pattern=pattern, max_length=maximum)
+
+
+# Patterns are those of the CloudFormation schemas dated 2026-10-20 unless a line says otherwise.
+Account = Annotated[str, _text(r"^[0-9]{12}$")]
+Region = Annotated[str, _text(r"^[a-z]{2}(-[a-z]+){1,2}-[0-9]$")]
+# Zone ids, Local Zones (usw2-phx2-az1) included. Source: EC2 DescribeAvailabilityZones.
+ZoneId = Annotated[str, _text(r"^[a-z]{3,5}[0-9](-[a-z]{3}[0-9])?-az[0-9]{1,2}$")]
+Cidr = Annotated[str, _text(r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$")]
+RoleArn = Annotated[str, _text(r"^arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+$", 2048)]
+PolicyArn = Annotated[str, _text(r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[A-Za-z0-9+=,.@_/-]+$", 2048)]
+KmsKeyArn = Annotated[str, _text(r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$", 2048)]
+TrainingPlanArn = Annotated[str, _text(r"^arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]{12}:training-plan/.+$", 2048)]
+VpcId = Annotated[str, _text(r"^vpc-[0-9a-f]{8,17}$")]
+SubnetId = Annotated[str, _text(r"^subnet-[0-9a-f]{8,17}$")]
+SecurityGroupId = Annotated[str, _text(r"^sg-[0-9a-f]{8,17}$")]
+FileSystemId = Annotated[str, _text(r"^fs-[0-9a-f]{8,17}$")]
+BucketName = Annotated[str, _text(r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
+S3Uri = Annotated[str, _text(r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?$", 900)]
+MountPath = Annotated[str, _text(r"^/[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$", 1024)]
+ClusterName = Annotated[str, _text(r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", 63)]
+InstanceTypeName = Annotated[str, _text(r"^ml\.[a-z0-9-]+\.[a-z0-9]+$")]
+# Start minute and day as EventBridge cron; the six fields are checked by SageMaker's own pattern in rules.
+CronExpression = Annotated[str, _text(r"^cron\([^()]+\)$", 256)]
+TagKey = Annotated[str, _text(r"^(?!aws:)[\w\s.:/=+\-@]+$", 128)]
+TagValue = Annotated[str, _text(r"^[\w\s.:/=+\-@]*$", 256)]
+Tags = dict[TagKey, TagValue]
+ZoneIds = Annotated[tuple[ZoneId, ...], BeforeValidator(_one_or_more)]

@@ -1,0 +1,90 @@
+"""The HyperPod cluster and the EKS cluster that orchestrates it."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from .base import Cidr, ClusterName, KmsKeyArn, RoleArn, SecurityGroupId, Settings
+from .groups import RestrictedLustre
+
+EksVersion = Annotated[str, StringConstraints(pattern=r"^1\.[0-9]{2}$")]
+AddonVersion = Annotated[str, StringConstraints(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+$")]
+AddonName = Literal["vpc-cni", "kube-proxy", "coredns", "eks-pod-identity-agent", "aws-fsx-csi-driver"]
+ControlPlaneLog = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
+
+
+class AdoptedEks(Settings):
+    """An existing EKS cluster. One HyperPod cluster per EKS cluster."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][A-Za-z0-9_-]*$", max_length=100)]
+    """Its name."""
+    security_group: SecurityGroupId
+    """The cluster security group that EKS made for it."""
+    authentication: Literal["API", "API_AND_CONFIG_MAP"] = "API"
+    """Its authentication mode. HyperPod refuses CONFIG_MAP."""
+    kubectl_role: RoleArn
+    """Role with cluster-admin access that podwright's charts are applied with."""
+    dependencies_installed: bool = False
+    """true when the HyperPod dependencies chart is already installed and managed by you."""
+
+
+class Eks(Settings):
+    """The EKS control plane."""
+
+    version: EksVersion = "1.34"
+    """Kubernetes version."""
+    endpoint: Literal["private", "public_and_private"] = "private"
+    """Reach of the Kubernetes API."""
+    public_cidrs: tuple[Cidr, ...] = ()
+    """Ranges that may reach a public endpoint."""
+    admins: tuple[RoleArn, ...] = ()
+    """Roles that get cluster-admin by access entry."""
+    logs: tuple[ControlPlaneLog, ...] = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+    """Control-plane logs sent to CloudWatch."""
+    secrets_key: KmsKeyArn | None = None
+    """KMS key for Kubernetes secrets; the environment's key when absent."""
+    addons: dict[AddonName, AddonVersion] = {}
+    """Add-on versions that replace podwright's pins for this Kubernetes version."""
+    deletion_protection: bool | None = None
+    """Refuse deletion of the control plane. Default: follows `protection`."""
+    existing: AdoptedEks | None = None
+    """An existing cluster to use instead of a new one."""
+
+
+class TieredCheckpoints(Settings):
+    """Managed tiered checkpointing: part of each node's memory holds recent checkpoints."""
+
+    memory_percent: int = Field(default=20, ge=1, le=100)
+    """Percent of instance memory."""
+
+
+class SharedRestrictedEnvironment(Settings):
+    """Scratch file system that all restricted groups share."""
+
+    lustre: RestrictedLustre | None = None
+    """Its size."""
+    lustre_deletion: Literal["keep", "delete_if_not_used"] = "keep"
+    """What happens to it when the last restricted group goes."""
+
+
+class Cluster(Settings):
+    """The HyperPod cluster."""
+
+    name: ClusterName
+    """Cluster name. Default: the environment's name. A change replaces the cluster."""
+    orchestrator: Literal["eks"] = "eks"
+    """What schedules the work."""
+    eks: Eks = Eks()
+    """The EKS control plane."""
+    node_recovery: Literal["automatic", "none"] = "automatic"
+    """Replace or reboot faulty nodes, or only label them."""
+    provisioning: Literal["continuous", "all_or_nothing"] = "continuous"
+    """continuous: groups fill as capacity comes. all_or_nothing: HyperPod's older mode, fails as a whole."""
+    autoscaling: Literal["karpenter"] | None = None
+    """HyperPod's managed Karpenter."""
+    autoscaling_role: RoleArn | None = None
+    """Existing role for Karpenter; created when absent."""
+    tiered_checkpoints: TieredCheckpoints | None = None
+    """Managed tiered checkpointing."""
+    restricted_environment: SharedRestrictedEnvironment | None = None
+    """Shared settings of restricted groups."""

@@ -1,0 +1,95 @@
+"""One environment: what a YAML file of `environments/` says, frozen and typed."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from .base import Account, InstanceTypeName, PolicyArn, Region, Settings, Tags, TrainingPlanArn, ZoneId
+from .cluster import Cluster
+from .defaults import with_defaults
+from .groups import GroupName, InstanceGroup, RestrictedInstanceGroup
+from .network import Network
+from .storage import Storage
+
+EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=32)]
+PlanName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", max_length=64)]
+
+
+class Iam(Settings):
+    """What every IAM role and policy that podwright creates carries."""
+
+    permissions_boundary: PolicyArn | None = None
+    """Managed policy set as permissions boundary."""
+    role_path: Annotated[str, StringConstraints(pattern=r"^/([A-Za-z0-9._-]+/)*$", max_length=128)] = "/"
+    """Path of roles."""
+
+
+class TrainingPlan(Settings):
+    """A training plan that exists. Its zone decides subnet and file system."""
+
+    arn: TrainingPlanArn
+    """ARN of the plan."""
+    zone: ZoneId
+    """Zone id of its reserved capacity, as DescribeTrainingPlan prints it."""
+    instance_type: InstanceTypeName | None = None
+    """Instance type that it reserves; checked against the groups when given."""
+    count: int | None = Field(default=None, ge=1)
+    """Instances that it reserves; checked against the sum of the groups when given."""
+    ultraserver_type: Annotated[str, StringConstraints(pattern=r"^ml\.u-[a-z0-9-]+$")] | None = None
+    """UltraServer type, when the plan reserves whole UltraServers."""
+    ultraserver_count: int | None = Field(default=None, ge=1)
+    """UltraServers that it reserves."""
+
+
+class Acknowledgement(Settings):
+    """A finding that somebody has looked at and accepts."""
+
+    rule: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}[0-9]{3}$")]
+    """Id of the rule, such as NET003."""
+    path: str = ""
+    """Only findings at or below this path of the file; everywhere when empty."""
+    reason: Annotated[str, StringConstraints(min_length=10)]
+    """Why it is accepted; printed with every check."""
+
+
+class Environment(Settings):
+    """One environment: an account, a region, a network, storage and a HyperPod cluster."""
+
+    name: EnvironmentName
+    """Name of the environment; prefixes its stacks. Default: the file's name."""
+    account: Account
+    """AWS account id, twelve digits in quotes."""
+    region: Region
+    """AWS region."""
+    protection: Literal["retain", "destroy"] = "retain"
+    """retain: networks and data survive their stacks. destroy: for sandboxes."""
+    tags: Tags = {}
+    """Tags of every resource."""
+    iam: Iam = Iam()
+    """Boundary and path of all roles."""
+    network: Network
+    """The VPC."""
+    storage: Storage = Storage()
+    """File systems and buckets."""
+    cluster: Cluster
+    """The HyperPod cluster and its control plane."""
+    training_plans: dict[PlanName, TrainingPlan] = {}
+    """Training plans by a name of your own."""
+    instance_groups: dict[GroupName, InstanceGroup] = Field(min_length=1, max_length=100)
+    """Instance groups by name. Order has no meaning."""
+    restricted_instance_groups: dict[GroupName, RestrictedInstanceGroup] = Field(default={}, max_length=100)
+    """Restricted instance groups by name."""
+    instance_types: dict[InstanceTypeName, dict[str, Any]] = {}
+    """Facts that replace or complete those of the instance catalog, by type and field."""
+    acknowledge: tuple[Acknowledgement, ...] = ()
+    """Findings that are accepted, each with a reason."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, data: Any) -> Any:
+        return with_defaults(data)
+
+    @property
+    def groups(self) -> dict[str, InstanceGroup | RestrictedInstanceGroup]:
+        """All instance groups, ordinary and restricted, by name."""
+        return {**self.instance_groups, **self.restricted_instance_groups}

@@ -1,0 +1,190 @@
+"""Instance groups: which instances, how many, where, from which capacity."""
+
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, StringConstraints, Tag
+
+from .base import CronExpression, InstanceTypeName, KmsKeyArn, RoleArn, S3Uri, Settings, SubnetId, ZoneId
+
+GroupName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", max_length=63)]
+LabelKey = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+        r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
+        max_length=317,
+    ),
+]
+LabelValue = Annotated[
+    str, StringConstraints(pattern=r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$", max_length=63)
+]
+AlarmName = Annotated[str, StringConstraints(pattern=r"^(?!\s*$).+", max_length=255)]
+
+
+class PlanCapacity(Settings):
+    """Capacity of a training plan that `training_plans` names."""
+
+    training_plan: str
+    """A key of `training_plans`."""
+
+
+Capacity = Annotated[
+    Annotated[Literal["on_demand", "spot"], Tag("kind")] | Annotated[PlanCapacity, Tag("plan")],
+    Discriminator(lambda value: "kind" if isinstance(value, str) else "plan"),
+]
+
+
+class Volume(Settings):
+    """A further EBS volume of each node, mounted at /opt/sagemaker."""
+
+    size_gib: int = Field(ge=1, le=16384)
+    """GiB."""
+    kms_key: KmsKeyArn | None = None
+    """KMS key; the environment's key when absent."""
+
+
+class Taint(Settings):
+    """A Kubernetes taint of each node."""
+
+    key: LabelKey
+    """Key of the taint."""
+    value: Annotated[LabelValue, StringConstraints(min_length=1)] | None = None
+    """Value of the taint."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    """What happens to pods that do not tolerate it."""
+
+
+class Rollout(Settings):
+    """How an update moves over the nodes of a group: in batches, with a way back."""
+
+    batch: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*%?$")] = "20%"
+    """Nodes at a time: a number, or a percentage of the group."""
+    rollback_batch: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*%?$")] | None = None
+    """Nodes at a time on the way back; the same as `batch` when absent."""
+    wait_seconds: int = Field(default=300, ge=0, le=3600)
+    """Seconds between batches."""
+    rollback_alarms: tuple[AlarmName, ...] = Field(default=(), max_length=10)
+    """CloudWatch alarms that turn an update back."""
+
+
+class Patching(Rollout):
+    """Automatic patching of the node image."""
+
+    strategy: Literal["when_idle", "when_all_idle"]
+    """Patch a node when it is idle, or the group when all its nodes are."""
+
+
+class ScheduledUpdate(Rollout):
+    """Software updates on a schedule."""
+
+    schedule: CronExpression
+    """EventBridge cron in UTC, such as cron(0 4 ? * SUN *)."""
+
+
+class Lifecycle(Settings):
+    """Scripts of your own instead of podwright's."""
+
+    source: S3Uri
+    """Prefix that holds them; the bucket's name begins with sagemaker-."""
+    on_create: str | None = Field(default=None, min_length=1, max_length=128)
+    """Script that sets the whole node up."""
+    on_init_complete: str | None = Field(default=None, min_length=1, max_length=128)
+    """Script that runs after the image's own initialisation."""
+
+
+class GroupBase(Settings):
+    """What ordinary and restricted instance groups share."""
+
+    instance_type: InstanceTypeName | None = None
+    """HyperPod instance type, such as ml.p5en.48xlarge."""
+    count: int = Field(ge=0, le=6758)
+    """Target number of instances."""
+    zone: ZoneId | None = None
+    """Zone id of all instances. Default: the plan's zone, else the first zone of the network."""
+    threads_per_core: Literal[1, 2] | None = None
+    """1 turns hyper-threading off; the type's default when absent."""
+    volumes: tuple[Volume, ...] = Field(default=(), max_length=3)
+    """Further EBS volumes."""
+    deep_health_checks: tuple[Literal["stress", "connectivity"], ...] = ()
+    """Deep health checks before a node takes work."""
+    capacity: Capacity = "on_demand"
+    """on_demand, spot, or {training_plan: NAME}."""
+    role: RoleArn | None = None
+    """Existing execution role; podwright's least-privilege role when absent."""
+
+    @property
+    def plan(self) -> str | None:
+        """Name of the training plan, if the capacity comes from one."""
+        return self.capacity.training_plan if isinstance(self.capacity, PlanCapacity) else None
+
+
+class InstanceGroup(GroupBase):
+    """Instances of one kind with one purpose. Give `instance_type`, or `instance_types` for a mixed group."""
+
+    instance_types: tuple[InstanceTypeName, ...] = Field(default=(), max_length=20)
+    """Types in order of preference, for a mixed group."""
+    min_count: int | None = Field(default=None, ge=0, le=6758)
+    """Instances that must be there within three hours, or HyperPod rolls the request back."""
+    zones: tuple[ZoneId, ...] = ()
+    """Several zone ids, for groups without EFA."""
+    subnet_ids: tuple[SubnetId, ...] = Field(default=(), max_length=16)
+    """Existing subnets for this group only."""
+    network_interface: Literal["efa", "efa-only"] | None = None
+    """efa-only gives EFA devices without addresses: far fewer addresses a node. HyperPod's default when absent."""
+    labels: dict[LabelKey, LabelValue] = {}
+    """Kubernetes labels of each node."""
+    taints: tuple[Taint, ...] = ()
+    """Kubernetes taints of each node."""
+    root_kms_key: KmsKeyArn | None = None
+    """KMS key of the root volume; HyperPod's own when absent."""
+    mount_lustre: bool = False
+    """Let HyperPod mount the Lustre file systems on the host at boot (pods mount them through the CSI driver anyway)."""
+    image_id: Annotated[str, StringConstraints(pattern=r"^ami-[0-9a-f]{8,17}$")] | None = None
+    """A custom AMI built on HyperPod's; the current HyperPod image when absent."""
+    image_release: Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$")] | None = None
+    """Release of HyperPod's image. A change rolls the nodes."""
+    patching: Patching | None = None
+    """Automatic patching."""
+    scheduled_update: ScheduledUpdate | None = None
+    """Updates on a schedule."""
+    lifecycle: Lifecycle | None = None
+    """Scripts of your own; podwright publishes its own when absent."""
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """All instance types that the group may hold."""
+        return (self.instance_type,) if self.instance_type else self.instance_types
+
+    @property
+    def zone_ids(self) -> tuple[str, ...]:
+        """The zone ids in which the group may place instances."""
+        return self.zones or ((self.zone,) if self.zone else ())
+
+
+class RestrictedLustre(Settings):
+    """Lustre scratch that HyperPod manages for restricted groups."""
+
+    capacity_gib: int = Field(ge=1200, le=100800)
+    """GiB."""
+    throughput: int = Field(ge=125, le=1000)
+    """MB/s per TiB."""
+
+
+class RestrictedInstanceGroup(GroupBase):
+    """Instances that run AWS's own training stack (Nova customisation) in an environment that HyperPod manages."""
+
+    lustre: RestrictedLustre | None = None
+    """Scratch file system of this group."""
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The one instance type."""
+        return (self.instance_type,) if self.instance_type else ()
+
+    @property
+    def zone_ids(self) -> tuple[str, ...]:
+        """The one zone id."""
+        return (self.zone,) if self.zone else ()
+
+
+AnyGroup = InstanceGroup | RestrictedInstanceGroup

@@ -1,0 +1,97 @@
+"""From a YAML file to a validated Environment, with every error as a finding at its line."""
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from .environment import Environment
+from .findings import Finding, InvalidFile, Level, Path, dotted
+from .source import Source, read_source
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedEnvironment:
+    """An environment and the file that it came from."""
+
+    environment: Environment
+    source: Source
+
+
+def load_environment(file: FilePath, shown_as: str | None = None) -> LoadedEnvironment:
+    """Load one environment file.
+
+    Raises:
+        InvalidFile: the file is not YAML, or not an environment; it carries every finding with its line.
+    """
+    return environment_from(read_source(file, shown_as), file.stem)
+
+
+def environment_from(source: Source, stem: str) -> LoadedEnvironment:
+    """The environment that a source describes; `stem` is its name when the file gives none."""
+    if not isinstance(source.data, dict):
+        raise InvalidFile([Finding("ENV003", Level.ERROR, "", "the file is not a mapping of settings",
+                                   "start with `account:` and `region:`; `podwright init` writes an example",
+                                   source.place(()))])
+    try:
+        return LoadedEnvironment(Environment.model_validate({"name": stem} | source.data), source)
+    except ValidationError as error:
+        raise InvalidFile([_finding(detail, source) for detail in error.errors(include_url=False)]) from None
+
+
+def _in_data(loc: Path, data: Any) -> Path:
+    """The part of pydantic's location that is in the file (unions add names of their own)."""
+    path: list[str | int] = []
+    for position, part in enumerate(loc):
+        if isinstance(data, dict) and part in data:
+            data = data[part]
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            data = data[part]
+        elif position == len(loc) - 1 and isinstance(data, dict):
+            return (*path, part)
+        else:
+            continue
+        path.append(part)
+    return tuple(path)
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)
+
+
+def _known_keys(path: Path) -> list[str]:
+    """The keys that are allowed beside the last part of `path`."""
+    models: list[type[BaseModel]] = [Environment]
+    for part in path[:-1]:
+        fields = [field for model in models for name, field in model.model_fields.items()
+                  if part in (name, field.alias)]
+        models = [model for field in fields for model in _models(field.annotation)] or models
+    return [field.alias or name for model in models for name, field in model.model_fields.items()]
+
+
+def _finding(detail: ErrorDetails, source: Source) -> Finding:
+    loc: Path = detail["loc"]
+    kind, value = detail["type"], detail["input"]
+    path = _in_data(loc, source.data)
+    place = source.place(path)
+    shown = dotted(path)
+    if kind == "extra_forbidden":
+        known = _known_keys(path)
+        close = difflib.get_close_matches(str(loc[-1]), known, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"remove it; known here: {', '.join(known)}"
+        return Finding("ENV001", Level.ERROR, shown, f"{shown} is not a known setting", hint, place)
+    if kind == "missing":
+        where = f" under {dotted(path[:-1])}" if path[:-1] else ""
+        return Finding("ENV002", Level.ERROR, shown, f"{shown} is missing", f"add `{loc[-1]}:`{where}", place)
+    message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    got = "nothing" if value is None else repr(value) if isinstance(value, str | int | float | bool) \
+        else "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list | tuple) else repr(value)
+    return Finding("ENV003", Level.ERROR, shown, f"{shown} is {got}; allowed: {message[0].lower()}{message[1:]}",
+                   "change the value; `podwright schema` prints what each field takes", place)

@@ -1,0 +1,85 @@
+"""A project: the folder of environment files and an optional `podwright.yaml` beside it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+
+from pydantic import ValidationError
+
+from .base import Settings
+from .findings import Finding, InvalidFile, Level
+from .load import LoadedEnvironment, load_environment
+from .source import read_source
+
+
+class ProjectSettings(Settings):
+    """What `podwright.yaml` says."""
+
+    environments: tuple[str, ...] = ()
+    """Names of the environments in the order of promotion; those not named follow by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The environments of one folder."""
+
+    root: FilePath
+    """Folder that holds `environments/` and perhaps `podwright.yaml`."""
+    settings: ProjectSettings
+
+    @classmethod
+    def at(cls, root: FilePath) -> "Project":
+        """The project in folder `root`. Raises InvalidFile when `podwright.yaml` cannot be read."""
+        file = root / "podwright.yaml"
+        if not file.exists():
+            return cls(root, ProjectSettings())
+        source = read_source(file, _shown(file, root))
+        try:
+            settings = ProjectSettings.model_validate(source.data or {})
+        except ValidationError as error:
+            raise InvalidFile([
+                Finding("ENV004", Level.ERROR, ".".join(map(str, detail["loc"])),
+                        f"podwright.yaml: {'.'.join(map(str, detail['loc']))}: {detail['msg'].lower()}",
+                        "podwright.yaml knows `environments:`, a list of names",
+                        source.place(detail["loc"])) for detail in error.errors()]) from None
+        project = cls(root, settings)
+        missing = [name for name in settings.environments if name not in project._files()]
+        if missing:
+            raise InvalidFile([Finding("ENV005", Level.ERROR, "environments",
+                                       f"podwright.yaml names {name!r}, which environments/ does not have",
+                                       f"known: {', '.join(project.names)}", source.place(("environments",)))
+                               for name in missing])
+        return project
+
+    def _files(self) -> dict[str, FilePath]:
+        return {file.stem: file for file in sorted((self.root / "environments").glob("*.yaml"))}
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all environments, in the order of promotion."""
+        known = self._files()
+        first = [name for name in self.settings.environments if name in known]
+        return first + [name for name in known if name not in first]
+
+    def load(self, name_or_file: str) -> LoadedEnvironment:
+        """The environment of that name, or in that file. Raises InvalidFile, also when there is none."""
+        file = self._files().get(name_or_file)
+        if file is None and name_or_file.endswith((".yaml", ".yml")):
+            file = FilePath(name_or_file)
+        if file is None:
+            raise InvalidFile([Finding("ENV006", Level.ERROR, "", f"there is no environment {name_or_file!r}",
+                                       f"known: {', '.join(self.names) or 'none'}; or give the path of a .yaml file")])
+        return load_environment(file, _shown(file, self.root))
+
+    def load_all(self) -> Iterator[LoadedEnvironment]:
+        """All environments, in the order of promotion."""
+        for name in self.names:
+            yield self.load(name)
+
+
+def _shown(file: FilePath, root: FilePath) -> str:
+    """The file as findings show it: relative to the project when it lies inside."""
+    try:
+        return str(file.resolve().relative_to(root.resolve()))
+    except ValueError:
+        return str(file)

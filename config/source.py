@@ -1,0 +1,140 @@
+"""Reading YAML so that every scalar stays as written and every value knows its line.
+
+YAML's own guesses turn `off` into false, `1.30` into 1.3 and `012345670123` into another number. Here all scalars
+stay text (only `null`, `~` and nothing mean absent); the models decide what they are.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from .findings import Finding, InvalidFile, Level, Path, Place, dotted
+
+# An environment of 100 groups is about 60 kB and 5,000 values. Aliases may multiply a file into memory exhaustion.
+_MAX_BYTES = 1_000_000
+_MAX_VALUES = 50_000
+_MAX_DEPTH = 40
+_NULLS = {"", "~", "null", "Null", "NULL"}
+_PLAIN_TAGS = {"str", "int", "float", "bool", "null", "timestamp", "map", "seq", "merge", "value"}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A YAML file as plain data, with the place of every value."""
+
+    file: str
+    data: Any
+    places: dict[Path, Place]
+
+    def place(self, path: Path) -> Place:
+        """Where `path` stands; for a value that is not in the file, the nearest enclosing one."""
+        while path and path not in self.places:
+            path = path[:-1]
+        return self.places.get(path, Place(self.file, 1))
+
+
+def read_source(file: FilePath, shown_as: str | None = None) -> Source:
+    """Read a YAML file.
+
+    Raises:
+        InvalidFile: unreadable, not UTF-8, too large, not YAML, several documents, duplicate keys, tags of its own,
+            or aliases that expand without bound.
+    """
+    name = shown_as or str(file)
+    try:
+        raw = file.read_bytes()
+    except OSError as error:
+        raise _invalid(name, 1, f"cannot be read: {error.strerror}", "check the name and the permissions") from None
+    if len(raw) > _MAX_BYTES:
+        raise _invalid(name, 1, f"is {len(raw):,} bytes, more than {_MAX_BYTES:,}", "split it into several files")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise _invalid(name, line, f"is not UTF-8 at byte {error.start}", "save the file as UTF-8") from None
+    return parse_source(text, name)
+
+
+def parse_source(text: str, name: str) -> Source:
+    """Read YAML text; `name` is the file that findings show. Raises InvalidFile like `read_source`."""
+    try:
+        nodes = list(YAML(typ="safe", pure=True).compose_all(text))
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise _invalid(name, mark.line + 1 if mark else 1, f"is not YAML: {error.problem or error.context}",
+                       "mend the syntax at this line; indent with spaces") from None
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise _invalid(name, 1, f"is not YAML: {error}", "mend the syntax") from None
+    if len(nodes) > 1:
+        raise _invalid(name, nodes[1].start_mark.line + 1, "holds a second YAML document",
+                       "keep one environment per file")
+    reader = _Reader(name)
+    data = reader.value(nodes[0], (), 0) if nodes and nodes[0] is not None else None
+    if reader.findings:
+        raise InvalidFile(reader.findings)
+    return Source(name, data, reader.places)
+
+
+def _invalid(name: str, line: int, message: str, hint: str) -> InvalidFile:
+    return InvalidFile([Finding("YML001", Level.ERROR, "", f"{name} {message}", hint, Place(name, line))])
+
+
+class _Reader:
+    """Turns composed YAML nodes into plain data, collecting places and findings."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.places: dict[Path, Place] = {}
+        self.findings: list[Finding] = []
+        self.values = 0
+
+    def value(self, node: Node, path: Path, depth: int) -> Any:
+        self.values += 1
+        if self.values > _MAX_VALUES or depth > _MAX_DEPTH:
+            what = "nested too deeply" if depth > _MAX_DEPTH else f"more than {_MAX_VALUES:,} values"
+            raise _invalid(self.name, node.start_mark.line + 1, f"expands to {what}", "do without nested aliases")
+        self.places.setdefault(path, self._place(node))
+        tag = str(node.tag).rsplit(":", 1)[-1]
+        if tag not in _PLAIN_TAGS:
+            self._find("YML003", path, node, f"tag {node.tag} is not known", "write the plain value")
+        if isinstance(node, ScalarNode):
+            return None if node.style is None and node.value in _NULLS else node.value
+        if isinstance(node, SequenceNode):
+            return [self.value(item, (*path, index), depth + 1) for index, item in enumerate(node.value)]
+        assert isinstance(node, MappingNode)
+        return self._mapping(node, path, depth)
+
+    def _mapping(self, node: MappingNode, path: Path, depth: int) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, ScalarNode):
+                self._find("YML004", path, key_node, "a key is not plain text", "use a plain name as key")
+                continue
+            key = key_node.value
+            if key == "<<" and key_node.style is None:
+                sources = value_node.value if isinstance(value_node, SequenceNode) else [value_node]
+                for source in sources:
+                    if not isinstance(source, MappingNode):
+                        self._find("YML005", path, source, "<< merges something that is no mapping",
+                                   "point it at an anchored mapping")
+                        continue
+                    merged = self.value(source, path, depth + 1) | merged
+                continue
+            if key in own:
+                self._find("YML002", (*path, key), key_node, f"key {key!r} stands here twice",
+                           f"keep one of them; the first is at line {self.places[(*path, key)].line}")
+                continue
+            self.places[(*path, key)] = self._place(key_node)
+            own[key] = self.value(value_node, (*path, key), depth + 1)
+        return merged | own
+
+    def _place(self, node: Node) -> Place:
+        return Place(self.name, node.start_mark.line + 1, node.start_mark.column + 1)
+
+    def _find(self, rule: str, path: Path, node: Node, message: str, hint: str) -> None:
+        self.findings.append(Finding(rule, Level.ERROR, dotted(path), message, hint, self._place(node)))

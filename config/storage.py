@@ -1,0 +1,137 @@
+"""Shared file systems and buckets of an environment."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from .base import BucketName, FileSystemId, KmsKeyArn, MountPath, S3Uri, SecurityGroupId, Settings, ZoneId
+
+ImportExportEvent = Literal["new", "changed", "deleted"]
+
+
+class DataRepository(Settings):
+    """An S3 prefix that appears as a folder of the file system (FSx data repository association)."""
+
+    path: MountPath
+    """Folder of the file system, such as /datasets."""
+    s3: S3Uri
+    """The prefix it shows."""
+    import_events: tuple[ImportExportEvent, ...] = Field(default=("new", "changed"), alias="import")
+    """S3 changes that appear in the file system."""
+    export_events: tuple[ImportExportEvent, ...] = Field(default=(), alias="export")
+    """File changes that are written back to S3."""
+
+
+class ReadCache(Settings):
+    """SSD read cache of an intelligent-tiering file system."""
+
+    mode: Literal["none", "proportional", "provisioned"] = "proportional"
+    """none, sized by FSx with the throughput capacity, or of a size of your own."""
+    size_gib: int | None = Field(default=None, ge=32)
+    """GiB; only with mode provisioned."""
+
+
+class Backups(Settings):
+    """Automatic daily backups."""
+
+    retention_days: int = Field(default=7, ge=1, le=90)
+    """Days that a daily backup is kept."""
+    start: Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")] = "05:00"
+    """Start in UTC, HH:MM."""
+
+
+class AdoptedLustre(Settings):
+    """An existing FSx for Lustre file system."""
+
+    id: FileSystemId
+    """Its id."""
+    mount_name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,8}$")]
+    """Its mount name, as DescribeFileSystems prints it."""
+    security_group: SecurityGroupId
+    """A security group of it, to which Lustre's ports are opened from the nodes."""
+
+
+class Lustre(Settings):
+    """FSx for Lustre, deployment type PERSISTENT_2."""
+
+    zone: ZoneId
+    """Zone id. EFA needs the zone of the groups that mount it. Default: the zone of the first EFA group."""
+    type: Literal["ssd", "intelligent_tiering"] = "ssd"
+    """SSD of a fixed capacity, or intelligent tiering that grows and shrinks with the data."""
+    capacity_gib: int | None = Field(default=None, ge=1200)
+    """SSD capacity in GiB. Default: the smallest step that throughput and EFA allow."""
+    throughput: int = 250
+    """SSD throughput in MB/s per TiB: 125, 250, 500 or 1000."""
+    throughput_capacity: int | None = None
+    """Intelligent tiering: MB/s in all, 4000 or a multiple."""
+    read_cache: ReadCache | None = None
+    """Intelligent tiering: the SSD read cache. Default: proportional to the throughput capacity."""
+    efa: bool = False
+    """Serve clients over EFA (and GPUDirect Storage). Fixed at creation."""
+    metadata_iops: int | Literal["automatic"] = "automatic"
+    """Metadata operations per second, or sized by FSx with the capacity (SSD only)."""
+    compression: Literal["lz4", "none"] = "lz4"
+    """Compression of data at rest."""
+    version: Literal["2.12", "2.15"] = "2.15"
+    """Lustre version of the servers."""
+    backups: Backups | None = None
+    """Daily backups; not possible beside repositories."""
+    repositories: tuple[DataRepository, ...] = Field(default=(), max_length=8)
+    """S3 prefixes shown as folders; at most eight."""
+    mount: MountPath = "/fsx"
+    """Where nodes and pods mount it."""
+    maintenance: Annotated[str, StringConstraints(pattern=r"^[1-7]:([01][0-9]|2[0-3]):[0-5][0-9]$")] = "7:04:00"
+    """Weekly maintenance start in UTC, day:HH:MM with Monday as 1."""
+    existing: AdoptedLustre | None = None
+    """An existing file system to mount instead; zone and mount still apply."""
+
+
+class OpenZfs(Settings):
+    """FSx for OpenZFS, SINGLE_AZ_2, for home folders."""
+
+    zone: ZoneId
+    """Zone id. Default: the first zone."""
+    capacity_gib: int = Field(default=512, ge=64, le=524288)
+    """SSD capacity in GiB."""
+    throughput: int = 160
+    """Throughput capacity in MB/s."""
+    mount: MountPath = "/home"
+    """Where nodes mount it."""
+    backup_days: int = Field(default=7, ge=0, le=90)
+    """Days that a daily backup is kept; 0 turns backups off."""
+
+
+class Home(Settings):
+    """Home folders shared by all nodes."""
+
+    openzfs: OpenZfs
+    """The file system behind them."""
+
+
+class Buckets(Settings):
+    """S3 buckets of the environment. Each is created when no existing name is given."""
+
+    lifecycle: BucketName | None = None
+    """Existing bucket for lifecycle scripts; HyperPod's managed policy reads only names that begin with sagemaker-."""
+    checkpoints: BucketName | None = None
+    """Existing bucket for checkpoints."""
+
+
+class Storage(Settings):
+    """File systems and buckets. They outlive the cluster unless `protection: destroy` says otherwise."""
+
+    kms_key: KmsKeyArn | None = None
+    """Existing KMS key for file systems, volumes and buckets; a rotating key of ours when absent."""
+    lustre: Lustre | None = None
+    """The file system that all groups mount."""
+    additional_lustre: dict[Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,30}$")], Lustre] = {}
+    """Further Lustre file systems by name, each with a mount of its own."""
+    home: Home | None = None
+    """Home folders."""
+    buckets: Buckets = Buckets()
+    """Lifecycle and checkpoint buckets."""
+
+    @property
+    def lustres(self) -> dict[str, Lustre]:
+        """All Lustre file systems by name; the main one is called `lustre`."""
+        return ({"lustre": self.lustre} if self.lustre else {}) | self.additional_lustre
