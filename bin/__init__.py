@@ -1,0 +1,1 @@
+"""The CDK app (`python -m podwright.bin.app`) and, in a checkout, the launchers setup, deploy, test and bench."""

@@ -1,0 +1,15 @@
+"""The CDK feature flags that our templates are made and tested with."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+FEATURE_FLAGS: Final[Mapping[str, Any]] = json.loads((Path(__file__).resolve().parents[1] / "cdk.json").read_text())[
+    "context"
+]
+"""The `context` of our `cdk.json`, for `App(context=...)`.
+
+The CDK CLI hands a `cdk.json` to the app; nothing does so for an app that starts without the CLI or in a user's own
+project, where a missing flag would silently change the templates. A flag in the project's own `cdk.json` wins.
+"""
