@@ -40,7 +40,7 @@ ClusterName = Annotated[str, _text(r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", 63)]
 InstanceTypeName = Annotated[str, _text(r"^ml\.[a-z0-9-]+\.[a-z0-9]+$")]
 # Start minute and day as EventBridge cron; the six fields are checked by SageMaker's own pattern in rules.
 CronExpression = Annotated[str, _text(r"^cron\([^()]+\)$", 256)]
-TagKey = Annotated[str, _text(r"^(?!aws:)[\w\s.:/=+\-@]+$", 128)]
+TagKey = Annotated[str, _text(r"^[\w\s.:/=+\-@]+$", 128)]
 TagValue = Annotated[str, _text(r"^[\w\s.:/=+\-@]*$", 256)]
 Tags = dict[TagKey, TagValue]
 ZoneIds = Annotated[tuple[ZoneId, ...], BeforeValidator(_one_or_more)]

@@ -18,7 +18,7 @@ LabelKey = Annotated[
 LabelValue = Annotated[
     str, StringConstraints(pattern=r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$", max_length=63)
 ]
-AlarmName = Annotated[str, StringConstraints(pattern=r"^(?!\s*$).+", max_length=255)]
+AlarmName = Annotated[str, StringConstraints(pattern=r"\S", max_length=255)]
 
 
 class PlanCapacity(Settings):
