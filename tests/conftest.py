@@ -1,0 +1,46 @@
+"""What every test starts from: the Node that podwright installs, a fast CDK, and no AWS account within reach."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from podwright.operations.node import use_bundled_node
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-snapshots", action="store_true", help="write the snapshots instead of comparing them")
+    parser.addoption("--aws", action="store_true", help="run the tests marked aws with the environment's credentials")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    kept = ("AWS_",) if config.getoption("--aws") else ()
+    for name in list(os.environ):
+        if name.startswith(("AWS_", "CDK_", "JSII_")) and not name.startswith(kept):
+            del os.environ[name]
+    if not kept:
+        # A test that forgets to stub a call fails for want of credentials instead of reaching somebody's account.
+        os.environ |= {
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }
+    # The validator takes 2 s of each synthesis; the tests that are about it turn it on again.
+    os.environ |= {"CDK_VALIDATION": "false", "CDK_DISABLE_CLI_TELEMETRY": "true"}
+    use_bundled_node()
+
+
+def _has_gpu() -> bool:
+    return bool(shutil.which("nvidia-smi")) and subprocess.run(["nvidia-smi"], capture_output=True).returncode == 0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if gpu and not _has_gpu():
+        for item in gpu:
+            item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU; nvidia-smi finds none"))
+    if not config.getoption("--aws"):
+        for item in items:
+            if item.get_closest_marker("aws"):
+                item.add_marker(pytest.mark.skip(reason="needs an AWS account; run with --aws"))
