@@ -1,0 +1,158 @@
+"""Lambda functions behind CloudFormation custom resources of ours."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+
+from constructs import Construct
+
+from .assets import folder_code, shipped_files
+
+_ROOM = Path(__file__).resolve().parent
+_RUNTIME = _ROOM / "handler_runtime"
+# Lambda runs an asynchronous invocation that failed twice more, after one and after two minutes.
+# Source: AWS Lambda Developer Guide, "Asynchronous invocation", 2026-10.
+_RUNS = 3
+_PAUSES = cdk.Duration.minutes(3)
+
+
+class HandlerFunction(Construct):
+    """A Python Lambda function that carries out the requests of a custom resource of ours.
+
+    Decided for you: Python 3.14 on arm64, JSON logs in a log group of its own that goes with the function, a role that
+    may write those logs and nothing else, and our response module beside the handler. The handler's `index.py` ends
+    with `handler = answering(handle)`, imported by `from ...handler_runtime.response import Answer, answering`.
+    It has to be idempotent: Lambda runs a failed or timed-out request again.
+
+    Example:
+        function = HandlerFunction(stack, "Publish", folder=folder, description="Publishes lifecycle scripts")
+        bucket.grant_read(function.function)
+        resource = function.resource(stack, "Published", resource_type="Custom::Scripts", properties={"Bucket": "b"})
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        folder: Path,
+        description: str,
+        timeout: cdk.Duration | None = None,
+        memory_mib: int = 256,
+        key: kms.IKey | None = None,
+        vpc: ec2.IVpc | None = None,
+        subnets: Sequence[ec2.ISubnet] = (),
+        security_groups: Sequence[ec2.ISecurityGroup] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Defines the function.
+
+        Args:
+            scope: Parent construct.
+            construct_id: Id within the parent.
+            folder: Folder below `constructs/` with the handler's `index.py`.
+            description: What it does, for the console.
+            timeout: Of one run; 5 minutes when absent.
+            memory_mib: Memory in MiB, which also decides the share of a CPU.
+            key: Encrypts the logs. Its policy has to let CloudWatch Logs use it.
+            vpc: For a handler that talks to a private endpoint; outside any VPC when absent.
+            subnets: Subnets of that VPC.
+            security_groups: Its security groups there.
+            environment: Environment variables.
+        """
+        super().__init__(scope, construct_id)
+        relative = folder.resolve().relative_to(_ROOM)
+
+        log_group = logs.LogGroup(
+            self,
+            "Logs",
+            retention=logs.RetentionDays.THREE_MONTHS,
+            encryption_key=key,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        # jsii classes satisfy its interfaces at run time, but differ in parameter names, which type checkers mind.
+        service = cast(iam.IPrincipal, iam.ServicePrincipal("lambda.amazonaws.com"))
+        role = cast(iam.IRole, iam.Role(self, "Role", assumed_by=service, description=description))
+        log_group.grant_write(role)
+        if vpc is not None:
+            role.add_to_principal_policy(_network_interfaces())
+        self._timeout = timeout or cdk.Duration.minutes(5)
+        # In the asset the modules have the names that they have here, so one relative import serves both.
+        at = f"podwright/constructs/{relative.as_posix()}"
+        files = shipped_files(folder, at=at) | shipped_files(_RUNTIME, at="podwright/constructs/handler_runtime")
+        with folder_code(files) as code:
+            function = lambda_.Function(
+                self,
+                "Function",
+                description=description,
+                runtime=lambda_.Runtime.PYTHON_3_14,
+                architecture=lambda_.Architecture.ARM_64,
+                code=code,
+                handler=f"{at}/index.handler",
+                timeout=self._timeout,
+                memory_size=memory_mib,
+                role=role,
+                log_group=log_group,
+                logging_format=lambda_.LoggingFormat.JSON,
+                environment=environment,
+                vpc=vpc,
+                vpc_subnets=ec2.SubnetSelection(subnets=subnets) if vpc is not None else None,
+                security_groups=security_groups if vpc is not None else None,
+            )
+
+        self.function = cast(lambda_.IFunction, function)
+        self.role = role
+
+    def resource(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        resource_type: str,
+        properties: Mapping[str, Any],
+        service_timeout: cdk.Duration | None = None,
+    ) -> cdk.CustomResource:
+        """A custom resource that this function carries out.
+
+        Args:
+            scope: Parent construct.
+            construct_id: Id within the parent.
+            resource_type: `Custom::` and a name.
+            properties: What the handler gets; CloudFormation turns every scalar into a string.
+            service_timeout: When CloudFormation stops waiting for an answer, at most an hour; long enough for all
+                three runs of the function when absent.
+        """
+        runs = cdk.Duration.seconds(min(3600, self._timeout.to_seconds() * _RUNS + _PAUSES.to_seconds()))
+        return cdk.CustomResource(
+            scope,
+            construct_id,
+            service_token=self.function.function_arn,
+            resource_type=resource_type,
+            properties=properties,
+            service_timeout=service_timeout or runs,
+        )
+
+
+def _network_interfaces() -> iam.PolicyStatement:
+    """What Lambda needs to place a function in a VPC (AWS Lambda Developer Guide, "Giving Lambda functions access").
+
+    Resource *: the Describe calls support no resource, and the interfaces' ids are unknown before Lambda makes them.
+    """
+    return iam.PolicyStatement(
+        actions=[
+            "ec2:CreateNetworkInterface",
+            "ec2:DescribeNetworkInterfaces",
+            "ec2:DescribeSubnets",
+            "ec2:DeleteNetworkInterface",
+            "ec2:AssignPrivateIpAddresses",
+            "ec2:UnassignPrivateIpAddresses",
+        ],
+        resources=["*"],
+    )
