@@ -43,4 +43,5 @@ CronExpression = Annotated[str, _text(r"^cron\([^()]+\)$", 256)]
 TagKey = Annotated[str, _text(r"^[\w\s.:/=+\-@]+$", 128)]
 TagValue = Annotated[str, _text(r"^[\w\s.:/=+\-@]*$", 256)]
 Tags = dict[TagKey, TagValue]
-ZoneIds = Annotated[tuple[ZoneId, ...], BeforeValidator(_one_or_more)]
+ZoneIds = Annotated[tuple[ZoneId, ...],
+                    BeforeValidator(_one_or_more, json_schema_input_type=ZoneId | tuple[ZoneId, ...])]

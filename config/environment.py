@@ -72,7 +72,7 @@ class Environment(Settings):
     storage: Storage = Storage()
     """File systems and buckets."""
     cluster: Cluster
-    """The HyperPod cluster and its control plane."""
+    """The HyperPod cluster and its control plane. Default: every default of its own."""
     training_plans: dict[PlanName, TrainingPlan] = {}
     """Training plans by a name of your own."""
     instance_groups: dict[GroupName, InstanceGroup] = Field(min_length=1, max_length=100)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, TextIO
 
 Path = tuple[str | int, ...]
 
@@ -65,6 +65,32 @@ def dotted(path: Iterable[str | int]) -> str:
 def errors(findings: Iterable[Finding]) -> list[Finding]:
     """The findings that stop a deployment: errors that nobody accepted."""
     return [finding for finding in findings if finding.level is Level.ERROR and finding.acknowledged is None]
+
+
+_COLOURS = {"error": "1;31", "warning": "1;33", "info": "36", "accepted": "2"}
+
+
+def write_findings(findings: Iterable[Finding], stream: TextIO, colour: bool = False) -> None:
+    """Print findings, the worst first and each with what to do next, and how many there are of each level."""
+    ranked = sorted((_rank(finding), finding.place.file if finding.place else "",
+                     finding.place.line if finding.place else 0, index, finding)
+                    for index, finding in enumerate(findings))
+    counts: dict[str, int] = {}
+    for *_, finding in ranked:
+        accepted = finding.acknowledged is not None
+        level = "accepted" if accepted else str(finding.level)
+        counts[level] = counts.get(level, 0) + 1
+        shown = f"\x1b[{_COLOURS[level]}m{level}\x1b[0m" if colour else level
+        message = finding.message if finding.path in finding.message else f"{finding.path}: {finding.message}"
+        print(*filter(None, (str(finding.place or ""), finding.id, shown, message)), sep="  ", file=stream)
+        print(f"    {'accepted because' if accepted else '→'} {finding.acknowledged or finding.hint}", file=stream)
+    if counts:
+        print(", ".join(f"{count} {level}{'s' if count > 1 and level in ('error', 'warning') else ''}"
+                        for level, count in counts.items()), file=stream)
+
+
+def _rank(finding: Finding) -> int:
+    return len(Level) if finding.acknowledged is not None else list(Level).index(finding.level)
 
 
 class InvalidFile(Exception):

@@ -101,7 +101,7 @@ class GroupBase(Settings):
     """Target number of instances."""
     zone: ZoneId | None = None
     """Zone id of all instances. Default: the plan's zone, else the first zone of the network."""
-    threads_per_core: Literal[1, 2] | None = None
+    threads_per_core: int | None = Field(default=None, ge=1, le=2)
     """1 turns hyper-threading off; the type's default when absent."""
     volumes: tuple[Volume, ...] = Field(default=(), max_length=3)
     """Further EBS volumes."""

@@ -105,7 +105,7 @@ class Home(Settings):
     """Home folders shared by all nodes."""
 
     openzfs: OpenZfs
-    """The file system behind them."""
+    """The file system behind them. Default: every default of its own."""
 
 
 class Buckets(Settings):

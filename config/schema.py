@@ -1,0 +1,117 @@
+"""The JSON Schema of environment files, for editors. It accepts what the loader accepts.
+
+YAML tools read `1.34` as a number and `off` as text or false, while the loader keeps scalars as written. So a number or
+boolean may be text here, and text may be a number or boolean wherever its pattern allows one.
+"""
+
+import ast
+import inspect
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from .base import Settings
+from .environment import Environment
+
+Schema = dict[str, Any]
+
+# Of each group of fields exactly one is given. The rules say so too, with a better sentence.
+_ONE_OF: Final = {"InstanceGroup": ("instance_type", "instance_types"), "Lifecycle": ("on_create", "on_init_complete")}
+_NUMBERS_AS_WRITTEN: Final = ("1", "12", "1.34", "1.340", "123456789012")
+_BOOLEANS_AS_WRITTEN: Final = "^([Tt]rue|TRUE|[Ff]alse|FALSE|[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF)$"
+
+
+def environment_schema() -> Schema:
+    """The JSON Schema (draft 2020-12) of an environment file, with the docstring of every field."""
+    schema = Environment.model_json_schema(by_alias=True)
+    definitions: dict[str, Schema] = schema.pop("$defs")
+    models = {model.__name__: model for model in _subclasses(Settings)}
+    for name, definition in definitions.items():
+        _describe(definition, models[name])
+    _describe(schema, Environment)
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "$defs": definitions}
+    return _as_written(schema) | {"title": "podwright environment"}
+
+
+def attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """The docstrings below the fields of `model` and its bases, on one line each.
+
+    They are read from the source: a class keeps no trace of them, and having pydantic collect them costs every import.
+    """
+    found: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if not issubclass(base, BaseModel) or base is BaseModel:
+            continue
+        tree = ast.parse(Path(inspect.getfile(base)).read_text(encoding="utf-8"))
+        body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == base.__name__)
+        for field, text in pairwise(body):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
+                    found[name] = inspect.cleandoc(doc).replace("\n", " ")
+    return found
+
+
+def _subclasses(model: type[BaseModel]) -> list[type[BaseModel]]:
+    return [nested for child in model.__subclasses__() for nested in (child, *_subclasses(child))]
+
+
+def _describe(schema: Schema, model: type[BaseModel]) -> None:
+    docstrings = attribute_docstrings(model)
+    required = []
+    for name, field in model.model_fields.items():
+        schema["properties"][field.alias or name]["description"] = docstrings[name]
+        # A required field whose docstring names a default is completed before validation (`defaults.py`).
+        if field.is_required() and "Default:" not in docstrings[name]:
+            required.append(field.alias or name)
+    schema.pop("required", None)
+    if required:
+        schema["required"] = required
+    if model.__name__ in _ONE_OF:
+        schema["oneOf"] = [{"required": [name]} for name in _ONE_OF[model.__name__]]
+
+
+def _as_written(schema: Any) -> Any:
+    """`schema` without pydantic's titles and its empty defaults, and with every scalar in all forms of YAML."""
+    if isinstance(schema, list):
+        return [_as_written(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    schema = {
+        key: value
+        if key in ("enum", "default")
+        else {name: _as_written(item) for name, item in value.items()}
+        if key in ("properties", "$defs")
+        else _as_written(value)
+        for key, value in schema.items()
+        if key != "title"
+    }
+    if schema.get("default", 0) in (None, {}, []) or isinstance(schema.get("default"), dict):
+        del schema["default"]
+    if "patternProperties" in schema:
+        schema["additionalProperties"] = False
+    if "const" in schema:
+        schema["enum"] = [schema.pop("const")]
+    match schema:
+        case {"enum": values}:
+            schema.pop("type", None)
+            schema["enum"] = [*values, *(number for value in values for number in _other_forms(value))]
+        case {"type": "string"}:
+            pattern = schema.get("pattern", "")
+            numbers = any(re.search(pattern, number) for number in _NUMBERS_AS_WRITTEN)
+            schema["type"] = ["string", *(["number"] * numbers), *(["boolean"] * bool(re.search(pattern, "true")))]
+            schema["type"] = schema["type"] if len(schema["type"]) > 1 else "string"
+        case {"type": "integer" | "number" as kind}:
+            schema |= {"type": [kind, "string"], "pattern": "^[0-9]+$" if kind == "integer" else "^[0-9.]+$"}
+        case {"type": "boolean"}:
+            schema |= {"type": ["boolean", "string"], "pattern": _BOOLEANS_AS_WRITTEN}
+    return schema
+
+
+def _other_forms(value: Any) -> list[Any]:
+    """An allowed text that YAML tools read as a number, as that number; and the other way round."""
+    if isinstance(value, int):
+        return [str(value)]
+    return [float(value)] if re.fullmatch(r"[0-9]+\.[0-9]+", value) else []
