@@ -8,9 +8,12 @@ from typing import Any, Final
 # Beside the rooms, in a checkout and in an installed package alike; `resolve` sees through the links of bin/setup.
 _CDK_JSON = Path(__file__).resolve().parents[1] / "cdk.json"
 
-FEATURE_FLAGS: Final[Mapping[str, Any]] = json.loads(_CDK_JSON.read_text())["context"]
-"""The `context` of our `cdk.json`, for `App(context=...)`.
+FEATURE_FLAGS: Final[Mapping[str, Any]] = json.loads(_CDK_JSON.read_text())["context"] | {
+    "aws:cdk:enable-path-metadata": True
+}
+"""The `context` of our `cdk.json`, for `App(context=...)`, and the one key that the CDK CLI sets itself.
 
-The CDK CLI hands a `cdk.json` to the app; nothing does so for an app that starts without the CLI or in a user's own
-project, where a missing flag would silently change the templates. A flag in the project's own `cdk.json` wins.
+The CLI hands a `cdk.json` to the app; nothing does so for an app that starts without the CLI or in a user's project,
+where a missing flag would silently change the templates. A flag in the project's own `cdk.json` wins. With paths in the
+templates, `cdk diff` and the CloudFormation console name a resource by its place in the app.
 """
