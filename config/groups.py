@@ -139,6 +139,8 @@ class InstanceGroup(GroupBase):
     """KMS key of the root volume; HyperPod's own when absent."""
     mount_lustre: bool = False
     """Let HyperPod mount the Lustre file systems on the host at boot (pods mount them through the CSI driver anyway)."""
+    mount_home: bool = False
+    """Let HyperPod mount the home file system on the host at boot."""
     image_id: Annotated[str, StringConstraints(pattern=r"^ami-[0-9a-f]{8,17}$")] | None = None
     """A custom AMI built on HyperPod's; the current HyperPod image when absent."""
     image_release: Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$")] | None = None
