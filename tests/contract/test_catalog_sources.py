@@ -17,7 +17,7 @@ from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
 from podwright.config.catalog import catalog, conflicts
-from podwright.config.facts import DATA, cited, table
+from podwright.config.facts import DATA, table
 from podwright.config.instances import Conflict, InstanceType
 from podwright.config.limits import limits
 from podwright.config.regions import offering_regions, regions
@@ -268,7 +268,7 @@ def test_every_citation_is_used():
 def conflict_table() -> str:
     lines = ["| type | field | values by source | chosen | why |", "|---|---|---|---|---|"]
     for conflict in conflicts():
-        values = "; ".join(f"{_shown(value)}: {cited(key)[0].text}" for key, value in conflict.values.items())
+        values = "; ".join(f"{key}: {_shown(value)}" for key, value in conflict.values.items())
         lines.append(f"| {conflict.type} | {conflict.field} | {values} | {_shown(conflict.chosen)} | {conflict.why} |")
     return "\n".join(lines)
 
