@@ -1,0 +1,318 @@
+"""One operation on one stack: create, update or delete its resources in order, and roll back when one fails."""
+
+import copy
+import logging
+from collections.abc import Callable
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from . import parameters, schemas
+from .evaluate import Evaluator
+from .graph import order
+from .providers.base import Clients, HandlerError, Outcome, Provider, Request
+from .scope import DeployedScope
+from .stack import DELETED, Region, Resource, Stack, StackRequest, now
+from .template import JsonObject, TemplateError
+from .validation import validate_properties
+
+_LOG = logging.getLogger(__name__)
+ProviderLookup = Callable[[str], Provider]
+
+
+class OperationFailed(Exception):
+    """A resource or an output could not be brought to its new state; the stack rolls back."""
+
+
+class Deployment:
+    """Runs one operation on one stack to its end; every step is written to the stack's events."""
+
+    def __init__(self, region: Region, stack: Stack, clients: Clients, provider: ProviderLookup):
+        self.region, self.stack, self.clients, self.provider = region, stack, clients, provider
+        self.scope = DeployedScope(region, stack, clients, provider)
+
+    def evaluator(self) -> Evaluator:
+        """The evaluator of the stack's current request; raises TemplateError for a rule that does not hold."""
+        request = self.stack.request
+        values = parameters.typed(request.template, request.parameters, self.scope.ssm)
+        evaluator = Evaluator(request.template, values, self.stack.pseudo(), self.scope)
+        parameters.check_rules(evaluator)
+        return evaluator
+
+    def create(self) -> None:
+        """Create every resource; on failure delete them again, unless the request disables rollback."""
+        stack = self.stack
+        stack.record("CREATE_IN_PROGRESS", reason="User Initiated")
+        try:
+            self._converge({})
+            stack.record("CREATE_COMPLETE")
+        except OperationFailed as failure:
+            if not stack.request.rollback or stack.request.on_failure == "DO_NOTHING":
+                stack.record("CREATE_FAILED", reason=str(failure))
+                return
+            stack.record("ROLLBACK_IN_PROGRESS", reason=f"{failure} Rollback requested by user.")
+            failed = self._delete_resources(list(reversed(stack.resources.values())), creating=True)
+            stack.outputs, stack.exports, stack.imports = [], {}, set()
+            stack.record("ROLLBACK_FAILED" if failed else "ROLLBACK_COMPLETE", reason=_failed_to("delete", failed))
+            if stack.request.on_failure == "DELETE" and not failed:
+                self.delete()
+
+    def update(self, request: StackRequest) -> None:
+        """Bring the stack to a new request; on failure bring every touched resource back to what it was."""
+        stack, before = self.stack, self.stack.request
+        previous = {name: copy.copy(resource) for name, resource in stack.resources.items()}
+        kept = (stack.outputs, stack.exports, stack.imports)
+        stack.request, stack.imports = request, set()
+        stack.record("UPDATE_IN_PROGRESS", reason="User Initiated")
+        stack.updated = now()
+        try:
+            self._converge(previous)
+        except OperationFailed as failure:
+            if not request.rollback:
+                stack.record("UPDATE_FAILED", reason=str(failure))
+                return
+            stack.record("UPDATE_ROLLBACK_IN_PROGRESS", reason=str(failure))
+            stack.request, (stack.outputs, stack.exports, stack.imports) = before, kept
+            self._roll_back(previous)
+            return
+        stack.record("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
+        self._collect_garbage()
+        stack.record("UPDATE_COMPLETE")
+
+    def delete(self) -> None:
+        """Delete every resource in reverse order, keeping those whose deletion policy says so."""
+        stack = self.stack
+        in_use = next(((name, users[0]) for name in stack.exports if (users := self.region.importers(name))), None)
+        if in_use:
+            stack.record(
+                stack.status,
+                reason=f"Delete canceled. Cannot delete export {in_use[0]} as it is in use by {in_use[1].name}.",
+            )
+            return
+        stack.record("DELETE_IN_PROGRESS", reason="User Initiated")
+        failed = self._delete_resources(list(reversed(stack.resources.values())))
+        if failed:
+            stack.record("DELETE_FAILED", reason=_failed_to("delete", failed))
+            return
+        stack.exports, stack.imports, stack.deleted = {}, set(), now()
+        stack.record(DELETED)
+
+    def continue_rollback(self, skip: list[str]) -> None:
+        """Finish a rollback that failed, leaving the resources in `skip` as they are."""
+        self.stack.record("UPDATE_ROLLBACK_IN_PROGRESS", reason="User Initiated")
+        for logical_id in skip:
+            self.stack.record("UPDATE_COMPLETE", self.stack.resources[logical_id])
+        self._collect_garbage()
+        self.stack.record("UPDATE_ROLLBACK_COMPLETE")
+
+    def _converge(self, previous: dict[str, Resource]) -> None:
+        stack = self.stack
+        try:
+            evaluator = self.evaluator()
+            ordered = order(evaluator)
+        except TemplateError as error:
+            raise OperationFailed(str(error)) from error
+        for logical_id, dependencies in ordered.items():
+            definition = evaluator.template["Resources"][logical_id]
+            resource = stack.resources.get(logical_id)
+            if resource is None:
+                resource = Resource(logical_id, definition["Type"], definition, {})
+                stack.resources[logical_id] = resource
+            self._apply(resource, definition, dependencies, evaluator, previous.get(logical_id))
+        for logical_id in [name for name in stack.resources if name not in ordered]:
+            stack.garbage.append(stack.resources.pop(logical_id))
+        # Kept in dependency order, so that a later deletion can go backwards.
+        stack.resources = {name: stack.resources[name] for name in ordered}
+        try:
+            self._write_outputs(evaluator)
+        except TemplateError as error:
+            raise OperationFailed(str(error)) from error
+
+    def _apply(
+        self,
+        resource: Resource,
+        definition: JsonObject,
+        dependencies: list[str],
+        evaluator: Evaluator,
+        previous: Resource | None,
+    ) -> None:
+        stack = self.stack
+        previous = previous if previous and previous.physical_id else None
+        verb = "UPDATE" if previous else "CREATE"
+        resource.definition, resource.dependencies = definition, dependencies
+        try:
+            properties = schemas.with_stack_tags(
+                resource.resource_type,
+                stack.region,
+                stack.request.tags,
+                evaluator.resolve(definition.get("Properties", {})),
+            )
+            if previous and previous.properties == properties:
+                return
+            stack.record(f"{verb}_IN_PROGRESS", resource)
+            self._check(resource, properties)
+            if previous is None:
+                resource.properties = properties
+                self._accept(
+                    resource, self.provider(resource.resource_type).create(self._request(resource, properties))
+                )
+            elif schemas.changed_create_only(resource.resource_type, stack.region, previous.properties, properties):
+                self._replace(resource, properties)
+            else:
+                resource.properties = properties
+                outcome = self.provider(resource.resource_type).update(
+                    self._request(resource, properties, previous.properties)
+                )
+                if outcome.physical_id != resource.physical_id:
+                    stack.garbage.append(copy.copy(resource))
+                self._accept(resource, outcome)
+            resource.properties = properties
+            stack.record(f"{verb}_COMPLETE", resource)
+        except Exception as error:
+            resource.physical_id = getattr(error, "physical_id", "") or resource.physical_id
+            stack.record(f"{verb}_FAILED", resource, reason=self._reason(resource, error))
+            raise OperationFailed(
+                f"The following resource(s) failed to {verb.lower()}: [{resource.logical_id}]."
+            ) from error
+
+    def _replace(self, resource: Resource, properties: JsonObject) -> None:
+        stack, old = self.stack, copy.copy(resource)
+        stack.record(
+            "UPDATE_IN_PROGRESS",
+            resource,
+            reason="Requested update requires the creation of a new physical resource; hence creating one.",
+        )
+        resource.physical_id, resource.attributes = "", {}
+        try:
+            self._accept(resource, self.provider(resource.resource_type).create(self._request(resource, properties)))
+        except Exception:
+            resource.physical_id, resource.attributes = old.physical_id, old.attributes
+            raise
+        stack.garbage.append(old)
+
+    def _check(self, resource: Resource, properties: JsonObject) -> None:
+        failures = validate_properties(resource.resource_type, properties, self.stack.region, resource.logical_id)
+        if failures:
+            raise HandlerError(
+                f"Resource template validation failed for resource {resource.logical_id} as the template has invalid "
+                "properties. Please refer to the resource documentation to fix the template.\nProperties validation "
+                f"failed for resource {resource.logical_id} with message:\n" + "\n".join(map(str, failures))
+            )
+
+    def _roll_back(self, previous: dict[str, Resource]) -> None:
+        stack, failed = self.stack, list[str]()
+        created = [resource for name, resource in stack.resources.items() if name not in previous]
+        for logical_id, old in reversed(previous.items()):
+            current = stack.resources.get(logical_id)
+            touched = current is not None and (current.status != old.status or current.updated != old.updated)
+            if current is None or not touched:
+                stack.resources[logical_id] = old
+                continue
+            stack.record("UPDATE_IN_PROGRESS", current)
+            if current.physical_id != old.physical_id:
+                created.append(copy.copy(current))
+                stack.resources[logical_id] = current = copy.copy(old)
+            else:
+                try:
+                    request = self._request(current, old.properties, current.properties)
+                    self._accept(current, self.provider(current.resource_type).update(request))
+                except Exception as error:  # noqa: BLE001 - whatever a handler raises is the resource's failure
+                    stack.record("UPDATE_FAILED", current, reason=self._reason(current, error))
+                    failed.append(logical_id)
+                    continue
+                current.properties, current.definition = old.properties, old.definition
+                current.dependencies = old.dependencies
+            stack.record("UPDATE_COMPLETE", current)
+        stack.resources = {name: stack.resources[name] for name in previous}
+        stack.garbage = created
+        if failed:
+            stack.record("UPDATE_ROLLBACK_FAILED", reason=_failed_to("update", failed))
+            return
+        stack.record("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")
+        self._collect_garbage(creating=True)
+        stack.record("UPDATE_ROLLBACK_COMPLETE")
+
+    def _collect_garbage(self, creating: bool = False) -> None:
+        """Delete what an update replaced or removed. A failure is an event, not the end of the update, as in AWS."""
+        self._delete_resources(list(reversed(self.stack.garbage)), creating, garbage=True)
+        self.stack.garbage = []
+
+    def _delete_resources(self, resources: list[Resource], creating: bool = False, garbage: bool = False) -> list[str]:
+        stack, failed, held = self.stack, list[str](), set[str]()
+        for resource in resources:
+            if resource.logical_id in held:  # something that could not be deleted still needs it
+                held.update(resource.dependencies)
+                continue
+            replaced = garbage and resource.logical_id in stack.resources
+            policy = resource.definition.get("UpdateReplacePolicy" if replaced else "DeletionPolicy", "Delete")
+            if policy == "Retain" or (policy == "RetainExceptOnCreate" and not creating):
+                stack.record("DELETE_SKIPPED", resource)
+            elif resource.physical_id:
+                stack.record("DELETE_IN_PROGRESS", resource)
+                try:
+                    self.provider(resource.resource_type).delete(self._request(resource, resource.properties))
+                except Exception as error:  # noqa: BLE001 - whatever a handler raises is the resource's failure
+                    stack.record("DELETE_FAILED", resource, reason=self._reason(resource, error))
+                    failed.append(resource.logical_id)
+                    held.update(resource.dependencies)
+                    continue
+                stack.record("DELETE_COMPLETE", resource)
+            else:
+                stack.record("DELETE_COMPLETE", resource)
+            if not garbage:
+                stack.resources.pop(resource.logical_id, None)
+        return failed
+
+    def _write_outputs(self, evaluator: Evaluator) -> None:
+        outputs, exports = list[JsonObject](), dict[str, str]()
+        for key, output in evaluator.template.get("Outputs", {}).items():
+            if not evaluator.active(output):
+                continue
+            entry = {"OutputKey": key, "OutputValue": str(evaluator.resolve(output["Value"]))}
+            if "Description" in output:
+                entry["Description"] = output["Description"]
+            if "Export" in output:
+                entry["ExportName"] = str(evaluator.resolve(output["Export"]["Name"]))
+                exports[entry["ExportName"]] = entry["OutputValue"]
+            outputs.append(entry)
+        for name in exports:
+            value, owner = self.region.exported().get(name, ("", self.stack))
+            if owner is not self.stack:
+                raise TemplateError(f"Export with name {name} is already exported by stack {owner.name}.")
+        for name, value in self.stack.exports.items():
+            users = self.region.importers(name)
+            if users and exports.get(name) != value:
+                verb = "updated" if name in exports else "deleted"
+                raise TemplateError(f"Export {name} cannot be {verb} as it is in use by {users[0].name}")
+        self.stack.outputs, self.stack.exports = outputs, exports
+
+    def _request(self, resource: Resource, properties: JsonObject, previous: JsonObject | None = None) -> Request:
+        stack = self.stack
+        return Request(
+            resource.resource_type,
+            resource.logical_id,
+            stack.name,
+            stack.stack_id,
+            stack.region,
+            properties,
+            self.clients,
+            resource.physical_id,
+            resource.attributes,
+            previous or {},
+            stack.request.tags,
+            stack.request.role_arn,
+        )
+
+    def _accept(self, resource: Resource, outcome: Outcome) -> None:
+        resource.physical_id, resource.attributes = outcome.physical_id, outcome.attributes
+
+    def _reason(self, resource: Resource, error: Exception) -> str:
+        if isinstance(error, HandlerError | TemplateError):
+            return str(error)
+        if isinstance(error, ClientError | BotoCoreError):
+            return str(HandlerError.of(error))
+        _LOG.exception("handler of %s %s failed", resource.resource_type, resource.logical_id)
+        return f"Internal error of the sandbox in the handler of {resource.resource_type}: {error!r} (sandbox)"
+
+
+def _failed_to(verb: str, logical_ids: list[str]) -> str | None:
+    return f"The following resource(s) failed to {verb}: [{', '.join(logical_ids)}]." if logical_ids else None

@@ -1,0 +1,337 @@
+"""SageMaker HyperPod: clusters, instance groups and nodes that live through their states in shortened time.
+
+Nothing runs in the background. A node's status follows from when it was launched and the `Timing`, so the same history
+gives the same answer at any moment, also after a restart. `settle` does what the service would have done meanwhile.
+
+Sources: botocore 1.44.5 service model of SageMaker (shapes, status values); the words for missing capacity are those of
+awslabs/awsome-distributed-ai issue 204 (2024-03-09).
+"""
+
+import uuid
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from .stack import now
+from .template import JsonObject
+
+NO_CAPACITY = "We currently do not have sufficient capacity for the requested instance type(s). Please try again."
+
+
+@dataclass
+class Timing:
+    """How long things take, in seconds; real clusters need minutes. `scale` stretches all of them."""
+
+    boot: float = 2.0
+    deep_health_check: float = 2.0
+    shutdown: float = 1.0
+    scale: float = 1.0
+
+
+@dataclass
+class Shortage:
+    """A zone that has no capacity for a type; an empty instance type stands for all types."""
+
+    zone_id: str
+    instance_type: str = ""
+
+
+@dataclass
+class Node:
+    """One instance of a group."""
+
+    group: str
+    instance_type: str
+    subnet_id: str
+    zone: str
+    zone_id: str
+    address: str
+    boot_seconds: float
+    check_seconds: float
+    shutdown_seconds: float
+    launched: datetime = field(default_factory=now)
+    software_updated: datetime | None = None
+    deleted: datetime | None = None
+    instance_id: str = field(default_factory=lambda: f"i-{uuid.uuid4().hex[:17]}")
+    logical_id: str = field(default_factory=lambda: f"node-{uuid.uuid4().hex[:17]}")
+
+    def status(self, moment: datetime) -> str | None:
+        """The node's status, or None once it is gone."""
+        if self.deleted:
+            gone = self.deleted + timedelta(seconds=self.shutdown_seconds)
+            return "ShuttingDown" if moment < gone else None
+        age = (moment - self.launched).total_seconds()
+        if age < self.boot_seconds:
+            return "Pending"
+        return "DeepHealthCheckInProgress" if age < self.boot_seconds + self.check_seconds else "Running"
+
+    @property
+    def ready(self) -> datetime:
+        """When the node is Running."""
+        return self.launched + timedelta(seconds=self.boot_seconds + self.check_seconds)
+
+
+@dataclass
+class Group:
+    """An instance group: its specification as given, and how many nodes it should have."""
+
+    specification: JsonObject
+    restricted: bool = False
+
+    @property
+    def name(self) -> str:
+        """The group's name."""
+        return self.specification["InstanceGroupName"]
+
+    @property
+    def target(self) -> int:
+        """How many nodes the group should have."""
+        return int(self.specification["InstanceCount"])
+
+    @property
+    def instance_type(self) -> str:
+        """The type, or the first of the allowed types."""
+        types = self.specification.get("InstanceRequirements", {}).get("InstanceTypes", [])
+        return self.specification.get("InstanceType") or types[0]
+
+
+@dataclass
+class ClusterEvent:
+    """An entry of ListClusterEvents."""
+
+    resource_type: str
+    description: str
+    level: str = "Info"
+    group: str | None = None
+    instance_id: str | None = None
+    metadata: JsonObject = field(default_factory=dict)
+    time: datetime = field(default_factory=now)
+    event_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+
+@dataclass
+class Cluster:
+    """A HyperPod cluster. `request` holds the members of CreateCluster that are not groups."""
+
+    name: str
+    arn: str
+    region: str
+    request: JsonObject
+    timing: Timing
+    groups: dict[str, Group] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    events: list[ClusterEvent] = field(default_factory=list)
+    created: datetime = field(default_factory=now)
+    # The operation under way: its status, when it ends, and the status and message that it ends with.
+    busy: str = "Creating"
+    busy_until: datetime = field(default_factory=now)
+    outcome: str = "InService"
+    failure: str = ""
+    subnets: dict[str, JsonObject] = field(default_factory=dict)
+
+    @property
+    def continuous(self) -> bool:
+        """Whether nodes come independently of the cluster's status."""
+        return self.request.get("NodeProvisioningMode") == "Continuous"
+
+    def status(self, moment: datetime) -> str:
+        """The cluster's status."""
+        return self.busy if moment < self.busy_until else self.outcome
+
+    def members(self, group: str, moment: datetime) -> list[Node]:
+        """The nodes of a group that are not gone and not going."""
+        return [node for node in self.nodes if node.group == group and not node.deleted]
+
+    def group_status(self, group: Group, moment: datetime) -> str:
+        """A group's status. A group without its nodes is Degraded once the cluster is in service."""
+        if self.status(moment) in ("Creating", "Updating", "Deleting", "Failed"):
+            return self.status(moment)
+        statuses = [node.status(moment) for node in self.nodes if node.group == group.name]
+        if any(status != "Running" for status in statuses if status):
+            return "Updating"
+        return "InService" if statuses.count("Running") >= group.target else "Degraded"
+
+    def settle(self, shortages: list[Shortage], moment: datetime) -> None:
+        """Drop nodes that are gone; with continuous provisioning, launch what is missing where there is capacity."""
+        self.nodes = [node for node in self.nodes if node.status(moment)]
+        if self.continuous and self.outcome != "Deleting":
+            for group in self.groups.values():
+                missing = group.target - len(self.members(group.name, moment))
+                if missing > 0 and not self.short_of(group, shortages):
+                    self.launch(group, missing)
+
+    def zone_of(self, group: Group) -> JsonObject:
+        """The first subnet of a group, as EC2 describes it."""
+        vpc = group.specification.get("OverrideVpcConfig") or self.request.get("VpcConfig") or {}
+        return self.subnets.get((vpc.get("Subnets") or [""])[0], {})
+
+    def short_of(self, group: Group, shortages: list[Shortage]) -> bool:
+        """Whether the group's zone has no capacity for its type."""
+        zone_id = self.zone_of(group).get("AvailabilityZoneId")
+        return any(item.zone_id == zone_id and item.instance_type in ("", group.instance_type) for item in shortages)
+
+    def launch(self, group: Group, count: int) -> None:
+        """Start nodes."""
+        subnet, timing = self.zone_of(group), self.timing
+        checks = timing.deep_health_check if group.specification.get("OnStartDeepHealthChecks") else 0.0
+        for _ in range(count):
+            prefix = subnet.get("CidrBlock", "10.0.0.0/16").rsplit(".", 2)[0]
+            index = len(self.nodes) + 10
+            node = Node(
+                group.name,
+                group.instance_type,
+                subnet.get("SubnetId", ""),
+                subnet.get("AvailabilityZone", ""),
+                subnet.get("AvailabilityZoneId", ""),
+                f"{prefix}.{index // 250}.{index % 250}",
+                timing.boot * timing.scale,
+                checks * timing.scale,
+                timing.shutdown * timing.scale,
+            )
+            self.nodes.append(node)
+            self.note(
+                "Instance",
+                f"Instance {node.instance_id} is being launched.",
+                group=group.name,
+                instance_id=node.instance_id,
+                metadata={"Instance": {"NodeLogicalId": node.logical_id, "LcsExecutionState": "Pending"}},
+            )
+
+    def retire(self, nodes: list[Node]) -> None:
+        """Shut nodes down."""
+        for node in nodes:
+            node.deleted = now()
+            self.note(
+                "Instance",
+                f"Instance {node.instance_id} is shutting down.",
+                group=node.group,
+                instance_id=node.instance_id,
+            )
+
+    def converge(self, shortages: list[Shortage], verb: str) -> None:
+        """Start what brings every group to its target, and settle how the operation ends.
+
+        Without continuous provisioning it ends when all nodes run, and fails as a whole where capacity is missing: the
+        new nodes go, and a new cluster ends Failed, an updated one InService with the message.
+        """
+        moment, launched = now(), list[Node]()
+        short = [
+            group
+            for group in self.groups.values()
+            if group.target > len(self.members(group.name, moment)) and self.short_of(group, shortages)
+        ]
+        self.failure = ""
+        for group in self.groups.values():
+            members = self.members(group.name, moment)
+            if len(members) > group.target:
+                self.retire(members[group.target :])
+            elif group not in short and (self.continuous or not short):
+                before = len(self.nodes)
+                self.launch(group, group.target - len(members))
+                launched += self.nodes[before:]
+        for group in short:
+            self.note(
+                "InstanceGroup",
+                f"Instance group {group.name} could not be scaled: {NO_CAPACITY}",
+                "Error",
+                group.name,
+                metadata={
+                    "InstanceGroupScaling": {
+                        "InstanceCount": len(self.members(group.name, moment)),
+                        "TargetCount": group.target,
+                        "FailureMessage": NO_CAPACITY,
+                    }
+                },
+            )
+        wait = self.timing.scale * (0.5 if self.continuous else self.timing.boot)
+        self.busy, self.busy_until, self.outcome = verb, moment + timedelta(seconds=wait), "InService"
+        if not self.continuous:
+            self.busy_until = max([self.busy_until, *(node.ready for node in launched)])
+            if short:
+                self.failure = NO_CAPACITY
+                self.outcome = "Failed" if verb == "Creating" else "InService"
+                for group in short:
+                    group.specification["InstanceCount"] = len(self.members(group.name, moment))
+
+    def note(
+        self,
+        resource_type: str,
+        description: str,
+        level: str = "Info",
+        group: str | None = None,
+        instance_id: str | None = None,
+        metadata: JsonObject | None = None,
+    ) -> None:
+        """Write an event."""
+        self.events.append(ClusterEvent(resource_type, description, level, group, instance_id, metadata or {}))
+
+
+def group_answer(cluster: Cluster, group: Group, moment: datetime) -> JsonObject:
+    """A group as DescribeCluster shows it."""
+    specification: dict[str, Any] = {
+        key: value
+        for key, value in group.specification.items()
+        if key
+        not in (
+            "InstanceCount",
+            "MinInstanceCount",
+            "InstanceRequirements",
+            "KubernetesConfig",
+            "ImageId",
+            "ImageReleaseVersion",
+            "SlurmConfig",
+            "NetworkInterface",
+        )
+    }
+    version = group.specification.get("ImageReleaseVersion", "1.0.0")
+    answer = {
+        **specification,
+        "TargetCount": group.target,
+        "Status": cluster.group_status(group, moment),
+        "CurrentCount": len([node for node in cluster.members(group.name, moment) if node.status(moment) == "Running"]),
+        "CurrentImageReleaseVersion": version,
+        "DesiredImageReleaseVersion": version,
+    }
+    if "MinInstanceCount" in group.specification:
+        answer["MinCount"] = group.specification["MinInstanceCount"]
+    if "InstanceRequirements" in group.specification:
+        types = group.specification["InstanceRequirements"]["InstanceTypes"]
+        answer["InstanceRequirements"] = {"CurrentInstanceTypes": types, "DesiredInstanceTypes": types}
+    if "KubernetesConfig" in group.specification:
+        config = group.specification["KubernetesConfig"]
+        answer["KubernetesConfig"] = {
+            f"{state}{key}": config[key]
+            for state in ("Current", "Desired")
+            for key in ("Labels", "Taints")
+            if key in config
+        }
+    return answer
+
+
+def node_answer(cluster: Cluster, node: Node, moment: datetime, details: bool) -> JsonObject:
+    """A node as ListClusterNodes, or with `details` DescribeClusterNode, shows it."""
+    answer: JsonObject = {
+        "InstanceGroupName": node.group,
+        "InstanceId": node.instance_id,
+        "NodeLogicalId": node.logical_id,
+        "InstanceType": node.instance_type,
+        "LaunchTime": node.launched,
+        "InstanceStatus": {"Status": node.status(moment) or "NotFound", "Message": ""},
+        "PrivateDnsHostname": f"ip-{node.address.replace('.', '-')}.{cluster.region}.compute.internal",
+    }
+    if node.software_updated:
+        answer["LastSoftwareUpdateTime"] = node.software_updated
+    if details:
+        specification = cluster.groups[node.group].specification if node.group in cluster.groups else {}
+        answer |= {
+            key: specification[key]
+            for key in ("LifeCycleConfig", "OverrideVpcConfig", "ThreadsPerCore", "InstanceStorageConfigs")
+            if key in specification
+        }
+        spot = "Spot" in specification.get("CapacityRequirements", {})
+        answer |= {
+            "PrivatePrimaryIp": node.address,
+            "CapacityType": "Spot" if spot else "OnDemand",
+            "Placement": {"AvailabilityZone": node.zone, "AvailabilityZoneId": node.zone_id},
+        }
+    return answer

@@ -1,0 +1,395 @@
+"""EC2 networking: moto's EC2 holds the resources, so boto3 sees them."""
+
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from ..template import JsonObject
+from .api import Api, call
+from .base import HandlerError, Outcome, Provider, Request
+
+_ANY_EGRESS = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
+
+
+def _tag(request: Request, physical_id: str) -> JsonObject:
+    """Put the template's tags on the resource."""
+    tags = [{"Key": str(tag["Key"]), "Value": str(tag["Value"])} for tag in request.properties.get("Tags", [])]
+    if tags:
+        request.client("ec2").create_tags(Resources=[physical_id], Tags=tags)
+    return {}
+
+
+def _true(value: Any) -> bool:
+    return value is True or str(value).lower() == "true"
+
+
+def _finish_vpc(request: Request, physical_id: str) -> JsonObject:
+    ec2 = request.client("ec2")
+    # CloudFormation's default differs from the API's only for hostnames of a non-default VPC, which both leave off.
+    for name, default in (("EnableDnsSupport", True), ("EnableDnsHostnames", False)):
+        ec2.modify_vpc_attribute(VpcId=physical_id, **{name: {"Value": _true(request.properties.get(name, default))}})
+    _tag(request, physical_id)
+    by_vpc = [{"Name": "vpc-id", "Values": [physical_id]}]
+    groups = ec2.describe_security_groups(Filters=[*by_vpc, {"Name": "group-name", "Values": ["default"]}])
+    acls = ec2.describe_network_acls(Filters=by_vpc)["NetworkAcls"]
+    return {
+        "DefaultSecurityGroup": groups["SecurityGroups"][0]["GroupId"],
+        "DefaultNetworkAcl": acls[0]["NetworkAclId"] if acls else "",
+        "CidrBlockAssociations": [],
+        "Ipv6CidrBlocks": [],
+    }
+
+
+def _finish_subnet(request: Request, physical_id: str) -> JsonObject:
+    ec2 = request.client("ec2")
+    if "MapPublicIpOnLaunch" in request.properties:
+        ec2.modify_subnet_attribute(
+            SubnetId=physical_id, MapPublicIpOnLaunch={"Value": _true(request.properties["MapPublicIpOnLaunch"])}
+        )
+    return _tag(request, physical_id)
+
+
+def _refuse_while_in_use(request: Request, filter_name: str, kind: str) -> None:
+    """Network interfaces (a file system's, a node's) keep subnets and security groups alive."""
+    found = request.client("ec2").describe_network_interfaces(
+        Filters=[{"Name": filter_name, "Values": [request.physical_id]}]
+    )["NetworkInterfaces"]
+    if found:
+        # Source of the words: EC2's DependencyViolation error.
+        message = (
+            f"The subnet '{request.physical_id}' has dependencies and cannot be deleted."
+            if kind == "subnet"
+            else f"resource {request.physical_id} has a dependent object"
+        )
+        raise HandlerError.saying(message)
+
+
+class Subnet(Api):
+    """AWS::EC2::Subnet; it cannot be deleted while network interfaces are in it."""
+
+    def delete(self, request: Request) -> None:
+        """Delete the subnet, unless something still uses it."""
+        _refuse_while_in_use(request, "subnet-id", "subnet")
+        super().delete(request)
+
+
+class SecurityGroup:
+    """AWS::EC2::SecurityGroup with inline rules. Rules given for egress replace EC2's open default."""
+
+    def create(self, request: Request) -> Outcome:
+        """Create the group and its rules."""
+        ec2, properties = request.client("ec2"), request.properties
+        group = ec2.create_security_group(
+            GroupName=properties.get("GroupName") or request.name(255),
+            Description=properties["GroupDescription"],
+            **({"VpcId": properties["VpcId"]} if "VpcId" in properties else {}),
+        )["GroupId"]
+        if properties.get("SecurityGroupEgress"):
+            self._revoke(ec2, group, "egress", [_ANY_EGRESS])
+        self._authorize(ec2, group, "ingress", properties.get("SecurityGroupIngress", []))
+        self._authorize(ec2, group, "egress", properties.get("SecurityGroupEgress", []))
+        _tag(request, group)
+        return Outcome(group, {"GroupId": group, "Id": group, "VpcId": properties.get("VpcId", "")})
+
+    def update(self, request: Request) -> Outcome:
+        """Exchange the inline rules that changed."""
+        ec2, group = request.client("ec2"), request.physical_id
+        for direction, key, default in (
+            ("ingress", "SecurityGroupIngress", []),
+            ("egress", "SecurityGroupEgress", [_ANY_EGRESS]),
+        ):
+            old, new = request.previous.get(key) or default, request.properties.get(key) or default
+            self._revoke(ec2, group, direction, [rule for rule in old if rule not in new])
+            self._authorize(ec2, group, direction, [rule for rule in new if rule not in old])
+        _tag(request, group)
+        return Outcome(group, request.attributes)
+
+    def delete(self, request: Request) -> None:
+        """Delete the group, unless something still uses it."""
+        _refuse_while_in_use(request, "group-id", "group")
+        try:
+            request.client("ec2").delete_security_group(GroupId=request.physical_id)
+        except ClientError as error:
+            if "NotFound" not in error.response["Error"]["Code"]:
+                raise
+
+    def _authorize(self, ec2: Any, group: str, direction: str, rules: list[JsonObject]) -> None:
+        for rule in rules:
+            getattr(ec2, f"authorize_security_group_{direction}")(GroupId=group, IpPermissions=[permission(rule)])
+
+    def _revoke(self, ec2: Any, group: str, direction: str, rules: list[JsonObject]) -> None:
+        for rule in rules:
+            getattr(ec2, f"revoke_security_group_{direction}")(GroupId=group, IpPermissions=[permission(rule)])
+
+
+def permission(rule: JsonObject) -> JsonObject:
+    """A template's rule as the API's IpPermission."""
+    described = {"Description": rule["Description"]} if "Description" in rule else {}
+    result: JsonObject = {"IpProtocol": str(rule["IpProtocol"])}
+    for key in ("FromPort", "ToPort"):
+        if key in rule:
+            result[key] = int(rule[key])
+    peer_group = rule.get("SourceSecurityGroupId") or rule.get("DestinationSecurityGroupId")
+    peer_list = rule.get("SourcePrefixListId") or rule.get("DestinationPrefixListId")
+    if "CidrIp" in rule:
+        result["IpRanges"] = [{"CidrIp": rule["CidrIp"], **described}]
+    elif "CidrIpv6" in rule:
+        result["Ipv6Ranges"] = [{"CidrIpv6": rule["CidrIpv6"], **described}]
+    elif peer_list:
+        result["PrefixListIds"] = [{"PrefixListId": peer_list, **described}]
+    elif peer_group:
+        result["UserIdGroupPairs"] = [{"GroupId": peer_group, **described}]
+    return result
+
+
+class SecurityGroupRule:
+    """AWS::EC2::SecurityGroupIngress and …Egress: a rule as a resource of its own."""
+
+    def __init__(self, direction: str):
+        self.direction = direction
+
+    def create(self, request: Request) -> Outcome:
+        """Add the rule."""
+        answer = getattr(request.client("ec2"), f"authorize_security_group_{self.direction}")(
+            GroupId=request.properties["GroupId"], IpPermissions=[permission(request.properties)]
+        )
+        rules = answer.get("SecurityGroupRules") or [{}]
+        rule = rules[0].get("SecurityGroupRuleId") or request.name()
+        return Outcome(rule, {"Id": rule})
+
+    def update(self, request: Request) -> Outcome:
+        """Only the description can change in place."""
+        return Outcome(request.physical_id, request.attributes)
+
+    def delete(self, request: Request) -> None:
+        """Take the rule out; a group that is gone took it along."""
+        try:
+            getattr(request.client("ec2"), f"revoke_security_group_{self.direction}")(
+                GroupId=request.properties["GroupId"], IpPermissions=[permission(request.properties)]
+            )
+        except ClientError as error:
+            if "NotFound" not in error.response["Error"]["Code"]:
+                raise
+
+
+class Route:
+    """AWS::EC2::Route."""
+
+    def create(self, request: Request) -> Outcome:
+        """Add the route to its table."""
+        call(request, "ec2", "create_route", request.properties)
+        target = self._destination(request.properties)
+        return Outcome(f"{request.properties['RouteTableId']}|{next(iter(target.values()))}")
+
+    def update(self, request: Request) -> Outcome:
+        """Point the route at its new target."""
+        call(request, "ec2", "replace_route", request.properties)
+        return Outcome(request.physical_id, request.attributes)
+
+    def delete(self, request: Request) -> None:
+        """Take the route out."""
+        try:
+            request.client("ec2").delete_route(
+                RouteTableId=request.properties["RouteTableId"], **self._destination(request.properties)
+            )
+        except ClientError as error:
+            if "NotFound" not in error.response["Error"]["Code"]:
+                raise
+
+    def _destination(self, properties: JsonObject) -> dict[str, str]:
+        return {key: value for key, value in properties.items() if key.startswith("Destination")}
+
+
+class GatewayAttachment:
+    """AWS::EC2::VPCGatewayAttachment of an internet gateway."""
+
+    def create(self, request: Request) -> Outcome:
+        """Attach."""
+        gateway, vpc = request.properties["InternetGatewayId"], request.properties["VpcId"]
+        request.client("ec2").attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+        return Outcome(f"IGW|{vpc}", {"AttachmentType": "IGW"})
+
+    def update(self, request: Request) -> Outcome:
+        """Move to another gateway."""
+        self._detach(request, request.previous)
+        return self.create(request)
+
+    def delete(self, request: Request) -> None:
+        """Detach."""
+        self._detach(request, request.properties)
+
+    def _detach(self, request: Request, properties: JsonObject) -> None:
+        request.client("ec2").detach_internet_gateway(
+            InternetGatewayId=properties["InternetGatewayId"], VpcId=properties["VpcId"]
+        )
+
+
+class ElasticIp:
+    """AWS::EC2::EIP; `Ref` is the address, the allocation id an attribute."""
+
+    def create(self, request: Request) -> Outcome:
+        """Allocate."""
+        address = request.client("ec2").allocate_address(Domain="vpc")
+        _tag(request, address["AllocationId"])
+        return Outcome(address["PublicIp"], {"AllocationId": address["AllocationId"], "PublicIp": address["PublicIp"]})
+
+    def update(self, request: Request) -> Outcome:
+        """Only tags can change."""
+        _tag(request, request.attributes["AllocationId"])
+        return Outcome(request.physical_id, request.attributes)
+
+    def delete(self, request: Request) -> None:
+        """Release."""
+        request.client("ec2").release_address(AllocationId=request.attributes["AllocationId"])
+
+
+class VpcEndpoint:
+    """AWS::EC2::VPCEndpoint, gateway or interface."""
+
+    def create(self, request: Request) -> Outcome:
+        """Create the endpoint."""
+        endpoint = call(request, "ec2", "create_vpc_endpoint", request.properties)["VpcEndpoint"]
+        physical_id = endpoint["VpcEndpointId"]
+        _tag(request, physical_id)
+        entries = [
+            f"{entry.get('HostedZoneId', '')}:{entry.get('DnsName', '')}" for entry in endpoint.get("DnsEntries", [])
+        ]
+        return Outcome(
+            physical_id,
+            {
+                "Id": physical_id,
+                "DnsEntries": entries,
+                "CreationTimestamp": "",
+                "NetworkInterfaceIds": endpoint.get("NetworkInterfaceIds", []),
+            },
+        )
+
+    def update(self, request: Request) -> Outcome:
+        """Change subnets, groups and route tables."""
+        values: JsonObject = {"VpcEndpointId": request.physical_id}
+        for key, plural in (
+            ("SubnetIds", "SubnetIds"),
+            ("RouteTableIds", "RouteTableIds"),
+            ("SecurityGroupIds", "SecurityGroupIds"),
+        ):
+            before, after = set(request.previous.get(key, [])), set(request.properties.get(key, []))
+            values |= {f"Add{plural}": sorted(after - before)} if after - before else {}
+            values |= {f"Remove{plural}": sorted(before - after)} if before - after else {}
+        call(request, "ec2", "modify_vpc_endpoint", values)
+        return Outcome(request.physical_id, request.attributes)
+
+    def delete(self, request: Request) -> None:
+        """Delete the endpoint."""
+        request.client("ec2").delete_vpc_endpoints(VpcEndpointIds=[request.physical_id])
+
+
+class FlowLog:
+    """AWS::EC2::FlowLog."""
+
+    def create(self, request: Request) -> Outcome:
+        """Switch the flow log on; EC2 reports a refusal in its answer, not as an error."""
+        answer = call(
+            request,
+            "ec2",
+            "create_flow_logs",
+            {**request.properties, "ResourceIds": [request.properties["ResourceId"]]},
+        )
+        if answer.get("Unsuccessful"):
+            raise HandlerError.saying(answer["Unsuccessful"][0]["Error"]["Message"])
+        physical_id = answer["FlowLogIds"][0]
+        _tag(request, physical_id)
+        return Outcome(physical_id, {"Id": physical_id})
+
+    def update(self, request: Request) -> Outcome:
+        """Only tags can change."""
+        _tag(request, request.physical_id)
+        return Outcome(request.physical_id, request.attributes)
+
+    def delete(self, request: Request) -> None:
+        """Switch it off."""
+        request.client("ec2").delete_flow_logs(FlowLogIds=[request.physical_id])
+
+
+def _association(request: Request, physical_id: str) -> JsonObject:
+    return {"Id": physical_id}
+
+
+NETWORK: dict[str, Provider] = {
+    "AWS::EC2::VPC": Api(
+        "ec2",
+        "create_vpc",
+        "Vpc.VpcId",
+        {"VpcId": ""},
+        "delete_vpc",
+        after=_finish_vpc,
+        attributes={"VpcId": "Vpc.VpcId", "CidrBlock": "Vpc.CidrBlock"},
+        translate=lambda request: _without_tags(request.properties),
+    ),
+    "AWS::EC2::Subnet": Subnet(
+        "ec2",
+        "create_subnet",
+        "Subnet.SubnetId",
+        {"SubnetId": ""},
+        "delete_subnet",
+        after=_finish_subnet,
+        translate=lambda request: _without_tags(request.properties),
+        attributes={
+            "SubnetId": "Subnet.SubnetId",
+            "VpcId": "Subnet.VpcId",
+            "CidrBlock": "Subnet.CidrBlock",
+            "AvailabilityZone": "Subnet.AvailabilityZone",
+            "AvailabilityZoneId": "Subnet.AvailabilityZoneId",
+        },
+    ),
+    "AWS::EC2::InternetGateway": Api(
+        "ec2",
+        "create_internet_gateway",
+        "InternetGateway.InternetGatewayId",
+        {"InternetGatewayId": ""},
+        "delete_internet_gateway",
+        after=_tag,
+        attributes={"InternetGatewayId": "InternetGateway.InternetGatewayId"},
+        translate=lambda request: {},
+    ),
+    "AWS::EC2::RouteTable": Api(
+        "ec2",
+        "create_route_table",
+        "RouteTable.RouteTableId",
+        {"RouteTableId": ""},
+        "delete_route_table",
+        after=_tag,
+        attributes={"RouteTableId": "RouteTable.RouteTableId"},
+        translate=lambda request: _without_tags(request.properties),
+    ),
+    "AWS::EC2::SubnetRouteTableAssociation": Api(
+        "ec2",
+        "associate_route_table",
+        "AssociationId",
+        {"AssociationId": ""},
+        "disassociate_route_table",
+        after=_association,
+    ),
+    "AWS::EC2::NatGateway": Api(
+        "ec2",
+        "create_nat_gateway",
+        "NatGateway.NatGatewayId",
+        {"NatGatewayId": ""},
+        "delete_nat_gateway",
+        after=_tag,
+        attributes={"NatGatewayId": "NatGateway.NatGatewayId"},
+        translate=lambda request: _without_tags(request.properties),
+    ),
+    "AWS::EC2::VPCGatewayAttachment": GatewayAttachment(),
+    "AWS::EC2::Route": Route(),
+    "AWS::EC2::EIP": ElasticIp(),
+    "AWS::EC2::SecurityGroup": SecurityGroup(),
+    "AWS::EC2::SecurityGroupIngress": SecurityGroupRule("ingress"),
+    "AWS::EC2::SecurityGroupEgress": SecurityGroupRule("egress"),
+    "AWS::EC2::VPCEndpoint": VpcEndpoint(),
+    "AWS::EC2::FlowLog": FlowLog(),
+}
+
+
+def _without_tags(properties: JsonObject) -> JsonObject:
+    """EC2's create operations take tags in another shape; they are put on afterwards."""
+    return {key: value for key, value in properties.items() if key != "Tags"}

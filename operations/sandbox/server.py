@@ -1,0 +1,119 @@
+"""Starting and stopping the sandbox's server process. Cheap to import: nothing of AWS is loaded here."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+STATE_DIRECTORY = Path(".podwright/sandbox")
+DEFAULT_PORT = 4599
+_STOP_SECONDS = 30.0
+
+
+class SandboxError(Exception):
+    """The sandbox cannot be started or stopped; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server process: where it listens and which process it is."""
+
+    port: int
+    pid: int
+    log: str
+
+    @property
+    def endpoint(self) -> str:
+        """The URL for AWS_ENDPOINT_URL."""
+        return f"http://localhost:{self.port}"
+
+    def environment(self, region: str) -> dict[str, str]:
+        """The variables that point boto3, the AWS CLI and the CDK at the sandbox, and at nothing else."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ENDPOINT_URL_S3": self.endpoint,
+            "AWS_ACCESS_KEY_ID": "sandbox",
+            "AWS_SECRET_ACCESS_KEY": "sandbox",
+            "AWS_REGION": region,
+            "AWS_DEFAULT_REGION": region,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }
+
+
+def status(root: Path) -> Running | None:
+    """The running server of a project, or None. A record whose process is gone, or is another's, counts as none."""
+    record = root / STATE_DIRECTORY / "server.json"
+    if not record.exists():
+        return None
+    running = Running(**json.loads(record.read_text()))
+    return running if _is_ours(running) else None
+
+
+def start(root: Path, port: int | None = None, time_scale: float = 1.0) -> Running:
+    """Start the server for a project and wait until it answers; a running one is returned as it is.
+
+    `port` defaults to DEFAULT_PORT, or to a free one if that is taken. `time_scale` stretches the shortened waiting
+    times of the sandbox (node boot and the like). Raises SandboxError if it does not come up.
+    """
+    running = status(root)
+    if running:
+        return running
+    directory = root / STATE_DIRECTORY
+    directory.mkdir(parents=True, exist_ok=True)
+    log = directory / "server.log"
+    chosen = port or free_port(DEFAULT_PORT)
+    command = [sys.executable, "-m", "podwright.operations.sandbox", str(chosen), str(log)]
+    result = subprocess.run([*command, "--time-scale", str(time_scale)], capture_output=True, text=True, cwd=root)
+    if result.returncode:
+        raise SandboxError(f"The sandbox did not come up on port {chosen}:\n{result.stderr.strip()}")
+    running = Running(chosen, int(result.stdout), str(log))
+    (directory / "server.json").write_text(json.dumps(asdict(running)))
+    return running
+
+
+def stop(root: Path) -> bool:
+    """Stop the server of a project; False if none was running. Only a process that is verified to be ours is ended."""
+    running = status(root)
+    if running is None:
+        return False
+    os.kill(running.pid, signal.SIGTERM)
+    deadline = time.monotonic() + _STOP_SECONDS
+    while _is_ours(running):
+        if time.monotonic() > deadline:
+            raise SandboxError(
+                f"The sandbox (process {running.pid}) did not stop in {_STOP_SECONDS:.0f} seconds; see {running.log}"
+            )
+        time.sleep(0.05)
+    (root / STATE_DIRECTORY / "server.json").unlink(missing_ok=True)
+    return True
+
+
+def _is_ours(running: Running) -> bool:
+    """Whether the recorded process is a living sandbox server."""
+    command = Path(f"/proc/{running.pid}/cmdline")
+    if command.parent.parent.exists():
+        words = command.read_bytes().split(b"\0") if command.exists() else []
+    else:  # no procfs, as on macOS
+        listing = subprocess.run(["ps", "-o", "command=", "-p", str(running.pid)], capture_output=True, check=False)
+        words = listing.stdout.split()
+    return b"podwright.operations.sandbox" in words and str(running.port).encode() in words
+
+
+def free_port(preferred: int = 0) -> int:
+    """A port of the loopback interface that is free now: the preferred one if possible."""
+    for candidate in (preferred, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", candidate))
+            except OSError:
+                continue
+            return probe.getsockname()[1]
+    raise SandboxError("No port of the loopback interface is free.")

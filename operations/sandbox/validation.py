@@ -1,0 +1,156 @@
+"""The strict check of resource properties: cfn-lint's engine on resolved properties, told in CloudFormation's words.
+
+`validate_properties` is what a resource handler would refuse. `validate_template` evaluates a whole template with
+placeholder values for what only a deployment knows, and checks every resource; it needs no server.
+
+Wording: CloudFormation validates with the everit-org/json-schema library, whose messages are public; a message that has
+no such source ends with "(sandbox)".
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from cfnlint.core import get_rules
+from cfnlint.jsonschema import CfnTemplateValidator
+from cfnlint.jsonschema.exceptions import ValidationError
+from cfnlint.rules import CloudFormationLintRule
+from cfnlint.template import Template
+
+from . import schemas
+from .evaluate import KNOWN_AFTER_APPLY
+from .template import JsonObject
+
+# E3644 refuses instance types by a region list that is known to be incomplete (it has ml.p5e.48xlarge in no region).
+_IGNORED_RULES = ["W", "I", "E3644"]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One property that a resource handler refuses."""
+
+    logical_id: str
+    resource_type: str
+    path: tuple[str | int, ...]
+    message: str
+    keyword: str
+
+    @property
+    def pointer(self) -> str:
+        """Where, as a JSON pointer below the properties: `#/InstanceGroups/0/InstanceCount`."""
+        return "/".join(["#", *map(str, self.path)])
+
+    def __str__(self) -> str:
+        return f"{self.pointer}: {self.message}"
+
+
+@lru_cache(maxsize=1)
+def _property_rule() -> CloudFormationLintRule:
+    rules = get_rules([], _IGNORED_RULES, ["E"], {}, False)
+    rules.run(None, Template(None, {"Resources": {}}))  # wires the child rules
+    return rules.rules["E3002"]
+
+
+def validate_properties(
+    resource_type: str, properties: JsonObject, region: str, logical_id: str = "Resource"
+) -> list[Failure]:
+    """Everything that is wrong with the resolved properties of one resource, in document order.
+
+    Checks the provider schema (required, unknown, type, enum, pattern, limits, exclusive properties), cfn-lint's
+    error-level rules for the type, and that no read-only property is set. A type that the region does not know fails.
+    """
+    schema = schemas.find(resource_type, region)
+    if schema is None:
+        return [Failure(logical_id, resource_type, (), f"Unrecognized resource types: [{resource_type}]", "type")]
+    if resource_type in schemas.PSEUDO_TYPES:
+        return []
+    definition = {"Type": resource_type, "Properties": properties}
+    template = Template(None, {"Resources": {logical_id: definition}}, regions=[region])
+    path = template.context.path.descend(path="Resources", cfn_path="Resources").descend(path=logical_id, cfn_path="*")
+    validator = CfnTemplateValidator({}).evolve(cfn=template, context=template.context.evolve(path=path))
+    failures: list[Failure] = []
+    for error in _property_rule().validate(validator, None, definition, {}):  # pyright: ignore[reportAttributeAccessIssue]
+        if not _touches_unknown(error):
+            failures += _failures(error, logical_id, resource_type)
+    failures += [
+        Failure(
+            logical_id,
+            resource_type,
+            tuple(path.split("/")),
+            "the property is read-only and cannot be set (sandbox)",
+            "readOnly",
+        )
+        for path in schema.read_only
+        if path not in _SETTABLE.get(resource_type, ()) and schemas.values_at(properties, path)
+    ]
+    return list(dict.fromkeys(failures))
+
+
+# Read-only in the schema but accepted by the handler. Source: the property is documented as settable.
+_SETTABLE: dict[str, tuple[str, ...]] = {}
+
+
+_COMPOSITE = {"anyOf", "oneOf", "allOf", "not", "if", "uniqueItems", "contains"}
+
+
+def _touches_unknown(error: ValidationError) -> bool:
+    """Whether the value that was refused is, or for composite keywords holds, one that only a deployment knows."""
+    value = error.instance
+    return KNOWN_AFTER_APPLY in (
+        value if isinstance(value, str) else str(value) if error.validator in _COMPOSITE else ""
+    )
+
+
+def _failures(error: ValidationError, logical_id: str, resource_type: str) -> list[Failure]:
+    path = tuple(error.path)[1:]
+    keyword = str(error.validator)
+    if keyword == "additionalProperties" and path:
+        message, path = f"extraneous key [{path[-1]}] is not permitted", path[:-1]
+    elif keyword in _WORDS:
+        message = _WORDS[keyword](error)
+    else:
+        message = f"{error.message} (sandbox)"
+    return [Failure(logical_id, resource_type, path, message, keyword)]
+
+
+def _required(error: ValidationError) -> str:
+    name = error.message.split("'")[1]
+    return f"required key [{name}] not found"
+
+
+_JSON_TYPES = {dict: "JSONObject", list: "JSONArray", str: "String", bool: "Boolean", int: "Integer", float: "Double"}
+
+
+def _type(error: ValidationError) -> str:
+    value: Any = error.validator_value
+    wanted = value if isinstance(value, str) else "/".join(value)
+    names = {
+        "object": "JSONObject",
+        "array": "JSONArray",
+        "string": "String",
+        "boolean": "Boolean",
+        "integer": "Integer",
+        "number": "Number",
+    }
+    return f"expected type: {names.get(wanted, wanted)}, found: {_JSON_TYPES.get(type(error.instance), 'Null')}"
+
+
+def _items(error: ValidationError) -> list[Any]:
+    value: Any = error.instance
+    return value
+
+
+_WORDS: dict[str, Callable[[ValidationError], str]] = {
+    "required": _required,
+    "type": _type,
+    "pattern": lambda error: "failed validation constraint for keyword [pattern]",
+    "enum": lambda error: f"{error.instance} is not a valid enum value",
+    "minimum": lambda error: f"{error.instance} is not greater or equal to {error.validator_value}",
+    "maximum": lambda error: f"{error.instance} is not less or equal to {error.validator_value}",
+    "minLength": lambda error: f"expected minLength: {error.validator_value}, actual: {len(str(error.instance))}",
+    "maxLength": lambda error: f"expected maxLength: {error.validator_value}, actual: {len(str(error.instance))}",
+    "minItems": lambda error: f"expected minimum item count: {error.validator_value}, found: {len(_items(error))}",
+    "maxItems": lambda error: f"expected maximum item count: {error.validator_value}, found: {len(_items(error))}",
+    "uniqueItems": lambda error: "array items are not unique",
+}

@@ -1,0 +1,50 @@
+"""A running sandbox for the tests of this folder, with the real CDK CLI and boto3 pointed at it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from podwright.operations.node import cdk_command
+from podwright.operations.sandbox import server
+
+REGION = "us-west-2"
+APPS = Path(__file__).parent / "apps"
+
+
+@pytest.fixture(scope="session")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.Running]:
+    """One server for the whole run, on a port and in a folder of its own."""
+    root = tmp_path_factory.mktemp("sandbox")
+    running = server.start(root, port=server.free_port(), time_scale=0.25)
+    yield running
+    server.stop(root)
+
+
+@pytest.fixture(scope="session")
+def aws(sandbox: server.Running) -> Callable[[str], Any]:
+    """Gives a boto3 client of a service of the sandbox."""
+    session = boto3.Session("sandbox", "sandbox", region_name=REGION)
+    return lambda service: session.client(service, endpoint_url=sandbox.endpoint)
+
+
+@pytest.fixture
+def cdk(sandbox: server.Running, tmp_path: Path) -> Callable[..., str]:
+    """Runs the real CDK CLI on an app of `apps/` against the sandbox and gives its output; a failure fails the test."""
+
+    def run(app: str, *arguments: str, fails: bool = False) -> str:
+        command = cdk_command(
+            *arguments, "--app", f"{sys.executable} {APPS / app}", "--output", str(tmp_path / "cdk.out"), "--no-notices"
+        )
+        environment = {**os.environ, **sandbox.environment(REGION), "CDK_HOME": str(tmp_path)}
+        result = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        output = result.stdout + result.stderr
+        assert (result.returncode != 0) == fails, output
+        return output
+
+    return run
