@@ -5,6 +5,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +254,15 @@ def test_template_limits_are_those_that_cfn_lint_checks():
         LIMITS["Resources"]["number"], LIMITS["Outputs"]["number"], LIMITS["Parameters"]["number"],
         LIMITS["Mappings"]["number"])
     assert (stack.template_bytes, stack.logical_id_length) == (LIMITS["template"]["body"], LIMITS["Resources"]["name"])
+
+
+def test_every_citation_has_its_own_key_a_date_and_an_address():
+    rows = table("citations")
+    assert len({row["key"] for row in rows}) == len(rows)
+    for row in rows:
+        assert date.fromisoformat(row["date"]), row
+        assert row["text"], row
+        assert row["url"].startswith("https://"), row
 
 
 def test_every_citation_is_used():
