@@ -1,8 +1,9 @@
 """The base of every settings model, and the scalar types that they share."""
 
+from ipaddress import IPv4Network
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
 
 
 class Settings(BaseModel):
@@ -15,6 +16,14 @@ def _one_or_more(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _range(value: str) -> str:
+    try:
+        IPv4Network(value)
+    except ValueError:
+        raise ValueError("an IPv4 range that begins where its prefix says, such as 10.16.0.0/16") from None
+    return value
+
+
 def _text(pattern: str, maximum: int | None = None) -> Any:
     return StringConstraints(pattern=pattern, max_length=maximum)
 
@@ -24,7 +33,7 @@ Account = Annotated[str, _text(r"^[0-9]{12}$")]
 Region = Annotated[str, _text(r"^[a-z]{2}(-[a-z]+){1,2}-[0-9]$")]
 # Zone ids, Local Zones (usw2-phx2-az1) included. Source: EC2 DescribeAvailabilityZones.
 ZoneId = Annotated[str, _text(r"^[a-z]{3,5}[0-9](-[a-z]{3}[0-9])?-az[0-9]{1,2}$")]
-Cidr = Annotated[str, _text(r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$")]
+Cidr = Annotated[str, _text(r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$"), AfterValidator(_range)]
 RoleArn = Annotated[str, _text(r"^arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+$", 2048)]
 PolicyArn = Annotated[str, _text(r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[A-Za-z0-9+=,.@_/-]+$", 2048)]
 KmsKeyArn = Annotated[str, _text(r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$", 2048)]

@@ -1,5 +1,6 @@
 """Findings: what is wrong or worth knowing, where it stands, and what to do next."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
@@ -67,30 +68,37 @@ def errors(findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.level is Level.ERROR and finding.acknowledged is None]
 
 
+# In the order in which findings are printed.
 _COLOURS = {"error": "1;31", "warning": "1;33", "info": "36", "accepted": "2"}
 
 
 def write_findings(findings: Iterable[Finding], stream: TextIO, colour: bool = False) -> None:
-    """Print findings, the worst first and each with what to do next, and how many there are of each level."""
-    ranked = sorted((_rank(finding), finding.place.file if finding.place else "",
-                     finding.place.line if finding.place else 0, index, finding)
-                    for index, finding in enumerate(findings))
-    counts: dict[str, int] = {}
-    for *_, finding in ranked:
-        accepted = finding.acknowledged is not None
-        level = "accepted" if accepted else str(finding.level)
-        counts[level] = counts.get(level, 0) + 1
+    """Print findings, the worst first and each with what to do next."""
+    for finding in sorted(findings, key=_rank):
+        level = _level(finding)
         shown = f"\x1b[{_COLOURS[level]}m{level}\x1b[0m" if colour else level
         message = finding.message if finding.path in finding.message else f"{finding.path}: {finding.message}"
         print(*filter(None, (str(finding.place or ""), finding.id, shown, message)), sep="  ", file=stream)
-        print(f"    {'accepted because' if accepted else '→'} {finding.acknowledged or finding.hint}", file=stream)
-    if counts:
-        print(", ".join(f"{count} {level}{'s' if count > 1 and level in ('error', 'warning') else ''}"
-                        for level, count in counts.items()), file=stream)
+        advice = f"→ {finding.hint}" if finding.acknowledged is None else f"accepted because {finding.acknowledged}"
+        print(f"    {advice}", file=stream)
 
 
-def _rank(finding: Finding) -> int:
-    return len(Level) if finding.acknowledged is not None else list(Level).index(finding.level)
+def counted(findings: Iterable[Finding]) -> str:
+    """How many findings there are of each level: `1 error, 2 warnings, 1 accepted`."""
+    counts = Counter(_level(finding) for finding in sorted(findings, key=_rank))
+    return ", ".join(
+        f"{count} {level}{'s' if count > 1 and level in ('error', 'warning') else ''}"
+        for level, count in counts.items()
+    )
+
+
+def _level(finding: Finding) -> str:
+    return str(finding.level) if finding.acknowledged is None else "accepted"
+
+
+def _rank(finding: Finding) -> tuple[int, str, int]:
+    place = finding.place or Place("", 0)
+    return list(_COLOURS).index(_level(finding)), place.file, place.line
 
 
 class InvalidFile(Exception):

@@ -1,0 +1,121 @@
+"""The account that an environment is deployed to: an AWS account that the user's credentials open, or the sandbox's."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from ..config.environment import Environment
+from .output import Stop
+
+SANDBOX_ACCOUNT: Final = "123456789012"
+"""The account id that stands for the embedded sandbox; AWS's documentation uses it and it belongs to nobody."""
+
+_EXPIRED: Final = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
+_UNKNOWN: Final = {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "AuthFailure"}
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account and a region, and how clients and processes reach them."""
+
+    id: str
+    region: str
+    endpoint: str | None
+    """URL of the sandbox; None for AWS."""
+    variables: Mapping[str, str]
+    """The process environment of whatever works on the account, such as the CDK CLI."""
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of `service`."""
+        import boto3
+
+        if self.endpoint is None:
+            return boto3.Session(region_name=self.region).client(service)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        session = boto3.Session("sandbox", "sandbox", region_name=self.region)
+        return session.client(service, endpoint_url=self.endpoint)  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+    def __str__(self) -> str:
+        where = f"the sandbox at {self.endpoint}" if self.endpoint else "AWS"
+        return f"{where}, account {self.id}, {self.region}"
+
+
+def account_of(environment: Environment, project: Path, sandbox: bool) -> Account:
+    """The account that `environment` is deployed to; its sandbox is started when it is not running.
+
+    Raises:
+        Stop: the sandbox does not start, or AWS does not let the user in.
+    """
+    if sandbox or environment.account == SANDBOX_ACCOUNT:
+        return _sandbox_account(environment.region, project)
+    return _aws_account(environment)
+
+
+def _sandbox_account(region: str, project: Path) -> Account:
+    from .sandbox.server import SandboxError, start
+
+    if find_spec("moto") is None:
+        raise Stop("the sandbox is not installed", "pip install 'podwright[sandbox]'")
+    try:
+        running = start(project)
+    except SandboxError as error:
+        raise Stop(str(error), "`podwright sandbox reset` forgets what the sandbox holds and starts afresh") from None
+    # Nothing of the user's AWS set-up is used, and no proxy of theirs sees what stays on this machine.
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    loopback = {"NO_PROXY": "localhost,127.0.0.1", "no_proxy": "localhost,127.0.0.1"}
+    return Account(SANDBOX_ACCOUNT, region, running.endpoint, kept | running.environment(region) | loopback)
+
+
+def _aws_account(environment: Environment) -> Account:
+    """The AWS account of `environment`, after one call that proves that the user's credentials open it.
+
+    Raises:
+        Stop: no credentials, expired or refused ones, those of another account, or a region out of reach. It says which
+            of these, and what to do.
+    """
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    region = environment.region
+    try:
+        config = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2})
+        identity = boto3.Session(region_name=region).client("sts", config=config).get_caller_identity()
+    except (BotoCoreError, ClientError) as error:
+        raise _explained(error, region) from None
+    if identity["Account"] != environment.account:
+        raise Stop(
+            f"the credentials belong to account {identity['Account']} ({identity['Arn']}), "
+            f"and {environment.name} is in account {environment.account}",
+            "set AWS_PROFILE to a profile of that account, or mend `account:` in the file",
+        )
+    variables = dict(os.environ) | {"AWS_REGION": region, "AWS_DEFAULT_REGION": region}
+    return Account(environment.account, region, None, variables)
+
+
+def _explained(error: Exception, region: str) -> Stop:
+    """What a failed sign-in means to a person."""
+    from botocore import exceptions
+
+    whose = f"profile {os.environ['AWS_PROFILE']}" if os.environ.get("AWS_PROFILE") else "the default profile"
+    sign_in = "sign in again, for instance with `aws sso login`, and run this again"
+    match error:
+        case exceptions.NoCredentialsError():
+            return Stop(
+                f"{whose} has no AWS credentials, and AWS_ACCESS_KEY_ID is not set",
+                "set AWS_PROFILE, or run `aws configure sso`; without an account, `podwright deploy --sandbox` works",
+            )
+        case exceptions.PartialCredentialsError() | exceptions.ProfileNotFound():
+            return Stop(f"the AWS credentials are incomplete: {error}", "`aws configure list` shows what is used")
+        case exceptions.HTTPClientError() | exceptions.ConnectionError():
+            return Stop(f"AWS in {region} cannot be reached: {error}", "check the network, HTTPS_PROXY and the region")
+        case exceptions.ClientError(response={"Error": {"Code": code}}) if code in _EXPIRED:
+            return Stop(f"the AWS credentials of {whose} have expired", sign_in)
+        case exceptions.ClientError(response={"Error": {"Code": code}}) if code in _UNKNOWN:
+            return Stop(
+                f"AWS in {region} does not accept the credentials of {whose} ({code})",
+                f"if the keys are right, enable {region} for the account: AWS account settings, AWS Regions",
+            )
+    return Stop(f"AWS does not accept the credentials of {whose}: {error}", sign_in)

@@ -1,0 +1,123 @@
+"""The `podwright` command: a table of sub-commands, each a module that is imported only when it is called.
+
+Exit codes: 0 done, 1 failed checks or a failed deployment, 2 a file or a command line that cannot be understood,
+130 interrupted by the user.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Final, NamedTuple
+
+
+class Command(NamedTuple):
+    """A sub-command: a module of this room with `add_arguments(parser)` and `run(args) -> int`."""
+
+    name: str
+    module: str
+    help: str
+
+
+COMMANDS: Final = (
+    Command("init", ".init", "start a project: an environment file and a cdk.json, ready to deploy"),
+    Command("check", ".check", "check environment files and print every finding"),
+    Command("show", ".show", "print an environment with every default filled in, and its subnets"),
+    Command("explain", ".explain", "print the page of a rule, or list all rules"),
+    Command("schema", ".schema", "print the JSON Schema of environment files, for editors"),
+    Command("diff", ".diff", "show what a deployment would change"),
+    Command("deploy", ".deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
+    Command("destroy", ".destroy", "delete the stacks of an environment"),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command with `arguments` (default: those of the process) and return its exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a character shows a question mark; that is no reason to stop.
+        getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
+    try:
+        parsed = _parser(arguments).parse_args(arguments)
+        code = _run(parsed)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        sys.stderr.write("\npodwright: interrupted\n")
+        return 130
+    except BrokenPipeError:
+        # The reader (`| head`) has enough. Python would complain once more when it closes stdout at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser with all command names, and the arguments of the one that is called: the others stay unimported."""
+    parser = argparse.ArgumentParser(
+        prog="podwright", description="One YAML file to a running AI training cluster on Amazon SageMaker HyperPod."
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    called = next((argument for argument in arguments if not argument.startswith("-")), None)
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        subparser = subparsers.add_parser(command.name, help=command.help)
+        if command.name == called:
+            module = import_module(command.module, __package__)
+            subparser.description = module.__doc__
+            subparser.formatter_class = argparse.RawDescriptionHelpFormatter
+            module.add_arguments(subparser)
+            subparser.add_argument(
+                "--project",
+                metavar="DIR",
+                type=Path,
+                help="folder of the project (default: the nearest one from here upward that holds "
+                "environments/ or cdk.json)",
+            )
+            subparser.set_defaults(run=module.run)
+    return parser
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    from ..config.findings import InvalidFile
+    from .output import Stop, write_findings, write_stop
+
+    if parsed.project is not None and not parsed.project.is_dir():
+        write_stop(Stop(f"--project {parsed.project} is not a folder"))
+        return 2
+    parsed.project = (parsed.project or _project_folder(Path.cwd())).resolve()
+    try:
+        return parsed.run(parsed)
+    except InvalidFile as error:
+        write_findings(error.findings, sys.stderr)
+        return 2
+    except Stop as stop:
+        write_stop(stop)
+        return stop.code
+
+
+def _project_folder(start: Path) -> Path:
+    """The nearest folder from `start` upward that is a project; `start` itself when there is none."""
+    return next(
+        (
+            folder
+            for folder in (start, *start.parents)
+            if (folder / "environments").is_dir() or (folder / "cdk.json").is_file()
+        ),
+        start,
+    )
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for: reading package metadata takes a tenth of a second."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"podwright {version('podwright')}\n")
+        parser.exit()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

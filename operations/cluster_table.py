@@ -1,0 +1,178 @@
+"""What is deployed: stacks, instance groups and nodes, as AWS's APIs show them, for people and for machines."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ..config.environment import Environment
+from .account import Account
+from .assembly import stacks
+from .cdk import Cdk
+
+_SHOWN_NODES: Final = 32
+Report = dict[str, Any]
+
+
+def report(environment: Environment, cdk: Cdk) -> Report:
+    """Stacks, cluster, groups and nodes of an environment, in the form that `--json` prints."""
+    account = cdk.account
+    names = [stack.name for stack in stacks(cdk.assembly)]
+    there = deployed_stacks(account, names)
+    types = {name: _resource_types(account, name) for name in names if name in there}
+    return {
+        "environment": environment.name,
+        "account": account.id,
+        "region": account.region,
+        "sandbox": account.endpoint,
+        "stacks": [
+            {"name": name, "status": there[name]["StackStatus"], "resources": types[name].total()} for name in types
+        ],
+        **_cluster(environment, account),
+        "recorded_only": _recorded_only(account, sum(types.values(), Counter())),
+    }
+
+
+def deployed_stacks(account: Account, names: Iterable[str]) -> dict[str, Any]:
+    """CloudFormation's descriptions of those of the stacks that exist, by name."""
+    wanted = set(names)
+    pages = account.client("cloudformation").get_paginator("describe_stacks").paginate()
+    return {stack["StackName"]: stack for page in pages for stack in page["Stacks"] if stack["StackName"] in wanted}
+
+
+def _resource_types(account: Account, stack: str) -> Counter[str]:
+    pages = account.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack)
+    return Counter(item["ResourceType"] for page in pages for item in page["StackResourceSummaries"])
+
+
+def _cluster(environment: Environment, account: Account) -> Report:
+    client = account.client("sagemaker")
+    name = environment.cluster.name
+    try:
+        cluster = client.describe_cluster(ClusterName=name)
+    except client.exceptions.ResourceNotFound:
+        return {"cluster": None, "groups": [], "nodes": []}
+    groups = [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
+    pages = client.get_paginator("list_cluster_nodes").paginate(ClusterName=name)
+    return {
+        "cluster": {"name": name, "arn": cluster["ClusterArn"], "status": cluster["ClusterStatus"]},
+        "groups": [_group(group, environment) for group in groups],
+        "nodes": [
+            {
+                "id": node["InstanceId"],
+                "group": node["InstanceGroupName"],
+                "type": node["InstanceType"],
+                "status": node["InstanceStatus"]["Status"],
+                "message": node["InstanceStatus"].get("Message", ""),
+            }
+            for page in pages
+            for node in page["ClusterNodeSummaries"]
+        ],
+    }
+
+
+def _group(group: Report, environment: Environment) -> Report:
+    settings = environment.groups.get(group["InstanceGroupName"])
+    return {
+        "name": group["InstanceGroupName"],
+        "types": list(settings.types) if settings else [group.get("InstanceType")],
+        "zones": list(settings.zone_ids) if settings else [],
+        "current": group["CurrentCount"],
+        "target": group["TargetCount"],
+        "status": group.get("Status"),
+    }
+
+
+def _recorded_only(account: Account, types: Counter[str]) -> dict[str, int]:
+    """Resource types that the sandbox keeps as records, with nothing behind them; empty for AWS."""
+    if account.endpoint is None:
+        return {}
+    from .sandbox.providers.registry import is_recorded_only
+
+    return {name: types[name] for name in sorted(types) if is_recorded_only(name)}
+
+
+def write_report(found: Report) -> None:
+    """Print a report as tables."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.print(_stack_table(found))
+    if found["cluster"] is None:
+        console.print("There is no HyperPod cluster.")
+        return
+    console.print(_group_table(found))
+    if found["nodes"]:
+        console.print(_node_table(found))
+    if found["sandbox"]:
+        _write_limits(found, console)
+
+
+def _table(title: str, *columns: str) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in ("resources", "current", "target") else "left")
+    return table
+
+
+def _stack_table(found: Report) -> Any:
+    table = _table("Stacks", "stack", "resources", "status")
+    for stack in found["stacks"]:
+        table.add_row(stack["name"], str(stack["resources"]), _state(stack["status"]))
+    return table
+
+
+def _group_table(found: Report) -> Any:
+    cluster = found["cluster"]
+    table = _table(
+        f"Cluster {cluster['name']}: {cluster['status']}", "group", "type", "zone", "current", "target", "status"
+    )
+    for group in found["groups"]:
+        table.add_row(
+            group["name"],
+            ", ".join(group["types"]),
+            ", ".join(group["zones"]),
+            str(group["current"]),
+            str(group["target"]),
+            _state(group["status"]),
+        )
+    return table
+
+
+def _node_table(found: Report) -> Any:
+    """Every node of a small cluster. Of a large one those that do not run, and how many of each group do."""
+    nodes = sorted(found["nodes"], key=lambda node: (node["group"], node["id"]))
+    table = _table("Nodes", "node", "group", "status")
+    few = len(nodes) <= _SHOWN_NODES
+    for node in [node for node in nodes if few or node["status"] != "Running"][:_SHOWN_NODES]:
+        table.add_row(node["id"], node["group"], f"{_state(node['status'])} {node['message']}".strip())
+    for group, count in Counter(node["group"] for node in nodes if node["status"] == "Running").items():
+        if not few:
+            table.add_row(f"{count} nodes", group, _state("Running"))
+    return table
+
+
+def _state(status: str) -> str:
+    colour = {
+        "_COMPLETE": "green",
+        "InService": "green",
+        "Running": "green",
+        "_FAILED": "red",
+        "Failed": "red",
+        "Failure": "red",
+        "Degraded": "red",
+    }
+    found = next((colour[end] for end in colour if status.endswith(end)), "yellow")
+    return f"[{found}]{status}[/]"
+
+
+def _write_limits(found: Report, console: Any) -> None:
+    recorded = ", ".join(f"{name} ({count})" for name, count in found["recorded_only"].items())
+    console.print(
+        "[bold]Simulated.[/] A stand-in for AWS on this machine answered the real CDK CLI: no instance runs, nothing "
+        "costs money. Nodes boot in seconds. Kubernetes is a store of checked manifests: no pod starts."
+    )
+    if recorded:
+        console.print(f"Recorded only, with nothing behind them: {recorded}.")

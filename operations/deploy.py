@@ -1,0 +1,62 @@
+"""Check, synthesize and deploy an environment: to AWS with your credentials, or to the sandbox on this machine.
+
+An environment of account 123456789012 goes to the sandbox, as does any other with --sandbox. Without ENV it is the only
+environment of the project, or the one called sandbox. The same command takes up a deployment that was interrupted.
+"""
+
+import argparse
+import sys
+
+from ..config.findings import errors
+from ..config.rules import findings
+from .cdk import Cdk
+from .deployment import add_environment, bootstrap, cdk_for, failure, load, wait_for_earlier_run
+from .output import Stop, write_findings, write_json, write_line
+from .progress import Progress
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright deploy`."""
+    add_environment(parser)
+    parser.add_argument("--yes", action="store_true", help="deploy to AWS without showing the changes and asking")
+    parser.add_argument("--bootstrap", action="store_true", help="prepare the AWS account for the CDK if it is not")
+    parser.add_argument("--json", action="store_true", help="print stacks, groups and nodes as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Deploy, and print what is there afterwards."""
+    loaded = load(args)
+    environment = loaded.environment
+    found = findings(environment, loaded.source)
+    write_findings(found, sys.stderr)
+    if errors(found):
+        return 1
+    progress = Progress(sys.stderr)
+    cdk = cdk_for(args, loaded)
+    write_line(f"{environment.name} → {cdk.account}", sys.stderr)
+    bootstrap(cdk, progress, args.bootstrap)
+    wait_for_earlier_run(cdk, progress)
+    asked = not args.yes and cdk.account.endpoint is None
+    if asked:
+        _show_and_ask(cdk)
+    options = ("--require-approval", "never", "--progress", "events", "--concurrency", "4")
+    if cdk.follow(progress, "deploy", f"{environment.name}/*", *options, synthesize=not asked):
+        raise failure(cdk, progress)
+    from .cluster_table import report, write_report
+
+    table = report(environment, cdk)
+    if args.json:
+        write_json(table)
+    else:
+        write_report(table)
+    return 0
+
+
+def _show_and_ask(cdk: Cdk) -> None:
+    """Show what would change in AWS, permissions included, and go on only after a yes."""
+    if not sys.stdin.isatty():
+        raise Stop("nobody can be asked here", "--yes deploys without showing the changes and asking", 2)
+    if cdk.run("diff", f"{cdk.environment}/*"):
+        raise Stop("the changes cannot be shown", "the CDK CLI says above why not")
+    if input(f"Deploy these changes to {cdk.account}? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise Stop("nothing was deployed")

@@ -1,0 +1,117 @@
+"""What deploy, diff, destroy and status share: which environment, in which account, and why the CDK CLI stopped."""
+
+import argparse
+import json
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from ..config.load import LoadedEnvironment
+from ..config.project import Project
+from .account import SANDBOX_ACCOUNT, Account, account_of
+from .cdk import Cdk
+from .output import Stop
+from .progress import Progress
+
+_HINTS: Final = {
+    "capacity": "the zone has none now: reserve it with a training plan, or try another zone or a smaller count",
+    "limit": "raise the quota in Service Quotas",
+    "quota": "raise the quota in Service Quotas",
+    "not authorized": "the CloudFormation role that `cdk bootstrap` made lacks that permission",
+    "already exists": "another stack or a person made it; adopt it in the environment file, or delete it",
+}
+_POLL_SECONDS: Final = 5.0
+
+
+def add_environment(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say which environment is meant, and where it is."""
+    parser.add_argument("environment", nargs="?", metavar="ENV", help="name in environments/, or path of a file")
+    parser.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
+
+
+def load(args: argparse.Namespace) -> LoadedEnvironment:
+    """The environment that the arguments mean; without one the project's only environment, or its `sandbox`."""
+    project = Project.at(args.project)
+    if args.environment is None:
+        known = project.names
+        if len(known) != 1 and "sandbox" not in known:
+            raise Stop("which environment?", f"known: {', '.join(known) or 'none; `podwright init DIR` makes one'}", 2)
+        args.environment = known[0] if len(known) == 1 else "sandbox"
+    return project.load(args.environment)
+
+
+def cdk_for(args: argparse.Namespace, loaded: LoadedEnvironment) -> Cdk:
+    """The CDK CLI for the environment that the arguments mean, once its account is open."""
+    name = loaded.environment.name
+    account = account_of(loaded.environment, args.project, args.sandbox)
+    known = args.environment in Project.at(args.project).names
+    context = {"environment": args.environment if known else str(Path(args.environment).resolve())}
+    if account.endpoint:
+        # AWS's chart archive is the user's to fetch; the sandbox takes one that stands in for it.
+        context |= {"chart": "stand-in", "account": SANDBOX_ACCOUNT}
+    log = args.project / ".podwright/logs" / f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.log"
+    return Cdk(args.project, name, context, account, log)
+
+
+def wait_for_earlier_run(cdk: Cdk, progress: Progress) -> None:
+    """Wait until CloudFormation is done with what an interrupted run began; it refuses new work meanwhile."""
+    client = cdk.account.client("cloudformation")
+    while busy := [
+        f"{stack['StackName']} ({stack['StackStatus']})"
+        for page in client.get_paginator("describe_stacks").paginate()
+        for stack in page["Stacks"]
+        if stack["StackName"].startswith(f"{cdk.environment}-")
+        and stack["StackStatus"].endswith("_IN_PROGRESS")
+        # What a change set that was never executed leaves; the CLI deletes it.
+        and stack["StackStatus"] != "REVIEW_IN_PROGRESS"
+    ]:
+        progress.say("an earlier run", f"is still at work on {', '.join(busy)}; waiting")
+        time.sleep(_POLL_SECONDS)
+
+
+def bootstrap(cdk: Cdk, progress: Progress, wanted: bool) -> None:
+    """Prepare account and region for the CDK: the sandbox always, AWS only when the user wants it.
+
+    Raises:
+        Stop: AWS is not prepared and nobody asked for it, or it cannot be.
+    """
+    if is_bootstrapped(cdk.account, cdk.project):
+        return
+    where = f"aws://{cdk.account.id}/{cdk.account.region}"
+    if not wanted and cdk.account.endpoint is None:
+        raise Stop(
+            f"account {cdk.account.id} is not prepared for the CDK in {cdk.account.region}",
+            f"`podwright deploy {cdk.environment} --bootstrap` does it first, or whoever may: `cdk bootstrap {where}`",
+        )
+    if cdk.follow(progress, "bootstrap", where):
+        raise failure(cdk, progress)
+
+
+def is_bootstrapped(account: Account, project: Path) -> bool:
+    """Whether `cdk bootstrap` has run, by the parameter that every version of it writes."""
+    settings = json.loads((project / "cdk.json").read_text()) if (project / "cdk.json").is_file() else {}
+    qualifier = settings.get("context", {}).get("@aws-cdk/core:bootstrapQualifier", "hnb659fds")
+    client = account.client("ssm")
+    try:
+        client.get_parameter(Name=f"/cdk-bootstrap/{qualifier}/version")
+    except client.exceptions.ParameterNotFound:
+        return False
+    return True
+
+
+def failure(cdk: Cdk, progress: Progress) -> Stop:
+    """Why the CLI stopped: CloudFormation's own reason where there is one, else the CLI's last words."""
+    log = f"the whole output is in {_shown(cdk.log)}"
+    if not progress.failures:
+        return Stop("the CDK CLI failed:\n" + "\n".join(f"    {line}" for line in progress.last), log)
+    first = progress.failures[0]
+    hint = next((hint for word, hint in _HINTS.items() if word in first.reason.lower()), "mend the cause")
+    return Stop(
+        f"{first.stack}: {first.path} ({first.type}) failed: {first.reason}",
+        f"{hint}; then run the same command again, it goes on from here; {log}",
+    )
+
+
+def _shown(file: Path) -> Path:
+    return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file

@@ -1,0 +1,86 @@
+"""Print an environment with every default filled in, and the subnets that follow from it.
+
+Lines marked `default` are not in the file. A setting that is not printed is absent: off, or empty.
+"""
+
+import argparse
+import sys
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+
+from ..config.cidrs import usable
+from ..config.environment import Environment
+from ..config.findings import Path
+from ..config.load import LoadedEnvironment
+from ..config.project import Project
+from ..config.rules.addresses import demand
+from ..config.rules.network import planned
+from ..config.rules.run import environment_types
+from .output import write_json, write_line
+
+_COMMENTS = 60  # column of the marks
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright show`."""
+    parser.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    parser.add_argument("--json", action="store_true", help="print all settings, absent ones too, as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the environment."""
+    loaded = Project.at(args.project).load(args.environment)
+    settings = loaded.environment.model_dump(mode="json", by_alias=True)
+    subnets = _subnets(loaded.environment)
+    if args.json:
+        write_json({"settings": settings, "subnets": subnets})
+        return 0
+    yaml = YAML()
+    yaml.width = 120
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.dump(_marked(settings, (), loaded), sys.stdout)
+    write_line("\n# Subnets, and the addresses that the nodes take: at full count, and while a batch is replaced")
+    write_line(f"#   {'zone':<14} {'role':<14} {'range':<18} {'usable':>7} {'taken':>7} {'replacing':>9}")
+    for row in subnets:
+        counts = f"{row['taken']:>7,} {row['replacing']:>9,}  {row['sums']}" if row["role"] == "nodes" else ""
+        write_line(f"#   {row['zone']:<14} {row['role']:<14} {row['range']:<18} {row['usable']:>7,} {counts}".rstrip())
+    return 0
+
+
+def _subnets(environment: Environment) -> list[dict[str, Any]]:
+    """The subnets of the network, by address. Ranges that cannot be computed are a finding of `check`."""
+    types = environment_types(environment.instance_types)
+    rows = []
+    for (zone, role), block in sorted(planned(environment.network).items(), key=lambda item: item[1]):
+        row = {"zone": zone, "role": role, "range": str(block), "usable": usable(block)}
+        if role == "nodes":
+            need = demand(environment, zone, types)
+            row |= {"taken": need.full, "replacing": need.replacing, "sums": need.sums}
+        rows.append(row)
+    return rows
+
+
+def _marked(value: Any, path: Path, loaded: LoadedEnvironment) -> Any:
+    """`value` for ruamel's writer: what the file does not say carries a comment."""
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return CommentedSeq(_marked(item, (*path, index), loaded) for index, item in enumerate(value))
+    if isinstance(value, list):
+        flow = CommentedSeq(value)
+        flow.fa.set_flow_style()
+        return flow
+    if not isinstance(value, dict):
+        return value
+    marked = CommentedMap()
+    for key, item in value.items():
+        below = (*path, key)
+        given = below in loaded.source.places
+        marked[key] = _marked(item, below, loaded)
+        if not given and (item is None or marked[key] in ({}, [])):
+            del marked[key]
+        elif not given and not isinstance(marked[key], CommentedMap):
+            marked.yaml_add_eol_comment("default", key, column=_COMMENTS)
+        elif not path and isinstance(marked[key], CommentedMap):
+            marked.yaml_set_comment_before_after_key(key, before="\n")
+    return marked

@@ -1,0 +1,166 @@
+import io
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from podwright.config.findings import Finding, Level, Place, counted
+from podwright.operations import check, cli, output
+
+ROOT = Path(__file__).parents[2]
+PODWRIGHT = [sys.executable, "-P", "-m", "podwright.operations.cli"]
+GOOD = """
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az1, usw2-az2]}
+instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments/dev.yaml").write_text(GOOD)
+    return tmp_path
+
+
+def test_help_lists_every_command_and_imports_none(capsys: pytest.CaptureFixture[str]) -> None:
+    program = (
+        "import sys, podwright.operations.cli as cli\n"
+        "try: cli.main(['--help'])\n"
+        "except SystemExit: print(sorted(m for m in sys.modules if m.startswith(('podwright.', 'pydantic', 'ruamel'))))"
+    )
+    result = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "['podwright.operations', 'podwright.operations.cli']"
+    assert all(f"    {command.name} " in result.stdout for command in cli.COMMANDS)
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.name)
+def test_every_command_can_be_called_and_explains_itself(
+    command: cli.Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = import_module(command.module, "podwright.operations")
+    assert callable(module.run)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([command.name, "--help"])
+    assert stopped.value.code == 0
+    printed = capsys.readouterr().out
+    assert str(module.__doc__).splitlines()[0] in printed
+    assert "--project" in printed
+
+
+def test_the_reference_describes_exactly_these_commands() -> None:
+    text = (ROOT / "docs/cli.md").read_text()
+    described = [line.split("`")[1].split()[1] for line in text.splitlines() if line.startswith("## `podwright ")]
+    assert described == [command.name for command in cli.COMMANDS]
+
+
+@pytest.mark.parametrize("arguments", [[], ["chek"], ["check", "--jsn"]], ids=["nothing", "command", "option"])
+def test_a_wrong_command_line_is_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: podwright" in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["--version"])
+    assert capsys.readouterr().out.startswith("podwright 0.")
+
+
+def test_finds_the_project_from_a_folder_inside(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below = project / "notes/deep"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert cli.main(["check", "dev"]) == 0
+
+
+def test_a_missing_project_folder_is_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "--project", "/nowhere/at/all"]) == 2
+    assert "--project /nowhere/at/all is not a folder" in capsys.readouterr().err
+
+
+def test_an_unknown_environment_is_2_and_names_the_known_ones(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["show", "production", "--project", str(project)]) == 2
+    printed = capsys.readouterr().err
+    assert "there is no environment 'production'" in printed
+    assert "known: dev" in printed
+
+
+def test_an_interrupt_is_130_and_one_line(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(check, "run", interrupted)
+    assert cli.main(["check", "--project", str(project)]) == 130
+    assert capsys.readouterr().err == "\npodwright: interrupted\n"
+
+
+def test_a_stop_is_a_sentence_a_hint_and_its_code(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(_: object) -> int:
+        raise output.Stop("the account cannot be reached", "sign in", 1)
+
+    monkeypatch.setattr(check, "run", stopped)
+    assert cli.main(["check", "--project", str(project)]) == 1
+    assert capsys.readouterr().err == "podwright: the account cannot be reached\n    → sign in\n"
+
+
+def test_a_reader_that_leaves_early_is_no_failure(project: Path) -> None:
+    """`podwright schema | head -1`: the schema is larger than a pipe holds."""
+    command = f"{sys.executable} -P -m podwright.operations.cli schema | head -1"
+    result = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "{\n", "")
+
+
+FOUND = [
+    Finding("NET003", Level.WARNING, "network.cidr", "is large", "make it smaller", Place("a.yaml", 7)),
+    Finding(
+        "GRP001", Level.ERROR, "instance_groups.a.count", "instance_groups.a.count is 0", "raise it", Place("a.yaml", 9)
+    ),
+    Finding(
+        "EKS002", Level.ERROR, "cluster.eks.version", "is old", "upgrade", Place("a.yaml", 3), "upgraded next week"
+    ),
+    Finding("ENV009", Level.ERROR, "region", "is unknown", "mend it"),
+]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_findings_are_printed_worst_first_with_place_id_level_path_and_hint() -> None:
+    stream = io.StringIO()
+    output.write_findings(FOUND, stream)
+    assert stream.getvalue().splitlines() == [
+        "ENV009  error  region: is unknown",
+        "    → mend it",
+        "a.yaml:9  GRP001  error  instance_groups.a.count is 0",
+        "    → raise it",
+        "a.yaml:7  NET003  warning  network.cidr: is large",
+        "    → make it smaller",
+        "a.yaml:3  EKS002  accepted  cluster.eks.version: is old",
+        "    accepted because upgraded next week",
+    ]
+    assert counted(FOUND) == "2 errors, 1 warning, 1 accepted"
+
+
+def test_a_terminal_gets_colours_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    output.write_findings(FOUND, terminal := Terminal())
+    assert "\x1b[1;31merror\x1b[0m" in terminal.getvalue()
+    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
+        with monkeypatch.context() as patched:
+            patched.setenv(name, value)
+            output.write_findings(FOUND, plain := Terminal())
+        assert "\x1b" not in plain.getvalue()
