@@ -1,7 +1,8 @@
 """The CDK app: each environment of the project is a stage.
 
-The only place that reads CDK context and the process environment. Context keys: `environment` narrows to one name or
-file, `project` is the project's folder (default: where the CLI runs), `chart` is `stand-in` for a sandbox or a test.
+The only place that reads CDK context. Its keys: `environment` narrows to one name or file; `project` is the project's
+folder (default: where the CLI runs); `chart` = `stand-in` installs a chart of our own in place of HyperPod's, and
+`account` replaces the account of the file: both are for the sandbox and for tests.
 """
 
 import sys
@@ -13,35 +14,50 @@ use_bundled_node()
 
 import aws_cdk as cdk  # noqa: E402  jsii starts Node when it is imported
 
-from podwright.config.findings import InvalidFile, errors, write_findings  # noqa: E402
+from podwright.config.artifacts import chart_archive, chart_findings, read_artifacts  # noqa: E402
+from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart  # noqa: E402
+from podwright.config.findings import Finding, InvalidFile, errors, write_findings  # noqa: E402
+from podwright.config.load import LoadedEnvironment  # noqa: E402
+from podwright.config.mirrors import mirror_findings, mirror_of  # noqa: E402
 from podwright.config.project import Project  # noqa: E402
 from podwright.config.rules import findings  # noqa: E402
-from podwright.stacks.feature_flags import FEATURE_FLAGS  # noqa: E402
+from podwright.operations.charts import stand_in  # noqa: E402
 from podwright.stacks.stage import TrainingStage  # noqa: E402
 
 
 def main() -> int:
     """Synthesize; returns the exit code: 2 for a file that cannot be read, 1 for failed rules, 0 otherwise."""
-    app = cdk.App(context=FEATURE_FLAGS)
-    root = Path(app.node.try_get_context("project") or ".")
-    wanted = app.node.try_get_context("environment")
+    app = cdk.App()
+    context = app.node.try_get_context
+    root, wanted = Path(context("project") or "."), context("environment")
     try:
         project = Project.at(root)
         environments = [project.load(wanted)] if wanted else list(project.load_all())
+        found = [finding for loaded in environments for finding in findings(loaded.environment, loaded.source)]
+        write_findings(found, sys.stderr)
+        if errors(found):
+            return 1
+        for loaded in environments:
+            add_stage(app, root, loaded, account=context("account"), sandboxed=context("chart") == "stand-in")
     except InvalidFile as error:
         write_findings(error.findings, sys.stderr)
         return 2
-    failed = False
-    for loaded in environments:
-        found = findings(loaded.environment, loaded.source)
-        write_findings(found, sys.stderr)
-        failed = failed or bool(errors(found))
-        if not failed:
-            TrainingStage(app, loaded.environment.name, environment=loaded.environment)
-    if failed:
-        return 1
     app.synth()
     return 0
+
+
+def add_stage(app: cdk.App, root: Path, loaded: LoadedEnvironment, *, account: str | None, sandboxed: bool) -> None:
+    """Add the stage of one environment. What is missing for a deployment stops `cdk deploy`, but not `cdk ls`."""
+    environment = loaded.environment.model_copy(update={"account": account}) if account else loaded.environment
+    dependencies, artifacts = chart(HYPERPOD_DEPENDENCIES), read_artifacts(root)
+    missing: list[Finding] = []
+    if not sandboxed:
+        missing = [*chart_findings(root, dependencies), *mirror_findings(environment, artifacts, dependencies)]
+    archive = stand_in(dependencies) if sandboxed or missing else chart_archive(root, dependencies)
+    mirror = mirror_of(environment, artifacts)
+    stage = TrainingStage(app, environment.name, environment=environment, archive=archive, mirror=mirror)
+    for finding in missing:
+        cdk.Annotations.of(stage.eks).add_error(f"{finding.id}: {finding.message}; {finding.hint}")
 
 
 if __name__ == "__main__":

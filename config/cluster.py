@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from .base import Cidr, ClusterName, KmsKeyArn, RoleArn, SecurityGroupId, Settings
-from .groups import RestrictedLustre
+from .base import Cidr, ClusterName, KmsKeyArn, RoleArn, SecurityGroupId, Settings, ZoneIds
+from .groups import GroupName, RestrictedLustre
 
 EksVersion = Annotated[str, StringConstraints(pattern=r"^1\.[0-9]{2}$")]
-AddonVersion = Annotated[str, StringConstraints(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+$")]
+AddonVersion = Annotated[str, StringConstraints(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+$", max_length=64)]
 AddonName = Literal["vpc-cni", "kube-proxy", "coredns", "eks-pod-identity-agent", "aws-fsx-csi-driver"]
 ControlPlaneLog = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 
@@ -72,10 +72,16 @@ class Cluster(Settings):
 
     name: ClusterName
     """Cluster name. Default: the environment's name. A change replaces the cluster."""
+    zones: ZoneIds = Field(min_length=1)
+    """Zones of the control plane's interfaces; the cluster's own default subnet is in the first of them. EKS takes no
+    other zones later, and a change of the first replaces the cluster. Default: the first two zones of the network."""
     orchestrator: Literal["eks"] = "eks"
     """What schedules the work."""
     eks: Eks = Eks()
     """The EKS control plane."""
+    system_group: GroupName
+    """Instance group whose nodes a deployment waits for, because add-ons and system pods run there. Default: `system`,
+    else the first group by name that has no accelerators."""
     node_recovery: Literal["automatic", "none"] = "automatic"
     """Replace or reboot faulty nodes, or only label them."""
     provisioning: Literal["continuous", "all_or_nothing"] = "continuous"

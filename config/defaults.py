@@ -8,9 +8,76 @@ import copy
 from typing import Any
 
 from .catalog import catalog
+from .instances import InstanceType
+from .limits import limits
 
-# Smallest SSD capacities in GiB by MB/s/TiB when EFA is on; 1,200 without. Source: FSx CreateFileSystem, 2026-10.
-_EFA_STEP = {"125": 38400, "250": 19200, "500": 9600, "1000": 4800}
+# What pydantic reads as true; the file's scalars are still text here.
+_TRUE = ("true", "t", "yes", "y", "on", "1")
+
+
+def with_defaults(data: Any) -> Any:
+    """The mapping of an environment file with every derived default filled in.
+
+    - Cluster: its name is the environment's, its zones are the first two of the network, its system group is `system`
+      or else the first group by name without accelerators; deletion protection of EKS follows `protection`.
+    - Each group's zone is that of its training plan, else the cluster's first.
+    - File systems stand in the zone of the first EFA group (home folders: in the cluster's first), and an SSD file
+      system has the smallest legal capacity.
+    """
+    if not isinstance(data, dict):
+        return data
+    data = copy.deepcopy(data)
+    _complete_cluster(data)
+    home_zone = next(iter(_texts(data["cluster"].get("zones"))), None) if isinstance(data["cluster"], dict) else None
+    plans = _mapping(data, "training_plans") if data.get("training_plans") else {}
+    for group in _groups(data):
+        if not group.get("zones") and not group.get("subnet_ids"):
+            plan = _mapping(plans, str(_plan_name(group))) if _plan_name(group) in plans else {}
+            _default(group, "zone", plan.get("zone") or home_zone)
+    _complete_storage(data.get("storage"), _efa_zone(data) or home_zone, home_zone)
+    return data
+
+
+def _complete_cluster(data: dict[str, Any]) -> None:
+    cluster = _mapping(data, "cluster")
+    _default(cluster, "name", data.get("name"))
+    _default(cluster, "zones", _texts(_mapping(data, "network").get("zones"))[:2] if data.get("network") else None)
+    _default(cluster, "system_group", _system_group(data.get("instance_groups")))
+    if data.get("protection") in (None, "retain", "destroy"):
+        _default(_mapping(cluster, "eks"), "deletion_protection", data.get("protection") != "destroy")
+
+
+def _complete_storage(storage: Any, accelerated_zone: Any, home_zone: Any) -> None:
+    if not isinstance(storage, dict):
+        return
+    more = storage.get("additional_lustre")
+    for lustre in [storage.get("lustre"), *(more.values() if isinstance(more, dict) else ())]:
+        if isinstance(lustre, dict):
+            _complete_lustre(lustre, accelerated_zone)
+    if isinstance(storage.get("home"), dict):
+        _default(_mapping(storage["home"], "openzfs"), "zone", home_zone)
+
+
+def _complete_lustre(lustre: dict[str, Any], zone: Any) -> None:
+    _default(lustre, "zone", zone)
+    facts = limits().lustre
+    if lustre.get("existing") is not None:
+        return
+    if lustre.get("type") == "intelligent_tiering":
+        _default(lustre, "throughput_capacity", facts.tiering_throughput_step)
+        _default(lustre, "read_cache", {})
+        _default(lustre, "metadata_iops", facts.tiering_metadata_iops[0])
+        return
+    throughput = {str(step): step for step in facts.throughput}.get(str(lustre.get("throughput", 250)))
+    if str(lustre.get("efa", "false")).lower() not in _TRUE:
+        _default(lustre, "capacity_gib", facts.capacity_first_gib)
+    elif throughput:
+        _default(lustre, "capacity_gib", facts.capacity_step(throughput, efa=True))
+
+
+def _default(mapping: dict[str, Any], key: str, value: Any) -> None:
+    if value not in (None, []) and mapping.get(key) is None:
+        mapping[key] = value
 
 
 def _mapping(value: Any, key: str) -> dict[str, Any]:
@@ -22,69 +89,39 @@ def _mapping(value: Any, key: str) -> dict[str, Any]:
     return value[key] if isinstance(value[key], dict) else {}
 
 
+def _texts(value: Any) -> list[Any]:
+    return [value] if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else []
+
+
 def _groups(data: dict[str, Any]) -> list[dict[str, Any]]:
     sections = (data.get("instance_groups"), data.get("restricted_instance_groups"))
-    return [group for section in sections if isinstance(section, dict) for group in section.values()
-            if isinstance(group, dict)]
+    groups = [group for section in sections if isinstance(section, dict) for group in section.values()]
+    return [group for group in groups if isinstance(group, dict)]
 
 
-def _has_efa(group: dict[str, Any]) -> bool:
-    row = catalog().find(str(group.get("instance_type")))
-    return bool(row and row.efa_interfaces)
+def _plan_name(group: dict[str, Any]) -> Any:
+    capacity = group.get("capacity")
+    return capacity.get("training_plan") if isinstance(capacity, dict) else None
 
 
-def with_defaults(data: Any) -> Any:
-    """The mapping of an environment file with every derived default filled in.
-
-    Cluster name from the environment's; each group's zone from its training plan, else the first zone; file systems
-    in the zone of the first EFA group, else the first zone; SSD capacity at the smallest legal step; deletion
-    protection from `protection`.
-    """
-    if not isinstance(data, dict):
-        return data
-    data = copy.deepcopy(data)
-    zones = data["network"].get("zones") if isinstance(data.get("network"), dict) else None
-    zones = [zones] if isinstance(zones, str) else zones
-    first_zone = zones[0] if isinstance(zones, list | tuple) and zones else None
-    if data.get("name") is not None:
-        _mapping(data, "cluster").setdefault("name", data["name"])
-    if data.get("protection") in (None, "retain", "destroy"):
-        eks = _mapping(_mapping(data, "cluster"), "eks")
-        eks.setdefault("deletion_protection", data.get("protection") != "destroy")
-
-    plans = data.get("training_plans")
-    for group in _groups(data):
-        capacity = group.get("capacity")
-        plan = plans.get(capacity.get("training_plan")) if isinstance(plans, dict) and isinstance(capacity, dict) else None
-        if not group.get("zones") and not group.get("subnet_ids"):
-            zone = plan.get("zone") if isinstance(plan, dict) else None
-            if (zone or first_zone) is not None:
-                group.setdefault("zone", zone or first_zone)
-
-    accelerated_zone = next((group["zone"] for group in _groups(data) if group.get("zone") and _has_efa(group)), first_zone)
-    storage = data.get("storage")
-    if not isinstance(storage, dict):
-        return data
-    extra = storage.get("additional_lustre")
-    for lustre in [storage.get("lustre"), *(extra.values() if isinstance(extra, dict) else ())]:
-        if isinstance(lustre, dict):
-            _complete_lustre(lustre, accelerated_zone)
-    home = storage.get("home")
-    if isinstance(home, dict) and isinstance(_mapping(home, "openzfs"), dict) and first_zone is not None:
-        _mapping(home, "openzfs").setdefault("zone", first_zone)
-    return data
+def _row(group: Any) -> InstanceType | None:
+    return catalog().find(str(group.get("instance_type"))) if isinstance(group, dict) else None
 
 
-def _complete_lustre(lustre: dict[str, Any], zone: Any) -> None:
-    if zone is not None:
-        lustre.setdefault("zone", zone)
-    if lustre.get("existing") is not None:
-        return
-    if lustre.get("type") == "intelligent_tiering":
-        lustre.setdefault("throughput_capacity", 4000)
-        lustre.setdefault("read_cache", {})
-        lustre.setdefault("metadata_iops", 6000)
-    elif str(lustre.get("efa", "false")).lower() in ("true", "yes", "on", "1"):
-        lustre.setdefault("capacity_gib", _EFA_STEP.get(str(lustre.get("throughput", 250)), 19200))
-    else:
-        lustre.setdefault("capacity_gib", 1200)
+def _efa_zone(data: dict[str, Any]) -> Any:
+    """The zone of the first EFA group by name: the order of a file has no meaning."""
+    zones = [
+        group["zone"]
+        for section in ("instance_groups", "restricted_instance_groups")
+        for _, group in sorted(
+            _mapping(data, section).items() if data.get(section) else (), key=lambda item: str(item[0])
+        )
+        if (row := _row(group)) and row.efa_interfaces and group.get("zone")
+    ]
+    return next(iter(zones), None)
+
+
+def _system_group(groups: Any) -> str | None:
+    names = sorted(map(str, groups)) if isinstance(groups, dict) else []
+    plain = [name for name in names if (row := _row(groups.get(name))) and not row.accelerator_count]
+    return "system" if "system" in names else next(iter([*plain, *names]), None)

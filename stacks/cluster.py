@@ -1,0 +1,171 @@
+"""The stack of the HyperPod cluster: scripts, roles, groups, and what comes after the first nodes."""
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from ..config.environment import Environment
+from ..config.groups import InstanceGroup
+from ..config.node_facts import ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
+from ..config.rules.run import environment_types
+from ..constructs.addons import WorkloadAddons
+from ..constructs.execution_role import ExecutionRole
+from ..constructs.hyperpod_cluster import HyperPodCluster
+from ..constructs.instance_group import GroupResources
+from ..constructs.karpenter_role import KarpenterRole
+from ..constructs.lifecycle_publication.construct import LifecyclePublication
+from ..constructs.nodes_ready.construct import NodesReady
+from .eks import EksStack
+from .network import NetworkStack
+from .storage import StorageStack
+
+
+class ClusterStack(cdk.Stack):
+    """Lifecycle scripts, HyperPod cluster, wait for the system group, workload add-ons: in that order. Stateless."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        network: NetworkStack,
+        storage: StorageStack,
+        eks: EksStack,
+    ) -> None:
+        """Defines the stack of `environment` on top of the other three."""
+        super().__init__(scope, construct_id, description="HyperPod cluster")
+        self._environment, settings = environment, environment.cluster
+        self._types = environment_types(environment.instance_types)
+        control_plane, nodes = eks.control_plane, network.network.node_security_group
+        file_systems = self._file_systems(storage)
+
+        publication = LifecyclePublication(
+            self,
+            "Lifecycle",
+            bucket=storage.lifecycle_bucket,
+            prefix=settings.name,
+            node_facts=node_facts(
+                cluster=ClusterFacts(
+                    name=settings.name,
+                    orchestrator=settings.orchestrator,
+                    region=environment.region,
+                    dns_suffix=self.url_suffix,
+                ),
+                groups=environment.instance_groups,
+                types=self._types,
+                file_systems=file_systems,
+            ),
+            key=network.key,
+            protection=environment.protection,
+        )
+        role = self._execution_role(network, storage, control_plane.cluster.cluster_arn)
+        self.cluster = HyperPodCluster(
+            self,
+            "Cluster",
+            settings=settings,
+            groups=environment.instance_groups,
+            restricted_groups=environment.restricted_instance_groups,
+            resources=GroupResources(
+                subnets=network.network.node_subnets,
+                security_groups=[nodes],
+                execution_role_arn=role.role_arn,
+                scripts_uri=publication.source_uri,
+                volume_key=network.key,
+                file_systems=file_systems,
+                training_plan_arns={name: plan.arn for name, plan in environment.training_plans.items()},
+            ),
+            default_subnets=[network.network.node_subnets[settings.zones[0]]],
+            eks_cluster_arn=control_plane.cluster.cluster_arn,
+            cluster_role=self._karpenter_role(network),
+            requires=[publication.resource],
+            types=self._types,
+        )
+        """The HyperPod cluster."""
+        system = environment.instance_groups[settings.system_group]
+        workload = WorkloadAddons(
+            self,
+            "WorkloadAddons",
+            settings=settings.eks,
+            cluster_name=control_plane.cluster.cluster_name,
+            lustre=bool(environment.storage.lustres),
+        )
+        if system.count:
+            ready = NodesReady(
+                self,
+                "SystemNodes",
+                cluster_name=settings.name,
+                cluster_arn=self.cluster.cluster_arn,
+                eks_cluster=control_plane.cluster,
+                group=settings.system_group,
+                count=system.count,
+                vpc=network.network.vpc,
+                subnets=control_plane.subnets,
+                security_group=control_plane.security_group,
+                key=network.key,
+            )
+            workload.node.add_dependency(ready)
+
+    def _file_systems(self, storage: StorageStack) -> FileSystems:
+        settings = self._environment.storage
+        lustre = {
+            name: LustreMount(
+                dns_name=storage.lustre[name].dns_name,
+                mount_name=storage.lustre[name].mount_name,
+                path=lustre.mount,
+                zone=lustre.zone,
+                efa=lustre.efa,
+            )
+            for name, lustre in settings.lustres.items()
+        }
+        home = settings.home.openzfs if settings.home else None
+        return FileSystems(
+            lustre=lustre,
+            home=OpenZfsMount(dns_name=storage.home.dns_name, path=home.mount, zone=home.zone)
+            if home and storage.home
+            else None,
+        )
+
+    def _execution_role(self, network: NetworkStack, storage: StorageStack, eks_cluster_arn: str) -> iam.IRole:
+        groups = self._environment.groups.values()
+        rollouts = [
+            rollout
+            for group in groups
+            if isinstance(group, InstanceGroup)
+            for rollout in (group.patching, group.scheduled_update)
+            if rollout
+        ]
+        role = ExecutionRole(
+            self,
+            "ExecutionRole",
+            cluster_name=self._environment.cluster.name,
+            eks_cluster_arn=eks_cluster_arn,
+            vpc=network.network.vpc,
+            security_groups=[network.network.node_security_group],
+            volume_keys=self._volume_keys(network.key),
+            lustre=bool(self._environment.storage.lustres),
+            alarms=[alarm for rollout in rollouts for alarm in rollout.rollback_alarms],
+        )
+        role.grant_read(storage.lifecycle_bucket, self._environment.cluster.name, network.key)
+        return role.role
+
+    def _karpenter_role(self, network: NetworkStack) -> iam.IRole | None:
+        settings = self._environment.cluster
+        if settings.autoscaling is None:
+            return None
+        if settings.autoscaling_role:
+            return iam.Role.from_role_arn(self, "KarpenterRole", settings.autoscaling_role)
+        return KarpenterRole(self, "KarpenterRole", volume_keys=self._volume_keys(network.key)).role
+
+    def _volume_keys(self, key: kms.IKey) -> list[kms.IKey]:
+        """The environment's key and those that volumes of groups name themselves."""
+        named = {volume.kms_key for group in self._environment.groups.values() for volume in group.volumes}
+        named |= {group.root_kms_key for group in self._environment.instance_groups.values()}
+        arns = sorted(filter(None, named))
+        return [key, *(self._imported_key(arn) for arn in arns)]
+
+    def _imported_key(self, arn: str) -> kms.IKey:
+        construct_id = f"Key-{arn.rpartition('/')[2]}"
+        known = self.node.try_find_child(construct_id)
+        return known if isinstance(known, kms.Key) else kms.Key.from_key_arn(self, construct_id, arn)  # pyright: ignore[reportReturnType]

@@ -1,0 +1,93 @@
+"""The stack of the EKS control plane, with everything that HyperPod must find in it before it creates nodes."""
+
+from collections.abc import Mapping
+
+import aws_cdk as cdk
+import cdk8s
+from constructs import Construct
+
+from ..cdk8s_charts.device_plugins import NeuronDevicePlugin
+from ..cdk8s_charts.node_readers import NodeReaders
+from ..config.artifacts import ChartArchive
+from ..config.chart_values import dependencies_values
+from ..config.charts import chart
+from ..config.environment import Environment
+from ..config.images import Image
+from ..config.rules.run import environment_types
+from ..constructs.addons import NodeAddons
+from ..constructs.eks_control_plane import EksControlPlane
+from ..constructs.hyperpod_dependencies import HyperPodDependencies
+from ..constructs.runner import Runner
+from .network import NetworkStack
+
+
+class EksStack(cdk.Stack):
+    """Control plane, node add-ons, HyperPod's dependencies chart and a runner inside the VPC."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        network: NetworkStack,
+        archive: ChartArchive,
+        mirror: Mapping[str, Image],
+    ) -> None:
+        """Defines the stack of `environment` in `network`.
+
+        Args:
+            scope: The stage.
+            construct_id: Id within the stage.
+            environment: The environment.
+            network: Its network.
+            archive: HyperPod's dependencies chart.
+            mirror: Where mirrored images lie, by the original's name.
+        """
+        super().__init__(scope, construct_id, description="EKS control plane and what HyperPod needs in it")
+        settings, types = environment.cluster.eks, environment_types(environment.instance_types)
+        groups = tuple(environment.groups.values())
+        parts = network.network
+
+        self.control_plane = EksControlPlane(
+            self,
+            "Eks",
+            settings=settings,
+            vpc=parts.vpc,
+            control_plane_subnets={
+                zone: subnet
+                for zone, subnet in parts.control_plane_subnets.items()
+                if zone in environment.cluster.zones
+            },
+            node_security_group=parts.node_security_group,
+            key=network.key,
+        )
+        """The control plane."""
+        cluster = self.control_plane.cluster
+        NodeAddons(self, "NodeAddons", settings=settings, cluster_name=cluster.cluster_name)
+        cluster.add_cdk8s_chart("NodeReaders", NodeReaders(cdk8s.App(), "node-readers"))
+        neuron = NeuronDevicePlugin(cdk8s.App(), "neuron", groups=groups, types=types, mirror=mirror)
+        if neuron.instance_types:
+            cluster.add_cdk8s_chart("NeuronDevicePlugin", neuron)
+        existing = settings.existing
+        if existing is None or not existing.dependencies_installed:
+            dependencies = chart(archive.name)
+            HyperPodDependencies(
+                self,
+                "Dependencies",
+                cluster=cluster,
+                chart=dependencies,
+                archive=archive,
+                values=dependencies_values(dependencies, groups, types, region=environment.region, mirror=mirror),
+            )
+        self.runner = Runner(
+            self,
+            "Runner",
+            cluster=cluster,
+            tools=self.control_plane.tools,
+            vpc=parts.vpc,
+            subnets=self.control_plane.subnets,
+            security_group=self.control_plane.security_group,
+            key=network.key,
+        )
+        """Runs commands where a laptop cannot reach the Kubernetes API."""

@@ -1,0 +1,75 @@
+"""The stack of what outlives the cluster: file systems and buckets."""
+
+import aws_cdk as cdk
+
+from constructs import Construct
+
+from ..config.environment import Environment
+from ..config.names import lifecycle_bucket_name
+from ..constructs.buckets import CheckpointBucket, LifecycleBucket
+from ..constructs.lustre import LustreFileSystem
+from ..constructs.openzfs import OpenZfsHome
+from .network import NetworkStack
+
+
+class StorageStack(cdk.Stack):
+    """File systems and buckets of an environment. Stateful. Exports what clients need, used today or not."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, environment: Environment, network: NetworkStack) -> None:
+        """Defines the stack of `environment` in `network`."""
+        protection, storage = environment.protection, environment.storage
+        super().__init__(
+            scope, construct_id, termination_protection=protection == "retain", description="File systems and buckets"
+        )
+        vpc, subnets = network.network.vpc, network.network.node_subnets
+        clients, key = network.network.node_security_group, network.key
+
+        self.lustre = {
+            name: LustreFileSystem(
+                self,
+                f"Lustre-{name}",
+                settings=settings,
+                vpc=vpc,
+                subnet=subnets[settings.zone],
+                clients=clients,
+                key=key,
+                protection=protection,
+            )
+            for name, settings in storage.lustres.items()
+        }
+        """Lustre file systems by name."""
+        self.home = (
+            OpenZfsHome(
+                self,
+                "Home",
+                settings=storage.home.openzfs,
+                vpc=vpc,
+                subnet=subnets[storage.home.openzfs.zone],
+                clients=clients,
+                key=key,
+                protection=protection,
+            )
+            if storage.home
+            else None
+        )
+        """Home folders, if there are any."""
+        self.lifecycle_bucket = LifecycleBucket(
+            self,
+            "LifecycleBucket",
+            settings=storage.buckets,
+            name=lifecycle_bucket_name(environment.name, environment.account, environment.region),
+            key=key,
+            protection=protection,
+        ).bucket
+        """Holds the published lifecycle scripts."""
+        self.checkpoint_bucket = CheckpointBucket(
+            self, "CheckpointBucket", settings=storage.buckets, key=key, protection=protection
+        ).bucket
+        """For checkpoints of jobs."""
+
+        created = [self.lustre[name] for name, settings in storage.lustres.items() if settings.existing is None]
+        for file_system in created:
+            self.export_value(file_system.dns_name)
+            self.export_value(file_system.mount_name)
+        if self.home:
+            self.export_value(self.home.dns_name)

@@ -1,0 +1,75 @@
+"""How long a synthesis takes, against what the CDK itself takes, and how that grows with the number of groups."""
+
+import json
+import pstats
+import subprocess
+import sys
+from pathlib import Path
+
+from timing import ROOT, Timing, measure
+
+HERE = Path(__file__).parent
+CONTEXT = json.loads((ROOT / "cdk.json").read_text())["context"]
+GROUP = "  {name}: {{instance_type: ml.p5.48xlarge, count: 1, zone: usw2-az2}}\n"
+
+
+def _app(script: Path, outdir: Path, runs: int, **context: str) -> Timing:
+    return measure(
+        [sys.executable, str(script)],
+        runs=runs,
+        env={"CDK_OUTDIR": str(outdir), "CDK_CONTEXT_JSON": json.dumps(CONTEXT | context)},
+    )
+
+
+def _with_groups(folder: Path, count: int) -> Path:
+    """prod with `count` groups more of one instance each, in a VPC that has room for them."""
+    text = (ROOT / "environments" / "prod.yaml").read_text()
+    file = folder / f"groups-{count}.yaml"
+    file.write_text(text + "".join(GROUP.format(name=f"g{number}") for number in range(count)))
+    return file
+
+
+def compare(folder: Path, runs: int) -> dict[str, Timing]:
+    """Whole-process timings of prod, the mechanical baseline and an empty app, and of prod with 3 and 50 groups."""
+    app = ROOT / "bin" / "app.py"
+    timings = {"prod": _app(app, folder / "prod", runs, environment="prod", chart="stand-in")}
+    timings["baseline"] = _app(
+        HERE / "baseline_app.py",
+        folder / "baseline",
+        runs,
+        assembly=str(folder / "prod" / "assembly-prod"),
+        account="111122223333",
+        region="us-west-2",
+    )
+    timings["empty"] = _app(HERE / "empty_app.py", folder / "empty", runs)
+    for count in (0, 47):
+        file = _with_groups(folder, count)
+        timings[f"{count + 3} groups"] = _app(app, folder / file.stem, runs, environment=str(file), chart="stand-in")
+    return timings
+
+
+def where_time_goes(folder: Path) -> list[tuple[str, float]]:
+    """Seconds of one synthesis of prod by part, from a profile (which itself slows Python code down a little)."""
+    profile = folder / "prod.profile"
+    command = [sys.executable, "-m", "cProfile", "-o", str(profile), str(ROOT / "bin" / "app.py")]
+    context = CONTEXT | {"environment": "prod", "chart": "stand-in"}
+    subprocess.run(
+        command,
+        cwd=ROOT,
+        check=True,
+        stderr=subprocess.DEVNULL,
+        env={**__import__("os").environ, "CDK_OUTDIR": str(folder / "p"), "CDK_CONTEXT_JSON": json.dumps(context)},
+    )
+    stats = pstats.Stats(str(profile)).stats  # pyright: ignore[reportAttributeAccessIssue]
+
+    def cumulative(file: str, function: str) -> float:
+        return sum(row[3] for (path, _, name), row in stats.items() if path.endswith(file) and name == function)
+
+    parts = [
+        ("import of aws_cdk and jsii start", cumulative("aws_cdk/__init__.py", "<module>")),
+        ("reading the environment", cumulative("config/project.py", "load")),
+        ("rules", cumulative("config/rules/__init__.py", "findings")),
+        ("constructs and stacks", cumulative("stacks/stage.py", "__init__")),
+        ("app.synth: templates, assets, validation", cumulative("aws_cdk/__init__.py", "synth")),
+    ]
+    return parts + [("whole process", max(row[3] for row in stats.values()))]

@@ -1,0 +1,76 @@
+"""What holds for every template of every environment."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from synthesis import NAMES, environment, synthesis
+
+# CloudFormation quotas, user guide, 2026-11.
+MAX_RESOURCES, MAX_BYTES, MAX_OUTPUTS = 500, 1_000_000, 200
+
+# Every Lambda runtime and custom resource type that an environment may bring. A new one needs a decision record.
+PYTHON = re.compile(r"^python3\.1[3-9]$")
+CUSTOM_TYPES = {
+    "Custom::PodwrightLifecycle",
+    "Custom::PodwrightNodesReady",
+    "Custom::AWSCDK-EKS-HelmChart",
+    "Custom::AWSCDK-EKS-KubernetesResource",
+}
+
+
+def statements(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All IAM policy statements of identities, with the resource that holds them."""
+    for stack, template in synthesis(name).templates.items():
+        for logical_id, resource in template["Resources"].items():
+            properties = resource.get("Properties", {})
+            documents = [properties.get("PolicyDocument")] + [
+                policy["PolicyDocument"] for policy in properties.get("Policies", []) if isinstance(policy, dict)
+            ]
+            if resource["Type"] in ("AWS::IAM::Policy", "AWS::IAM::Role", "AWS::IAM::ManagedPolicy"):
+                for document in filter(None, documents):
+                    for statement in document["Statement"]:
+                        yield f"{stack}/{logical_id}", statement
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_templates_fit_the_limits_of_cloudformation(name: str) -> None:
+    for stack, template in synthesis(name).templates.items():
+        assert len(template["Resources"]) <= MAX_RESOURCES, stack
+        assert len(template.get("Outputs", {})) <= MAX_OUTPUTS, stack
+        assert len(json.dumps(template)) <= MAX_BYTES, stack
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_everything_is_decided_at_synthesis(name: str) -> None:
+    for stack, template in synthesis(name).templates.items():
+        assert set(template.get("Parameters", {})) <= {"BootstrapVersion"}, stack
+        assert "Conditions" not in template, stack
+        assert "Mappings" not in template, stack
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_policy_allows_every_action(name: str) -> None:
+    for holder, statement in statements(name):
+        actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+        assert not [action for action in actions if action == "*" or action.endswith(":*")], holder
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_known_functions_and_custom_resources(name: str) -> None:
+    templates = synthesis(name).templates
+    resources = [resource for template in templates.values() for resource in template["Resources"].values()]
+    custom = {resource["Type"] for resource in resources if resource["Type"].startswith(("Custom::", "AWS::CloudForm"))}
+    assert custom <= CUSTOM_TYPES
+    for function in synthesis(name).resources("AWS::Lambda::Function").values():
+        assert PYTHON.match(function["Properties"]["Runtime"]), function["Properties"].get("Description")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_protection_decides_what_survives(name: str) -> None:
+    policy = "Delete" if environment(name).protection == "destroy" else "Retain"
+    for resource_type in ("AWS::FSx::FileSystem", "AWS::S3::Bucket", "AWS::KMS::Key"):
+        for address, resource in synthesis(name).resources(resource_type).items():
+            assert resource["DeletionPolicy"] == resource["UpdateReplacePolicy"] == policy, address

@@ -1,0 +1,70 @@
+"""Synthesizing environments inside the tests: each file of `environments/` once a process."""
+
+import json
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+
+from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
+from podwright.config.environment import Environment
+from podwright.config.load import environment_from
+from podwright.config.project import Project
+from podwright.config.source import parse_source
+from podwright.operations.charts import stand_in
+from podwright.stacks.feature_flags import FEATURE_FLAGS
+from podwright.stacks.stage import TrainingStage
+
+ROOT = Path(__file__).parent.parent
+NAMES = Project.at(ROOT).names
+Template = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """The templates of one environment by stack id (network, storage, …), and the assembly that holds them."""
+
+    directory: Path
+    templates: dict[str, Template]
+
+    def resources(self, resource_type: str) -> dict[str, dict[str, Any]]:
+        """All resources of a type, by `stack/LogicalId`."""
+        return {
+            f"{stack}/{logical_id}": resource
+            for stack, template in self.templates.items()
+            for logical_id, resource in template["Resources"].items()
+            if resource["Type"] == resource_type
+        }
+
+
+def synthesize(environment: Environment, app: cdk.App | None = None) -> Synthesis:
+    """Synthesize one environment in this process, as `bin/app.py` would with a stand-in chart."""
+    app = app or cdk.App(outdir=tempfile.mkdtemp(), context=FEATURE_FLAGS)
+    stage = TrainingStage(
+        app, environment.name, environment=environment, archive=stand_in(chart(HYPERPOD_DEPENDENCIES))
+    )
+    app.synth()
+    directory = Path(app.outdir) / f"assembly-{environment.name}"
+    stacks = [stack for stack in stage.node.children if isinstance(stack, cdk.Stack)]
+    templates = {stack.node.id: json.loads((directory / stack.template_file).read_text()) for stack in stacks}
+    return Synthesis(directory, templates)
+
+
+@cache
+def environment(name: str) -> Environment:
+    """The environment in `environments/NAME.yaml`."""
+    return Project.at(ROOT).load(name).environment
+
+
+@cache
+def synthesis(name: str) -> Synthesis:
+    """The synthesis of `environments/NAME.yaml`."""
+    return synthesize(environment(name))
+
+
+def environment_of(text: str, name: str = "test") -> Environment:
+    """The environment that YAML text describes."""
+    return environment_from(parse_source(text, f"{name}.yaml"), name).environment
