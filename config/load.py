@@ -9,9 +9,14 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from .defaults import with_defaults
 from .environment import Environment
 from .findings import Finding, InvalidFile, Level, Path, dotted
 from .source import Source, read_source
+
+# What pydantic calls by Python's names.
+_ALLOWED = {"int_parsing": "a whole number", "bool_parsing": "true or false", "string_type": "text",
+            "dict_type": "a mapping", "model_type": "a mapping", "tuple_type": "a list"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,22 @@ def environment_from(source: Source, stem: str) -> LoadedEnvironment:
     try:
         return LoadedEnvironment(Environment.model_validate({"name": stem} | source.data), source)
     except ValidationError as error:
-        raise InvalidFile([_finding(detail, source) for detail in error.errors(include_url=False)]) from None
+        details = error.errors(include_url=False)
+        causes = [detail for detail in details if not _is_derived(detail["loc"][:-1], source.data)]
+        raise InvalidFile([_finding(detail, source) for detail in causes or details]) from None
+
+
+def _is_derived(loc: Path, given: Any) -> bool:
+    """Whether only the defaults made what stands at `loc`. What is wrong with it then follows from another error."""
+    completed = with_defaults(given)
+    for part in loc:
+        if isinstance(completed, dict) and part in completed:
+            if not isinstance(given, dict) or given.get(part) is None:
+                return True
+        elif not (isinstance(completed, list) and isinstance(part, int) and isinstance(given, list)):
+            continue
+        completed, given = completed[part], given[part]
+    return False
 
 
 def _in_data(loc: Path, data: Any) -> Path:
@@ -51,7 +71,7 @@ def _in_data(loc: Path, data: Any) -> Path:
             data = data[part]
         elif isinstance(data, list) and isinstance(part, int) and part < len(data):
             data = data[part]
-        elif position == len(loc) - 1 and isinstance(data, dict):
+        elif position == len(loc) - 1 and isinstance(data, dict) and part != "[key]":
             return (*path, part)
         else:
             continue
@@ -66,14 +86,31 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models(argument)
 
 
-def _known_keys(path: Path) -> list[str]:
-    """The keys that are allowed beside the last part of `path`."""
+def _owners(path: Path) -> list[type[BaseModel]]:
+    """The models that the last part of `path` may be a setting of."""
     models: list[type[BaseModel]] = [Environment]
     for part in path[:-1]:
         fields = [field for model in models for name, field in model.model_fields.items()
                   if part in (name, field.alias)]
         models = [model for field in fields for model in _models(field.annotation)] or models
-    return [field.alias or name for model in models for name, field in model.model_fields.items()]
+    return models
+
+
+def _known_keys(path: Path) -> list[str]:
+    """The keys that are allowed beside the last part of `path`."""
+    return [field.alias or name for model in _owners(path) for name, field in model.model_fields.items()]
+
+
+def _described(path: Path) -> str:
+    """What the docstring of the setting at `path` says; of the list or mapping that it is an item of."""
+    from .schema import attribute_docstrings  # reads source files, which only a wrong value is worth
+
+    for end in range(len(path), 0, -1):
+        for model in _owners(path[:end]):
+            for name, field in model.model_fields.items():
+                if path[end - 1] in (name, field.alias):
+                    return f"{path[end - 1]}: {attribute_docstrings(model)[name]}"
+    return "`podwright schema` prints what each setting takes"
 
 
 def _finding(detail: ErrorDetails, source: Source) -> Finding:
@@ -91,7 +128,8 @@ def _finding(detail: ErrorDetails, source: Source) -> Finding:
         where = f" under {dotted(path[:-1])}" if path[:-1] else ""
         return Finding("ENV002", Level.ERROR, shown, f"{shown} is missing", f"add `{loc[-1]}:`{where}", place)
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    message = _ALLOWED.get(kind, message.replace("String should match pattern", "text of the form"))
     got = "nothing" if value is None else repr(value) if isinstance(value, str | int | float | bool) \
         else "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list | tuple) else repr(value)
     return Finding("ENV003", Level.ERROR, shown, f"{shown} is {got}; allowed: {message[0].lower()}{message[1:]}",
-                   "change the value; `podwright schema` prints what each field takes", place)
+                   _described(path), place)
