@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 from itertools import combinations
 
+from .limits import limits
 from .network import Network, SubnetRole
 from .zones import is_local, takes_control_plane
 
@@ -23,8 +24,6 @@ _NODES_BITS, _SMALL_BITS = SLOT_BITS + 1, SLOT_BITS + 5
 # Availability Zones are numbered from 1, and no region has more than six; so these two are free for Local Zones.
 # Source: EC2 DescribeAvailabilityZones, snapshot in moto 5.2.5.
 _LOCAL_SLOTS = (0, 7)
-# First four addresses and the last. Source: Amazon VPC User Guide, "Subnet CIDR blocks", 2026-11.
-_RESERVED = 5
 
 
 def slot(zone_id: str) -> int:
@@ -63,7 +62,8 @@ def plan(network: Network) -> dict[SubnetKey, IPv4Network]:
 
 
 def _subnets(network: Network) -> Iterator[SubnetKey]:
-    for zone in dict.fromkeys(network.zones):
+    # Sorted, so that the order of zones in a file changes nothing.
+    for zone in sorted(set(network.zones)):
         if zone in nat_zones(network):
             yield zone, "public"
         if takes_control_plane(zone):
@@ -82,8 +82,8 @@ def _computed(vpc: IPv4Network, zone: str, role: SubnetRole) -> IPv4Network:
 
 
 def usable(block: IPv4Network) -> int:
-    """Addresses of a subnet that AWS hands out: all but five."""
-    return max(0, block.num_addresses - _RESERVED)
+    """Addresses of a subnet that AWS hands out: all but the first four and the last."""
+    return max(0, block.num_addresses - limits().network.reserved_addresses)
 
 
 def collisions(network: Network) -> list[tuple[SubnetKey, SubnetKey]]:

@@ -1,0 +1,12 @@
+"""Physical names. Only what another system dictates has one; CloudFormation names all else."""
+
+from .limits import limits
+
+
+def lifecycle_bucket_name(environment: str, account: str, region: str) -> str:
+    """Name of an environment's bucket for lifecycle scripts.
+
+    HyperPod's managed node policy reads only buckets whose names begin with `sagemaker-`; the rest makes the name
+    unlike all others in S3. S3 takes at most 63 characters, which a rule compares.
+    """
+    return f"{limits().cluster.lifecycle_bucket_prefix}{environment}-{account}-{region}"

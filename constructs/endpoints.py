@@ -1,0 +1,92 @@
+"""VPC endpoints: how private subnets reach AWS services without leaving the AWS network."""
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from ..config.endpoints import GATEWAY_SERVICE, services
+
+
+class Endpoints(Construct):
+    """An endpoint for every service that the given features call.
+
+    Decided for you: S3 through a gateway endpoint, which costs nothing and carries image layers, scripts and
+    checkpoints; every other service through interfaces with private DNS, so that clients need no settings. The
+    endpoints have AWS's default policy, because buckets and repositories of the services themselves (ECR layers,
+    HyperPod, Systems Manager) are reached through them too.
+
+    Example:
+        from podwright.config.network import Network
+        from podwright.constructs.vpc import ZonedVpc
+        vpc = ZonedVpc(stack, "Vpc", settings=Network(zones=("usw2-az2", "usw2-az3")), protection="destroy")
+        Endpoints(stack, "Endpoints", vpc=vpc.face, ranges=["10.16.0.0/16"], features={"nodes"},
+                  interfaces=list(vpc.faces("control_plane").values()), routed=list(vpc.faces("nodes").values()))
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        ranges: Iterable[str],
+        features: Iterable[str],
+        interfaces: Sequence[ec2.ISubnet],
+        routed: Sequence[ec2.ISubnet],
+    ) -> None:
+        """Defines the endpoints.
+
+        Args:
+            scope: Parent construct.
+            construct_id: Id within the parent.
+            vpc: The VPC.
+            ranges: Ranges whose hosts may call: all of the VPC.
+            features: Features of `config.endpoints`.
+            interfaces: Subnets that hold the interfaces, one in each zone.
+            routed: Subnets whose route tables lead to S3.
+
+        Raises:
+            ValueError: a feature that the table of endpoints does not know.
+        """
+        super().__init__(scope, construct_id)
+
+        group = ec2.SecurityGroup(
+            self, "SecurityGroup", vpc=vpc, allow_all_outbound=False, description="VPC endpoints: HTTPS from the VPC"
+        )
+        cdk.Tags.of(group).add("Name", self.node.path)
+        self.security_group = cast(ec2.ISecurityGroup, group)
+        """The group of all interfaces."""
+        for text in ranges:
+            group.add_ingress_rule(cast(ec2.IPeer, ec2.Peer.ipv4(text)), ec2.Port.tcp(443), f"HTTPS from {text}")
+        for service in services(features):
+            if service == GATEWAY_SERVICE:
+                self._gateway(vpc, routed)
+            else:
+                self._interface(vpc, interfaces, service)
+
+    def _gateway(self, vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
+        endpoint = ec2.GatewayVpcEndpoint(
+            self,
+            GATEWAY_SERVICE,
+            vpc=vpc,
+            service=cast(ec2.IGatewayVpcEndpointService, ec2.GatewayVpcEndpointAwsService.S3),
+            subnets=[ec2.SubnetSelection(subnets=subnets)],
+        )
+        cdk.Tags.of(endpoint).add("Name", endpoint.node.path)
+
+    def _interface(self, vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], service: str) -> None:
+        # CDK's class knows which services have another prefix in the China regions.
+        endpoint = ec2.InterfaceVpcEndpoint(
+            self,
+            service.replace(".", "-"),
+            vpc=vpc,
+            service=cast(ec2.IInterfaceVpcEndpointService, ec2.InterfaceVpcEndpointAwsService(service)),
+            subnets=ec2.SubnetSelection(subnets=subnets),
+            security_groups=[self.security_group],
+            private_dns_enabled=True,
+            open=False,
+        )
+        cdk.Tags.of(endpoint).add("Name", endpoint.node.path)

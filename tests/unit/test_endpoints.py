@@ -1,0 +1,52 @@
+"""The table of services that private subnets call."""
+
+import pytest
+
+from podwright.config.endpoints import calls, features, services
+from podwright.config.load import environment_from
+from podwright.config.source import parse_source
+
+TEXT = """
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az1, usw2-az2]}
+cluster: {}
+instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
+"""
+
+
+def used(extra: str = "") -> frozenset[str]:
+    return features(environment_from(parse_source(TEXT + extra, "test.yaml"), "test").environment)
+
+
+def test_services_follow_from_the_features_in_use() -> None:
+    assert "fsx" not in services(used())
+    assert "fsx" in services(used("storage: {lustre: {}}"))
+    assert "aps-workspaces" not in services(used())
+    assert services({"observability"}) == ["aps-workspaces"]
+
+
+def test_nodes_alone_need_what_aws_lists_for_private_clusters() -> None:
+    """HyperPod's closed network in AWS's own Terraform module."""
+    expected = "ec2 ec2messages ecr.api ecr.dkr eks-auth logs monitoring s3 ssm ssmmessages sts"
+    assert services({"nodes"}) == expected.split()
+
+
+def test_each_service_is_named_once() -> None:
+    named = services({call.feature for call in calls()})
+    assert len(named) == len(set(named))
+    assert services([]) == []
+
+
+def test_a_feature_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(ValueError, match="no such feature: lustr; known are kubectl, lustre"):
+        services({"lustr"})
+
+
+def test_every_row_says_who_calls_and_where_that_is_written() -> None:
+    assert all(call.caller and call.sources for call in calls())
+    assert len(calls()) == len({(call.feature, call.service) for call in calls()})
+
+
+def test_features_of_environments_are_in_the_table() -> None:
+    assert used("storage: {lustre: {}}") <= {call.feature for call in calls()}
