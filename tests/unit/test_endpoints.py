@@ -27,8 +27,8 @@ def test_services_follow_from_the_features_in_use() -> None:
 
 
 def test_nodes_alone_need_what_aws_lists_for_private_clusters() -> None:
-    """HyperPod's closed network in AWS's own Terraform module."""
-    expected = "ec2 ec2messages ecr.api ecr.dkr eks-auth logs monitoring s3 ssm ssmmessages sts"
+    """The closed network of AWS's own Terraform module, and what the VPC CNI plugin calls since."""
+    expected = "ec2 ec2messages ecr.api ecr.dkr eks-auth logs monitoring s3 sagemaker.api ssm ssmmessages sts"
     assert services({"nodes"}) == expected.split()
 
 
