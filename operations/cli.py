@@ -29,6 +29,7 @@ COMMANDS: Final = (
     Command("schema", ".schema", "print the JSON Schema of environment files, for editors"),
     Command("diff", ".diff", "show what a deployment would change"),
     Command("deploy", ".deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
+    Command("status", ".status", "print stacks, instance groups and nodes as they are now"),
     Command("destroy", ".destroy", "delete the stacks of an environment"),
 )
 

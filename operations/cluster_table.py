@@ -1,42 +1,33 @@
 """What is deployed: stacks, instance groups and nodes, as AWS's APIs show them, for people and for machines."""
 
 from collections import Counter
-from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Final
 
 from ..config.environment import Environment
 from .account import Account
-from .assembly import stacks
-from .cdk import Cdk
+from .deployment import deployed_stacks
 
 _SHOWN_NODES: Final = 32
 Report = dict[str, Any]
 
 
-def report(environment: Environment, cdk: Cdk) -> Report:
+def report(environment: Environment, account: Account, project: Path) -> Report:
     """Stacks, cluster, groups and nodes of an environment, in the form that `--json` prints."""
-    account = cdk.account
-    names = [stack.name for stack in stacks(cdk.assembly)]
-    there = deployed_stacks(account, names)
-    types = {name: _resource_types(account, name) for name in names if name in there}
+    stacks = deployed_stacks(account, environment.name, project)
+    types = {stack["StackName"]: _resource_types(account, stack["StackName"]) for stack in stacks}
     return {
         "environment": environment.name,
         "account": account.id,
         "region": account.region,
         "sandbox": account.endpoint,
         "stacks": [
-            {"name": name, "status": there[name]["StackStatus"], "resources": types[name].total()} for name in types
+            {"name": stack["StackName"], "status": stack["StackStatus"], "resources": types[stack["StackName"]].total()}
+            for stack in stacks
         ],
         **_cluster(environment, account),
         "recorded_only": _recorded_only(account, sum(types.values(), Counter())),
     }
-
-
-def deployed_stacks(account: Account, names: Iterable[str]) -> dict[str, Any]:
-    """CloudFormation's descriptions of those of the stacks that exist, by name."""
-    wanted = set(names)
-    pages = account.client("cloudformation").get_paginator("describe_stacks").paginate()
-    return {stack["StackName"]: stack for page in pages for stack in page["Stacks"] if stack["StackName"] in wanted}
 
 
 def _resource_types(account: Account, stack: str) -> Counter[str]:

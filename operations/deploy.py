@@ -10,6 +10,7 @@ import sys
 from ..config.findings import errors
 from ..config.rules import findings
 from .cdk import Cdk
+from .cluster_table import report, write_report
 from .deployment import add_environment, bootstrap, cdk_for, failure, load, wait_for_earlier_run
 from .output import Stop, write_findings, write_json, write_line
 from .progress import Progress
@@ -27,9 +28,9 @@ def run(args: argparse.Namespace) -> int:
     """Deploy, and print what is there afterwards."""
     loaded = load(args)
     environment = loaded.environment
-    found = findings(environment, loaded.source)
-    write_findings(found, sys.stderr)
-    if errors(found):
+    checked = findings(environment, loaded.source)
+    write_findings(checked, sys.stderr)
+    if errors(checked):
         return 1
     progress = Progress(sys.stderr)
     cdk = cdk_for(args, loaded)
@@ -42,13 +43,11 @@ def run(args: argparse.Namespace) -> int:
     options = ("--require-approval", "never", "--progress", "events", "--concurrency", "4")
     if cdk.follow(progress, "deploy", f"{environment.name}/*", *options, synthesize=not asked):
         raise failure(cdk, progress)
-    from .cluster_table import report, write_report
-
-    table = report(environment, cdk)
+    found = report(environment, cdk.account, args.project)
     if args.json:
-        write_json(table)
+        write_json(found)
     else:
-        write_report(table)
+        write_report(found)
     return 0
 
 

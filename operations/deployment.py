@@ -5,7 +5,7 @@ import json
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ..config.load import LoadedEnvironment
 from ..config.project import Project
@@ -54,17 +54,26 @@ def cdk_for(args: argparse.Namespace, loaded: LoadedEnvironment) -> Cdk:
     return Cdk(args.project, name, context, account, log)
 
 
+def deployed_stacks(account: Account, environment: str, project: Path) -> list[dict[str, Any]]:
+    """CloudFormation's descriptions of the stacks of an environment, in the order in which they came to be."""
+    longer = tuple(f"{name}-" for name in Project.at(project).names if name.startswith(f"{environment}-"))
+    pages = account.client("cloudformation").get_paginator("describe_stacks").paginate()
+    found = [
+        stack
+        for page in pages
+        for stack in page["Stacks"]
+        if stack["StackName"].startswith(f"{environment}-") and not stack["StackName"].startswith(longer)
+    ]
+    return sorted(found, key=lambda stack: stack["CreationTime"])
+
+
 def wait_for_earlier_run(cdk: Cdk, progress: Progress) -> None:
     """Wait until CloudFormation is done with what an interrupted run began; it refuses new work meanwhile."""
-    client = cdk.account.client("cloudformation")
     while busy := [
         f"{stack['StackName']} ({stack['StackStatus']})"
-        for page in client.get_paginator("describe_stacks").paginate()
-        for stack in page["Stacks"]
-        if stack["StackName"].startswith(f"{cdk.environment}-")
-        and stack["StackStatus"].endswith("_IN_PROGRESS")
-        # What a change set that was never executed leaves; the CLI deletes it.
-        and stack["StackStatus"] != "REVIEW_IN_PROGRESS"
+        for stack in deployed_stacks(cdk.account, cdk.environment, cdk.project)
+        # A stack in review is what a change set that was never executed leaves; the CLI deletes it.
+        if stack["StackStatus"].endswith("_IN_PROGRESS") and stack["StackStatus"] != "REVIEW_IN_PROGRESS"
     ]:
         progress.say("an earlier run", f"is still at work on {', '.join(busy)}; waiting")
         time.sleep(_POLL_SECONDS)

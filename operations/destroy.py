@@ -7,9 +7,7 @@ once the environment was deployed with `protection: destroy`.
 import argparse
 import sys
 
-from .assembly import stacks
-from .cluster_table import deployed_stacks
-from .deployment import add_environment, cdk_for, failure, load, wait_for_earlier_run
+from .deployment import add_environment, cdk_for, deployed_stacks, failure, load, wait_for_earlier_run
 from .output import Stop, write_line
 from .progress import Progress
 
@@ -22,27 +20,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Delete every stack that is there and not protected."""
-    environment = load(args).environment
+    loaded = load(args)
+    name = loaded.environment.name
     progress = Progress(sys.stderr)
-    cdk = cdk_for(args, load(args))
-    write_line(f"{environment.name} → {cdk.account}", sys.stderr)
-    if cdk.follow(progress, "synth", "--quiet", f"{environment.name}/*"):
-        raise failure(cdk, progress)
+    cdk = cdk_for(args, loaded)
+    write_line(f"{name} → {cdk.account}", sys.stderr)
     wait_for_earlier_run(cdk, progress)
-    known = stacks(cdk.assembly)
-    there = deployed_stacks(cdk.account, [stack.name for stack in known])
-    kept = [stack.name for stack in known if stack.name in there and there[stack.name]["EnableTerminationProtection"]]
-    going = [stack for stack in known if stack.name in there and stack.name not in kept]
+    there = deployed_stacks(cdk.account, name, args.project)
+    kept = [stack["StackName"] for stack in there if stack["EnableTerminationProtection"]]
+    going = [stack["StackName"] for stack in there if stack["StackName"] not in kept]
     if kept:
-        write_line(f"  kept, for their termination protection: {', '.join(kept)}", sys.stderr)
+        write_line(f"  kept for their termination protection: {', '.join(kept)}", sys.stderr)
     if not going:
-        write_line(f"{environment.name}: no stack to delete")
+        write_line(f"{name}: no stack to delete")
         return 0
     if not args.yes:
-        _ask(environment.name, [stack.name for stack in going])
-    if cdk.follow(progress, "destroy", *(stack.path for stack in going), "--force", synthesize=False):
+        _ask(name, going)
+    # A stack's path in the app is the stage's and its own.
+    paths = [f"{name}/{stack.removeprefix(f'{name}-')}" for stack in going]
+    if cdk.follow(progress, "destroy", *paths, "--force"):
         raise failure(cdk, progress)
-    write_line(f"{environment.name}: deleted {', '.join(stack.name for stack in reversed(going))}")
+    write_line(f"{name}: deleted {', '.join(reversed(going))}")
     return 0
 
 

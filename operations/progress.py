@@ -18,7 +18,7 @@ _DONE: Final = re.compile(r" *(?P<sign>✅|❌) +(?:\S+ \()?(?P<stack>[A-Za-z][A
 _SILENCE: Final = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Event:
     """Something that happened to a resource, or to the stack itself."""
 
@@ -58,10 +58,13 @@ class Progress:
         self._stream = stream
         self._clock = clock
         self._stacks: dict[str, _Stack] = {}
+        self._unfinished: Event | None = None
+        """A failure whose reason may go on in the next line."""
         self._begun = self._spoken = clock()
 
     def line(self, text: str) -> None:
         """Take in one line of the CLI."""
+        continued, self._unfinished = self._unfinished, None
         if match := _EVENT.match(text):
             self._event(match)
         elif match := _SYNTHESIZED.match(text):
@@ -71,6 +74,9 @@ class Progress:
         else:
             if match := _DONE.match(text):
                 self._done(match)
+            elif continued and text.strip():
+                continued.reason += f"\n{text.rstrip()}"
+                self._unfinished = continued
             if text.strip():
                 self.last.append(text.rstrip())
 
@@ -107,8 +113,9 @@ class Progress:
             stack.working_on[event.path] = event.type
         else:
             stack.working_on.pop(event.path, None)
-        if event.failed and event not in self.failures:
+        if event.failed and not any((other.stack, other.path) == (event.stack, event.path) for other in self.failures):
             self.failures.append(event)
+            self._unfinished = event
 
     def _done(self, match: re.Match[str]) -> None:
         name, rest = match["stack"], match["rest"]

@@ -27,6 +27,7 @@ FAILED = """\
 prod-eks |  0/9 | 11:20:01 AM | CREATE_IN_PROGRESS   | AWS::EKS::Cluster | prod/eks/Cluster (C9EE0)
 prod-eks |  0/9 | 11:20:02 AM | CREATE_FAILED | AWS::IAM::Role | prod/eks/Role (RoleA) Resource creation cancelled
 prod-eks |  0/9 | 11:20:02 AM | CREATE_FAILED | AWS::EKS::Cluster | prod/eks/Cluster (C9EE0) Unsupported version
+1.19 is not supported
 prod-eks |  0/9 | 11:20:03 AM | ROLLBACK_IN_PROGRESS | AWS::CloudFormation::Stack | prod-eks Failed: [C9EE0]
 
 Failed resources:
@@ -83,7 +84,7 @@ def test_a_destroyed_stack() -> None:
 def test_failures_are_the_causes_each_once() -> None:
     progress = followed(LOG + FAILED, stream := io.StringIO(), Clock())
     assert [(event.stack, event.path, event.reason) for event in progress.failures] == [
-        ("prod-eks", "prod/eks/Cluster", "Unsupported version")
+        ("prod-eks", "prod/eks/Cluster", "Unsupported version\n1.19 is not supported")
     ]
     assert "prod-eks                 failed" in stream.getvalue()
     assert progress.last[-1] == "ToolkitError: Resource updates failed"

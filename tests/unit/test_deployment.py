@@ -1,0 +1,244 @@
+import argparse
+import io
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from podwright.operations import deploy, deployment, destroy
+from podwright.operations.account import Account
+from podwright.operations.cdk import Cdk
+from podwright.operations.output import Stop
+from podwright.operations.progress import Event, Progress
+
+GOOD = """
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az1, usw2-az2]}
+instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
+"""
+
+
+class Client:
+    """A boto3 client that knows stacks and one parameter."""
+
+    class exceptions:
+        ParameterNotFound = LookupError
+
+    def __init__(self, account: "FakeAccount") -> None:
+        self.account = account
+
+    def get_parameter(self, Name: str) -> dict[str, Any]:
+        return {"Parameter": {"Value": self.account.parameters[Name]}}
+
+    def get_paginator(self, operation: str) -> "Client":
+        assert operation == "describe_stacks"
+        return self
+
+    def paginate(self) -> list[dict[str, Any]]:
+        answer = self.account.stacks.pop(0) if len(self.account.stacks) > 1 else self.account.stacks[0]
+        return [{"Stacks": [stack] if stack else []} for stack in answer]
+
+
+class FakeAccount:
+    id, region = "111122223333", "us-west-2"
+
+    def __init__(self, *stacks: list[dict[str, Any]], endpoint: str | None = None) -> None:
+        self.stacks = list(stacks) or [[]]
+        self.endpoint = endpoint
+        self.parameters: dict[str, str] = {}
+        self.variables: dict[str, str] = {}
+
+    def client(self, _: str) -> Client:
+        return Client(self)
+
+    def __str__(self) -> str:
+        return "AWS, account 111122223333, us-west-2"
+
+
+class FakeCdk(Cdk):
+    """The CDK CLI that does as it is told and keeps what it was called with."""
+
+    calls: list[tuple[str, ...]]
+
+    def follow(self, progress: Progress, *arguments: str, synthesize: bool = True) -> int:
+        self.calls.append((*arguments, *([] if synthesize else ["(no synthesis)"])))
+        return 0
+
+    def run(self, *arguments: str) -> int:
+        self.calls.append(arguments)
+        return 0
+
+
+def stack(name: str, status: str = "CREATE_COMPLETE", minute: int = 0, protected: bool = False) -> dict[str, Any]:
+    return {
+        "StackName": name,
+        "StackStatus": status,
+        "CreationTime": datetime(2026, 11, 21, 12, minute, tzinfo=UTC),
+        "EnableTerminationProtection": protected,
+    }
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments/prod.yaml").write_text(GOOD)
+    return tmp_path
+
+
+def cdk(project: Path, account: FakeAccount) -> FakeCdk:
+    made = FakeCdk(project, "prod", {"environment": "prod"}, cast(Account, account), project / "prod.log")
+    FakeCdk.calls = []
+    return made
+
+
+def asked_for(project: Path, environment: str | None = None, **more: Any) -> argparse.Namespace:
+    return argparse.Namespace(project=project, environment=environment, sandbox=False, **more)
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"), [(["prod"], "prod"), (["prod", "sandbox"], "sandbox"), (["dev", "prod"], None), ([], None)]
+)
+def test_without_a_name_the_only_environment_or_the_sandbox(
+    tmp_path: Path, names: list[str], chosen: str | None
+) -> None:
+    (tmp_path / "environments").mkdir()
+    for name in names:
+        (tmp_path / f"environments/{name}.yaml").write_text(GOOD)
+    if chosen:
+        assert deployment.load(asked_for(tmp_path)).environment.name == chosen
+    else:
+        with pytest.raises(Stop, match="which environment"):
+            deployment.load(asked_for(tmp_path))
+
+
+def test_stacks_of_an_environment_are_those_of_no_other(project: Path) -> None:
+    (project / "environments/prod-eu.yaml").write_text(GOOD)
+    account = FakeAccount(
+        [stack("prod-eks", minute=2), stack("prod-network", minute=1), stack("prod-eu-eks"), stack("pro-x")]
+    )
+    found = deployment.deployed_stacks(cast(Account, account), "prod", project)
+    assert [item["StackName"] for item in found] == ["prod-network", "prod-eks"]
+
+
+def test_an_earlier_run_is_waited_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    busy, done = [stack("prod-eks", "UPDATE_IN_PROGRESS")], [stack("prod-eks"), stack("prod-x", "REVIEW_IN_PROGRESS")]
+    progress = Progress(said := io.StringIO())
+    deployment.wait_for_earlier_run(cdk(project, FakeAccount(busy, busy, done)), progress)
+    assert said.getvalue().count("is still at work on prod-eks (UPDATE_IN_PROGRESS); waiting") == 2
+
+
+class TestBootstrap:
+    def test_what_is_there_is_left_alone(self, project: Path) -> None:
+        account = FakeAccount()
+        account.parameters["/cdk-bootstrap/hnb659fds/version"] = "30"
+        deployment.bootstrap(made := cdk(project, account), Progress(io.StringIO()), wanted=True)
+        assert made.calls == []
+
+    def test_aws_is_prepared_only_when_wanted(self, project: Path) -> None:
+        made = cdk(project, FakeAccount())
+        with pytest.raises(Stop, match="111122223333 is not prepared for the CDK in us-west-2") as stopped:
+            deployment.bootstrap(made, Progress(io.StringIO()), wanted=False)
+        assert "`cdk bootstrap aws://111122223333/us-west-2`" in stopped.value.hint
+        deployment.bootstrap(made, Progress(io.StringIO()), wanted=True)
+        assert made.calls == [("bootstrap", "aws://111122223333/us-west-2")]
+
+    def test_the_sandbox_is_always_prepared(self, project: Path) -> None:
+        made = cdk(project, FakeAccount(endpoint="http://localhost:1"))
+        deployment.bootstrap(made, Progress(io.StringIO()), wanted=False)
+        assert made.calls == [("bootstrap", "aws://111122223333/us-west-2")]
+
+    def test_a_qualifier_of_the_users(self, project: Path) -> None:
+        (project / "cdk.json").write_text(json.dumps({"context": {"@aws-cdk/core:bootstrapQualifier": "acme"}}))
+        account = FakeAccount()
+        account.parameters["/cdk-bootstrap/acme/version"] = "30"
+        assert deployment.is_bootstrapped(cast(Account, account), project)
+
+
+class TestFailure:
+    def test_is_cloudformations_reason_and_what_to_do(self, project: Path) -> None:
+        progress = Progress(io.StringIO())
+        reason = "We currently do not have sufficient capacity for the requested instance type(s)."
+        progress.failures.append(Event("prod-cluster", "CREATE_FAILED", "AWS::SageMaker::Cluster", "prod/x", reason))
+        stop = deployment.failure(cdk(project, FakeAccount()), progress)
+        assert str(stop) == f"prod-cluster: prod/x (AWS::SageMaker::Cluster) failed: {reason}"
+        assert "training plan" in stop.hint
+        assert "run the same command again" in stop.hint
+        assert "prod.log" in stop.hint
+
+    def test_is_the_clis_last_words_where_nothing_was_deployed(self, project: Path) -> None:
+        progress = Progress(io.StringIO())
+        progress.line("‣ AppError: subprocess exited with error 1")
+        stop = deployment.failure(cdk(project, FakeAccount()), progress)
+        assert str(stop) == "the CDK CLI failed:\n    ‣ AppError: subprocess exited with error 1"
+
+
+class TestDeployToAws:
+    @pytest.fixture
+    def made(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> FakeCdk:
+        account = FakeAccount()
+        account.parameters["/cdk-bootstrap/hnb659fds/version"] = "30"
+        made = cdk(project, account)
+        monkeypatch.setattr(deploy, "cdk_for", lambda *_: made)
+        monkeypatch.setattr(deploy, "report", lambda *_: {"environment": "prod"})
+        monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+        return made
+
+    def run(self, made: FakeCdk, yes: bool = False) -> int:
+        return deploy.run(asked_for(made.project, "prod", yes=yes, bootstrap=False, json=True))
+
+    def test_shows_the_changes_and_asks(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("builtins.input", lambda _: "y")
+        assert self.run(made) == 0
+        assert [call[0] for call in made.calls] == ["diff", "deploy"]
+        assert made.calls[1][-1] == "(no synthesis)"
+
+    def test_does_nothing_without_a_yes(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("builtins.input", lambda _: "")
+        with pytest.raises(Stop, match="nothing was deployed"):
+            self.run(made)
+        assert [call[0] for call in made.calls] == ["diff"]
+
+    def test_does_nothing_where_nobody_can_be_asked(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("sys.stdin.isatty", lambda: False)
+        with pytest.raises(Stop, match="nobody can be asked"):
+            self.run(made)
+        assert made.calls == []
+
+    def test_yes_asks_nothing(self, made: FakeCdk) -> None:
+        assert self.run(made, yes=True) == 0
+        assert [call[0] for call in made.calls] == ["deploy"]
+
+    def test_a_failed_check_stops_before_the_account_is_touched(self, made: FakeCdk) -> None:
+        file = made.project / "environments/prod.yaml"
+        file.write_text(GOOD.replace("[usw2-az1, usw2-az2]", "[usw2-az1]"))
+        assert self.run(made, yes=True) == 1
+        assert made.calls == []
+
+
+class TestDestroy:
+    def run(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, *stacks: dict[str, Any], typed: str | None = None
+    ) -> list[tuple[str, ...]]:
+        made = cdk(project, FakeAccount(list(stacks)))
+        monkeypatch.setattr(destroy, "cdk_for", lambda *_: made)
+        monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+        monkeypatch.setattr("builtins.input", lambda _: typed)
+        assert destroy.run(asked_for(project, "prod", yes=typed is None)) == 0
+        return made.calls
+
+    def test_deletes_what_is_not_protected(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        stacks = stack("prod-network", protected=True), stack("prod-eks", minute=1), stack("prod-cluster", minute=2)
+        calls = self.run(project, monkeypatch, *stacks)
+        assert calls == [("destroy", "prod/eks", "prod/cluster", "--force")]
+
+    def test_nothing_to_delete(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert self.run(project, monkeypatch, stack("prod-network", protected=True)) == []
+
+    def test_wants_the_name_typed(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert len(self.run(project, monkeypatch, stack("prod-eks"), typed="prod")) == 1
+        with pytest.raises(Stop, match="nothing was deleted"):
+            self.run(project, monkeypatch, stack("prod-eks"), typed="y")
