@@ -57,9 +57,9 @@ class Taint(Settings):
 class Rollout(Settings):
     """How an update moves over the nodes of a group: in batches, with a way back."""
 
-    batch: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*%?$")] = "20%"
+    batch: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}%?$")] = "20%"
     """Nodes at a time: a number, or a percentage of the group."""
-    rollback_batch: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*%?$")] | None = None
+    rollback_batch: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}%?$")] | None = None
     """Nodes at a time on the way back; the same as `batch` when absent."""
     wait_seconds: int = Field(default=300, ge=0, le=3600)
     """Seconds between batches."""
@@ -116,6 +116,16 @@ class GroupBase(Settings):
     def plan(self) -> str | None:
         """Name of the training plan, if the capacity comes from one."""
         return self.capacity.training_plan if isinstance(self.capacity, PlanCapacity) else None
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """All instance types that the group may hold."""
+        return (self.instance_type,) if self.instance_type else ()
+
+    @property
+    def zone_ids(self) -> tuple[str, ...]:
+        """The zone ids in which the group may place instances."""
+        return (self.zone,) if self.zone else ()
 
 
 class InstanceGroup(GroupBase):
@@ -177,16 +187,6 @@ class RestrictedInstanceGroup(GroupBase):
 
     lustre: RestrictedLustre | None = None
     """Scratch file system of this group."""
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        """The one instance type."""
-        return (self.instance_type,) if self.instance_type else ()
-
-    @property
-    def zone_ids(self) -> tuple[str, ...]:
-        """The one zone id."""
-        return (self.zone,) if self.zone else ()
 
 
 AnyGroup = InstanceGroup | RestrictedInstanceGroup

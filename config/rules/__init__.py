@@ -1,0 +1,23 @@
+"""Rules: what an environment must and should be, beyond what its types can say. One module per subject."""
+
+from . import (  # noqa: F401  importing a module registers its rules
+    addresses,
+    capacity,
+    cluster,
+    environment,
+    groups,
+    lifecycle,
+    lustre,
+    network,
+    nodes,
+    storage,
+    system,
+    template,
+    updates,
+    zones,
+)
+from .pages import explain
+from .rule import RULES, Problem, Rule
+from .run import Refused, check, findings
+
+__all__ = ["RULES", "Problem", "Refused", "Rule", "check", "explain", "findings"]

@@ -1,0 +1,151 @@
+"""Rules on the nodes that carry the cluster's own pods: DNS, CSI drivers and operators."""
+
+from dataclasses import dataclass
+
+from ..catalog import Catalog
+from ..environment import Environment
+from ..facts import table
+from ..groups import InstanceGroup
+from ..instances import InstanceType
+from .groups import accelerated, known
+from .rule import ERROR, WARNING, Problem, Problems, listed, rule
+
+_PATH = ("instance_groups",)
+# Memory that the EKS image keeps back on a node: a fixed part and one for each pod, then the eviction threshold.
+_RESERVED_MIB, _RESERVED_MIB_PER_POD, _EVICTION_MIB = 255, 11, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What nodes have for pods, or what pods ask of them."""
+
+    pods: int
+    cpu_millis: int
+    memory_mib: int
+
+    def plus(self, other: "Room", times: int = 1) -> "Room":
+        """This and `times` the other; a negative number takes away."""
+        return Room(
+            self.pods + times * other.pods,
+            self.cpu_millis + times * other.cpu_millis,
+            self.memory_mib + times * other.memory_mib,
+        )
+
+
+def asked(environment: Environment, kind: str, row: InstanceType | None = None) -> Room:
+    """What the system's pods ask: those of each node of type `row` (kind daemon), or those of the cluster."""
+    holds = {
+        "always": True,
+        "lustre": bool(environment.storage.lustres),
+        "accelerated": bool(row and row.accelerator_count),
+        "efa": bool(row and row.efa_interfaces),
+    }
+    total = Room(0, 0, 0)
+    for pod in table("system_pods"):
+        if pod["kind"] == kind and holds[pod["when"]]:
+            total = total.plus(Room(1, int(pod["cpu_millis"]), int(pod["memory_mib"])), int(pod["pods"]))
+    return total
+
+
+def node_room(environment: Environment, group: InstanceGroup, row: InstanceType) -> Room:
+    """What a node has left for other pods once its image, its daemons and tiered checkpoints have taken their part."""
+    cores = row.vcpu // max(1, row.threads_per_core) * (group.threads_per_core or row.threads_per_core)
+    tiered = environment.cluster.tiered_checkpoints
+    memory = row.memory_gib * 1024 * (100 - (tiered.memory_percent if tiered else 0)) / 100
+    kept = _RESERVED_MIB + _RESERVED_MIB_PER_POD * row.max_pods + _EVICTION_MIB
+    whole = Room(row.max_pods, cores * 1000 - _reserved_millis(cores), int(memory) - kept)
+    return whole.plus(asked(environment, "daemon", row), -1)
+
+
+def _reserved_millis(cores: int) -> int:
+    """CPU that the EKS image keeps: 6 % of the first core, 1 % of the second, 0.5 % of two more, 0.25 % of the rest."""
+    return round(
+        60 * min(cores, 1) + 10 * min(max(cores - 1, 0), 1) + 5 * min(max(cores - 2, 0), 2) + 2.5 * max(cores - 4, 0)
+    )
+
+
+@rule("GRP040", ERROR, on=Environment, source="", final=True)
+def exists(environment: Environment) -> Problems:
+    """A system group that is not there."""
+    name = environment.cluster.system_group
+    if name not in environment.instance_groups:
+        yield Problem(
+            ("cluster", "system_group"),
+            f"system_group is {name}; instance groups are {listed(environment.instance_groups, 'and')}",
+            "name one of them, or leave it out",
+        )
+
+
+@rule("GRP041", ERROR, on=Environment, source="k8s-taints")
+def usable(environment: Environment) -> Problems:
+    """A system group on which no system pod can run."""
+    name = environment.cluster.system_group
+    group = environment.instance_groups.get(name)
+    if group and (group.count == 0 or any(taint.effect != "PreferNoSchedule" for taint in group.taints)):
+        reason = f"taints {listed((taint.key for taint in group.taints), 'and')}" if group.count else "no node"
+        yield Problem(
+            (*_PATH, name),
+            f"system group {name} has {reason}; CoreDNS, CSI controllers and operators tolerate no taints, and a "
+            "deployment waits for this group",
+            "give it nodes without such taints, or name another group under cluster.system_group",
+        )
+
+
+@rule("GRP042", ERROR, on=Environment, source="hyperpod-pods eks-ami addon-requests")
+def large_enough(environment: Environment, types: Catalog) -> Problems:
+    """A system group too small for the cluster's own pods."""
+    name = environment.cluster.system_group
+    group = environment.instance_groups.get(name)
+    rooms = [node_room(environment, group, row) for row in known(group, types)] if group else []
+    if group is None or not rooms or group.count == 0 or environment.cluster.eks.existing:
+        return
+    room, need = min(rooms, key=lambda each: each.pods), asked(environment, "deployment")
+    have = Room(0, 0, 0).plus(room, group.count)
+    units = {"pods": "pods", "cpu_millis": "m CPU", "memory_mib": "MiB memory"}
+    short = [
+        f"{getattr(have, field)} {unit}" for field, unit in units.items() if getattr(have, field) < getattr(need, field)
+    ]
+    if short:
+        yield Problem(
+            (*_PATH, name),
+            f"a node of {name} has {_text(room)} left beside its daemons; {group.count} of them have "
+            f"{listed(short, 'and')}, and the cluster's own pods ask for {_text(need)}",
+            "use a larger type, such as ml.m5.4xlarge, or more nodes",
+        )
+
+
+@rule("GRP043", WARNING, on=Environment, source="hyperpod-spot hyperpod-checks")
+def stable(environment: Environment, types: Catalog) -> Problems:
+    """A system group whose nodes go away or come late."""
+    name = environment.cluster.system_group
+    group = environment.instance_groups.get(name)
+    if group and group.capacity != "on_demand":
+        where = f"training plan {group.plan}, which ends" if group.plan else "Spot, which AWS reclaims"
+        yield Problem(
+            (*_PATH, name, "capacity"),
+            f"system group {name} is on {where}: cluster DNS goes with it",
+            "use a small on-demand group",
+        )
+    elif group and group.deep_health_checks and accelerated(group, types):
+        yield Problem(
+            (*_PATH, name, "deep_health_checks"),
+            f"nodes of system group {name} take no pods until they have passed, so the deployment waits that long",
+            "use a small group without accelerators",
+        )
+
+
+@rule("GRP044", WARNING, on=Environment, source="hyperpod-field-notes")
+def spare(environment: Environment) -> Problems:
+    """A system group of one node."""
+    name = environment.cluster.system_group
+    group = environment.instance_groups.get(name)
+    if group and group.count == 1 and environment.protection == "retain":
+        yield Problem(
+            (*_PATH, name, "count"),
+            f"count of system group {name} is 1: while that node is replaced, for 20 to 30 minutes, DNS is away",
+            "set 2",
+        )
+
+
+def _text(room: Room) -> str:
+    return f"{room.pods} pods, {room.cpu_millis} m CPU and {room.memory_mib} MiB"
