@@ -9,6 +9,12 @@ from .account import Account
 from .deployment import deployed_stacks
 
 _SHOWN_NODES: Final = 32
+_LOG_WIDTH: Final = 160
+_NUMBERS: Final = ("resources", "current", "target")
+_SIMULATED: Final = (
+    "Simulated: a stand-in for AWS on this machine answered the real CDK CLI. No instance runs, nothing costs money; "
+    "nodes boot in seconds; Kubernetes is a store of checked manifests in which no pod starts."
+)
 Report = dict[str, Any]
 
 
@@ -86,25 +92,34 @@ def write_report(found: Report) -> None:
     """Print a report as tables."""
     from rich.console import Console
 
-    console = Console(highlight=False)
-    console.print(_stack_table(found))
-    if found["cluster"] is None:
-        console.print("There is no HyperPod cluster.")
-        return
-    console.print(_group_table(found))
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        # Whoever reads a log has no terminal whose width could be asked for.
+        console.width = _LOG_WIDTH
+    tables = [_stack_table(found)]
+    if found["cluster"]:
+        tables.append(_group_table(found))
     if found["nodes"]:
-        console.print(_node_table(found))
+        tables.append(_node_table(found["nodes"]))
+    for table in tables:
+        console.print(table, "")
+    if not found["cluster"]:
+        console.print("There is no HyperPod cluster.")
     if found["sandbox"]:
-        _write_limits(found, console)
+        console.print(_SIMULATED)
+        if recorded := ", ".join(f"{name} ({count})" for name, count in found["recorded_only"].items()):
+            console.print(f"Only recorded, with nothing behind them: {recorded}.")
 
 
 def _table(title: str, *columns: str) -> Any:
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=title, title_justify="left", title_style="bold", header_style="dim", box=box.SIMPLE_HEAD, show_edge=False
+    )
     for column in columns:
-        table.add_column(column, justify="right" if column in ("resources", "current", "target") else "left")
+        table.add_column(column, justify="right" if column in _NUMBERS else "left")
     return table
 
 
@@ -117,53 +132,36 @@ def _stack_table(found: Report) -> Any:
 
 def _group_table(found: Report) -> Any:
     cluster = found["cluster"]
-    table = _table(
-        f"Cluster {cluster['name']}: {cluster['status']}", "group", "type", "zone", "current", "target", "status"
-    )
+    title = f"Cluster {cluster['name']}: {cluster['status']}"
+    table = _table(title, "group", "type", "zone", "current", "target", "status")
     for group in found["groups"]:
+        counts = (str(group["current"]), str(group["target"]))
         table.add_row(
-            group["name"],
-            ", ".join(group["types"]),
-            ", ".join(group["zones"]),
-            str(group["current"]),
-            str(group["target"]),
-            _state(group["status"]),
+            group["name"], ", ".join(group["types"]), ", ".join(group["zones"]), *counts, _state(group["status"])
         )
     return table
 
 
-def _node_table(found: Report) -> Any:
-    """Every node of a small cluster. Of a large one those that do not run, and how many of each group do."""
-    nodes = sorted(found["nodes"], key=lambda node: (node["group"], node["id"]))
-    table = _table("Nodes", "node", "group", "status")
+def _node_table(nodes: list[Report]) -> Any:
+    """Every node of a small cluster; of a large one the failed nodes, and how many there are of each status."""
     few = len(nodes) <= _SHOWN_NODES
-    for node in [node for node in nodes if few or node["status"] != "Running"][:_SHOWN_NODES]:
-        table.add_row(node["id"], node["group"], f"{_state(node['status'])} {node['message']}".strip())
-    for group, count in Counter(node["group"] for node in nodes if node["status"] == "Running").items():
-        if not few:
-            table.add_row(f"{count} nodes", group, _state("Running"))
+    shown = [node for node in nodes if few or node["status"] == "Failure"][:_SHOWN_NODES]
+    table = _table("Nodes", "node", "group", "status")
+    for node in sorted(shown, key=lambda node: (node["group"], node["id"])):
+        table.add_row(
+            node["id"], node["group"], _state(node["status"]).append(f" {node['message']}".rstrip(), "default")
+        )
+    if not few:
+        counts = Counter((node["group"], node["status"]) for node in nodes)
+        for (group, status), count in sorted(counts.items()):
+            table.add_row(f"{count:,} nodes", group, _state(status))
     return table
 
 
-def _state(status: str) -> str:
-    colour = {
-        "_COMPLETE": "green",
-        "InService": "green",
-        "Running": "green",
-        "_FAILED": "red",
-        "Failed": "red",
-        "Failure": "red",
-        "Degraded": "red",
-    }
-    found = next((colour[end] for end in colour if status.endswith(end)), "yellow")
-    return f"[{found}]{status}[/]"
+def _state(status: str) -> Any:
+    """A status in green, yellow or red."""
+    from rich.text import Text
 
-
-def _write_limits(found: Report, console: Any) -> None:
-    recorded = ", ".join(f"{name} ({count})" for name, count in found["recorded_only"].items())
-    console.print(
-        "[bold]Simulated.[/] A stand-in for AWS on this machine answered the real CDK CLI: no instance runs, nothing "
-        "costs money. Nodes boot in seconds. Kubernetes is a store of checked manifests: no pod starts."
-    )
-    if recorded:
-        console.print(f"Recorded only, with nothing behind them: {recorded}.")
+    good = status in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "InService", "Running")
+    bad = any(word in status for word in ("FAIL", "Fail", "ROLLBACK", "RollingBack", "Degraded"))
+    return Text(status, "green" if good else "red" if bad else "yellow")

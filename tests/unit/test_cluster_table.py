@@ -1,0 +1,146 @@
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from podwright.config.environment import Environment
+from podwright.operations.account import Account
+from podwright.operations.cluster_table import report, write_report
+
+ENVIRONMENT = Environment.model_validate(
+    {
+        "name": "prod",
+        "account": "111122223333",
+        "region": "us-west-2",
+        "network": {"zones": ["usw2-az1", "usw2-az2"]},
+        "instance_groups": {
+            "system": {"instance_type": "ml.m5.4xlarge", "count": 2},
+            "h200": {"instance_type": "ml.p5en.48xlarge", "count": 4, "zone": "usw2-az2"},
+        },
+    }
+)
+STACKS = {"prod-network": ["AWS::EC2::VPC", "AWS::EC2::Subnet", "AWS::EC2::Subnet"], "prod-cluster": ["Custom::Nodes"]}
+
+
+class NotFound(Exception):
+    pass
+
+
+class Client:
+    """CloudFormation and SageMaker as far as the table asks them."""
+
+    exceptions = type("Exceptions", (), {"ResourceNotFound": NotFound})
+
+    def __init__(self, nodes: list[dict[str, Any]] | None) -> None:
+        self.nodes = nodes
+
+    def describe_cluster(self, ClusterName: str) -> dict[str, Any]:
+        assert ClusterName == "prod"
+        if self.nodes is None:
+            raise NotFound
+        groups = [
+            {"InstanceGroupName": name, "CurrentCount": 1, "TargetCount": group.count, "Status": "Creating"}
+            for name, group in ENVIRONMENT.instance_groups.items()
+        ]
+        return {"ClusterArn": "arn:aws:sagemaker:x", "ClusterStatus": "InService", "InstanceGroups": groups}
+
+    def get_paginator(self, operation: str) -> "Pages":
+        return Pages(operation, self.nodes)
+
+
+class Pages:
+    def __init__(self, operation: str, nodes: list[dict[str, Any]] | None) -> None:
+        self.operation, self.nodes = operation, nodes
+
+    def paginate(self, StackName: str = "", ClusterName: str = "") -> list[dict[str, Any]]:
+        if self.operation == "list_stack_resources":
+            return [{"StackResourceSummaries": [{"ResourceType": kind}]} for kind in STACKS[StackName]]
+        if self.operation == "list_cluster_nodes":
+            return [{"ClusterNodeSummaries": [node]} for node in self.nodes or []]
+        created = datetime(2026, 11, 21, tzinfo=UTC)
+        stacks = [{"StackName": name, "StackStatus": "CREATE_COMPLETE", "CreationTime": created} for name in STACKS]
+        return [{"Stacks": stacks}]
+
+
+class FakeAccount:
+    id, region = "111122223333", "us-west-2"
+
+    def __init__(self, nodes: list[dict[str, Any]] | None, endpoint: str | None = None) -> None:
+        self.endpoint = endpoint
+        self.nodes = nodes
+
+    def client(self, _: str) -> Client:
+        return Client(self.nodes)
+
+
+def nodes(count: int, status: str = "Running", message: str = "") -> list[dict[str, Any]]:
+    return [
+        {
+            "InstanceId": f"i-{number:04}",
+            "InstanceGroupName": "h200",
+            "InstanceType": "ml.p5en.48xlarge",
+            "InstanceStatus": {"Status": status, "Message": message},
+        }
+        for number in range(count)
+    ]
+
+
+def found(tmp_path: Path, nodes: list[dict[str, Any]] | None, endpoint: str | None = None) -> dict[str, Any]:
+    return report(ENVIRONMENT, cast(Account, FakeAccount(nodes, endpoint)), tmp_path)
+
+
+def printed(report: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
+    write_report(report)
+    return [words for line in capsys.readouterr().out.splitlines() if (words := line.split())]
+
+
+def test_report(tmp_path: Path) -> None:
+    made = found(tmp_path, nodes(1))
+    assert made["stacks"][0] == {"name": "prod-network", "status": "CREATE_COMPLETE", "resources": 3}
+    assert made["cluster"] == {"name": "prod", "arn": "arn:aws:sagemaker:x", "status": "InService"}
+    assert made["groups"][1] == {
+        "name": "h200",
+        "types": ["ml.p5en.48xlarge"],
+        "zones": ["usw2-az2"],
+        "current": 1,
+        "target": 4,
+        "status": "Creating",
+    }
+    assert [node["id"] for node in made["nodes"]] == ["i-0000"]
+    assert made["sandbox"] is None
+    assert made["recorded_only"] == {}
+
+
+def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(found(tmp_path, nodes(2)), capsys)
+    assert ["prod-network", "3", "CREATE_COMPLETE"] in lines
+    assert ["Cluster", "prod:", "InService"] in lines
+    assert ["h200", "ml.p5en.48xlarge", "usw2-az2", "1", "4", "Creating"] in lines
+    assert ["i-0001", "h200", "Running"] in lines
+    assert not any("Simulated:" in line for line in lines)
+
+
+def test_brackets_in_a_message_are_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(found(tmp_path, nodes(1, "Failure", "no capacity in [usw2-az2]")), capsys)
+    assert ["i-0000", "h200", "Failure", "no", "capacity", "in", "[usw2-az2]"] in lines
+
+
+def test_of_many_nodes_only_the_failed_ones_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    failed = nodes(1, "Failure", "hardware")
+    lines = printed(found(tmp_path, nodes(1200)[1:] + failed), capsys)
+    assert ["i-0000", "h200", "Failure", "hardware"] in lines
+    assert ["1,199", "nodes", "h200", "Running"] in lines
+    assert not any("i-0001" in line for line in lines)
+
+
+def test_without_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(found(tmp_path, None), capsys)
+    assert ["There", "is", "no", "HyperPod", "cluster."] in lines
+
+
+def test_the_sandbox_says_what_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = found(tmp_path, nodes(1), "http://localhost:1") | {"recorded_only": {"AWS::CodeBuild::Project": 2}}
+    text = "\n".join(" ".join(line) for line in printed(made, capsys))
+    assert "Simulated: a stand-in for AWS on this machine" in text
+    assert "Only recorded, with nothing behind them: AWS::CodeBuild::Project (2)." in text
