@@ -15,7 +15,6 @@ from pathlib import Path, PurePosixPath
 
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
-
 from constructs import Construct
 
 _LEFT_OUT = frozenset({"__pycache__", "tests", "py.typed"})

@@ -10,10 +10,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-
 from constructs import Construct
 
 from .assets import folder_code, shipped_files
+from .permission import allow
 
 _ROOM = Path(__file__).resolve().parent
 _RUNTIME = _ROOM / "handler_runtime"
@@ -32,9 +32,11 @@ class HandlerFunction(Construct):
     It has to be idempotent: Lambda runs a failed or timed-out request again.
 
     Example:
+        from podwright.constructs import lifecycle_publication
+        folder = Path(lifecycle_publication.__path__[0], "handler")
         function = HandlerFunction(stack, "Publish", folder=folder, description="Publishes lifecycle scripts")
-        bucket.grant_read(function.function)
-        resource = function.resource(stack, "Published", resource_type="Custom::Scripts", properties={"Bucket": "b"})
+        bucket.grant_read(function.role)
+        function.resource(stack, "Published", resource_type="Custom::Scripts", properties={"Bucket": "b"})
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class HandlerFunction(Construct):
         role = cast(iam.IRole, iam.Role(self, "Role", assumed_by=service, description=description))
         log_group.grant_write(role)
         if vpc is not None:
-            role.add_to_principal_policy(_network_interfaces())
+            allow_network_interfaces(role)
         self._timeout = timeout or cdk.Duration.minutes(5)
         # In the asset the modules have the names that they have here, so one relative import serves both.
         at = f"podwright/constructs/{relative.as_posix()}"
@@ -140,13 +142,11 @@ class HandlerFunction(Construct):
         )
 
 
-def _network_interfaces() -> iam.PolicyStatement:
-    """What Lambda needs to place a function in a VPC (AWS Lambda Developer Guide, "Giving Lambda functions access").
-
-    Resource *: the Describe calls support no resource, and the interfaces' ids are unknown before Lambda makes them.
-    """
-    return iam.PolicyStatement(
-        actions=[
+def allow_network_interfaces(role: iam.IRole) -> None:
+    """Let a function place itself in a VPC. Source: AWS Lambda Developer Guide, "Giving Lambda functions access"."""
+    allow(
+        role,
+        [
             "ec2:CreateNetworkInterface",
             "ec2:DescribeNetworkInterfaces",
             "ec2:DescribeSubnets",
@@ -154,5 +154,6 @@ def _network_interfaces() -> iam.PolicyStatement:
             "ec2:AssignPrivateIpAddresses",
             "ec2:UnassignPrivateIpAddresses",
         ],
-        resources=["*"],
+        ["*"],
+        because="The Describe calls support no resource, and nobody knows the interfaces before Lambda makes them.",
     )

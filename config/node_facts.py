@@ -1,0 +1,157 @@
+"""What a node learns about its cluster: `node.json`, published beside the lifecycle scripts.
+
+The scripts run on the system's Python 3.9 without a library of ours, so this file is their only view of an environment.
+It holds what a node cannot find out by itself and what decides its set-up. It holds no counts: a group that grows
+leaves the file, and with it the published prefix, as they are.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from .base import MountPath, Settings, ZoneId
+from .catalog import Catalog
+from .groups import InstanceGroup
+from .instances import InstanceType
+
+
+class ClusterFacts(Settings):
+    """The cluster that a node belongs to."""
+
+    name: str
+    """Name of the HyperPod cluster."""
+    orchestrator: Literal["eks"]
+    """What schedules the work."""
+    region: str
+    """AWS region."""
+    dns_suffix: str
+    """Suffix of AWS service names, such as amazonaws.com."""
+
+
+class LustreMount(Settings):
+    """A Lustre file system as a node mounts it."""
+
+    dns_name: str
+    """DNS name of the file system."""
+    mount_name: str
+    """Its mount name: the export is `DNS_NAME@tcp:/MOUNT_NAME`."""
+    path: MountPath
+    """Where nodes mount it."""
+    zone: ZoneId
+    """Zone id of its servers; EFA reaches them only from there."""
+    efa: bool
+    """Whether its servers take EFA clients."""
+
+
+class OpenZfsMount(Settings):
+    """An OpenZFS file system as a node mounts it."""
+
+    dns_name: str
+    """DNS name of the file system."""
+    path: MountPath
+    """Where nodes mount it."""
+    zone: ZoneId
+    """Zone id of its server."""
+
+
+class FileSystems(Settings):
+    """The shared file systems of an environment."""
+
+    lustre: dict[str, LustreMount]
+    """Lustre file systems by name."""
+    home: OpenZfsMount | None
+    """Home folders, if there are any."""
+
+
+class InstanceTypeFacts(Settings):
+    """What the catalog knows about an instance type and a node needs. Units and meaning are the catalog's."""
+
+    vcpu: int
+    """Virtual CPUs."""
+    threads_per_core: int
+    """Threads of a core as delivered."""
+    memory_gib: float
+    """Memory in GiB."""
+    accelerator_vendor: Literal["nvidia", "neuron", "none"]
+    """Maker of the accelerators."""
+    accelerator_name: str
+    """Such as H200; empty without."""
+    accelerator_count: int
+    """GPUs or Neuron devices."""
+    efa_interfaces: int
+    """EFA interfaces at most."""
+    network_cards: int
+    """Network cards."""
+    nvme_gb: int
+    """Local instance storage in GB; 0 without."""
+    architecture: Literal["x86_64", "arm64"]
+    """Instruction set."""
+    nvswitch: bool
+    """Whether the node runs NVIDIA's fabric manager."""
+    imex: bool
+    """Whether the node runs NVIDIA's IMEX service."""
+
+
+class GroupFacts(Settings):
+    """What decides the set-up of the nodes of an instance group."""
+
+    instance_types: Annotated[tuple[str, ...], Field(min_length=1)]
+    """All types that the group may hold."""
+    zones: tuple[ZoneId, ...]
+    """Zone ids of its nodes; empty when the group names subnets instead."""
+    volumes_gib: tuple[int, ...]
+    """Sizes of the further EBS volumes; the first is mounted at /opt/sagemaker."""
+
+
+class NodeFacts(Settings):
+    """The whole of `node.json`."""
+
+    version: Literal[1]
+    """Version of this layout."""
+    cluster: ClusterFacts
+    """The cluster."""
+    file_systems: FileSystems
+    """Shared file systems."""
+    instance_types: dict[str, InstanceTypeFacts]
+    """Facts of every type that a group may hold, by name."""
+    groups: dict[str, GroupFacts]
+    """The groups that these scripts set up, by name. A node finds its own in HyperPod's resource_config.json."""
+
+
+def node_facts(
+    *, cluster: ClusterFacts, groups: Mapping[str, InstanceGroup], types: Catalog, file_systems: FileSystems
+) -> NodeFacts:
+    """The facts of the nodes of `groups`. Groups with scripts of their own are left out.
+
+    Args:
+        cluster: The cluster.
+        groups: Instance groups by name.
+        types: The catalog with the environment's overrides.
+        file_systems: Shared file systems; DNS and mount names may be values that only a deployment knows.
+
+    Raises:
+        UnknownInstanceType: a group holds a type that the catalog lacks.
+    """
+    ours = {name: group for name, group in sorted(groups.items()) if group.lifecycle is None}
+    return NodeFacts(
+        version=1,
+        cluster=cluster,
+        file_systems=file_systems,
+        instance_types={
+            name: _instance_type(types.get(name))
+            for name in sorted({name for group in ours.values() for name in group.types})
+        },
+        groups={
+            name: GroupFacts(
+                instance_types=group.types,
+                zones=group.zone_ids,
+                volumes_gib=tuple(volume.size_gib for volume in group.volumes),
+            )
+            for name, group in ours.items()
+        },
+    )
+
+
+def _instance_type(row: InstanceType) -> InstanceTypeFacts:
+    return InstanceTypeFacts(**{name: getattr(row, name) for name in InstanceTypeFacts.model_fields})

@@ -1,0 +1,24 @@
+"""The JSON Schema of `node.json`, for whoever writes or reads one."""
+
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from .node_facts import ClusterFacts, FileSystems, GroupFacts, InstanceTypeFacts, LustreMount, NodeFacts, OpenZfsMount
+from .schema import attribute_docstrings
+
+_MODELS = (ClusterFacts, FileSystems, GroupFacts, InstanceTypeFacts, LustreMount, OpenZfsMount)
+
+
+class _WithoutTitles(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def node_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of `node.json`, published as docs/node.schema.json."""
+    schema = NodeFacts.model_json_schema(schema_generator=_WithoutTitles)
+    for model, definition in ((NodeFacts, schema), *((model, schema["$defs"][model.__name__]) for model in _MODELS)):
+        for name, text in attribute_docstrings(model).items():
+            definition["properties"][name]["description"] = text
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "podwright node.json"}

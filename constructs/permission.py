@@ -1,0 +1,72 @@
+"""Permissions, each with a written reason where its resources or actions hold a wildcard."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+
+
+def allow(
+    role: iam.IRole,
+    actions: Iterable[str],
+    on: Iterable[str],
+    *,
+    only_if: Mapping[str, Any] | None = None,
+    because: str | None = None,
+) -> None:
+    """Let `role` take `actions` on the resources `on`.
+
+    cdk-nag wants a reason for each wildcard; it is acknowledged on the role with the reason given here.
+
+    Args:
+        role: Who gets the permission. An imported role keeps its own policies, and CDK adds nothing to it.
+        actions: IAM actions.
+        on: ARNs, or `*` for actions that know no resources.
+        only_if: Conditions of the statement.
+        because: Why the wildcard cannot be narrower.
+
+    Raises:
+        ValueError: a wildcard without a reason, or a reason without a wildcard.
+    """
+    actions, resources = list(actions), list(on)
+    stack = cdk.Stack.of(role)
+    wildcards = [f"Resource::{text}" for text in (_flat(stack, arn) for arn in resources) if "*" in text]
+    wildcards += [f"Action::{action}" for action in actions if "*" in action]
+    if bool(wildcards) != bool(because):
+        raise ValueError(
+            f"{', '.join(actions)} on {', '.join(wildcards) or 'named resources'}: "
+            f"{'a wildcard needs a reason' if wildcards else 'the reason explains no wildcard'}"
+        )
+
+    role.add_to_principal_policy(iam.PolicyStatement(actions=actions, resources=resources, conditions=only_if))
+    if because:
+        for wildcard in wildcards:
+            cdk.Validations.of(role).acknowledge(
+                cdk.Acknowledgment(id=f"AwsSolutions::AwsSolutions-IAM5[{wildcard}]", reason=because)
+            )
+
+
+def _flat(stack: cdk.Stack, arn: str) -> str:
+    """An ARN as cdk-nag writes it in the id of its finding, which it forms from the finished template of `stack`."""
+    for token in cdk.Tokenization.reverse_string(arn).tokens:
+        producer = cdk.Stack.of(cast(cdk.Reference, token).target) if cdk.Reference.is_reference(token) else stack
+        if producer is not stack:
+            # The template will import the value; the export that CDK makes for it is this one.
+            arn = arn.replace(cdk.Token.as_string(token), producer.export_value(token))
+    return _text(stack.resolve(arn))
+
+
+def _text(node: Any) -> str:
+    match node:
+        case str():
+            return node
+        case {"Fn::Join": [delimiter, parts]}:
+            return delimiter.join(map(_text, parts))
+        case {"Fn::GetAtt": [resource, attribute]}:
+            return f"<{resource}.{attribute}>"
+        case {"Fn::ImportValue": name}:
+            return _text(name)
+        case {"Ref": name}:
+            return f"<{name}>"
+    raise ValueError(f"a resource of a permission is neither text nor a reference: {node}")

@@ -1,0 +1,35 @@
+"""Sets a node up: `python3 -m podwright_node`, from the folder that on_create.sh lies in."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from . import name_resolution, storage
+from .bundle import verify
+from .log import Log
+from .node import Failure, Node
+from .steps import run
+
+STEPS = (name_resolution.STEP, storage.STEP)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run every step that applies to this node; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="podwright_node", description=__doc__)
+    parser.add_argument("--root", type=Path, default=Path("/"), help="root of the file system")
+    root = parser.parse_args(arguments).root
+    bundle = Path(__file__).resolve().parent.parent
+    with Log(root / "var/log/provision/podwright.jsonl") as log:
+        try:
+            verify(bundle)
+            node = Node.here(root, bundle, log)
+        except Failure as failure:
+            log.say("failed", step="start", error=str(failure))
+            return 1
+        return 0 if run(STEPS, node) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
