@@ -30,8 +30,8 @@ class HyperPodCluster(Construct):
         from podwright.config.groups import InstanceGroup
         from podwright.constructs.hyperpod_cluster import HyperPodCluster
         from podwright.constructs.instance_group import GroupResources
-        resources = GroupResources(subnets={"usw2-az2": subnet}, security_groups=[group],
-                                   execution_role_arn=role.role_arn, scripts_uri="s3://sagemaker-given/prod")
+        resources = GroupResources(subnets={"usw2-az2": subnet}, security_groups=[group], execution_role=role,
+                                   scripts_uri="s3://sagemaker-given/prod")
         system = InstanceGroup(instance_type="ml.m5.4xlarge", count=2, zone="usw2-az2")
         settings = Cluster(name="prod", zones=("usw2-az2",), system_group="system")
         HyperPodCluster(stack, "Cluster", settings=settings, groups={"system": system}, resources=resources,

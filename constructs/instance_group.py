@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk.aws_sagemaker import CfnCluster
 
@@ -25,10 +26,10 @@ class GroupResources:
     """Subnet of the nodes by zone id."""
     security_groups: Sequence[ec2.ISecurityGroup]
     """Security groups of every node: 1 to 5, each open to itself in both directions when a group uses EFA."""
-    execution_role_arn: str
-    """Role of the groups that name none."""
     scripts_uri: str
     """S3 prefix that holds `on_create.sh`, for the groups without scripts of their own."""
+    execution_role: iam.IRole | None = None
+    """Role of the groups that name none."""
     volume_key: kms.IKey | None = None
     """KMS key of further volumes whose settings name none. HyperPod takes customer-managed keys with continuous
     provisioning only, and none for restricted groups (SageMaker Developer Guide, "Customer managed AWS KMS key
@@ -46,6 +47,7 @@ def instance_group(
 
     Raises:
         KeyError: the settings name a zone or a training plan that `resources` lacks.
+        ValueError: neither the settings nor `resources` name a role.
     """
     return CfnCluster.ClusterInstanceGroupProperty(
         instance_group_name=name,
@@ -55,7 +57,7 @@ def instance_group(
         instance_requirements=CfnCluster.InstanceRequirementsProperty(instance_types=settings.instance_types)
         if settings.instance_types
         else None,
-        execution_role=settings.role or resources.execution_role_arn,
+        execution_role=_role_arn(name, settings, resources),
         capacity_requirements=_capacity(settings),
         training_plan_arn=_plan_arn(settings, resources),
         threads_per_core=settings.threads_per_core,
@@ -91,7 +93,7 @@ def restricted_instance_group(
 
     Raises:
         KeyError: the settings name a zone or a training plan that `resources` lacks.
-        ValueError: the settings name no instance type.
+        ValueError: the settings name no instance type, or nobody names a role.
     """
     if settings.instance_type is None:
         raise ValueError(f"restricted instance group {name} needs an instance_type")
@@ -99,7 +101,7 @@ def restricted_instance_group(
         instance_group_name=name,
         instance_count=settings.count,
         instance_type=settings.instance_type,
-        execution_role=settings.role or resources.execution_role_arn,
+        execution_role=_role_arn(name, settings, resources),
         training_plan_arn=_plan_arn(settings, resources),
         threads_per_core=settings.threads_per_core,
         instance_storage_configs=_volumes(settings, None) or None,
@@ -116,6 +118,14 @@ def restricted_lustre(settings: RestrictedLustre) -> CfnCluster.FSxLustreConfigP
     return CfnCluster.FSxLustreConfigProperty(
         size_in_gib=settings.capacity_gib, per_unit_storage_throughput=settings.throughput
     )
+
+
+def _role_arn(name: str, settings: GroupBase, resources: GroupResources) -> str:
+    if settings.role:
+        return settings.role
+    if resources.execution_role is None:
+        raise ValueError(f"instance group {name} names no role, and there is no execution role for all groups")
+    return resources.execution_role.role_arn
 
 
 def _capacity(settings: InstanceGroup) -> CfnCluster.ClusterCapacityRequirementsProperty | None:

@@ -20,7 +20,7 @@ def allow(
     cdk-nag wants a reason for each wildcard; it is acknowledged on the role with the reason given here.
 
     Args:
-        role: Who gets the permission. An imported role keeps its own policies, and CDK adds nothing to it.
+        role: Who gets the permission. To an imported role CDK attaches a further policy, unless it is immutable.
         actions: IAM actions.
         on: ARNs, or `*` for actions that know no resources.
         only_if: Conditions of the statement.

@@ -3,6 +3,7 @@
 Usage: dying.py N BUNDLE ROOT. Ends with 137. With 0 for N it lives, and its last line says how many changes there were.
 """
 
+import importlib
 import os
 import sys
 
@@ -34,9 +35,8 @@ if __name__ == "__main__":
     sys.path.insert(0, sys.argv[2])
     # What is imported from here on leaves no caches in the bundle.
     sys.dont_write_bytecode = True
-    from podwright_node.__main__ import main
-
+    node = importlib.import_module("podwright_node.__main__")
     die_before(int(sys.argv[1]), sys.argv[3])
-    code = main(["--root", sys.argv[3]])
+    code = node.main(["--root", sys.argv[3]])
     print(changes)
     sys.exit(code)
