@@ -6,12 +6,15 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Final, Literal
 
 from .account import Account
 from .progress import Progress
 
-_STOPPING_SECONDS = 20
+App = Literal["synthesize", "written", "none"]
+
+_CLI: Final = (sys.executable, "-I", "-m", "podwright.operations.node")
+_STOPPING_SECONDS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +37,24 @@ class Cdk:
 
     def run(self, *arguments: str) -> int:
         """Synthesize and run with the terminal's own input and output. Returns the exit code."""
-        return subprocess.run(self._command(*arguments), cwd=self.project, env=self._variables()).returncode
+        return subprocess.run(
+            [*_CLI, *arguments, *self._synthesis()], cwd=self.project, env=self._variables()
+        ).returncode
 
-    def follow(self, progress: Progress, *arguments: str, synthesize: bool = True) -> int:
+    def follow(self, progress: Progress, *arguments: str, app: App = "synthesize") -> int:
         """Run, tell `progress` what happens, and return the exit code.
 
-        With `synthesize=False` the templates of the synthesis before are used. An interrupt reaches the CLI as well; it
-        is waited for, so that nothing goes on unseen.
+        `app` says whether to synthesize, to use what the synthesis before wrote, or to do without the project. An
+        interrupt reaches the CLI as well; it is waited for, so that nothing goes on unseen.
         """
         self.log.parent.mkdir(parents=True, exist_ok=True)
+        source = {"synthesize": self._synthesis(), "written": ["--app", str(self.assembly)], "none": []}[app]
         with (
-            self.log.open("ab") as log,
+            self.log.open("ab", buffering=0) as log,
             subprocess.Popen(
-                self._command(*arguments, synthesize=synthesize),
-                cwd=self.project,
+                [*_CLI, *arguments, *source],
+                # Where there is no cdk.json, the CLI looks for no app.
+                cwd=self.log.parent if app == "none" else self.project,
                 env=self._variables(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -71,14 +78,10 @@ class Cdk:
             finally:
                 progress.close()
 
-    def _command(self, *arguments: str, synthesize: bool = True) -> list[str]:
-        command = [sys.executable, "-I", "-m", "podwright.operations.node", *arguments]
-        if not synthesize:
-            return [*command, "--app", str(self.assembly)]
-        if not (self.project / "cdk.json").is_file():
-            command += ["--app", f'"{sys.executable}" -P -m podwright.bin.app']
+    def _synthesis(self) -> list[str]:
+        own = [] if (self.project / "cdk.json").is_file() else ["--app", f'"{sys.executable}" -P -m podwright.bin.app']
         context = [word for key, value in self.context.items() for word in ("--context", f"{key}={value}")]
-        return [*command, "--output", str(self.assembly), *context]
+        return [*own, "--output", str(self.assembly), *context]
 
     def _variables(self) -> dict[str, str]:
         return {**self.account.variables, "PODWRIGHT_PYTHON": sys.executable}

@@ -96,6 +96,17 @@ def _run(parsed: argparse.Namespace) -> int:
     except Stop as stop:
         write_stop(stop)
         return stop.code
+    except Exception as error:
+        if not _is_from_aws(error):
+            raise
+        write_stop(Stop(f"AWS says: {error}", "check permissions, quotas and the region, and run this again"))
+        return 1
+
+
+def _is_from_aws(error: Exception) -> bool:
+    """Whether boto3 raised it. A command that never imported boto3 does not import it for this."""
+    exceptions = sys.modules.get("botocore.exceptions")
+    return exceptions is not None and isinstance(error, exceptions.BotoCoreError | exceptions.ClientError)
 
 
 def _project_folder(start: Path) -> Path:

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     if asked:
         _show_and_ask(cdk)
     options = ("--require-approval", "never", "--progress", "events", "--concurrency", "4")
-    if cdk.follow(progress, "deploy", f"{environment.name}/*", *options, synthesize=not asked):
+    if cdk.follow(progress, "deploy", f"{environment.name}/*", *options, app="written" if asked else "synthesize"):
         raise failure(cdk, progress)
     found = report(environment, cdk.account, args.project)
     if args.json:

@@ -22,6 +22,8 @@ _HINTS: Final = {
     "already exists": "another stack or a person made it; adopt it in the environment file, or delete it",
 }
 _POLL_SECONDS: Final = 5.0
+# What the CDK's own default synthesizer looks for.
+_QUALIFIER: Final = "hnb659fds"
 
 
 def add_environment(parser: argparse.ArgumentParser) -> None:
@@ -85,22 +87,23 @@ def bootstrap(cdk: Cdk, progress: Progress, wanted: bool) -> None:
     Raises:
         Stop: AWS is not prepared and nobody asked for it, or it cannot be.
     """
-    if is_bootstrapped(cdk.account, cdk.project):
+    file = cdk.project / "cdk.json"
+    context = json.loads(file.read_text(encoding="utf-8")).get("context", {}) if file.is_file() else {}
+    qualifier = context.get("@aws-cdk/core:bootstrapQualifier", _QUALIFIER)
+    if is_bootstrapped(cdk.account, qualifier):
         return
-    where = f"aws://{cdk.account.id}/{cdk.account.region}"
+    command = ("bootstrap", f"aws://{cdk.account.id}/{cdk.account.region}", "--qualifier", qualifier)
     if not wanted and cdk.account.endpoint is None:
         raise Stop(
             f"account {cdk.account.id} is not prepared for the CDK in {cdk.account.region}",
-            f"`podwright deploy {cdk.environment} --bootstrap` does it first, or whoever may: `cdk bootstrap {where}`",
+            f"`podwright deploy {cdk.environment} --bootstrap` does it, or somebody who may: `cdk {' '.join(command)}`",
         )
-    if cdk.follow(progress, "bootstrap", where):
+    if cdk.follow(progress, *command, app="none"):
         raise failure(cdk, progress)
 
 
-def is_bootstrapped(account: Account, project: Path) -> bool:
+def is_bootstrapped(account: Account, qualifier: str = _QUALIFIER) -> bool:
     """Whether `cdk bootstrap` has run, by the parameter that every version of it writes."""
-    settings = json.loads((project / "cdk.json").read_text()) if (project / "cdk.json").is_file() else {}
-    qualifier = settings.get("context", {}).get("@aws-cdk/core:bootstrapQualifier", "hnb659fds")
     client = account.client("ssm")
     try:
         client.get_parameter(Name=f"/cdk-bootstrap/{qualifier}/version")

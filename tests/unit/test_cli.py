@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ClientError, NoCredentialsError
 
 from podwright.config.findings import Finding, Level, Place, counted
 from podwright.operations import check, cli, output
@@ -112,6 +113,31 @@ def test_a_stop_is_a_sentence_a_hint_and_its_code(
     monkeypatch.setattr(check, "run", stopped)
     assert cli.main(["check", "--project", str(project)]) == 1
     assert capsys.readouterr().err == "podwright: the account cannot be reached\n    → sign in\n"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [NoCredentialsError(), ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "ListStacks")],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_aws_refuses_is_a_sentence(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    def refused(_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(check, "run", refused)
+    assert cli.main(["check", "--project", str(project)]) == 1
+    assert capsys.readouterr().err.startswith(f"podwright: AWS says: {error}\n")
+
+
+def test_a_mistake_of_ours_is_not_hidden(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: object) -> int:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(check, "run", broken)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["check", "--project", str(project)])
 
 
 def test_a_reader_that_leaves_early_is_no_failure(project: Path) -> None:

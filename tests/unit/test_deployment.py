@@ -9,7 +9,7 @@ import pytest
 
 from podwright.operations import deploy, deployment, destroy
 from podwright.operations.account import Account
-from podwright.operations.cdk import Cdk
+from podwright.operations.cdk import App, Cdk
 from podwright.operations.output import Stop
 from podwright.operations.progress import Event, Progress
 
@@ -63,8 +63,8 @@ class FakeCdk(Cdk):
 
     calls: list[tuple[str, ...]]
 
-    def follow(self, progress: Progress, *arguments: str, synthesize: bool = True) -> int:
-        self.calls.append((*arguments, *([] if synthesize else ["(no synthesis)"])))
+    def follow(self, progress: Progress, *arguments: str, app: App = "synthesize") -> int:
+        self.calls.append((*arguments, app))
         return 0
 
     def run(self, *arguments: str) -> int:
@@ -142,20 +142,19 @@ class TestBootstrap:
         made = cdk(project, FakeAccount())
         with pytest.raises(Stop, match="111122223333 is not prepared for the CDK in us-west-2") as stopped:
             deployment.bootstrap(made, Progress(io.StringIO()), wanted=False)
-        assert "`cdk bootstrap aws://111122223333/us-west-2`" in stopped.value.hint
+        assert "`cdk bootstrap aws://111122223333/us-west-2 --qualifier hnb659fds`" in stopped.value.hint
         deployment.bootstrap(made, Progress(io.StringIO()), wanted=True)
-        assert made.calls == [("bootstrap", "aws://111122223333/us-west-2")]
+        assert made.calls == [("bootstrap", "aws://111122223333/us-west-2", "--qualifier", "hnb659fds", "none")]
 
     def test_the_sandbox_is_always_prepared(self, project: Path) -> None:
         made = cdk(project, FakeAccount(endpoint="http://localhost:1"))
         deployment.bootstrap(made, Progress(io.StringIO()), wanted=False)
-        assert made.calls == [("bootstrap", "aws://111122223333/us-west-2")]
+        assert made.calls == [("bootstrap", "aws://111122223333/us-west-2", "--qualifier", "hnb659fds", "none")]
 
     def test_a_qualifier_of_the_users(self, project: Path) -> None:
         (project / "cdk.json").write_text(json.dumps({"context": {"@aws-cdk/core:bootstrapQualifier": "acme"}}))
-        account = FakeAccount()
-        account.parameters["/cdk-bootstrap/acme/version"] = "30"
-        assert deployment.is_bootstrapped(cast(Account, account), project)
+        deployment.bootstrap(made := cdk(project, FakeAccount()), Progress(io.StringIO()), wanted=True)
+        assert made.calls[0][2:4] == ("--qualifier", "acme")
 
 
 class TestFailure:
@@ -194,7 +193,7 @@ class TestDeployToAws:
         monkeypatch.setattr("builtins.input", lambda _: "y")
         assert self.run(made) == 0
         assert [call[0] for call in made.calls] == ["diff", "deploy"]
-        assert made.calls[1][-1] == "(no synthesis)"
+        assert made.calls[1][-1] == "written"
 
     def test_does_nothing_without_a_yes(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("builtins.input", lambda _: "")
@@ -233,7 +232,7 @@ class TestDestroy:
     def test_deletes_what_is_not_protected(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         stacks = stack("prod-network", protected=True), stack("prod-eks", minute=1), stack("prod-cluster", minute=2)
         calls = self.run(project, monkeypatch, *stacks)
-        assert calls == [("destroy", "prod/eks", "prod/cluster", "--force")]
+        assert calls == [("destroy", "prod/eks", "prod/cluster", "--force", "synthesize")]
 
     def test_nothing_to_delete(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert self.run(project, monkeypatch, stack("prod-network", protected=True)) == []
