@@ -50,7 +50,7 @@ def plan(network: Network) -> dict[SubnetKey, IPv4Network]:
     Of an adopted VPC only the nodes subnets are known. Overlaps are not looked for; see `collisions` and `strays`.
 
     Raises:
-        ValueError: a range that is no IPv4 network, or a primary range longer than /24, which has no room for slots.
+        ValueError: a primary range longer than /24, which has no room for slots.
     """
     if network.vpc is not None:
         return {(zone, "nodes"): IPv4Network(subnets.nodes_cidr) for zone, subnets in network.vpc.subnets.items()}
