@@ -1,7 +1,7 @@
-"""The server process of the sandbox: `python -m podwright.operations.sandbox PORT LOG`. Use `podwright sandbox start`.
+"""The server process of the sandbox: `python -m podwright.operations.sandbox PORT KUBERNETES_PORT DIRECTORY`.
 
-It loads, binds its port, prints its process id and leaves the terminal; so a caller that waits for the command knows
-that the sandbox answers.
+Use `podwright sandbox start`. The process loads, binds its ports, prints its process id and leaves the terminal; so a
+caller that waits for the command knows that the sandbox answers.
 """
 
 import argparse
@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from types import FrameType
 
@@ -17,17 +18,23 @@ from werkzeug.serving import make_server
 from .application import Sandbox
 from .hyperpod import Timing
 
+_HOST = "127.0.0.1"
+
 
 def main() -> None:
     """Serve on the loopback interface until SIGTERM."""
     parser = argparse.ArgumentParser(prog="podwright.operations.sandbox")
     parser.add_argument("port", type=int)
-    parser.add_argument("log", type=Path)
+    parser.add_argument("kubernetes_port", type=int)
+    parser.add_argument("directory", type=Path)
     parser.add_argument("--time-scale", type=float, default=1.0)
     options = parser.parse_args()
-    sandbox = Sandbox(f"http://localhost:{options.port}", Timing(scale=options.time_scale))
-    server = make_server("127.0.0.1", options.port, sandbox.mount(), threaded=True)
-    _leave_terminal(options.log)
+    sandbox = Sandbox(options.port, options.kubernetes_port, options.directory, Timing(scale=options.time_scale))
+    aws, kubernetes = sandbox.mount()
+    server = make_server(_HOST, options.port, aws, threaded=True)
+    tls = (str(sandbox.certificate), str(sandbox.key))
+    clusters = make_server(_HOST, options.kubernetes_port, kubernetes, threaded=True, ssl_context=tls)
+    _leave_terminal(options.directory / "server.log")
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
 
@@ -35,6 +42,7 @@ def main() -> None:
         raise SystemExit(0)
 
     signal.signal(signal.SIGTERM, stop)
+    threading.Thread(target=clusters.serve_forever, daemon=True, name="kubernetes").start()
     server.serve_forever()
 
 

@@ -1,32 +1,48 @@
-"""The sandbox's AWS: moto's services in one WSGI application; CloudFormation, EKS and HyperPod are ours."""
+"""The sandbox's AWS: moto's services in one WSGI application, some of them replaced by ours."""
 
+import base64
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import moto.cloudformation.urls
 import moto.eks.urls
+import moto.fsx.urls
 import moto.sagemaker.urls
 from boto3.session import Session
 from botocore.config import Config
 from moto.core.config import default_user_config
 from moto.iam.access_control import PermissionResult
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
 
+from . import kubernetes_api, responses
 from .cloudformation import CloudFormation
 from .cloudformation_api import CloudFormationResponse
 from .eks import Eks, EksResponse
+from .failures import backend_app, readable
+from .fsx import Fsx, FsxResponse
+from .functions import Functions
 from .hyperpod import Timing
-from .hyperpod_api import HyperPod, HyperPodResponse
+from .hyperpod_api import HyperPodResponse
+from .hyperpod_service import HyperPod
+from .kubernetes import Kubernetes
+from .kubernetes_api import KubernetesApi
+from .providers.custom import CustomResource
+from .providers.kubernetes import KubectlResource
 from .providers.registry import provider_for
+from .tls import certificates
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
+Application = Callable[[Environ, StartResponse], Iterable[bytes]]
+# How much shorter a handler's own waiting is than in AWS; the sandbox's nodes boot in seconds instead of minutes.
+_HANDLER_SLEEP = 0.02
 
 
-@dataclass
+@dataclass(frozen=True)
 class Loopback:
     """boto3 clients that call the sandbox itself."""
 
@@ -44,25 +60,48 @@ def _client(endpoint: str, service: str, region: str) -> Any:
 
 
 class Sandbox:
-    """Everything that the sandbox knows beside moto's backends."""
+    """Everything that the sandbox knows beside moto's backends.
 
-    def __init__(self, endpoint: str, timing: Timing):
-        self.endpoint = endpoint
-        clients = Loopback(endpoint)
-        self.cloudformation = CloudFormation(clients, provider_for)
-        self.eks = Eks(clients, endpoint)
+    `port` serves AWS over HTTP, `kubernetes_port` the Kubernetes API over HTTPS; `directory` is the state directory.
+    """
+
+    def __init__(self, port: int, kubernetes_port: int, directory: Path, timing: Timing):
+        clients = Loopback(f"http://localhost:{port}")
+        authority, self.certificate, self.key = certificates(directory / "tls")
+        self.kubernetes = Kubernetes()
+        self.eks = Eks(
+            clients,
+            self.kubernetes,
+            f"https://localhost:{kubernetes_port}{kubernetes_api.PREFIX}",
+            base64.b64encode(authority.read_bytes()).decode(),
+        )
         self.hyperpod = HyperPod(clients, self.eks, timing)
+        self.fsx = Fsx(clients)
+        self.functions = Functions(clients, directory / "functions", _HANDLER_SLEEP * timing.scale)
+        self.cloudformation = CloudFormation(clients, provider_for)
 
-    def mount(self) -> Callable[[Environ, StartResponse], Iterable[bytes]]:
-        """The WSGI application; the services of ours take the place of moto's."""
+    def mount(self) -> tuple[Application, Application]:
+        """The WSGI applications of AWS and of Kubernetes; the services of ours take the place of moto's."""
         CloudFormationResponse.service = self.cloudformation
         EksResponse.service = self.eks
+        FsxResponse.service = self.fsx
         HyperPodResponse.service = self.hyperpod
+        CustomResource.functions = self.functions
+        KubectlResource.kubernetes, KubectlResource.eks = self.kubernetes, self.eks
+        self.functions.mount()
         # Roles may attach AWS's managed policies only if AWS has them.
         default_user_config["iam"] = {"load_aws_managed_policies": True}
         # moto applies a bucket policy without its conditions, so "deny without TLS" would deny everything.
         FakeBucket.get_permission = lambda self, action, resource: PermissionResult.NEUTRAL
         moto.cloudformation.urls.url_paths = {"{0}/$": CloudFormationResponse.dispatch}
         moto.eks.urls.url_paths = {"{0}/(?P<path>.*)$": EksResponse.dispatch}
+        moto.fsx.urls.url_paths = {"{0}/$": FsxResponse.dispatch}
         moto.sagemaker.urls.url_paths = {"{0}/$": HyperPodResponse.dispatch}
-        return DomainDispatcherApplication(create_backend_app)
+        services = readable(DomainDispatcherApplication(backend_app))
+
+        def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+            if environ["PATH_INFO"].startswith(responses.PREFIX):
+                return responses.RESPONSES(environ, start_response)
+            return services(environ, start_response)
+
+        return aws, KubernetesApi(self.kubernetes, self.eks, self.hyperpod.kubernetes_nodes)

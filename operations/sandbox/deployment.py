@@ -163,7 +163,7 @@ class Deployment:
                     self._request(resource, properties, previous.properties)
                 )
                 if outcome.physical_id != resource.physical_id:
-                    stack.garbage.append(copy.copy(resource))
+                    stack.garbage.append(copy.copy(previous))
                 self._accept(resource, outcome)
             resource.properties = properties
             stack.record(f"{verb}_COMPLETE", resource)

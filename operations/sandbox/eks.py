@@ -10,10 +10,14 @@ from typing import Any, ClassVar
 
 from moto.core.responses import ActionResult
 
+from .kubernetes import Kubernetes
 from .providers.base import Clients
 from .service import OwnResponse, refuse
 from .stack import ACCOUNT, now
 from .template import JsonObject
+
+# EKS's default changes; this is the newest that HyperPod's documentation named in November 2026.
+_DEFAULT_VERSION = "1.34"
 
 
 @dataclass
@@ -32,8 +36,8 @@ class EksCluster:
 class Eks:
     """The clusters of all regions."""
 
-    def __init__(self, clients: Clients, endpoint: str):
-        self.clients, self.endpoint = clients, endpoint
+    def __init__(self, clients: Clients, kubernetes: Kubernetes, api: str, authority: str):
+        self.clients, self.kubernetes, self.api, self.authority = clients, kubernetes, api, authority
         self.clusters: dict[tuple[str, str], EksCluster] = {}
 
     def cluster(self, region: str, name: str) -> EksCluster:
@@ -71,7 +75,6 @@ class Eks:
                 key: values[key]
                 for key in (
                     "name",
-                    "version",
                     "roleArn",
                     "tags",
                     "encryptionConfig",
@@ -85,13 +88,14 @@ class Eks:
                 )
                 if key in values
             },
+            "version": values.get("version", _DEFAULT_VERSION),
             "arn": arn,
             "createdAt": now(),
             "status": "ACTIVE",
             "platformVersion": "eks.1",
             "accessConfig": access,
-            "endpoint": f"{self.endpoint}/podwright/kubernetes/{region}/{name}",
-            "certificateAuthority": {"data": ""},
+            "endpoint": f"{self.api}{region}/{name}",
+            "certificateAuthority": {"data": self.authority},
             "health": {"issues": []},
             "identity": {"oidc": {"issuer": f"https://oidc.eks.{region}.amazonaws.com/id/{identity}"}},
             "kubernetesNetworkConfig": {
@@ -116,6 +120,7 @@ class Eks:
             for subnet in subnets[:2]
         ]
         self.clusters[region, name] = cluster
+        self.kubernetes.open(region, name, description["version"])
         return cluster
 
     def delete(self, region: str, name: str) -> JsonObject:
@@ -129,6 +134,7 @@ class Eks:
         for interface in cluster.interfaces:
             ec2.delete_network_interface(NetworkInterfaceId=interface)
         ec2.delete_security_group(GroupId=cluster.description["resourcesVpcConfig"]["clusterSecurityGroupId"])
+        self.kubernetes.close(region, name)
         del self.clusters[region, name]
         return {**cluster.description, "status": "DELETING"}
 
@@ -183,6 +189,7 @@ class EksResponse(OwnResponse):
                 "InvalidParameterException", f"Unsupported Kubernetes minor version update from {current} to {wanted}"
             )
         description["version"] = wanted
+        self.service.kubernetes.store(self.region, self.arguments()["name"]).version = wanted
         return self._update("VersionUpdate")
 
     def _update(self, kind: str) -> ActionResult:

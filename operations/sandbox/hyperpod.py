@@ -335,3 +335,38 @@ def node_answer(cluster: Cluster, node: Node, moment: datetime, details: bool) -
             "Placement": {"AvailabilityZone": node.zone, "AvailabilityZoneId": node.zone_id},
         }
     return answer
+
+
+def kubernetes_node(cluster: Cluster, node: Node) -> JsonObject:
+    """The Node object that a Running node registers. Capacity is left out: the double runs no device plugins."""
+    group = cluster.groups[node.group].specification if node.group in cluster.groups else {}
+    config = group.get("KubernetesConfig", {})
+    checked = {"sagemaker.amazonaws.com/deep-health-check-status": "Passed"} if node.check_seconds else {}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": f"hyperpod-{node.instance_id}",
+            "creationTimestamp": node.ready.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "labels": {
+                "kubernetes.io/hostname": f"hyperpod-{node.instance_id}",
+                "node.kubernetes.io/instance-type": node.instance_type,
+                "topology.kubernetes.io/region": cluster.region,
+                "topology.kubernetes.io/zone": node.zone,
+                "topology.k8s.aws/zone-id": node.zone_id,
+                "sagemaker.amazonaws.com/cluster-name": cluster.name,
+                "sagemaker.amazonaws.com/instance-group-name": node.group,
+                "sagemaker.amazonaws.com/node-health-status": "Schedulable",
+                **checked,
+                **config.get("Labels", {}),
+            },
+        },
+        "spec": {
+            "taints": [
+                {"key": taint["Key"], "effect": taint["Effect"], "value": taint.get("Value", "")}
+                for taint in config.get("Taints", [])
+            ]
+        },
+        "status": {"conditions": [ready], "addresses": [{"type": "InternalIP", "address": node.address}]},
+    }

@@ -69,7 +69,8 @@ def start(root: Path, port: int | None = None, time_scale: float = 1.0) -> Runni
     directory.mkdir(parents=True, exist_ok=True)
     log = directory / "server.log"
     chosen = port or free_port(DEFAULT_PORT)
-    command = [sys.executable, "-m", "podwright.operations.sandbox", str(chosen), str(log)]
+    command = [sys.executable, "-m", "podwright.operations.sandbox", str(chosen), str(free_port(chosen + 1))]
+    command.append(str(directory.resolve()))
     result = subprocess.run([*command, "--time-scale", str(time_scale)], capture_output=True, text=True, cwd=root)
     if result.returncode:
         raise SandboxError(f"The sandbox did not come up on port {chosen}:\n{result.stderr.strip()}")

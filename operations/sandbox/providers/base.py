@@ -41,7 +41,12 @@ class HandlerError(Exception):
 
 
 class Clients(Protocol):
-    """Gives boto3 clients that talk to the sandbox."""
+    """Gives boto3 clients that talk to the sandbox at `endpoint`."""
+
+    @property
+    def endpoint(self) -> str:
+        """The sandbox's URL."""
+        ...
 
     def client(self, service: str, region: str) -> Any:
         """The client of a service in a region."""

@@ -1,25 +1,31 @@
 """Which handler serves which resource type."""
 
+from ..schemas import is_custom
 from .base import Provider
+from .custom import CustomResource
+from .functions import FUNCTIONS
 from .identity import IDENTITY
+from .kubernetes import KUBERNETES
 from .kubernetes_control import EKS
 from .network import NETWORK
 from .recorded import Recorded
 from .stores import STORES
 from .training import TRAINING
 
-_HANDLERS: dict[str, Provider] = {**NETWORK, **IDENTITY, **STORES, **EKS, **TRAINING}
-_RECORDED = Recorded()
+_HANDLERS: dict[str, Provider] = {**NETWORK, **IDENTITY, **STORES, **EKS, **TRAINING, **FUNCTIONS, **KUBERNETES}
+_RECORDED, _CUSTOM = Recorded(), CustomResource()
 
 
 def provider_for(resource_type: str) -> Provider:
     """The handler of a type: a real one, or the one that only records."""
+    if resource_type not in _HANDLERS and is_custom(resource_type):
+        return _CUSTOM
     return _HANDLERS.get(resource_type, _RECORDED)
 
 
 def is_recorded_only(resource_type: str) -> bool:
     """Whether resources of this type exist only in CloudFormation's view: no other API of the sandbox shows them."""
-    return resource_type not in _HANDLERS
+    return resource_type not in _HANDLERS and not is_custom(resource_type)
 
 
 def real_types() -> list[str]:

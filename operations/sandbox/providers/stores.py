@@ -222,6 +222,30 @@ def _repository(request: Request, physical_id: str) -> JsonObject:
 
 
 STORES: dict[str, Provider] = {
+    "AWS::FSx::FileSystem": Api(
+        "fsx",
+        "create_file_system",
+        "FileSystem.FileSystemId",
+        {"FileSystemId": ""},
+        "delete_file_system",
+        ("update_file_system",),
+        attributes={
+            "Id": "FileSystem.FileSystemId",
+            "ResourceARN": "FileSystem.ResourceARN",
+            "DNSName": "FileSystem.DNSName",
+            "LustreMountName": "FileSystem.LustreConfiguration.MountName",
+            "RootVolumeId": "FileSystem.OpenZFSConfiguration.RootVolumeId",
+        },
+    ),
+    "AWS::FSx::DataRepositoryAssociation": Api(
+        "fsx",
+        "create_data_repository_association",
+        "Association.AssociationId",
+        {"AssociationId": ""},
+        "delete_data_repository_association",
+        ("update_data_repository_association",),
+        attributes={"AssociationId": "Association.AssociationId", "ResourceARN": "Association.ResourceARN"},
+    ),
     "AWS::S3::Bucket": Bucket(),
     "AWS::S3::BucketPolicy": BucketPolicy(),
     "AWS::SSM::Parameter": Parameter(),

@@ -1,0 +1,47 @@
+"""What a caller sees when moto has no such operation or fails: an error that its SDK can read and does not retry."""
+
+import json
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+from xml.sax.saxutils import escape
+
+from flask import Flask
+from moto.moto_server.werkzeug_app import create_backend_app
+from werkzeug.wrappers import Response
+
+_LOG = logging.getLogger(__name__)
+Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
+
+def backend_app(service: Any) -> Flask:
+    """Moto's application of one service, which lets errors through instead of answering with a page of HTML."""
+    app = create_backend_app(service)
+    app.config["PROPAGATE_EXCEPTIONS"] = True
+    return app
+
+
+def readable(application: Application) -> Application:
+    """The application with every error of moto's turned into an answer of the caller's protocol."""
+
+    def serve(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        try:
+            return application(environ, start_response)
+        except NotImplementedError as error:
+            return _answer(environ, "NotImplemented", f"{error} (sandbox)")(environ, start_response)
+        except Exception as error:
+            _LOG.exception("%s %s failed", environ["REQUEST_METHOD"], environ["PATH_INFO"])
+            return _answer(environ, "SandboxFailure", f"moto failed: {error!r} (sandbox)")(environ, start_response)
+
+    return serve
+
+
+def _answer(environ: dict[str, Any], code: str, message: str) -> Response:
+    # 501 and 500 would be retried by every SDK.
+    is_form = environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded")
+    if is_form or "/s3/" in environ.get("HTTP_AUTHORIZATION", ""):
+        error = f"<Error><Type>Sender</Type><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
+        body = f"<ErrorResponse>{error}<RequestId>sandbox</RequestId></ErrorResponse>" if is_form else error
+        return Response(body, 400, content_type="text/xml")
+    body = json.dumps({"__type": code, "message": message, "Message": message})
+    return Response(body, 400, {"x-amzn-ErrorType": code}, content_type="application/json")

@@ -1,0 +1,200 @@
+"""HyperPod as a service: what it accepts, which clusters there are, and the nodes that Kubernetes sees."""
+
+import uuid
+from datetime import timedelta
+from functools import lru_cache
+
+from botocore.session import Session
+
+from .eks import Eks
+from .hyperpod import Cluster, Group, Shortage, Timing, kubernetes_node
+from .providers.base import Clients
+from .service import refuse
+from .stack import ACCOUNT, now
+from .template import JsonObject
+
+# What stands for the HyperPod Helm chart: its deep-health-check subchart, which every installation has.
+_DEPENDENCY = ("/ServiceAccount", "aws-hyperpod", "deep-health-check-service-account")
+
+
+@lru_cache(maxsize=1)
+def _instance_types() -> list[str]:
+    model = Session().get_service_model("sagemaker")
+    return list(model.shape_for("ClusterInstanceType").enum)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+class HyperPod:
+    """The clusters of all regions, the capacity that is missing, and the pace of time."""
+
+    def __init__(self, clients: Clients, eks: Eks, timing: Timing):
+        self.clients, self.eks, self.timing = clients, eks, timing
+        self.clusters: dict[tuple[str, str], Cluster] = {}
+        self.shortages: list[Shortage] = []
+
+    def cluster(self, region: str, name_or_arn: str) -> Cluster:
+        """A cluster by name or ARN, settled to this moment; raises ResourceNotFound."""
+        for (place, name), cluster in list(self.clusters.items()):
+            if place == region and name_or_arn in (name, cluster.arn):
+                cluster.settle(self.shortages, now())
+                if (
+                    cluster.outcome == "Deleting"
+                    and cluster.status(now()) == "Deleting"
+                    and now() >= cluster.busy_until
+                ):
+                    del self.clusters[place, name]
+                    break
+                return cluster
+        raise refuse("ResourceNotFound", f"Cluster with name '{name_or_arn}' not found (sandbox)")
+
+    def create(self, region: str, values: JsonObject) -> Cluster:
+        """Create a cluster; raises the API's errors for what the service refuses."""
+        name = values["ClusterName"]
+        if any(key == (region, name) and cluster.status(now()) != "Deleting" for key, cluster in self.clusters.items()):
+            raise refuse(
+                "ResourceInUse",
+                f"Resource Already Exists: Cluster with name {name} already exists. Choose a different name.",
+            )
+        self._check_orchestrator(values)
+        request = {
+            key: value for key, value in values.items() if key not in ("InstanceGroups", "RestrictedInstanceGroups")
+        }
+        identifier = uuid.uuid4().hex[:12]
+        cluster = Cluster(
+            name, f"arn:aws:sagemaker:{region}:{ACCOUNT}:cluster/{identifier}", region, request, self.timing
+        )
+        groups = self._groups(values)
+        if not groups:
+            raise refuse("ValidationException", "At least one instance group is needed (sandbox)")
+        cluster.groups = {group.name: group for group in groups}
+        self._look_up_subnets(cluster)
+        self.clusters[region, name] = cluster
+        cluster.note("Cluster", f"Cluster {name} is being created.")
+        cluster.converge(self.shortages, "Creating")
+        return cluster
+
+    def update(self, region: str, values: JsonObject) -> Cluster:
+        """Change groups and settings; groups that are not named stay as they are."""
+        cluster = self._idle(region, values["ClusterName"])
+        for group in self._groups(values):
+            cluster.groups[group.name] = group
+        for name in values.get("InstanceGroupsToDelete", []):
+            group = cluster.groups.pop(name, None)
+            if group is None:
+                raise refuse("ValidationException", f"Instance group {name} does not exist (sandbox)")
+            cluster.retire(cluster.members(name, now()))
+        for key in (
+            "NodeRecovery",
+            "NodeProvisioningMode",
+            "TieredStorageConfig",
+            "ClusterRole",
+            "AutoScaling",
+            "RestrictedInstanceGroupsConfig",
+            "Orchestrator",
+        ):
+            if key in values:
+                cluster.request[key] = values[key]
+        self._look_up_subnets(cluster)
+        cluster.converge(self.shortages, "Updating")
+        return cluster
+
+    def delete(self, region: str, name: str) -> Cluster:
+        """Shut every node down and forget the cluster."""
+        cluster = self.cluster(region, name)
+        cluster.retire([node for node in cluster.nodes if not node.deleted])
+        wait = self.timing.shutdown * self.timing.scale
+        cluster.busy, cluster.outcome = "Deleting", "Deleting"
+        cluster.busy_until = max([now(), *(node.deleted for node in cluster.nodes if node.deleted)])
+        cluster.busy_until += timedelta(seconds=wait)
+        return cluster
+
+    def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[JsonObject]:
+        """The Node objects of an EKS cluster: those of its HyperPod cluster that are Running."""
+        eks, moment, found = self.eks.clusters.get((region, eks_cluster)), now(), list[JsonObject]()
+        for (place, name), cluster in list(self.clusters.items()):
+            arn = cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn")
+            if eks and place == region and arn == eks.description["arn"]:
+                settled = self.cluster(region, name)
+                found += [kubernetes_node(settled, node) for node in settled.nodes if node.status(moment) == "Running"]
+        return found
+
+    def _idle(self, region: str, name: str) -> Cluster:
+        cluster = self.cluster(region, name)
+        status = cluster.status(now())
+        if status != "InService" and not (cluster.continuous and status == "Updating"):
+            raise refuse(
+                "ConflictException", f"Cluster {cluster.name} is in status {status} and cannot be changed (sandbox)"
+            )
+        return cluster
+
+    def _groups(self, values: JsonObject) -> list[Group]:
+        groups = [Group(dict(item)) for item in values.get("InstanceGroups", [])]
+        groups += [Group(dict(item), True) for item in values.get("RestrictedInstanceGroups", [])]
+        names = [group.name for group in groups]
+        for name in names:
+            if names.count(name) > 1:
+                raise refuse("ValidationException", f"Instance group name {name} is used more than once (sandbox)")
+        for index, group in enumerate(groups, 1):
+            if group.instance_type not in _instance_types():
+                raise refuse(
+                    "ValidationException",
+                    f"1 validation error detected: Value '{group.instance_type}' at 'instanceGroups.{index}."
+                    "member.instanceType' failed to satisfy constraint: Member must satisfy enum value set: "
+                    f"[{', '.join(_instance_types())}]",
+                )
+            source = group.specification.get("LifeCycleConfig", {}).get("SourceS3Uri", "s3://sagemaker-")
+            if not source.startswith("s3://sagemaker"):
+                raise refuse(
+                    "ValidationException",
+                    f"Validation Error: SourceS3Uri {source} does not start with 's3://sagemaker'.",
+                )
+        return groups
+
+    def _look_up_subnets(self, cluster: Cluster) -> None:
+        names = [
+            subnet
+            for vpc in (
+                cluster.request.get("VpcConfig"),
+                *(group.specification.get("OverrideVpcConfig") for group in cluster.groups.values()),
+            )
+            if vpc
+            for subnet in vpc["Subnets"]
+        ]
+        unknown = sorted(set(names) - set(cluster.subnets))
+        if unknown:
+            answer = self.clients.client("ec2", cluster.region).describe_subnets(SubnetIds=unknown)
+            cluster.subnets |= {
+                subnet["SubnetId"]: {
+                    key: subnet[key] for key in ("SubnetId", "AvailabilityZone", "AvailabilityZoneId", "CidrBlock")
+                }
+                for subnet in answer["Subnets"]
+            }
+
+    def _check_orchestrator(self, values: JsonObject) -> None:
+        arn = values.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn")
+        if not arn:
+            return
+        eks = self.eks.by_arn(arn)
+        if eks is None:
+            raise refuse("ValidationException", f"Amazon EKS cluster {arn} does not exist (sandbox)")
+        if eks.description["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
+            raise refuse(
+                "ValidationException",
+                "The authentication mode of the Amazon EKS orchestrator cluster must be "
+                "API or API_AND_CONFIG_MAP (sandbox)",
+            )
+        store = self.eks.kubernetes.store(eks.description["arn"].split(":")[3], eks.description["name"])
+        if _DEPENDENCY not in store.objects:
+            # Source of the words: readme of the HyperPod Helm chart (aws/sagemaker-hyperpod-cli), note 1.
+            raise refuse(
+                "ValidationException",
+                "Amazon EKS orchestrator cluster is missing required dependencies. Install the HyperPod Helm chart "
+                "first (sandbox)",
+            )
+        for cluster in self.clusters.values():
+            if cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn") == arn:
+                raise refuse(
+                    "ResourceInUse",
+                    f"Amazon EKS cluster {arn} already belongs to HyperPod cluster {cluster.name} (sandbox)",
+                )
+        if "VpcConfig" not in values:
+            raise refuse("ValidationException", "VpcConfig is needed with an Amazon EKS orchestrator (sandbox)")

@@ -1,0 +1,173 @@
+"""The HTTP face of the Kubernetes double: discovery, get, list, create, replace, patch, delete; no watch, no tables.
+
+Real clients (kubectl, the Kubernetes Python client, urllib) read and write through it. A caller needs a bearer token as
+`aws eks get-token` makes it; who it is must have an access entry on the cluster.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import yaml
+from moto.sts.models import sts_backends
+from werkzeug.wrappers import Request, Response
+
+from .eks import Eks
+from .kubernetes import ApiError, Kubernetes, KubernetesStore
+from .stack import ACCOUNT, PARTITION
+from .template import JsonObject
+
+PREFIX = "/podwright/kubernetes/"
+_TOKEN_PREFIX = "k8s-aws-v1."
+
+
+class KubernetesApi:
+    """A WSGI application for everything below PREFIX."""
+
+    def __init__(self, kubernetes: Kubernetes, eks: Eks, nodes: Callable[[str, str], list[JsonObject]]):
+        self.kubernetes, self.eks, self.nodes = kubernetes, eks, nodes
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Serve one request."""
+        request = Request(environ)
+        try:
+            region, cluster, *path = [unquote(part) for part in request.path.removeprefix(PREFIX).split("/") if part]
+            self._authorize(request, region, cluster)
+            store = self.kubernetes.store(region, cluster)
+            status, answer = self._serve(request, store, path, lambda: self.nodes(region, cluster))
+        except ApiError as error:
+            status = error.code
+            answer = {
+                "kind": "Status",
+                "apiVersion": "v1",
+                "metadata": {},
+                "status": "Failure",
+                "code": status,
+                "reason": error.reason,
+                "message": str(error),
+            }
+        return Response(json.dumps(answer), status, content_type="application/json")(environ, start_response)
+
+    def _authorize(self, request: Request, region: str, cluster: str) -> None:
+        """Refuse a caller whose role has no access entry; the sandbox's own user may do everything."""
+        text = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if not text.startswith(_TOKEN_PREFIX):
+            raise ApiError(401, "Unauthorized", "Unauthorized")
+        encoded = text.removeprefix(_TOKEN_PREFIX)
+        try:
+            url = urlsplit(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode())
+        except (binascii.Error, UnicodeDecodeError):
+            raise ApiError(401, "Unauthorized", "Unauthorized") from None
+        access_key = parse_qs(url.query).get("X-Amz-Credential", [""])[0].split("/")[0]
+        role = sts_backends[ACCOUNT][PARTITION].get_assumed_role_from_access_key(access_key)
+        if role is not None and role.role_arn not in self.eks.cluster(region, cluster).entries:
+            raise ApiError(401, "Unauthorized", f"Unauthorized: {role.role_arn} has no access entry (sandbox)")
+
+    def _serve(
+        self, request: Request, store: KubernetesStore, path: list[str], nodes: Callable[[], list[JsonObject]]
+    ) -> tuple[int, Any]:
+        match path:
+            case ["version"]:
+                major, minor = store.version.split(".")[:2]
+                return 200, {"major": major, "minor": minor, "gitVersion": f"v{major}.{minor}.0-sandbox"}
+            case ["api"]:
+                return 200, {"kind": "APIVersions", "versions": ["v1"]}
+            case ["apis"]:
+                return 200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": store.groups()}
+            case ["api", version] | ["apis", _, version] if request.method == "GET":
+                group = path[1] if path[0] == "apis" else ""
+                return 200, {
+                    "kind": "APIResourceList",
+                    "apiVersion": "v1",
+                    "groupVersion": f"{group}/{version}".strip("/"),
+                    "resources": store.resources(group, version),
+                }
+            case ["api", version, *rest]:
+                return self._objects(request, store, "", version, rest, nodes)
+            case ["apis", group, version, *rest]:
+                return self._objects(request, store, group, version, rest, nodes)
+            case _:
+                raise ApiError(404, "NotFound", "the server could not find the requested resource")
+
+    def _objects(
+        self,
+        request: Request,
+        store: KubernetesStore,
+        group: str,
+        version: str,
+        rest: list[str],
+        nodes: Callable[[], list[JsonObject]],
+    ) -> tuple[int, Any]:
+        namespace = ""
+        if len(rest) >= 3 and rest[0] == "namespaces":
+            namespace, rest = rest[1], rest[2:]
+        resource = next((item for item in store.resources(group, version) if item["name"] == rest[0]), None)
+        if resource is None:
+            raise ApiError(404, "NotFound", "the server could not find the requested resource")
+        api_version, kind = f"{group}/{version}".strip("/"), resource["kind"]
+        extra = nodes() if kind == "Node" and not group else []
+        if len(rest) == 1 and request.method == "GET":
+            found = [
+                item
+                for (key, place, _), item in store.objects.items()
+                if key == f"{group}/{kind}" and namespace in ("", place)
+            ] + extra
+            return 200, {
+                "kind": f"{kind}List",
+                "apiVersion": api_version,
+                "metadata": {"resourceVersion": str(store.revision)},
+                "items": [item for item in found if _selected(item, request.args.get("labelSelector", ""))],
+            }
+        if len(rest) == 1 and request.method == "POST":
+            manifest = _body(request)
+            return 201, store.create(manifest, namespace or "default")
+        reference = {"apiVersion": api_version, "kind": kind, "metadata": {"name": rest[1], "namespace": namespace}}
+        current = store.objects.get(store.key(reference)) or next(
+            (item for item in extra if item["metadata"]["name"] == rest[1]), None
+        )
+        if request.method == "DELETE":
+            return 200, store.delete(reference, namespace)
+        if current is None and not (request.method == "PATCH" and "apply" in (request.content_type or "")):
+            raise ApiError(404, "NotFound", f'{rest[0]}{"." + group if group else ""} "{rest[1]}" not found')
+        if request.method == "GET":
+            return 200, current
+        changed = _body(request)
+        if request.method == "PATCH":
+            changed = merged(current or reference, changed)
+        return 200, store.apply(changed, namespace or "default")
+
+
+def merged(current: JsonObject, patch: JsonObject) -> JsonObject:
+    """A JSON merge patch (RFC 7396). Lists are replaced, also for strategic patches, which the double does not know."""
+    result = dict(current)
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict) and isinstance(result.get(key), dict):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = value
+    return result
+
+
+def _body(request: Request) -> JsonObject:
+    return yaml.safe_load(request.get_data(as_text=True))
+
+
+def _selected(item: JsonObject, selector: str) -> bool:
+    labels = item["metadata"].get("labels") or {}
+    for part in filter(None, selector.split(",")):
+        if "!=" in part:
+            name, value = part.split("!=")
+            if labels.get(name) == value:
+                return False
+        elif "=" in part:
+            name, value = part.replace("==", "=").split("=")
+            if labels.get(name) != value:
+                return False
+        elif part not in labels:
+            return False
+    return True

@@ -1,0 +1,102 @@
+"""A user's own project, from `podwright init` to `podwright destroy`, with nothing activated and no AWS account."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podwright.operations.sandbox import server
+
+PODWRIGHT = [sys.executable, "-P", "-m", "podwright.operations.cli"]
+STACKS = {f"sandbox-{name}" for name in ("network", "storage", "eks", "cluster")}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("deploy") / "cluster"
+    subprocess.run([*PODWRIGHT, "init", str(folder)], check=True, capture_output=True)
+    server.start(folder, port=server.free_port(), time_scale=0.25)
+    yield folder
+    server.stop(folder)
+
+
+def start(project: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start podwright as a terminal does: in a process group of its own, with nothing activated."""
+    bare = {"PATH": "/usr/bin:/bin", "HOME": os.environ["HOME"], "CDK_HOME": str(project), "CDK_VALIDATION": "false"}
+    command = [*PODWRIGHT, *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=project, env=bare, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+
+
+def run(project: Path, *arguments: str, code: int = 0) -> tuple[str, str]:
+    process = start(project, *arguments)
+    output, errors = process.communicate(timeout=400)
+    assert process.returncode == code, output + errors
+    return output, errors
+
+
+def deploy(project: Path) -> tuple[dict[str, Any], str]:
+    output, errors = run(project, "deploy", "--json")
+    return json.loads(output), errors
+
+
+def nodes(report: dict[str, Any], group: str) -> set[str]:
+    return {node["id"] for node in report["nodes"] if node["group"] == group}
+
+
+def test_life_of_a_project(project: Path) -> None:
+    first, _ = deploy(project)
+    assert {stack["name"]: stack["status"] for stack in first["stacks"]} == dict.fromkeys(STACKS, "CREATE_COMPLETE")
+    assert first["cluster"]["status"] == "InService"
+    assert {group["name"]: group["target"] for group in first["groups"]} == {"system": 2, "training": 2}
+    assert {node["status"] for node in first["nodes"] if node["group"] == "system"} == {"Running"}
+    assert len(nodes(first, "training")) == 2
+
+    again, said = deploy(project)
+    assert said.count("no changes") == len(STACKS)
+    assert nodes(again, "training") == nodes(first, "training")
+
+    file = project / "environments/sandbox.yaml"
+    file.write_text(file.read_text().replace("ml.g5.12xlarge\n    count: 2", "ml.g5.12xlarge\n    count: 3"))
+    shown = "".join(run(project, "diff"))
+    assert "Number of stacks with differences: " in shown
+    assert "InstanceCount" in shown
+    assert "requires replacement" not in shown
+    more, said = deploy(project)
+    assert said.count("no changes") >= 2
+    assert nodes(more, "training") > nodes(first, "training")
+
+    printed, _ = run(project, "status")
+    assert "Cluster sandbox: InService" in printed
+    assert "Simulated: a stand-in for AWS" in printed
+
+    printed, _ = run(project, "destroy", "--yes")
+    assert all(name in printed for name in STACKS)
+    assert json.loads(run(project, "status", "--json")[0])["stacks"] == []
+    assert run(project, "destroy", "--yes")[0] == "sandbox: no stack to delete\n"
+
+
+def test_an_interrupted_deployment_is_taken_up(project: Path) -> None:
+    process = start(project, "deploy")
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "sandbox-network" in line:
+            break
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert errors.strip().endswith("podwright: interrupted")
+    report, _ = deploy(project)
+    assert {stack["name"]: stack["status"] for stack in report["stacks"]} == dict.fromkeys(STACKS, "CREATE_COMPLETE")
+
+
+def test_a_destroy_that_nobody_confirms_deletes_nothing(project: Path) -> None:
+    _, errors = run(project, "destroy", code=2)
+    assert "--yes deletes without asking" in errors
+    assert len(json.loads(run(project, "status", "--json")[0])["stacks"]) == len(STACKS)
