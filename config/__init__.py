@@ -1,1 +1,4 @@
-"""What an environment is: settings models, the YAML loader, the instance catalog and the rules. No AWS library is imported here."""
+"""What an environment is: settings models, the YAML loader, the instance catalog and the rules.
+
+No AWS library is imported here.
+"""

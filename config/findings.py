@@ -107,3 +107,8 @@ class InvalidFile(Exception):
     def __init__(self, findings: list[Finding]) -> None:
         super().__init__("; ".join(f"{finding.place or ''} {finding.message}".strip() for finding in findings))
         self.findings = findings
+
+    @classmethod
+    def because(cls, id: str, message: str, hint: str, place: Place | None = None, path: str = "") -> "InvalidFile":
+        """A file that one error keeps from being read."""
+        return cls([Finding(id, Level.ERROR, path, message, hint, place)])

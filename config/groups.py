@@ -148,7 +148,7 @@ class InstanceGroup(GroupBase):
     root_kms_key: KmsKeyArn | None = None
     """KMS key of the root volume; HyperPod's own when absent."""
     mount_lustre: bool = False
-    """Let HyperPod mount the Lustre file systems on the host at boot (pods mount them through the CSI driver anyway)."""
+    """Let HyperPod mount the Lustre file systems on the host at boot. Pods mount them through the CSI driver anyway."""
     mount_home: bool = False
     """Let HyperPod mount the home file system on the host at boot."""
     image_id: Annotated[str, StringConstraints(pattern=r"^ami-[0-9a-f]{8,17}$")] | None = None

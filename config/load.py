@@ -1,8 +1,8 @@
 """From a YAML file to a validated Environment, with every error as a finding at its line."""
 
 import difflib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any, get_args
 
@@ -14,9 +14,16 @@ from .environment import Environment
 from .findings import Finding, InvalidFile, Level, Path, dotted
 from .source import Source, read_source
 
+_ALLOWED_HERE = "; allowed: "
 # What pydantic calls by Python's names.
-_ALLOWED = {"int_parsing": "a whole number", "bool_parsing": "true or false", "string_type": "text",
-            "dict_type": "a mapping", "model_type": "a mapping", "tuple_type": "a list"}
+_ALLOWED = {
+    "int_parsing": "a whole number",
+    "bool_parsing": "true or false",
+    "string_type": "text",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "tuple_type": "a list",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +46,37 @@ def load_environment(file: FilePath, shown_as: str | None = None) -> LoadedEnvir
 def environment_from(source: Source, stem: str) -> LoadedEnvironment:
     """The environment that a source describes; `stem` is its name when the file gives none."""
     if not isinstance(source.data, dict):
-        raise InvalidFile([Finding("ENV003", Level.ERROR, "", "the file is not a mapping of settings",
-                                   "start with `account:` and `region:`; `podwright init` writes an example",
-                                   source.place(()))])
+        hint = "start with `account:` and `region:`; `podwright init` writes an example"
+        raise InvalidFile.because("ENV003", "the file is not a mapping of settings", hint, source.place(()))
+    data = {"name": stem} | source.data
     try:
-        return LoadedEnvironment(Environment.model_validate({"name": stem} | source.data), source)
+        return LoadedEnvironment(Environment.model_validate(data), source)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        causes = [detail for detail in details if not _is_derived(detail["loc"][:-1], source.data)]
-        raise InvalidFile([_finding(detail, source) for detail in causes or details]) from None
+        causes = [detail for detail in details if not _is_derived(detail["loc"], data)]
+        raise InvalidFile(_alternatives_joined(_finding(detail, source) for detail in causes or details)) from None
+
+
+def _alternatives_joined(findings: Iterable[Finding]) -> list[Finding]:
+    """Where a value may be of several kinds, pydantic reports each that it is not; people read one sentence."""
+    joined: dict[tuple[str, str], Finding] = {}
+    for finding in findings:
+        key = (finding.id, finding.path)
+        if finding.id == "ENV003" and key in joined:
+            also = finding.message.partition(_ALLOWED_HERE)[2]
+            finding = replace(joined[key], message=f"{joined[key].message}, or {also}")
+        joined[key] = finding
+    return list(joined.values())
 
 
 def _is_derived(loc: Path, given: Any) -> bool:
     """Whether only the defaults made what stands at `loc`. What is wrong with it then follows from another error."""
-    completed = with_defaults(given)
+    completed: Any = with_defaults(given)
     for part in loc:
-        if isinstance(completed, dict) and part in completed:
-            if not isinstance(given, dict) or given.get(part) is None:
-                return True
-        elif not (isinstance(completed, list) and isinstance(part, int) and isinstance(given, list)):
+        if not _holds(completed, part):
             continue
+        if not _holds(given, part) or (given[part] is None and completed[part] is not None):
+            return True
         completed, given = completed[part], given[part]
     return False
 
@@ -67,9 +85,7 @@ def _in_data(loc: Path, data: Any) -> Path:
     """The part of pydantic's location that is in the file (unions add names of their own)."""
     path: list[str | int] = []
     for position, part in enumerate(loc):
-        if isinstance(data, dict) and part in data:
-            data = data[part]
-        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+        if _holds(data, part):
             data = data[part]
         elif position == len(loc) - 1 and isinstance(data, dict) and part != "[key]":
             return (*path, part)
@@ -77,6 +93,10 @@ def _in_data(loc: Path, data: Any) -> Path:
             continue
         path.append(part)
     return tuple(path)
+
+
+def _holds(data: Any, part: str | int) -> bool:
+    return part in data if isinstance(data, dict) else isinstance(data, list) and part in range(len(data))
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -90,8 +110,9 @@ def _owners(path: Path) -> list[type[BaseModel]]:
     """The models that the last part of `path` may be a setting of."""
     models: list[type[BaseModel]] = [Environment]
     for part in path[:-1]:
-        fields = [field for model in models for name, field in model.model_fields.items()
-                  if part in (name, field.alias)]
+        fields = [
+            field for model in models for name, field in model.model_fields.items() if part in (name, field.alias)
+        ]
         models = [model for field in fields for model in _models(field.annotation)] or models
     return models
 
@@ -129,7 +150,17 @@ def _finding(detail: ErrorDetails, source: Source) -> Finding:
         return Finding("ENV002", Level.ERROR, shown, f"{shown} is missing", f"add `{loc[-1]}:`{where}", place)
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     message = _ALLOWED.get(kind, message.replace("String should match pattern", "text of the form"))
-    got = "nothing" if value is None else repr(value) if isinstance(value, str | int | float | bool) \
-        else "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list | tuple) else repr(value)
-    return Finding("ENV003", Level.ERROR, shown, f"{shown} is {got}; allowed: {message[0].lower()}{message[1:]}",
-                   _described(path), place)
+    message = f"{shown} is {_received(value)}{_ALLOWED_HERE}{message[0].lower()}{message[1:]}"
+    return Finding("ENV003", Level.ERROR, shown, message, _described(path), place)
+
+
+def _received(value: Any) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case dict():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:40]}…{text[-20:]}"

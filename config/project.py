@@ -37,18 +37,35 @@ class Project:
         try:
             settings = ProjectSettings.model_validate(source.data or {})
         except ValidationError as error:
-            raise InvalidFile([
-                Finding("ENV004", Level.ERROR, ".".join(map(str, detail["loc"])),
+            raise InvalidFile(
+                [
+                    Finding(
+                        "ENV004",
+                        Level.ERROR,
+                        ".".join(map(str, detail["loc"])),
                         f"podwright.yaml: {'.'.join(map(str, detail['loc']))}: {detail['msg'].lower()}",
                         "podwright.yaml knows `environments:`, a list of names",
-                        source.place(detail["loc"])) for detail in error.errors()]) from None
+                        source.place(detail["loc"]),
+                    )
+                    for detail in error.errors()
+                ]
+            ) from None
         project = cls(root, settings)
         missing = [name for name in settings.environments if name not in project._files()]
         if missing:
-            raise InvalidFile([Finding("ENV005", Level.ERROR, "environments",
-                                       f"podwright.yaml names {name!r}, which environments/ does not have",
-                                       f"known: {', '.join(project.names)}", source.place(("environments",)))
-                               for name in missing])
+            raise InvalidFile(
+                [
+                    Finding(
+                        "ENV005",
+                        Level.ERROR,
+                        "environments",
+                        f"podwright.yaml names {name!r}, which environments/ does not have",
+                        f"known: {', '.join(project.names)}",
+                        source.place(("environments",)),
+                    )
+                    for name in missing
+                ]
+            )
         return project
 
     def _files(self) -> dict[str, FilePath]:
@@ -62,14 +79,24 @@ class Project:
         return first + [name for name in known if name not in first]
 
     def load(self, name_or_file: str) -> LoadedEnvironment:
-        """The environment of that name, or in that file. Raises InvalidFile, also when there is none."""
+        """The environment of that name, or in that file.
+
+        Raises:
+            InvalidFile: there is none, or it cannot be read, or a file of the project gives itself another name.
+        """
         file = self._files().get(name_or_file)
         if file is None and name_or_file.endswith((".yaml", ".yml")):
             file = FilePath(name_or_file)
         if file is None:
-            raise InvalidFile([Finding("ENV006", Level.ERROR, "", f"there is no environment {name_or_file!r}",
-                                       f"known: {', '.join(self.names) or 'none'}; or give the path of a .yaml file")])
-        return load_environment(file, _shown(file, self.root))
+            hint = f"known: {', '.join(self.names) or 'none'}; or give the path of a .yaml file"
+            raise InvalidFile.because("ENV006", f"there is no environment {name_or_file!r}", hint)
+        loaded = load_environment(file, _shown(file, self.root))
+        name = loaded.environment.name
+        if file in self._files().values() and name != file.stem:
+            message, place = f"name is {name}, and the file is {file.name}", loaded.source.place(("name",))
+            hint = f"remove name, or call the file {name}.yaml: commands know files, stacks know names"
+            raise InvalidFile.because("ENV007", message, hint, place, "name")
+        return loaded
 
     def load_all(self) -> Iterator[LoadedEnvironment]:
         """All environments, in the order of promotion."""

@@ -9,17 +9,38 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import AliasEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
 
 from .findings import Finding, InvalidFile, Level, Path, Place, dotted
 
-# An environment of 100 groups is about 60 kB and 5,000 values. Aliases may multiply a file into memory exhaustion.
+# A hundred groups with fifty labels each are 500 kB and 11,000 values. Aliases may multiply a file beyond any memory.
 _MAX_BYTES = 1_000_000
 _MAX_VALUES = 50_000
 _MAX_DEPTH = 40
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _PLAIN_TAGS = {"str", "int", "float", "bool", "null", "timestamp", "map", "seq", "merge", "value"}
+
+
+class _ShallowComposer(Composer):
+    """Composes nodes no deeper than any environment is, before the recursion of ruamel's own ends in a traceback."""
+
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.parser.peek_event()
+        if self.depth > _MAX_DEPTH:
+            raise MarkedYAMLError(problem=f"more than {_MAX_DEPTH} levels deep", problem_mark=event.start_mark)
+        if not isinstance(event, AliasEvent) and event.anchor in self.anchors:
+            raise MarkedYAMLError(problem=f"anchor {event.anchor!r} is given twice", problem_mark=event.start_mark)
+        self.depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self.depth -= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +82,26 @@ def read_source(file: FilePath, shown_as: str | None = None) -> Source:
 
 def parse_source(text: str, name: str) -> Source:
     """Read YAML text; `name` is the file that findings show. Raises InvalidFile like `read_source`."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Composer = _ShallowComposer
     try:
-        nodes = list(YAML(typ="safe", pure=True).compose_all(text))
+        nodes = list(yaml.compose_all(text))
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise _invalid(name, mark.line + 1 if mark else 1, f"is not YAML: {error.problem or error.context}",
-                       "mend the syntax at this line; indent with spaces") from None
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise _invalid(name, 1, f"is not YAML: {error}", "mend the syntax") from None
+        line, problem = mark.line + 1 if mark else 1, error.problem or error.context
+        hint = "mend the syntax at this line; indent with spaces"
+        raise _invalid(name, line, f"cannot be read: {problem}", hint) from None
+    except ReaderError as error:
+        line = text[: error.position].count("\n") + 1
+        problem = f"holds the character U+{error.character:04X}, which YAML does not take"
+        raise _invalid(name, line, problem, "remove it, or write it as an escape in double quotes") from None
+    except (YAMLError, AssertionError, ValueError) as error:
+        # Directives of YAML versions that ruamel does not know end in assertions.
+        raise _invalid(name, 1, f"cannot be read: {error}", "mend the syntax; leave out %YAML") from None
     if len(nodes) > 1:
-        raise _invalid(name, nodes[1].start_mark.line + 1, "holds a second YAML document",
-                       "keep one environment per file")
+        raise _invalid(
+            name, nodes[1].start_mark.line + 1, "holds a second YAML document", "keep one environment per file"
+        )
     reader = _Reader(name)
     data = reader.value(nodes[0], (), 0) if nodes and nodes[0] is not None else None
     if reader.findings:
@@ -80,7 +110,7 @@ def parse_source(text: str, name: str) -> Source:
 
 
 def _invalid(name: str, line: int, message: str, hint: str) -> InvalidFile:
-    return InvalidFile([Finding("YML001", Level.ERROR, "", f"{name} {message}", hint, Place(name, line))])
+    return InvalidFile.because("YML001", f"{name} {message}", hint, Place(name, line))
 
 
 class _Reader:
@@ -95,8 +125,8 @@ class _Reader:
     def value(self, node: Node, path: Path, depth: int) -> Any:
         self.values += 1
         if self.values > _MAX_VALUES or depth > _MAX_DEPTH:
-            what = "nested too deeply" if depth > _MAX_DEPTH else f"more than {_MAX_VALUES:,} values"
-            raise _invalid(self.name, node.start_mark.line + 1, f"expands to {what}", "do without nested aliases")
+            many = f"more than {_MAX_DEPTH} levels" if depth > _MAX_DEPTH else f"more than {_MAX_VALUES:,} values"
+            raise _invalid(self.name, node.start_mark.line + 1, f"expands to {many}", "do without nested aliases")
         self.places.setdefault(path, self._place(node))
         tag = str(node.tag).rsplit(":", 1)[-1]
         if tag not in _PLAIN_TAGS:
@@ -120,14 +150,24 @@ class _Reader:
                 sources = value_node.value if isinstance(value_node, SequenceNode) else [value_node]
                 for source in sources:
                     if not isinstance(source, MappingNode):
-                        self._find("YML005", path, source, "<< merges something that is no mapping",
-                                   "point it at an anchored mapping")
+                        self._find(
+                            "YML005",
+                            path,
+                            source,
+                            "<< merges something that is no mapping",
+                            "point it at an anchored mapping",
+                        )
                         continue
                     merged = self.value(source, path, depth + 1) | merged
                 continue
             if key in own:
-                self._find("YML002", (*path, key), key_node, f"key {key!r} stands here twice",
-                           f"keep one of them; the first is at line {self.places[(*path, key)].line}")
+                self._find(
+                    "YML002",
+                    (*path, key),
+                    key_node,
+                    f"key {key!r} stands here twice",
+                    f"keep one of them; the first is at line {self.places[(*path, key)].line}",
+                )
                 continue
             self.places[(*path, key)] = self._place(key_node)
             own[key] = self.value(value_node, (*path, key), depth + 1)

@@ -23,6 +23,7 @@ BEFORE_RULES: Final = {
     "ENV004": "A project file that cannot be read",
     "ENV005": "A project that names an environment it does not have",
     "ENV006": "An environment that is not there",
+    "ENV007": "An environment whose name is not its file's",
     "ENV012": "An acknowledgement that fits no finding",
     "CHT001": "A chart without a digest in artifacts.lock",
     "CHT002": "A chart of another version in artifacts.lock",
