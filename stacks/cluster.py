@@ -70,7 +70,7 @@ class ClusterStack(cdk.Stack):
             resources=GroupResources(
                 subnets=network.network.node_subnets,
                 security_groups=[nodes],
-                execution_role_arn=role.role_arn,
+                execution_role=role,
                 scripts_uri=publication.source_uri,
                 volume_key=network.key,
                 file_systems=file_systems,

@@ -1,7 +1,6 @@
 """The stack of what outlives the cluster: file systems and buckets."""
 
 import aws_cdk as cdk
-
 from constructs import Construct
 
 from ..config.environment import Environment

@@ -29,6 +29,7 @@ class Synthesis:
 
     directory: Path
     templates: dict[str, Template]
+    stack_names: set[str]
 
     def resources(self, resource_type: str) -> dict[str, dict[str, Any]]:
         """All resources of a type, by `stack/LogicalId`."""
@@ -50,7 +51,7 @@ def synthesize(environment: Environment, app: cdk.App | None = None) -> Synthesi
     directory = Path(app.outdir) / f"assembly-{environment.name}"
     stacks = [stack for stack in stage.node.children if isinstance(stack, cdk.Stack)]
     templates = {stack.node.id: json.loads((directory / stack.template_file).read_text()) for stack in stacks}
-    return Synthesis(directory, templates)
+    return Synthesis(directory, templates, {stack.stack_name for stack in stacks})
 
 
 @cache

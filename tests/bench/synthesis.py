@@ -1,16 +1,21 @@
 """How long a synthesis takes, against what the CDK itself takes, and how that grows with the number of groups."""
 
+import argparse
 import json
+import os
 import pstats
 import subprocess
 import sys
 from pathlib import Path
 
+from table import Report, markdown, verdict
 from timing import ROOT, Timing, measure
+
+from podwright.operations.node import use_bundled_node
 
 HERE = Path(__file__).parent
 CONTEXT = json.loads((ROOT / "cdk.json").read_text())["context"]
-GROUP = "  {name}: {{instance_type: ml.p5.48xlarge, count: 1, zone: usw2-az2}}\n"
+GROUP = "  {name}: {{instance_type: ml.g5.8xlarge, count: 1, zone: usw2-az2}}\n"
 
 
 def _app(script: Path, outdir: Path, runs: int, **context: str) -> Timing:
@@ -31,6 +36,7 @@ def _with_groups(folder: Path, count: int) -> Path:
 
 def compare(folder: Path, runs: int) -> dict[str, Timing]:
     """Whole-process timings of prod, the mechanical baseline and an empty app, and of prod with 3 and 50 groups."""
+    use_bundled_node()
     app = ROOT / "bin" / "app.py"
     timings = {"prod": _app(app, folder / "prod", runs, environment="prod", chart="stand-in")}
     timings["baseline"] = _app(
@@ -58,7 +64,7 @@ def where_time_goes(folder: Path) -> list[tuple[str, float]]:
         cwd=ROOT,
         check=True,
         stderr=subprocess.DEVNULL,
-        env={**__import__("os").environ, "CDK_OUTDIR": str(folder / "p"), "CDK_CONTEXT_JSON": json.dumps(context)},
+        env=os.environ | {"CDK_OUTDIR": str(folder / "p"), "CDK_CONTEXT_JSON": json.dumps(context)},
     )
     stats = pstats.Stats(str(profile)).stats  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -72,4 +78,24 @@ def where_time_goes(folder: Path) -> list[tuple[str, float]]:
         ("constructs and stacks", cumulative("stacks/stage.py", "__init__")),
         ("app.synth: templates, assets, validation", cumulative("aws_cdk/__init__.py", "synth")),
     ]
-    return parts + [("whole process", max(row[3] for row in stats.values()))]
+    return [*parts, ("whole process", max(row[3] for row in stats.values()))]
+
+
+def report(folder: Path, args: argparse.Namespace) -> Report:
+    """The comparisons with their limits, and the table of where the time goes."""
+    timings = compare(folder, args.runs)
+    prod = timings["prod"].median
+    ratios = [
+        ("prod / baseline (CfnInclude of the same templates and assets)", prod / timings["baseline"].median, 1.3),
+        ("prod / empty CDK app", prod / timings["empty"].median, 4.0),
+        ("50 groups / 3 groups", timings["50 groups"].median / timings["3 groups"].median, 1.3),
+    ]
+    times = [[name, str(timing), f"{timing.peak_mib:.0f} MiB"] for name, timing in timings.items()]
+    limits = [[name, f"{value:.2f}", f"≤ {limit}", verdict(value, limit)] for name, value, limit in ratios]
+    parts = [[name, f"{seconds:.2f} s"] for name, seconds in where_time_goes(folder)]
+    tables = [
+        markdown(["synthesis, validated", "median (range)", "largest process"], times),
+        markdown(["ratio", "measured", "limit", ""], limits),
+        markdown(["part of one synthesis of prod (profiled)", "time"], parts),
+    ]
+    return Report("\n\n".join(tables), all(value <= limit for _, value, limit in ratios))

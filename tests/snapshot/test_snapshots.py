@@ -1,10 +1,11 @@
-"""Every environment's templates, whole, against what was reviewed. They protect refactoring: intent is in tests/synth."""
+"""Every environment's templates, whole, as they were reviewed. They protect refactoring; intent is in tests/synth."""
 
 import json
 import re
 from typing import Any
 
 import pytest
+
 from synthesis import NAMES, ROOT, synthesis
 
 SNAPSHOTS = ROOT / "tests" / "snapshot" / "templates"

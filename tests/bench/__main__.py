@@ -1,0 +1,62 @@
+"""Measures what docs/measurements.md promises: `bin/bench [--runs N] [--only NAME] [--hyp PATH] [--write]`.
+
+Every figure is of whole processes, start-up included, after one warm-up. `--write` puts the tables between the markers
+of docs/measurements.md; without it they are only printed.
+"""
+
+import argparse
+import os
+import platform
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import commands
+import mutated
+import synthesis
+from timing import ROOT
+
+PAGE = ROOT / "docs" / "measurements.md"
+PARTS = {
+    "synthesis": synthesis.report,
+    "commands": commands.report,
+    "mutations": mutated.report,
+    "deploy": commands.deploy_report,
+}
+
+
+def main() -> int:
+    """Run the chosen parts; returns 1 when a figure misses its limit."""
+    parser = argparse.ArgumentParser(prog="bin/bench", description=__doc__)
+    parser.add_argument("--runs", type=int, default=5, help="timed runs of each command (default: 5)")
+    parser.add_argument("--only", choices=PARTS, action="append", help="measure only this part; may be repeated")
+    parser.add_argument("--hyp", type=Path, help="the `hyp` command of PyPI sagemaker-hyperpod, to compare with")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/measurements.md")
+    args = parser.parse_args()
+    missed = False
+    with tempfile.TemporaryDirectory(prefix="podwright-bench-") as folder:
+        for name in args.only or PARTS:
+            sys.stderr.write(f"measuring {name} …\n")
+            start = time.perf_counter()
+            report = PARTS[name](Path(folder), args)
+            missed = missed or not report.kept
+            machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}"
+            text = f"{report.table}\n\n`bin/bench --only {name}`, {machine}, took {time.perf_counter() - start:.0f} s.\n"
+            sys.stdout.write(f"\n## {name}\n\n{text}")
+            if args.write:
+                write(name, text)
+    return int(missed)
+
+
+def write(name: str, text: str) -> None:
+    """Replace what stands between the markers of `name`. Raises ValueError when the page has none."""
+    page = PAGE.read_text()
+    marker = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+    if not marker.search(page):
+        raise ValueError(f"{PAGE} has no markers for {name}")
+    PAGE.write_text(marker.sub(lambda match: f"{match[1]}{text}{match[2]}", page))
+
+
+sys.exit(main())

@@ -1,0 +1,15 @@
+"""Synthesizes one environment with CDK's validator and cdk-nag: `python validated_app.py NAME`. Not a test itself.
+
+A process of its own, because the CDK reads in its first moment whether to validate.
+"""
+
+import sys
+
+from synthesis import FEATURE_FLAGS, environment, synthesize
+
+import aws_cdk as cdk
+import cdk_nag
+
+app = cdk.App(context=FEATURE_FLAGS | {"@aws-cdk/core:validateAgainstDefaultRules": True})
+cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
+synthesize(environment(sys.argv[1]), app)
