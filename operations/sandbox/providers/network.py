@@ -49,6 +49,18 @@ def _finish_subnet(request: Request, physical_id: str) -> JsonObject:
     return _tag(request, physical_id)
 
 
+class NatGateway(Api):
+    """AWS::EC2::NatGateway. moto leaves its network interface behind, which would keep the subnet alive."""
+
+    def delete(self, request: Request) -> None:
+        """Delete the gateway and its interface."""
+        ec2 = request.client("ec2")
+        gateways = ec2.describe_nat_gateways(NatGatewayIds=[request.physical_id])["NatGateways"]
+        super().delete(request)
+        for address in [address for gateway in gateways for address in gateway["NatGatewayAddresses"]]:
+            ec2.delete_network_interface(NetworkInterfaceId=address["NetworkInterfaceId"])
+
+
 def _refuse_while_in_use(request: Request, filter_name: str, kind: str) -> None:
     """Network interfaces (a file system's, a node's) keep subnets and security groups alive."""
     found = request.client("ec2").describe_network_interfaces(
@@ -369,7 +381,7 @@ NETWORK: dict[str, Provider] = {
         "disassociate_route_table",
         after=_association,
     ),
-    "AWS::EC2::NatGateway": Api(
+    "AWS::EC2::NatGateway": NatGateway(
         "ec2",
         "create_nat_gateway",
         "NatGateway.NatGatewayId",
