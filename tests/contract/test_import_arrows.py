@@ -41,7 +41,8 @@ READS = re.compile(r"os\.(environb?|getenv|urandom)|(.+\.)?(datetime|date)\.(now
 def is_handler(file: Path) -> bool:
     """Whether the file runs in Lambda or on a node: it is shipped as an asset and imports only what ships with it."""
     inside = file.relative_to(ROOT).parts
-    return inside[0] == "lifecycle_scripts" or any(part.removesuffix(".py").startswith("handler") for part in inside)
+    named = any(part.removesuffix(".py").startswith("handler") for part in inside)
+    return inside[0] == "lifecycle_scripts" or (named and inside[0] != "tests")
 
 
 def sources(*rooms: str) -> list[Path]:

@@ -1,0 +1,119 @@
+"""Values of the charts that podwright installs, derived from an environment's groups."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .catalog import Catalog
+from .charts import HEALTH_AGENT_FALLBACK, HEALTH_AGENT_REGIONS, Chart
+from .groups import AnyGroup, InstanceGroup
+from .images import Image, eks_registry
+from .instances import InstanceType
+
+_TYPE_LABEL = "node.kubernetes.io/instance-type"
+# HyperPod taints a node so while it is being checked or repaired; device plugins have to stay there.
+# Source: SageMaker Developer Guide, resiliency of HyperPod on EKS, 2026-11.
+_HEALTH = {
+    "key": "sagemaker.amazonaws.com/node-health-status",
+    "operator": "Equal",
+    "value": "Unschedulable",
+    "effect": "NoSchedule",
+}
+
+
+def dependencies_values(
+    chart: Chart, groups: Iterable[AnyGroup], types: Catalog, *, region: str, mirror: Mapping[str, Image] | None = None
+) -> dict[str, Any]:
+    """Values of HyperPod's dependencies chart.
+
+    Decided for you: device plugins run exactly on the types of the groups that have such devices and tolerate those
+    groups' taints; the operators for Kubeflow and MPI jobs stay on as the chart has them; the Neuron plugin is left to
+    podwright's own manifest (the chart's has a fixed list of types and a fixed image); images that AWS serves come from
+    the registry of this region rather than from wherever the chart finds a node, since there is none yet.
+
+    Args:
+        chart: HyperPod's dependencies chart.
+        groups: All instance groups.
+        types: Instance catalog of the environment.
+        region: Region of the cluster.
+        mirror: Where mirrored images lie, by the original's name (see `mirrors.mirror_of`).
+    """
+    groups = tuple(groups)
+    gpu = nodes_with(groups, types, lambda row: row.accelerator_vendor == "nvidia", "nvidia.com/gpu")
+    efa = nodes_with(groups, types, lambda row: row.efa_interfaces > 0, "aws.amazon.com/efa")
+    values: dict[str, Any] = {
+        "global": {"region": region},
+        "health-monitoring-agent": {
+            "enabled": True,
+            "region": region if region in HEALTH_AGENT_REGIONS else HEALTH_AGENT_FALLBACK,
+        },
+        "deep-health-check": {"enabled": True},
+        "job-auto-restart": {"enabled": True},
+        "hyperpod-patching": {"enabled": True},
+        "trainingOperators": {"enabled": True},
+        "mpi-operator": {"enabled": True},
+        "neuron-device-plugin": {"devicePlugin": {"enabled": False}},
+        "nvidia-device-plugin": {"devicePlugin": {"enabled": bool(gpu.types)}},
+        "aws-efa-k8s-device-plugin": {"devicePlugin": {"enabled": bool(efa.types)}},
+    }
+    if gpu.types:
+        values["nvidia-device-plugin"] |= {"affinity": node_affinity(gpu.types), "tolerations": list(gpu.tolerations)}
+    if efa.types:
+        values["aws-efa-k8s-device-plugin"] |= {
+            "supportedInstanceLabels": {"keys": [_TYPE_LABEL], "values": list(efa.types)},
+            "tolerations": list(efa.tolerations),
+        }
+        if registry := eks_registry(region):
+            values["aws-efa-k8s-device-plugin"]["image"] = {"repository": f"{registry}/eks/aws-efa-k8s-device-plugin"}
+    for name, image in (mirror or {}).items():
+        if name in chart.image_values:
+            _set(
+                values,
+                chart.image_values[name],
+                {"repository": image.name, "tag": f"{image.tag}@{image.digest}" if image.tag else image.digest},
+            )
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNodes:
+    """The nodes that a device plugin has to run on."""
+
+    types: tuple[str, ...]
+    """Instance types."""
+    tolerations: tuple[dict[str, str], ...]
+    """What a plugin tolerates there: HyperPod's health taint, the device's own taint and the taints of the groups."""
+
+
+def nodes_with(
+    groups: Iterable[AnyGroup], types: Catalog, has: Callable[[InstanceType], bool], taint: str
+) -> DeviceNodes:
+    """The nodes whose type `has` a device, which by custom carry the `taint` key. Types without facts have none."""
+    found: set[str] = set()
+    taints = {(taint, "NoSchedule")}
+    for group in groups:
+        matching = {name for name in group.types if (row := types.find(name)) and has(row)}
+        found |= matching
+        if matching and isinstance(group, InstanceGroup):
+            taints |= {(item.key, item.effect) for item in group.taints}
+    tolerations = ({"key": key, "operator": "Exists", "effect": effect} for key, effect in sorted(taints))
+    return DeviceNodes(tuple(sorted(found)), (_HEALTH, *tolerations))
+
+
+def node_affinity(types: Iterable[str]) -> dict[str, Any]:
+    """Pod affinity to nodes of these instance types."""
+    expression = {"key": _TYPE_LABEL, "operator": "In", "values": list(types)}
+    return {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [expression]}]
+            }
+        }
+    }
+
+
+def _set(values: dict[str, Any], path: str, value: dict[str, str]) -> None:
+    *parents, last = path.split(".")
+    for part in parents:
+        values = values.setdefault(part, {})
+    values[last] = value

@@ -1,0 +1,206 @@
+"""`podwright chart fetch`: a repository and a chart repository on loopback, the real Helm."""
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import tarfile
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loopback import Call, Reply, serving
+from podwright.config.artifacts import chart_archive, chart_findings, read_artifacts
+from podwright.config.charts import HYPERPOD_DEPENDENCIES, Chart, chart
+from podwright.operations.charts import fetch
+from podwright.operations.helm import helm
+from podwright.operations.output import Stop
+
+DEPLOYMENT = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %s}
+spec:
+  selector: {matchLabels: {a: b}}
+  template:
+    metadata: {labels: {a: b}}
+    spec: {containers: [{name: c, image: %s}]}
+"""
+
+
+class Upstream:
+    """What the two servers hold: the repository's files, and the subchart that its chart takes from elsewhere."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.files: dict[str, str] = {}
+        self.subchart = "example.invalid/away:1"
+        self.clock = 1
+        self.version = "0.1.0"
+
+    def archive(self) -> bytes:
+        """The repository as GitHub packs it: everything below one folder, with the times of that moment."""
+        self.clock += 1
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz") as packed:
+            for name, text in self.files.items():
+                entry = tarfile.TarInfo(f"repository-abc/{name}")
+                entry.size, entry.mtime = len(text), self.clock
+                packed.addfile(entry, io.BytesIO(text.encode()))
+        return buffer.getvalue()
+
+    def package(self) -> Path:
+        """The subchart as Helm packs it."""
+        source = self.folder / "away"
+        (source / "templates").mkdir(parents=True, exist_ok=True)
+        (source / "Chart.yaml").write_text("{apiVersion: v2, name: away, version: 1.2.3}")
+        (source / "templates" / "a.yaml").write_text(DEPLOYMENT % ("away", self.subchart))
+        os.utime(source / "Chart.yaml", (time.time(), time.time()))
+        helm("package", str(source), "--destination", str(self.folder))
+        return self.folder / "away-1.2.3.tgz"
+
+    def answer(self, call: Call) -> Reply:
+        if call.path == "/repository.tar.gz":
+            return Reply(body=self.archive())
+        if call.path == "/charts/index.yaml":
+            entry = {"name": "away", "version": "1.2.3", "apiVersion": "v2", "urls": ["away-1.2.3.tgz"]}
+            return Reply(body=json.dumps({"apiVersion": "v1", "entries": {"away": [entry]}}).encode())
+        if call.path == "/charts/away-1.2.3.tgz":
+            return Reply(body=self.package().read_bytes())
+        return Reply(404)
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Iterator[tuple[Upstream, Chart]]:
+    made = Upstream(tmp_path / "upstream")
+    made.folder.mkdir()
+    with serving(made.answer) as server:
+        dependencies = [
+            {"name": "away", "version": "1.2.3", "repository": f"{server.url}/charts"},
+            {"name": "near", "version": "0.1.0", "repository": "file://charts/near"},
+        ]
+        top = {"apiVersion": "v2", "name": "top", "version": made.version, "dependencies": dependencies}
+        made.files = {
+            "README.md": "not part of the chart",
+            "charts-of-others/x/Chart.yaml": "name: not-this",
+            "charts/top/Chart.yaml": json.dumps(top),
+            "charts/top/templates/a.yaml": DEPLOYMENT % ("top", "example.invalid/top:1"),
+            "charts/top/charts/near/Chart.yaml": "{apiVersion: v2, name: near, version: 0.1.0}",
+            "charts/top/charts/near/templates/a.yaml": DEPLOYMENT % ("near", "example.invalid/near:1"),
+            "charts/top/charts/near-0.1.0.tgz": "an old package beside the folder",
+            "charts/top/charts/away-1.0.0.tgz": "an old package of the other one",
+        }
+        wanted = dataclasses.replace(
+            chart(HYPERPOD_DEPENDENCIES), archive=f"{server.url}/repository.tar.gz", folder="charts/top"
+        )
+        yield made, wanted
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    made = tmp_path / "project"
+    made.mkdir()
+    return made
+
+
+def test_a_chart_is_fetched_with_its_subcharts(upstream: tuple[Upstream, Chart], project: Path) -> None:
+    _, wanted = upstream
+    archive = fetch(project, wanted)
+    with zipfile.ZipFile(archive.path) as packed:
+        names = packed.namelist()
+    assert names == [
+        "Chart.yaml",
+        "charts/away/Chart.yaml",
+        "charts/away/templates/a.yaml",
+        "charts/near/Chart.yaml",
+        "charts/near/templates/a.yaml",
+        "templates/a.yaml",
+    ]
+    locked = read_artifacts(project).charts[wanted.name]
+    assert locked.sha256 == hashlib.sha256(archive.path.read_bytes()).hexdigest() == archive.digest
+    assert locked.images == ("example.invalid/away:1", "example.invalid/near:1", "example.invalid/top:1")
+    assert (locked.revision, locked.repository) == (wanted.revision, wanted.repository)
+    assert chart_archive(project, wanted) == archive
+
+
+def test_the_digest_is_the_same_on_every_machine(
+    upstream: tuple[Upstream, Chart], project: Path, tmp_path: Path
+) -> None:
+    """Although every download has other times in it."""
+    _, wanted = upstream
+    first = fetch(project, wanted).digest
+    other = tmp_path / "other"
+    other.mkdir()
+    assert fetch(other, wanted).digest == first
+
+
+def test_a_lost_archive_comes_back_as_it_was(upstream: tuple[Upstream, Chart], project: Path) -> None:
+    _, wanted = upstream
+    archive = fetch(project, wanted)
+    before = (project / "artifacts.lock").read_bytes()
+    archive.path.unlink()
+    assert [finding.id for finding in chart_findings(project, wanted)] == ["CHT003"]
+    assert fetch(project, wanted) == archive
+    assert chart_findings(project, wanted) == []
+    assert (project / "artifacts.lock").read_bytes() == before
+
+
+def test_an_archive_that_is_there_is_not_fetched_again(upstream: tuple[Upstream, Chart], project: Path) -> None:
+    made, wanted = upstream
+    archive = fetch(project, wanted)
+    made.files = {}
+    assert fetch(project, wanted) == archive
+
+
+def test_a_source_that_changed_under_its_commit_is_refused(upstream: tuple[Upstream, Chart], project: Path) -> None:
+    made, wanted = upstream
+    archive = fetch(project, wanted)
+    archive.path.unlink()
+    made.subchart = "example.invalid/away:2"
+    with pytest.raises(Stop, match="for the same commit"):
+        fetch(project, wanted)
+    assert not archive.path.exists()
+    assert fetch(project, wanted, update=True).digest != archive.digest
+    assert "example.invalid/away:2" in read_artifacts(project).charts[wanted.name].images
+
+
+def test_another_commit_needs_a_word(upstream: tuple[Upstream, Chart], project: Path) -> None:
+    _, wanted = upstream
+    fetch(project, wanted)
+    newer = dataclasses.replace(wanted, revision="f" * 40)
+    with pytest.raises(Stop, match="this podwright pins ffffffffffff"):
+        fetch(project, newer)
+    fetch(project, newer, update=True)
+    assert read_artifacts(project).charts[wanted.name].revision == "f" * 40
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"archive": "http://127.0.0.1:9/none.tar.gz"}, "cannot be downloaded"),
+        ({"folder": "charts/none"}, "holds no chart at charts/none"),
+        ({"version": "9.9.9"}, "has version 0.1.0, expected 9.9.9"),
+    ],
+    ids=["unreachable", "no chart", "version"],
+)
+def test_a_download_that_is_not_what_was_asked_for(
+    upstream: tuple[Upstream, Chart], project: Path, change: dict[str, str], message: str
+) -> None:
+    _, wanted = upstream
+    with pytest.raises(Stop, match=message):
+        fetch(project, dataclasses.replace(wanted, **change))
+    assert not (project / "artifacts.lock").exists()
+
+
+def test_a_path_that_leads_out_of_the_folder_is_left_out(
+    upstream: tuple[Upstream, Chart], project: Path, tmp_path: Path
+) -> None:
+    made, wanted = upstream
+    made.files["charts/top/../../../escaped"] = "x"
+    archive = fetch(project, wanted)
+    with zipfile.ZipFile(archive.path) as packed:
+        assert [name for name in packed.namelist() if "escaped" in name] == []
+    assert not list(tmp_path.rglob("escaped"))

@@ -1,0 +1,128 @@
+"""Values of HyperPod's dependencies chart, derived from groups."""
+
+from typing import Any
+
+import pytest
+
+from podwright.config.catalog import catalog
+from podwright.config.chart_values import dependencies_values
+from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
+from podwright.config.groups import AnyGroup, InstanceGroup, RestrictedInstanceGroup
+from podwright.config.images import Image
+
+HEALTH = {
+    "key": "sagemaker.amazonaws.com/node-health-status",
+    "operator": "Equal",
+    "value": "Unschedulable",
+    "effect": "NoSchedule",
+}
+NVIDIA, EFA = "nvidia-device-plugin", "aws-efa-k8s-device-plugin"
+
+
+def group(*types: str, **more: Any) -> InstanceGroup:
+    kind = {"instance_type": types[0]} if len(types) == 1 else {"instance_types": types}
+    return InstanceGroup.model_validate({"count": 2, **kind, **more})
+
+
+def values(*groups: AnyGroup, region: str = "us-west-2", **more: Any) -> dict[str, Any]:
+    return dependencies_values(chart(HYPERPOD_DEPENDENCIES), groups, catalog(), region=region, **more)
+
+
+def affinity(found: dict[str, Any]) -> list[str]:
+    (term,) = found[NVIDIA]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    ((expression),) = term["matchExpressions"]
+    assert (expression["key"], expression["operator"]) == ("node.kubernetes.io/instance-type", "In")
+    return expression["values"]
+
+
+def test_plugins_run_on_the_types_that_have_the_devices() -> None:
+    found = values(
+        group("ml.m5.4xlarge"),
+        group("ml.p5en.48xlarge"),
+        group("ml.g5.2xlarge"),
+        group("ml.p5en.48xlarge"),
+        group("ml.trn2.48xlarge"),
+    )
+    assert affinity(found) == ["ml.g5.2xlarge", "ml.p5en.48xlarge"]
+    assert found[EFA]["supportedInstanceLabels"] == {
+        "keys": ["node.kubernetes.io/instance-type"],
+        "values": ["ml.p5en.48xlarge", "ml.trn2.48xlarge"],
+    }
+
+
+@pytest.mark.parametrize("type", ["ml.g7.8xlarge", "ml.g4dn.xlarge", "ml.p6-b300.48xlarge"])
+def test_types_that_the_chart_does_not_know_get_their_plugin(type: str) -> None:
+    assert affinity(values(group(type))) == [type]
+
+
+def test_mixed_and_restricted_groups_count_with_all_their_types() -> None:
+    restricted = RestrictedInstanceGroup(instance_type="ml.p5.48xlarge", count=1)
+    found = values(group("ml.g5.8xlarge", "ml.m5.xlarge", "ml.g6.8xlarge"), restricted)
+    assert affinity(found) == ["ml.g5.8xlarge", "ml.g6.8xlarge", "ml.p5.48xlarge"]
+
+
+def test_a_plugin_without_devices_is_off() -> None:
+    found = values(group("ml.m5.4xlarge"))
+    assert found[NVIDIA] == {"devicePlugin": {"enabled": False}}
+    assert found[EFA] == {"devicePlugin": {"enabled": False}}
+    assert values(group("ml.g5.2xlarge"))[EFA]["devicePlugin"]["enabled"] is False
+
+
+def test_plugins_tolerate_health_and_the_taints_of_their_groups() -> None:
+    taints = [
+        {"key": "team", "value": "research", "effect": "NoSchedule"},
+        {"key": "nvidia.com/gpu", "effect": "NoSchedule"},
+    ]
+    found = values(
+        group("ml.p5en.48xlarge", taints=taints),
+        group("ml.m5.4xlarge", taints=[{"key": "system", "effect": "NoExecute"}]),
+    )
+    assert found[NVIDIA]["tolerations"] == [
+        HEALTH,
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "team", "operator": "Exists", "effect": "NoSchedule"},
+    ]
+    assert {"key": "aws.amazon.com/efa", "operator": "Exists", "effect": "NoSchedule"} in found[EFA]["tolerations"]
+    assert HEALTH in found[EFA]["tolerations"]
+
+
+def test_order_and_repetition_of_groups_mean_nothing() -> None:
+    one, two = group("ml.p5en.48xlarge"), group("ml.g5.48xlarge")
+    assert values(one, two) == values(two, one, one)
+
+
+def test_what_resilience_needs_is_on_and_neuron_is_left_to_podwright() -> None:
+    found = values(group("ml.trn2.48xlarge"))
+    for part in ("health-monitoring-agent", "deep-health-check", "job-auto-restart", "hyperpod-patching"):
+        assert found[part]["enabled"] is True
+    assert found["neuron-device-plugin"] == {"devicePlugin": {"enabled": False}}
+
+
+@pytest.mark.parametrize(
+    ("region", "agent", "efa"),
+    [
+        ("eu-west-1", "eu-west-1", "602401143452.dkr.ecr.eu-west-1.amazonaws.com/eks/aws-efa-k8s-device-plugin"),
+        ("eu-south-2", "us-west-2", "455263428931.dkr.ecr.eu-south-2.amazonaws.com/eks/aws-efa-k8s-device-plugin"),
+    ],
+)
+def test_images_of_aws_come_from_the_region(region: str, agent: str, efa: str) -> None:
+    found = values(group("ml.p5en.48xlarge"), region=region)
+    assert found["global"] == {"region": region}
+    assert found["health-monitoring-agent"]["region"] == agent
+    assert found[EFA]["image"] == {"repository": efa}
+
+
+def test_mirrored_images_are_named_with_their_digest() -> None:
+    digest = "sha256:" + "b" * 64
+    mirror = {
+        "nvcr.io/nvidia/k8s-device-plugin": Image("r.example", "podwright/nvcr.io/nvidia/x", "v0.16.1", digest),
+        "docker.io/mpioperator/mpi-operator": Image("r.example", "podwright/mpi", "0.5", digest),
+        "docker.io/somebody/else": Image("r.example", "podwright/else", "1", digest),
+    }
+    found = values(group("ml.p5en.48xlarge"), mirror=mirror)
+    assert found[NVIDIA]["image"] == {"repository": "r.example/podwright/nvcr.io/nvidia/x", "tag": f"v0.16.1@{digest}"}
+    assert found["mpi-operator"]["mpiOperator"]["image"]["tag"] == f"0.5@{digest}"
+    assert found["mpi-operator"]["enabled"] is True
+    assert "else" not in str(found)
