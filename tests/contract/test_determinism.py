@@ -1,11 +1,12 @@
 """Two syntheses are byte-equal: no clock, no randomness, no set order, no folder name in the output."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from synthesis import ROOT
+from synthesis import FEATURE_FLAGS, ROOT
 
 
 def assembly(outdir: Path, seed: str) -> dict[str, bytes]:
@@ -16,7 +17,7 @@ def assembly(outdir: Path, seed: str) -> dict[str, bytes]:
         env=os.environ
         | {
             "CDK_OUTDIR": str(outdir),
-            "CDK_CONTEXT_JSON": '{"environment": "sandbox", "chart": "stand-in"}',
+            "CDK_CONTEXT_JSON": json.dumps(FEATURE_FLAGS | {"environment": "sandbox", "chart": "stand-in"}),
             "PYTHONHASHSEED": seed,
         },
     )
