@@ -99,9 +99,10 @@ def _groups(data: dict[str, Any]) -> list[dict[str, Any]]:
     return [group for group in groups if isinstance(group, dict)]
 
 
-def _plan_name(group: dict[str, Any]) -> Any:
+def _plan_name(group: dict[str, Any]) -> str | None:
     capacity = group.get("capacity")
-    return capacity.get("training_plan") if isinstance(capacity, dict) else None
+    name = capacity.get("training_plan") if isinstance(capacity, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def _row(group: Any) -> InstanceType | None:
