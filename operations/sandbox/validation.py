@@ -23,7 +23,8 @@ from .evaluate import KNOWN_AFTER_APPLY
 from .template import JsonObject
 
 # E3644 refuses instance types by a region list that is known to be incomplete (it has ml.p5e.48xlarge in no region).
-_IGNORED_RULES = ["W", "I", "E3644"]
+# E3022, E3059 and E3061 compare the resources of a template; a handler sees one, and EC2 itself refuses an overlap.
+_IGNORED_RULES = ["W", "I", "E3644", "E3022", "E3059", "E3061"]
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,17 @@ class Failure:
 
 
 @lru_cache(maxsize=1)
-def _property_rule() -> CloudFormationLintRule:
+def _rules() -> dict[str, CloudFormationLintRule]:
     rules = get_rules([], _IGNORED_RULES, ["E"], {}, False)
     rules.run(None, Template(None, {"Resources": {}}))  # wires the child rules
-    return rules.rules["E3002"]
+    return rules.rules
+
+
+def _property_rule(template: Template) -> CloudFormationLintRule:
+    """The rule for properties, with its children. Some remember what they saw, and start anew with each template."""
+    for rule in _rules().values():
+        rule.initialize(template)
+    return _rules()["E3002"]
 
 
 def validate_properties(
@@ -70,7 +78,7 @@ def validate_properties(
     path = template.context.path.descend(path="Resources", cfn_path="Resources").descend(path=logical_id, cfn_path="*")
     validator = CfnTemplateValidator({}).evolve(cfn=template, context=template.context.evolve(path=path))
     failures: list[Failure] = []
-    for error in _property_rule().validate(validator, None, definition, {}):  # pyright: ignore[reportAttributeAccessIssue]
+    for error in _property_rule(template).validate(validator, None, definition, {}):  # pyright: ignore[reportAttributeAccessIssue]
         if not _touches_unknown(error):
             failures += _failures(error, logical_id, resource_type)
     failures += [
