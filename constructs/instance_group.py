@@ -54,7 +54,7 @@ def instance_group(
         instance_count=settings.count,
         min_instance_count=settings.min_count,
         instance_type=settings.instance_type,
-        instance_requirements=CfnCluster.InstanceRequirementsProperty(instance_types=settings.instance_types)
+        instance_requirements=CfnCluster.InstanceRequirementsProperty(instance_types=list(settings.instance_types))
         if settings.instance_types
         else None,
         execution_role=_role_arn(name, settings, resources),
@@ -227,7 +227,7 @@ def _subnet_ids(zone_ids: Sequence[str], resources: GroupResources) -> list[str]
 
 def _placement(subnet_ids: Sequence[str], resources: GroupResources) -> CfnCluster.VpcConfigProperty:
     return CfnCluster.VpcConfigProperty(
-        subnets=subnet_ids, security_group_ids=[group.security_group_id for group in resources.security_groups]
+        subnets=list(subnet_ids), security_group_ids=[group.security_group_id for group in resources.security_groups]
     )
 
 

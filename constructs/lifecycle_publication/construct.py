@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Final
 
-import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -67,7 +66,6 @@ class LifecyclePublication(Construct):
             FileNotFoundError: the folder is missing or empty.
         """
         super().__init__(scope, construct_id)
-        stack = cdk.Stack.of(self)
         removes = protection == "destroy"
 
         asset = folder_asset(self, "Files", shipped_files(scripts))
@@ -101,7 +99,8 @@ class LifecyclePublication(Construct):
                 "AssetBucket": asset.s3_bucket_name,
                 "AssetKey": asset.s3_object_key,
                 "AssetDigest": asset.asset_hash,
-                "NodeFacts": stack.to_json_string(node_facts.model_dump(mode="json")),
+                # Not `to_json_string`: on the way to it jsii loses every null, which readers of node.json rely on.
+                "NodeFacts": node_facts.model_dump_json(),
                 "RemoveOnDelete": str(removes).lower(),
             },
         )

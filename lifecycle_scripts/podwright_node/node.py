@@ -100,20 +100,24 @@ def _json(path: Path, next_step: str) -> dict[str, Any]:
 
 
 def _membership(root: Path) -> tuple[str | None, str | None]:
-    """Group and instance type of this node, by its addresses or its instance id."""
+    """Group and instance type of this node, by its instance id, else by its addresses."""
     default = root / "opt/ml/config/resource_config.json"
     path = Path(os.environ.get("SAGEMAKER_RESOURCE_CONFIG_PATH", default))
     config = _json(path, "HyperPod writes it before it runs these scripts; report this node to AWS support")
-    own = _identities(root)
-    for group in config["InstanceGroups"]:
-        for instance in group["Instances"]:
-            if own & {instance.get("InstanceId"), instance.get("CustomerIpAddress")}:
+    instances = [(group, instance) for group in config["InstanceGroups"] for instance in group["Instances"]]
+    for key, names in (("InstanceId", _instance_ids), ("CustomerIpAddress", _addresses)):
+        own = names(root)
+        for group, instance in instances:
+            if instance.get(key) in own:
                 return group["Name"], group["InstanceType"]
     return None, None
 
 
-def _identities(root: Path) -> set[str]:
+def _instance_ids(root: Path) -> list[str]:
     # Nitro shows the instance id as the asset tag of the board; no call to the metadata service is needed.
     tag = root / "sys/devices/virtual/dmi/id/board_asset_tag"
-    instance_id = tag.read_text(encoding="ascii").split() if tag.is_file() else []
-    return {*instance_id, *_run("hostname", "-I").split()}
+    return tag.read_text(encoding="ascii").split() if tag.is_file() else []
+
+
+def _addresses(_: Path) -> list[str]:
+    return _run("hostname", "-I").split()

@@ -42,7 +42,7 @@ def moved(node: Node) -> bool:
     return (
         not state.get("restart")
         and all(_is_mounted(node, disk, service) for service in FOLDERS)
-        and all(_text(node.path(f"{UNITS}/{name}")) == text for name, text in _units(disk).items())
+        and all(_text(node.path(f"{UNITS}/{name}")) == text for name, text in units(disk).items())
     )
 
 
@@ -51,7 +51,7 @@ def move(node: Node) -> None:
     if "disk" not in _state(node):
         _remember(node, disk=_choose(node))
     disk = _state(node)["disk"]
-    node.log.say("disk", step=STEP.name, disk=disk or "none", expected=_expected(node))
+    node.log.say("disk", step=STEP.name, disk=disk or "none", expected=expected(node))
     if disk is None:
         return
     _stop(node)
@@ -59,11 +59,11 @@ def move(node: Node) -> None:
         # A folder that is mounted shows the copy itself: copying again would first delete what it copies.
         if service not in _state(node).get("moved", []) and not _is_mounted(node, disk, service):
             _copy(node, disk, service)
-    for name, text in _units(disk).items():
+    for name, text in units(disk).items():
         node.write(f"{UNITS}/{name}", text)
     node.run("systemctl", "daemon-reload")
     for service, folder in FOLDERS.items():
-        node.run("systemctl", "start", _mount_unit(folder))
+        node.run("systemctl", "start", mount_unit(folder))
         _remember(node, moved=sorted({*_state(node).get("moved", []), service}))
     for service in FOLDERS:
         if service in _state(node).get("restart", []):
@@ -74,8 +74,8 @@ def move(node: Node) -> None:
 STEP = Step("storage", applies_to=lambda node: node.facts["cluster"]["orchestrator"] == "eks", check=moved, apply=move)
 
 
-def _expected(node: Node) -> list[str]:
-    """Disks that the node's group has by its facts, best first."""
+def expected(node: Node) -> list[str]:
+    """Disks that the group of the node has by its facts, best first."""
     if node.group is None or node.instance_type is None:
         return []
     local = node.facts["instance_types"][node.instance_type]["nvme_gb"] > 0
@@ -85,13 +85,13 @@ def _expected(node: Node) -> list[str]:
 
 def _choose(node: Node) -> str | None:
     """The best disk that is mounted. Waits for one that should come; settles for another that is there."""
-    expected = _expected(node)
+    best = next(iter(expected(node)), None)
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while expected and not _is_mount_point(node.path(expected[0])) and time.monotonic() < deadline:
+    while best and not _is_mount_point(node.path(best)) and time.monotonic() < deadline:
         time.sleep(1)
     found = next((disk for disk in (NVME, EBS) if _is_mount_point(node.path(disk))), None)
-    if expected and found != expected[0]:
-        node.log.say("warning", step=STEP.name, note=f"{expected[0]} is not mounted after {PATIENCE_SECONDS} s")
+    if best and found != best:
+        node.log.say("warning", step=STEP.name, note=f"{best} is not mounted after {PATIENCE_SECONDS} s")
     return found
 
 
@@ -117,13 +117,13 @@ def _copy(node: Node, disk: str, service: str) -> None:
     node.run("cp", "--archive", "--one-file-system", str(source), str(target))
 
 
-def _units(disk: str) -> dict[str, str]:
+def units(disk: str) -> dict[str, str]:
     """Files below the unit folder, by name."""
-    units = {DISK_UNIT: _disk_unit(disk)}
+    files = {DISK_UNIT: _disk_unit(disk)}
     for service, folder in FOLDERS.items():
-        units[_mount_unit(folder)] = _mount_unit_text(disk, service, folder)
-        units[f"{service}.service.d/50-podwright-storage.conf"] = f"[Unit]\nRequiresMountsFor={folder}\n"
-    return units
+        files[mount_unit(folder)] = _mount_unit_text(disk, service, folder)
+        files[f"{service}.service.d/50-podwright-storage.conf"] = f"[Unit]\nRequiresMountsFor={folder}\n"
+    return files
 
 
 def _disk_unit(disk: str) -> str:
@@ -166,7 +166,7 @@ def _target(disk: str, service: str) -> str:
     return f"{disk}/podwright/{service}"
 
 
-def _mount_unit(folder: str) -> str:
+def mount_unit(folder: str) -> str:
     return folder.strip("/").replace("/", "-") + ".mount"
 
 

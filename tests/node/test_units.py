@@ -1,0 +1,57 @@
+"""The units that keep the storage moved after a reboot, as systemd itself reads them."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from podwright.lifecycle_scripts.podwright_node import storage
+
+SERVICE = "[Service]\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.target\n"
+
+
+@pytest.fixture
+def units(tmp_path: Path) -> Path:
+    """The units of a node whose disk is the NVMe, beside bare ones of both services."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("needs systemd-analyze")
+    for name, text in storage.units("/opt/dlami/nvme").items():
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    for service in storage.FOLDERS:
+        (tmp_path / f"{service}.service").write_text(SERVICE)
+    return tmp_path
+
+
+def verify(folder: Path, *units: str) -> str:
+    """What systemd has to say about units of a folder."""
+    command = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=one", *(folder / unit for unit in units)]
+    # The folder comes before the machine's own units, as /etc comes before /usr/lib.
+    environment = os.environ | {"SYSTEMD_UNIT_PATH": f"{folder}:"}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    return result.stderr
+
+
+def test_systemd_accepts_them(units: Path) -> None:
+    names = ["containerd.service", "kubelet.service", "var-lib-containerd.mount", "var-lib-kubelet.mount"]
+    assert verify(units, *names, storage.DISK_UNIT) == ""
+
+
+def test_systemd_would_see_a_boot_that_waits_for_itself(units: Path) -> None:
+    """With default dependencies local-fs.target waits for the mount, and the mount for a disk that comes after it."""
+    for unit in (storage.DISK_UNIT, "var-lib-containerd.mount"):
+        text = (units / unit).read_text()
+        (units / unit).write_text(text.replace("DefaultDependencies=no\n", ""))
+    assert "Found ordering cycle" in verify(units, "containerd.service")
+
+
+def test_no_service_starts_before_its_folder_is_mounted(units: Path) -> None:
+    for service, folder in storage.FOLDERS.items():
+        drop_in = (units / f"{service}.service.d/50-podwright-storage.conf").read_text()
+        assert drop_in == f"[Unit]\nRequiresMountsFor={folder}\n"
+        mount = (units / storage.mount_unit(folder)).read_text()
+        assert f"Requires={storage.DISK_UNIT}\nAfter={storage.DISK_UNIT}\n" in mount
+        assert f"What=/opt/dlami/nvme/podwright/{service}\nWhere={folder}\n" in mount
