@@ -30,10 +30,14 @@ class Event:
     reason: str
 
     @property
+    def of_resource(self) -> bool:
+        """Whether it is about a resource, and not about the whole stack."""
+        return self.path != self.stack
+
+    @property
     def failed(self) -> bool:
         """Whether this event is a cause, and not one of the resources that CloudFormation gave up because of it."""
-        of_stack = self.type == "AWS::CloudFormation::Stack" and self.path == self.stack
-        return self.status.endswith("_FAILED") and not of_stack and "cancelled" not in self.reason
+        return self.status.endswith("_FAILED") and self.of_resource and "cancelled" not in self.reason
 
 
 @dataclass(slots=True)
@@ -42,6 +46,7 @@ class _Stack:
     done: int = 0
     total: int = 0
     working_on: dict[str, str] = field(default_factory=dict)
+    finished: set[str] = field(default_factory=set)
 
 
 class Progress:
@@ -109,10 +114,11 @@ class Progress:
         event = Event(match["stack"], match["status"], match["type"], match["path"], match["reason"].strip())
         stack = self._stacks.setdefault(event.stack, _Stack(self._clock()))
         stack.done, stack.total = int(match["done"] or stack.done), int(match["total"] or stack.total)
-        if event.status.endswith("_IN_PROGRESS"):
+        if event.of_resource and event.status.endswith("_IN_PROGRESS"):
             stack.working_on[event.path] = event.type
-        else:
+        elif event.of_resource:
             stack.working_on.pop(event.path, None)
+            stack.finished.add(event.path)
         if event.failed and not any((other.stack, other.path) == (event.stack, event.path) for other in self.failures):
             self.failures.append(event)
             self._unfinished = event
@@ -130,14 +136,15 @@ class Progress:
         elif "destroyed" in rest:
             result = "deleted"
         else:
-            result = f"{stack.done} resources"
+            count = len(stack.finished)
+            result = f"{count} resource{'s' if count != 1 else ''}"
         self.say(name, f"{result:<16} {_span(self._clock() - stack.begun)}")
 
     def _at_work(self) -> str:
         """`prod-eks 12/40 AWS::EKS::Cluster 6:12` for each stack that is not done."""
         shown = []
         for name, stack in self._stacks.items():
-            kinds = [kind for kind in stack.working_on.values() if kind != "AWS::CloudFormation::Stack"]
+            kinds = list(stack.working_on.values())
             counted = f"{stack.done}/{stack.total}" if stack.total else "…"
             shown.append(" ".join(filter(None, (name, counted, kinds[0] if kinds else ""))))
         return f"{_span(self._clock() - self._begun)}  {', '.join(shown) or 'synthesizing'}"

@@ -61,7 +61,7 @@ def test_a_line_for_each_stack_that_is_done() -> None:
     followed(LOG, stream := io.StringIO(), Clock())
     assert [line.split() for line in stream.getvalue().splitlines()] == [
         ["synthesize", "4.7", "s"],
-        ["prod-network", "3", "resources", "0:03"],
+        ["prod-network", "1", "resource", "0:03"],
     ]
 
 
