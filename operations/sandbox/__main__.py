@@ -34,6 +34,7 @@ def main() -> None:
     server = make_server(_HOST, options.port, aws, threaded=True)
     tls = (str(sandbox.certificate), str(sandbox.key))
     clusters = make_server(_HOST, options.kubernetes_port, kubernetes, threaded=True, ssl_context=tls)
+    sandbox.snapshots.load()
     _leave_terminal(options.directory / "server.log")
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
@@ -43,7 +44,13 @@ def main() -> None:
 
     signal.signal(signal.SIGTERM, stop)
     threading.Thread(target=clusters.serve_forever, daemon=True, name="kubernetes").start()
-    server.serve_forever()
+    threading.Thread(target=server.serve_forever, daemon=True, name="aws").start()
+    sandbox.cloudformation.resume()
+    sandbox.keep_saving()
+    try:
+        signal.pause()
+    finally:
+        sandbox.close()
 
 
 def _leave_terminal(log: Path) -> None:
@@ -53,7 +60,7 @@ def _leave_terminal(log: Path) -> None:
         os._exit(0)
     os.setsid()
     nowhere = os.open(os.devnull, os.O_RDONLY)
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(nowhere, 0)
     os.dup2(output, 1)
     os.dup2(output, 2)

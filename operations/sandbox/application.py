@@ -1,6 +1,8 @@
 """The sandbox's AWS: moto's services in one WSGI application, some of them replaced by ours."""
 
 import base64
+import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -30,6 +32,7 @@ from .hyperpod_api import HyperPodResponse
 from .hyperpod_service import HyperPod
 from .kubernetes import Kubernetes
 from .kubernetes_api import KubernetesApi
+from .persistence import Snapshots, State
 from .providers.custom import CustomResource
 from .providers.kubernetes import KubectlResource
 from .providers.registry import provider_for
@@ -40,6 +43,8 @@ StartResponse = Callable[..., Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 # How much shorter a handler's own waiting is than in AWS; the sandbox's nodes boot in seconds instead of minutes.
 _HANDLER_SLEEP = 0.02
+_SAVE_SECONDS = 2.0
+_PATIENCE_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,43 @@ class Sandbox:
         self.fsx = Fsx(clients)
         self.functions = Functions(clients, directory / "functions", _HANDLER_SLEEP * timing.scale)
         self.cloudformation = CloudFormation(clients, provider_for)
+        self.snapshots = Snapshots(directory, self._collect, self._restore)
+        self._changed = threading.Event()
+
+    def _collect(self) -> State:
+        return {name: getattr(service, attribute) for name, service, attribute in self._parts()}
+
+    def _restore(self, state: State) -> None:
+        for name, service, attribute in self._parts():
+            setattr(service, attribute, state[name])
+
+    def _parts(self) -> list[tuple[str, Any, str]]:
+        return [
+            ("stacks", self.cloudformation, "regions"),
+            ("kubernetes", self.kubernetes, "stores"),
+            ("eks", self.eks, "clusters"),
+            ("hyperpod", self.hyperpod, "clusters"),
+            ("shortages", self.hyperpod, "shortages"),
+            ("file systems", self.fsx, "file_systems"),
+            ("associations", self.fsx, "associations"),
+        ]
+
+    def keep_saving(self) -> None:
+        """Save in the background whenever something changed."""
+
+        def loop() -> None:
+            while True:
+                self._changed.wait()
+                time.sleep(_SAVE_SECONDS)
+                self._changed.clear()
+                self.snapshots.save()
+
+        threading.Thread(target=loop, daemon=True, name="snapshots").start()
+
+    def close(self) -> None:
+        """Let operations end, as far as they do so soon, and save."""
+        self.cloudformation.wait(_PATIENCE_SECONDS)
+        self.snapshots.save()
 
     def mount(self) -> tuple[Application, Application]:
         """The WSGI applications of AWS and of Kubernetes; the services of ours take the place of moto's."""
@@ -102,6 +144,10 @@ class Sandbox:
         def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
             if environ["PATH_INFO"].startswith(responses.PREFIX):
                 return responses.RESPONSES(environ, start_response)
-            return services(environ, start_response)
+            try:
+                return services(environ, start_response)
+            finally:
+                # Reads count too: nearly every call is a POST, and a snapshot costs little.
+                self._changed.set()
 
         return aws, KubernetesApi(self.kubernetes, self.eks, self.hyperpod.kubernetes_nodes)

@@ -210,6 +210,13 @@ class CloudFormation:
             )
         self._start(stack, "continue_rollback", skip)
 
+    def resume(self) -> None:
+        """Bring every operation to an end that the sandbox was stopped in."""
+        for region in self.regions.values():
+            for stack in region.stacks.values():
+                if stack.in_progress:
+                    self._start(stack, "resume")
+
     def wait(self, timeout: float) -> None:
         """Wait until no operation runs, at most `timeout` seconds for each."""
         for thread in list(self.threads.values()):
@@ -221,7 +228,7 @@ class CloudFormation:
 
     def _start(self, stack: Stack, operation: str, *arguments: Any) -> None:
         # The status changes before the call returns, so that nobody sees the old one after it.
-        if operation != "continue_rollback":
+        if operation not in ("continue_rollback", "resume"):
             stack.status = f"{operation.upper()}_IN_PROGRESS"
         thread = threading.Thread(
             target=getattr(self.deployment(stack), operation),

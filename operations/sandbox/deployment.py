@@ -11,7 +11,7 @@ from .evaluate import Evaluator
 from .graph import order
 from .providers.base import Clients, HandlerError, Outcome, Provider, Request
 from .scope import DeployedScope
-from .stack import DELETED, Region, Resource, Stack, StackRequest, now
+from .stack import DELETED, Before, Region, Resource, Stack, StackRequest, now
 from .template import JsonObject, TemplateError
 from .validation import validate_properties
 
@@ -49,18 +49,22 @@ class Deployment:
             if not stack.request.rollback or stack.request.on_failure == "DO_NOTHING":
                 stack.record("CREATE_FAILED", reason=str(failure))
                 return
-            stack.record("ROLLBACK_IN_PROGRESS", reason=f"{failure} Rollback requested by user.")
-            failed = self._delete_resources(list(reversed(stack.resources.values())), creating=True)
-            stack.outputs, stack.exports, stack.imports = [], {}, set()
-            stack.record("ROLLBACK_FAILED" if failed else "ROLLBACK_COMPLETE", reason=_failed_to("delete", failed))
-            if stack.request.on_failure == "DELETE" and not failed:
+            self._roll_back_creation(f"{failure} Rollback requested by user.")
+            if stack.request.on_failure == "DELETE" and stack.status == "ROLLBACK_COMPLETE":
                 self.delete()
+
+    def _roll_back_creation(self, reason: str) -> None:
+        stack = self.stack
+        stack.record("ROLLBACK_IN_PROGRESS", reason=reason)
+        failed = self._delete_resources(list(reversed(stack.resources.values())), creating=True)
+        stack.outputs, stack.exports, stack.imports = [], {}, set()
+        stack.record("ROLLBACK_FAILED" if failed else "ROLLBACK_COMPLETE", reason=_failed_to("delete", failed))
 
     def update(self, request: StackRequest) -> None:
         """Bring the stack to a new request; on failure bring every touched resource back to what it was."""
-        stack, before = self.stack, self.stack.request
+        stack = self.stack
         previous = {name: copy.copy(resource) for name, resource in stack.resources.items()}
-        kept = (stack.outputs, stack.exports, stack.imports)
+        stack.before = Before(stack.request, previous, stack.outputs, stack.exports, stack.imports)
         stack.request, stack.imports = request, set()
         stack.record("UPDATE_IN_PROGRESS", reason="User Initiated")
         stack.updated = now()
@@ -69,14 +73,32 @@ class Deployment:
         except OperationFailed as failure:
             if not request.rollback:
                 stack.record("UPDATE_FAILED", reason=str(failure))
-                return
-            stack.record("UPDATE_ROLLBACK_IN_PROGRESS", reason=str(failure))
-            stack.request, (stack.outputs, stack.exports, stack.imports) = before, kept
-            self._roll_back(previous)
+            else:
+                stack.record("UPDATE_ROLLBACK_IN_PROGRESS", reason=str(failure))
+                self._roll_back(stack.before)
             return
-        stack.record("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
+        self._finish_update()
+
+    def _finish_update(self) -> None:
+        self.stack.record("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
         self._collect_garbage()
-        stack.record("UPDATE_COMPLETE")
+        self.stack.before = None
+        self.stack.record("UPDATE_COMPLETE")
+
+    def resume(self) -> None:
+        """Bring an operation to an end that the sandbox was stopped in: what was under way is rolled back."""
+        stack, reason = self.stack, "The sandbox was stopped during the operation (sandbox)"
+        if stack.status in ("CREATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS"):
+            self._roll_back_creation(reason)
+        elif stack.status == "DELETE_IN_PROGRESS":
+            self.delete()
+        elif stack.status == "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS":
+            self._finish_update()
+        elif stack.status == "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS":
+            self._finish_rollback()
+        elif stack.before:
+            stack.record("UPDATE_ROLLBACK_IN_PROGRESS", reason=reason)
+            self._roll_back(stack.before)
 
     def delete(self) -> None:
         """Delete every resource in reverse order, keeping those whose deletion policy says so."""
@@ -97,12 +119,13 @@ class Deployment:
         stack.record(DELETED)
 
     def continue_rollback(self, skip: list[str]) -> None:
-        """Finish a rollback that failed, leaving the resources in `skip` as they are."""
-        self.stack.record("UPDATE_ROLLBACK_IN_PROGRESS", reason="User Initiated")
-        for logical_id in skip:
-            self.stack.record("UPDATE_COMPLETE", self.stack.resources[logical_id])
-        self._collect_garbage()
-        self.stack.record("UPDATE_ROLLBACK_COMPLETE")
+        """Try again to roll back what failed, leaving the resources in `skip` as they are."""
+        stack = self.stack
+        stack.record("UPDATE_ROLLBACK_IN_PROGRESS", reason="User Initiated")
+        if stack.before:
+            for logical_id in skip:
+                stack.resources[logical_id].properties = stack.before.resources[logical_id].properties
+            self._roll_back(stack.before, stack.garbage)
 
     def _converge(self, previous: dict[str, Resource]) -> None:
         stack = self.stack
@@ -198,20 +221,22 @@ class Deployment:
                 f"failed for resource {resource.logical_id} with message:\n" + "\n".join(map(str, failures))
             )
 
-    def _roll_back(self, previous: dict[str, Resource]) -> None:
+    def _roll_back(self, before: Before, made_earlier: list[Resource] | None = None) -> None:
         stack, failed = self.stack, list[str]()
-        created = [resource for name, resource in stack.resources.items() if name not in previous]
-        for logical_id, old in reversed(previous.items()):
+        stack.request, stack.outputs = before.request, before.outputs
+        stack.exports, stack.imports = before.exports, before.imports
+        made = [resource for name, resource in stack.resources.items() if name not in before.resources]
+        made += made_earlier or []
+        for logical_id, old in reversed(before.resources.items()):
             current = stack.resources.get(logical_id)
-            touched = current is not None and (current.status != old.status or current.updated != old.updated)
-            if current is None or not touched:
+            if current is None or current.updated == old.updated:  # removed from the template, or not reached
                 stack.resources[logical_id] = old
                 continue
             stack.record("UPDATE_IN_PROGRESS", current)
             if current.physical_id != old.physical_id:
-                created.append(copy.copy(current))
+                made.append(current)
                 stack.resources[logical_id] = current = copy.copy(old)
-            else:
+            elif current.properties != old.properties:
                 try:
                     request = self._request(current, old.properties, current.properties)
                     self._accept(current, self.provider(current.resource_type).update(request))
@@ -219,17 +244,21 @@ class Deployment:
                     stack.record("UPDATE_FAILED", current, reason=self._reason(current, error))
                     failed.append(logical_id)
                     continue
-                current.properties, current.definition = old.properties, old.definition
-                current.dependencies = old.dependencies
+            current.properties, current.definition = old.properties, old.definition
+            current.dependencies = old.dependencies
             stack.record("UPDATE_COMPLETE", current)
-        stack.resources = {name: stack.resources[name] for name in previous}
-        stack.garbage = created
+        stack.resources = {name: stack.resources[name] for name in before.resources}
+        stack.garbage = made
         if failed:
             stack.record("UPDATE_ROLLBACK_FAILED", reason=_failed_to("update", failed))
             return
-        stack.record("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")
+        self._finish_rollback()
+
+    def _finish_rollback(self) -> None:
+        self.stack.record("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")
         self._collect_garbage(creating=True)
-        stack.record("UPDATE_ROLLBACK_COMPLETE")
+        self.stack.before = None
+        self.stack.record("UPDATE_ROLLBACK_COMPLETE")
 
     def _collect_garbage(self, creating: bool = False) -> None:
         """Delete what an update replaced or removed. A failure is an event, not the end of the update, as in AWS."""

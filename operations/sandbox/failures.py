@@ -29,7 +29,7 @@ def readable(application: Application) -> Application:
             return application(environ, start_response)
         except NotImplementedError as error:
             return _answer(environ, "NotImplemented", f"{error} (sandbox)")(environ, start_response)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the caller gets it, the log its traceback
             _LOG.exception("%s %s failed", environ["REQUEST_METHOD"], environ["PATH_INFO"])
             return _answer(environ, "SandboxFailure", f"moto failed: {error!r} (sandbox)")(environ, start_response)
 

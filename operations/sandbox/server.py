@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 STATE_DIRECTORY = Path(".podwright/sandbox")
 DEFAULT_PORT = 4599
+_RECORD = "server.json"
 _STOP_SECONDS = 30.0
 
 
@@ -21,9 +23,10 @@ class SandboxError(Exception):
 
 @dataclass(frozen=True)
 class Running:
-    """A server process: where it listens and which process it is."""
+    """A server process: where AWS and the clusters' Kubernetes APIs listen, and which process it is."""
 
     port: int
+    kubernetes_port: int
     pid: int
     log: str
 
@@ -49,51 +52,66 @@ class Running:
 
 def status(root: Path) -> Running | None:
     """The running server of a project, or None. A record whose process is gone, or is another's, counts as none."""
-    record = root / STATE_DIRECTORY / "server.json"
-    if not record.exists():
-        return None
-    running = Running(**json.loads(record.read_text()))
-    return running if _is_ours(running) else None
+    running = _record(root)
+    return running if running and _is_ours(running) else None
 
 
 def start(root: Path, port: int | None = None, time_scale: float = 1.0) -> Running:
     """Start the server for a project and wait until it answers; a running one is returned as it is.
 
-    `port` defaults to DEFAULT_PORT, or to a free one if that is taken. `time_scale` stretches the shortened waiting
-    times of the sandbox (node boot and the like). Raises SandboxError if it does not come up.
+    What an earlier server held is there again. `port` defaults to that server's, else to DEFAULT_PORT, else to a free
+    one. `time_scale` stretches the shortened waiting times of the sandbox (node boot and the like). Raises SandboxError
+    if it does not come up.
     """
     running = status(root)
     if running:
         return running
-    directory = root / STATE_DIRECTORY
+    directory = (root / STATE_DIRECTORY).resolve()
     directory.mkdir(parents=True, exist_ok=True)
-    log = directory / "server.log"
-    chosen = port or free_port(DEFAULT_PORT)
-    command = [sys.executable, "-m", "podwright.operations.sandbox", str(chosen), str(free_port(chosen + 1))]
-    command.append(str(directory.resolve()))
+    former = _record(root) or Running(DEFAULT_PORT, DEFAULT_PORT + 1, 0, "")
+    chosen = port or free_port(former.port)
+    # EKS endpoints carry this port, and kubeconfig files keep them.
+    kubernetes_port = free_port(former.kubernetes_port if chosen == former.port else chosen + 1)
+    command = [sys.executable, "-m", "podwright.operations.sandbox", str(chosen), str(kubernetes_port), str(directory)]
     result = subprocess.run([*command, "--time-scale", str(time_scale)], capture_output=True, text=True, cwd=root)
     if result.returncode:
         raise SandboxError(f"The sandbox did not come up on port {chosen}:\n{result.stderr.strip()}")
-    running = Running(chosen, int(result.stdout), str(log))
-    (directory / "server.json").write_text(json.dumps(asdict(running)))
+    running = Running(chosen, kubernetes_port, int(result.stdout), str(directory / "server.log"))
+    (directory / _RECORD).write_text(json.dumps(asdict(running)))
     return running
 
 
 def stop(root: Path) -> bool:
-    """Stop the server of a project; False if none was running. Only a process that is verified to be ours is ended."""
+    """Stop the server of a project; False if none was running. What it holds is kept.
+
+    Only a process that is verified to be ours is ended.
+    """
     running = status(root)
     if running is None:
         return False
     os.kill(running.pid, signal.SIGTERM)
     deadline = time.monotonic() + _STOP_SECONDS
-    while _is_ours(running):
+    while _is_ours(running) or _listens(running.port):
         if time.monotonic() > deadline:
             raise SandboxError(
                 f"The sandbox (process {running.pid}) did not stop in {_STOP_SECONDS:.0f} seconds; see {running.log}"
             )
         time.sleep(0.05)
-    (root / STATE_DIRECTORY / "server.json").unlink(missing_ok=True)
     return True
+
+
+def reset(root: Path) -> bool:
+    """Forget everything that the sandbox of a project holds; True if its server ran. It is not started again."""
+    ran = stop(root)
+    directory = root / STATE_DIRECTORY
+    if directory.exists():
+        shutil.rmtree(directory)
+    return ran
+
+
+def _record(root: Path) -> Running | None:
+    record = root / STATE_DIRECTORY / _RECORD
+    return Running(**json.loads(record.read_text())) if record.exists() else None
 
 
 def _is_ours(running: Running) -> bool:
@@ -105,6 +123,11 @@ def _is_ours(running: Running) -> bool:
         listing = subprocess.run(["ps", "-o", "command=", "-p", str(running.pid)], capture_output=True, check=False)
         words = listing.stdout.split()
     return b"podwright.operations.sandbox" in words and str(running.port).encode() in words
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def free_port(preferred: int = 0) -> int:

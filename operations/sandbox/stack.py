@@ -91,6 +91,17 @@ class StackRequest:
 
 
 @dataclass
+class Before:
+    """A stack as it was before an update."""
+
+    request: StackRequest
+    resources: dict[str, Resource]
+    outputs: list[JsonObject]
+    exports: dict[str, str]
+    imports: set[str]
+
+
+@dataclass
 class Stack:
     """A stack. `request` is the last one deployed with success (or under way); `resources` what exists now."""
 
@@ -113,6 +124,8 @@ class Stack:
     parent_id: str | None = None
     # Old physical resources that an update replaced or removed, deleted when the update has succeeded.
     garbage: list[Resource] = field(default_factory=list)
+    # What an update that is under way goes back to if it fails.
+    before: "Before | None" = None
 
     def __post_init__(self) -> None:
         if not self.stack_id:

@@ -23,8 +23,8 @@ from .evaluate import KNOWN_AFTER_APPLY
 from .template import JsonObject
 
 # E3644 refuses instance types by a region list that is known to be incomplete (it has ml.p5e.48xlarge in no region).
-# E3022, E3059 and E3061 compare the resources of a template; a handler sees one, and EC2 itself refuses an overlap.
-_IGNORED_RULES = ["W", "I", "E3644", "E3022", "E3059", "E3061"]
+# E3022, E3060, E3064 and E3701 compare the resources of a template; a handler sees one, and EC2 itself refuses an overlap.
+_IGNORED_RULES = ["W", "I", "E3644", "E3022", "E3060", "E3064", "E3701"]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,189 @@
+"""Keeping the sandbox's state between runs: moto's backends and the sandbox's own services, in one snapshot.
+
+Kept: everything that an API shows (stacks and their events, resources, objects in buckets, clusters and nodes,
+Kubernetes objects). Not kept: invocations of functions that run when the server stops. A snapshot belongs to one
+version of moto, Python and the sandbox; another version starts empty and says so in the log.
+
+Contents above 64 KiB (assets) are written once each, by their digest, so a snapshot stays small.
+"""
+
+import copyreg
+import hashlib
+import io
+import json
+import logging
+import marshal
+import pickle
+import sys
+import threading
+import types
+import weakref
+from collections import defaultdict
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from moto.core.base_backend import BackendDict
+from moto.iam.aws_managed_policies import aws_managed_policies_data
+from moto.iam.models import AWSManagedPolicy
+
+_LOG = logging.getLogger(__name__)
+_FORMAT = 1
+_LARGE = 64 * 1024
+_ATTEMPTS = 20
+State = dict[str, Any]
+
+
+def _fingerprint() -> tuple[str, ...]:
+    return (str(_FORMAT), version("moto"), version("cryptography"), sys.version)
+
+
+def _lock() -> Any:
+    return threading.RLock()
+
+
+def _key(text: bytes) -> Any:
+    return serialization.load_pem_private_key(text, None)
+
+
+def _function(code: bytes, module: str, name: str, defaults: tuple[Any, ...] | None, cells: list[Any]) -> Any:
+    return types.FunctionType(
+        marshal.loads(code),
+        vars(sys.modules[module]),
+        name,
+        defaults,
+        tuple(types.CellType(cell) for cell in cells) or None,
+    )
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles what moto keeps in its backends beside plain data: locks, private keys, local functions."""
+
+    def __init__(self, file: io.BytesIO, blobs: Path):
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self.blobs = blobs
+
+    def persistent_id(self, obj: Any) -> Any:
+        """What is stored beside the snapshot (large contents) or comes with moto (AWS's managed policies)."""
+        if type(obj) is AWSManagedPolicy:
+            return obj.arn, obj.account_id, obj.attachment_count
+        if type(obj) is not bytes or len(obj) < _LARGE:
+            return None
+        digest = hashlib.sha256(obj).hexdigest()
+        place = self.blobs / digest
+        if not place.exists():
+            partial = place.with_suffix(".new")
+            partial.write_bytes(obj)
+            partial.rename(place)
+        return digest
+
+    def reducer_override(self, obj: Any) -> Any:
+        """How to make the objects again that pickle does not know."""
+        if isinstance(obj, _LOCK_TYPES):
+            return _lock, ()
+        if isinstance(obj, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
+            return _key, (
+                obj.private_bytes(
+                    serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+                ),
+            )
+        if isinstance(obj, defaultdict) and type(obj) is not defaultdict:
+            # The subclass's constructor wants arguments; its attributes and items say all.
+            state = (vars(obj), {"default_factory": obj.default_factory})
+            return copyreg.__newobj__, (type(obj),), state, None, iter(obj.items())  # pyright: ignore[reportAttributeAccessIssue]
+        if isinstance(obj, weakref.WeakValueDictionary):
+            return weakref.WeakValueDictionary, (dict(obj),)
+        if isinstance(obj, types.FunctionType) and "<" in obj.__qualname__:
+            cells = [cell.cell_contents for cell in obj.__closure__ or ()]
+            return _function, (marshal.dumps(obj.__code__), obj.__module__, obj.__name__, obj.__defaults__, cells)
+        return NotImplemented
+
+
+_LOCK_TYPES = (type(threading.RLock()), type(threading.Lock()))
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, blobs: Path):
+        super().__init__(file)
+        self.blobs, self.partitions = blobs, set[str]()
+
+        self.policies: dict[str, AWSManagedPolicy] = {}
+
+    def persistent_load(self, pid: Any) -> Any:
+        if isinstance(pid, str):
+            return (self.blobs / pid).read_bytes()
+        arn, account, attachments = pid
+        partition = arn.split(":")[1]
+        if partition not in self.partitions:
+            self.partitions.add(partition)
+            for name, data in json.loads(aws_managed_policies_data).items():
+                policy = AWSManagedPolicy.from_data(name, account, partition, data)
+                self.policies[policy.arn] = policy
+        self.policies[arn].attachment_count = attachments
+        return self.policies[arn]
+
+
+def _moto_state() -> State:
+    created: list[Any] = BackendDict._instances  # pyright: ignore[reportGeneralTypeIssues]
+    return {
+        backends.service_name: {account: dict(regions.items()) for account, regions in backends.items()}
+        for backends in created
+    }
+
+
+def _restore_moto(state: State) -> None:
+    from moto.backends import get_backend
+
+    for service, accounts in state.items():
+        backends: Any = get_backend(service)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        for account, regions in accounts.items():
+            for region, backend in regions.items():
+                dict.__setitem__(backends[account], region, backend)
+
+
+class Snapshots:
+    """Writes and reads snapshots in a directory. `collect` gives the sandbox's own state, `restore` takes it back."""
+
+    def __init__(self, directory: Path, collect: Callable[[], State], restore: Callable[[State], None]):
+        self.file, self.blobs = directory / "snapshot", directory / "contents"
+        self.collect, self.restore = collect, restore
+        self._saving = threading.Lock()
+
+    def save(self) -> None:
+        """Write a snapshot; while others change the state, try again until a whole one is through."""
+        self.blobs.mkdir(parents=True, exist_ok=True)
+        with self._saving:
+            content = self._pickled()
+            partial = self.file.with_suffix(".new")
+            partial.write_bytes(content)
+            partial.rename(self.file)
+
+    def _pickled(self) -> bytes:
+        attempt = 0
+        while True:
+            content = io.BytesIO()
+            pickler = _Pickler(content, self.blobs)
+            try:
+                pickler.dump(_fingerprint())
+                pickler.dump((_moto_state(), self.collect()))
+                return content.getvalue()
+            except RuntimeError:  # a dictionary changed its size while it was pickled
+                attempt += 1
+                if attempt == _ATTEMPTS:
+                    raise
+
+    def load(self) -> bool:
+        """Take the last snapshot back; False if there is none, or one of another version."""
+        if not self.file.exists():
+            return False
+        unpickler = _Unpickler(io.BytesIO(self.file.read_bytes()), self.blobs)
+        if unpickler.load() != _fingerprint():
+            _LOG.warning("the state in %s was written by another version; starting empty", self.file)
+            return False
+        moto, own = unpickler.load()
+        _restore_moto(moto)
+        self.restore(own)
+        return True
