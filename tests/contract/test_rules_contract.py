@@ -1,0 +1,71 @@
+"""What the rules promise as a whole: no traceback for any file, and no time that anybody notices."""
+
+import subprocess
+import sys
+import time
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from mutations import Outcome, examine, mutation
+from podwright.config.findings import errors
+from podwright.config.project import Project
+from podwright.config.rules import findings
+
+ROOT = Path(__file__).parents[2]
+SEEDS = 300
+_LIBRARIES = """
+from pydantic import BaseModel, BeforeValidator, Discriminator, Field, StringConstraints, Tag, model_validator
+from ruamel.yaml import YAML
+class Model(BaseModel):
+    number: int = Field(ge=0)
+"""
+_OURS = "import podwright.config.project, podwright.config.rules\n"
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_mutated_file_ends_in_findings_and_in_time(seed: int) -> None:
+    """`bin/bench --only mutations` does the same with 2,000, and synthesizes some of those that pass."""
+    assert outcome(seed).seconds < 2
+
+
+def test_mutations_fail_and_pass() -> None:
+    """If all failed or all passed, they would prove little."""
+    passed = [seed for seed in range(SEEDS) if outcome(seed).passed]
+    assert SEEDS // 5 < len(passed) < SEEDS * 4 // 5
+
+
+@cache
+def outcome(seed: int) -> Outcome:
+    return examine(mutation(seed))
+
+
+def test_a_seed_always_gives_the_same_file() -> None:
+    assert [mutation(seed) for seed in range(20)] == [mutation(seed) for seed in range(20)]
+
+
+@pytest.mark.parametrize("name", Project.at(ROOT).names)
+def test_our_environments_have_no_errors(name: str) -> None:
+    loaded = Project.at(ROOT).load(name)
+    assert errors(findings(loaded.environment, loaded.source)) == []
+
+
+def test_rules_take_no_time_that_anybody_notices() -> None:
+    loaded = Project.at(ROOT).load("prod")
+    assert min(_seconds(lambda: findings(loaded.environment, loaded.source)) for _ in range(5)) < 0.05
+
+
+def test_importing_the_rules_is_cheap() -> None:
+    """Above what pydantic and the YAML library take. Least of several runs: the machine may be busy."""
+
+    def start(program: str) -> float:
+        return min(_seconds(lambda: subprocess.run([sys.executable, "-c", program], check=True)) for _ in range(5))
+
+    assert start(_LIBRARIES + _OURS) - start(_LIBRARIES) < 0.15
+
+
+def _seconds(call) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
