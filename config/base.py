@@ -36,7 +36,14 @@ ZoneId = Annotated[str, _text(r"^[a-z]{3,5}[0-9](-[a-z]{3}[0-9])?-az[0-9]{1,2}$"
 Cidr = Annotated[str, _text(r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$"), AfterValidator(_range)]
 RoleArn = Annotated[str, _text(r"^arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+$", 2048)]
 PolicyArn = Annotated[str, _text(r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[A-Za-z0-9+=,.@_/-]+$", 2048)]
-KmsKeyArn = Annotated[str, _text(r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$", 2048)]
+# CloudFormation's format AWS::KMS::Key.Arn: the id is a UUID, or that of a multi-region key.
+KmsKeyArn = Annotated[
+    str,
+    _text(
+        r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/"
+        r"([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mrk-[0-9a-f]{32})$"
+    ),
+]
 TrainingPlanArn = Annotated[str, _text(r"^arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]{12}:training-plan/.+$", 2048)]
 VpcId = Annotated[str, _text(r"^vpc-[0-9a-f]{8,17}$")]
 SubnetId = Annotated[str, _text(r"^subnet-[0-9a-f]{8,17}$")]
@@ -52,5 +59,6 @@ CronExpression = Annotated[str, _text(r"^cron\([^()]+\)$", 256)]
 TagKey = Annotated[str, _text(r"^[\w\s.:/=+\-@]+$", 128)]
 TagValue = Annotated[str, _text(r"^[\w\s.:/=+\-@]*$", 256)]
 Tags = dict[TagKey, TagValue]
-ZoneIds = Annotated[tuple[ZoneId, ...],
-                    BeforeValidator(_one_or_more, json_schema_input_type=ZoneId | tuple[ZoneId, ...])]
+ZoneIds = Annotated[
+    tuple[ZoneId, ...], BeforeValidator(_one_or_more, json_schema_input_type=ZoneId | tuple[ZoneId, ...])
+]

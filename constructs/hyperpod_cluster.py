@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk.aws_sagemaker import CfnCluster
@@ -113,6 +114,12 @@ class HyperPodCluster(Construct):
             else None,
         )
         resource.node.add_dependency(*requires)
+        _acknowledge(
+            resource, "E3644", "AWS's list of instance types by region lags; a rule warns of types outside it."
+        )
+        if any(group.image_release for group in groups.values()):
+            reason = "The validator's schema lacks ImageReleaseVersion; the one of 2026-10-20 has it."
+            _acknowledge(resource, "F3002", reason)
 
         self.resource = resource
         """The CloudFormation resource."""
@@ -120,6 +127,12 @@ class HyperPodCluster(Construct):
         """ARN; its last part is the cluster's id, which names its log group."""
         self.cluster_name = settings.name
         """Name."""
+
+
+def _acknowledge(resource: CfnCluster, finding: str, reason: str) -> None:
+    cdk.Validations.of(resource).acknowledge(
+        cdk.Acknowledgment(id=f"CloudFormation-Validate::{finding}", reason=reason)
+    )
 
 
 def _shared_environment(

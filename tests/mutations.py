@@ -24,7 +24,10 @@ from podwright.config.source import parse_source
 
 ROOT = Path(__file__).parent.parent
 _ROLE = "arn:aws:iam::111122223333:role/path/Role"
-_KEYS = ("arn:aws:kms:us-west-2:111122223333:key/0a1b2c3d-0000", "arn:aws:kms:us-east-1:444455556666:key/mrk-1")
+_KEYS = (
+    "arn:aws:kms:us-west-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef",
+    "arn:aws:kms:us-east-1:444455556666:key/mrk-0123456789abcdef0123456789abcdef",
+)
 _ZONES = (
     "usw2-az1",
     "usw2-az2",

@@ -43,7 +43,9 @@ def main() -> int:
             report = PARTS[name](Path(folder), args)
             missed = missed or not report.kept
             machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}"
-            text = f"{report.table}\n\n`bin/bench --only {name}`, {machine}, took {time.perf_counter() - start:.0f} s.\n"
+            text = (
+                f"{report.table}\n\n`bin/bench --only {name}`, {machine}, took {time.perf_counter() - start:.0f} s.\n"
+            )
             sys.stdout.write(f"\n## {name}\n\n{text}")
             if args.write:
                 write(name, text)
