@@ -42,13 +42,18 @@ class Account:
         return f"{where}, account {self.id}, {self.region}"
 
 
+def is_sandboxed(environment: Environment, sandbox: bool) -> bool:
+    """Whether `environment` goes to the sandbox: because its account says so, or the user does."""
+    return sandbox or environment.account == SANDBOX_ACCOUNT
+
+
 def account_of(environment: Environment, project: Path, sandbox: bool) -> Account:
     """The account that `environment` is deployed to; its sandbox is started when it is not running.
 
     Raises:
         Stop: the sandbox does not start, or AWS does not let the user in.
     """
-    if sandbox or environment.account == SANDBOX_ACCOUNT:
+    if is_sandboxed(environment, sandbox):
         return _sandbox_account(environment.region, project)
     return _aws_account(environment)
 

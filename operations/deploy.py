@@ -6,9 +6,15 @@ environment of the project, or the one called sandbox. The same command takes up
 
 import argparse
 import sys
+from pathlib import Path
 
-from ..config.findings import errors
+from ..config.artifacts import chart_findings, read_artifacts
+from ..config.charts import HYPERPOD_DEPENDENCIES, chart
+from ..config.environment import Environment
+from ..config.findings import Finding, errors
+from ..config.mirrors import mirror_findings
 from ..config.rules import findings
+from .account import is_sandboxed
 from .cdk import Cdk
 from .cluster_table import report, write_report
 from .deployment import add_environment, bootstrap, cdk_for, failure, load, wait_for_earlier_run
@@ -29,6 +35,8 @@ def run(args: argparse.Namespace) -> int:
     loaded = load(args)
     environment = loaded.environment
     checked = findings(environment, loaded.source)
+    if not is_sandboxed(environment, args.sandbox):
+        checked += _artifact_findings(environment, args.project)
     write_findings(checked, sys.stderr)
     if errors(checked):
         return 1
@@ -49,6 +57,12 @@ def run(args: argparse.Namespace) -> int:
     else:
         write_report(found)
     return 0
+
+
+def _artifact_findings(environment: Environment, project: Path) -> list[Finding]:
+    """What of `artifacts.lock` is missing for AWS. The sandbox takes a chart of podwright's own instead."""
+    dependencies = chart(HYPERPOD_DEPENDENCIES)
+    return chart_findings(project, dependencies) + mirror_findings(environment, read_artifacts(project), dependencies)
 
 
 def _show_and_ask(cdk: Cdk) -> None:

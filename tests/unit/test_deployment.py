@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from podwright.config.artifacts import chart_findings
 from podwright.operations import deploy, deployment, destroy
 from podwright.operations.account import Account
 from podwright.operations.cdk import App, Cdk
@@ -183,6 +184,7 @@ class TestDeployToAws:
         made = cdk(project, account)
         monkeypatch.setattr(deploy, "cdk_for", lambda *_: made)
         monkeypatch.setattr(deploy, "report", lambda *_: {"environment": "prod"})
+        monkeypatch.setattr(deploy, "chart_findings", lambda *_: [])
         monkeypatch.setattr("sys.stdin.isatty", lambda: True)
         return made
 
@@ -210,6 +212,14 @@ class TestDeployToAws:
     def test_yes_asks_nothing(self, made: FakeCdk) -> None:
         assert self.run(made, yes=True) == 0
         assert [call[0] for call in made.calls] == ["deploy"]
+
+    def test_charts_without_a_digest_stop_it(
+        self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(deploy, "chart_findings", chart_findings)
+        assert self.run(made, yes=True) == 1
+        assert made.calls == []
+        assert "CHT001  error  artifacts.lock has no digest" in capsys.readouterr().err
 
     def test_a_failed_check_stops_before_the_account_is_touched(self, made: FakeCdk) -> None:
         file = made.project / "environments/prod.yaml"
