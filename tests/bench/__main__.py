@@ -15,12 +15,12 @@ from pathlib import Path
 
 import commands
 import mutated
-import synthesis
+import synthesis_times
 from timing import ROOT
 
 PAGE = ROOT / "docs" / "measurements.md"
 PARTS = {
-    "synthesis": synthesis.report,
+    "synthesis": synthesis_times.report,
     "commands": commands.report,
     "mutations": mutated.report,
     "deploy": commands.deploy_report,

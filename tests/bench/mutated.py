@@ -14,7 +14,7 @@ from podwright.operations.node import use_bundled_node
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from mutations import Mutation, Outcome, examine, mutation  # noqa: E402  beside the tests, which use it too
+from mutations import Mutation, Outcome, examine, mutation
 
 FILES, SYNTHESIZED, LIMIT_SECONDS = 2000, 50, 2.0
 

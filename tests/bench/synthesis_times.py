@@ -74,7 +74,7 @@ def where_time_goes(folder: Path) -> list[tuple[str, float]]:
     parts = [
         ("import of aws_cdk and jsii start", cumulative("aws_cdk/__init__.py", "<module>")),
         ("reading the environment", cumulative("config/project.py", "load")),
-        ("rules", cumulative("config/rules/__init__.py", "findings")),
+        ("rules", cumulative("config/rules/run.py", "findings")),
         ("constructs and stacks", cumulative("stacks/stage.py", "__init__")),
         ("app.synth: templates, assets, validation", cumulative("aws_cdk/__init__.py", "synth")),
     ]
