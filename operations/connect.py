@@ -1,0 +1,124 @@
+"""Reach the Kubernetes API of an environment: a kubeconfig of its own, and a tunnel where the API is private.
+
+The kubeconfig lies in .podwright/kubeconfig/ENV; your own stays untouched. A private API is reached directly where the
+network leads to it (a VPN, for instance), else through a node by AWS Systems Manager. Where there is no node yet, or no
+session-manager-plugin, --run carries a command out inside the VPC.
+"""
+
+import argparse
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from ..config.environment import Environment
+from .account import Account, account_of
+from .deployed import eks_cluster_name
+from .deployment import add_environment, load
+from .output import Stop, write_line
+from .runner import run_in_vpc
+from .session import hand_over, nodes, tunnel
+
+_REACH_SECONDS: Final = 3.0
+_API_PORT: Final = 443
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright connect`."""
+    add_environment(parser)
+    parser.add_argument("--port", type=int, default=8443, help="local port of a tunnel (default: 8443)")
+    parser.add_argument("--run", dest="command", metavar="COMMAND", help="run a bash command inside the VPC instead")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the kubeconfig, say how to use it, and hold the tunnel open if there is one."""
+    environment = load(args).environment
+    account = account_of(environment, args.project, args.sandbox)
+    if account.endpoint:
+        raise Stop("the sandbox keeps manifests but serves no Kubernetes API", "`podwright status` shows what it holds")
+    if args.command:
+        return run_in_vpc(account, environment, args.command, write_line)
+    cluster = account.client("eks").describe_cluster(name=eks_cluster_name(account, environment))["cluster"]
+    host = urlsplit(cluster["endpoint"]).hostname
+    assert host
+    if reachable(host, _API_PORT):
+        file = write_kubeconfig(args.project, environment, account, cluster, cluster["endpoint"])
+        _say(file)
+        return 0
+    system = nodes(account, environment.cluster.name)
+    if not system:
+        raise Stop(
+            f"{host} cannot be reached from here, and there is no running node to go through",
+            f"`podwright connect {environment.name} --run 'kubectl get nodes'` works inside the VPC",
+        )
+    command = tunnel(account, min(system, key=lambda node: (node.group, node.instance)), host, _API_PORT, args.port)
+    file = write_kubeconfig(args.project, environment, account, cluster, f"https://127.0.0.1:{args.port}")
+    _say(file)
+    write_line("The tunnel stays open until you press Ctrl-C.")
+    return hand_over(command)
+
+
+def reachable(host: str, port: int) -> bool:
+    """Whether a connection to the port can be opened from here."""
+    try:
+        with socket.create_connection((host, port), timeout=_REACH_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+def write_kubeconfig(
+    root: Path, environment: Environment, account: Account, cluster: dict[str, Any], server: str
+) -> Path:
+    """A kubeconfig for the cluster at `server`, readable by its owner alone. It holds no secret: tokens are made anew.
+
+    Through a tunnel the certificate is still checked against the API's own name.
+    """
+    name = environment.name
+    program = ["-I", "-m", "podwright.operations.token", "--cluster", cluster["name"], "--region", account.region]
+    variables = [{"name": key, "value": os.environ[key]} for key in ("AWS_PROFILE",) if key in os.environ]
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [
+            {
+                "name": name,
+                "cluster": {
+                    "server": server,
+                    "tls-server-name": urlsplit(cluster["endpoint"]).hostname,
+                    "certificate-authority-data": cluster["certificateAuthority"]["data"],
+                },
+            }
+        ],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "users": [
+            {
+                "name": name,
+                "user": {
+                    "exec": {
+                        "apiVersion": "client.authentication.k8s.io/v1",
+                        "interactiveMode": "Never",
+                        "command": sys.executable,
+                        "args": program,
+                        "env": variables,
+                    }
+                },
+            }
+        ],
+    }
+    file = root / ".podwright" / "kubeconfig" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch(mode=0o600)
+    file.chmod(0o600)
+    # JSON is YAML, and kubectl reads both.
+    file.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    return file
+
+
+def _say(file: Path) -> None:
+    write_line(f"export KUBECONFIG={file}")
+    write_line("kubectl get nodes")

@@ -1,0 +1,149 @@
+"""List the container images that an environment runs, or copy them to the account's own registry (ECR).
+
+The list comes from the real manifests of every enabled chart. The images of EKS add-ons are not in it: EKS chooses them
+when it installs an add-on, and serves them from its own ECR registry in every region.
+"""
+
+import argparse
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..config.artifacts import Artifacts, ChartArchive, chart_archive, read_artifacts, write_artifacts
+from ..config.chart_values import dependencies_values, nodes_with
+from ..config.charts import HYPERPOD_DEPENDENCIES, NEURON_DEVICE_PLUGIN_IMAGE, Chart, chart
+from ..config.environment import Environment
+from ..config.images import Image, ecr_registry, eks_registry
+from ..config.mirrors import mirror_of
+from ..config.rules.run import environment_types
+from .account import SANDBOX_ACCOUNT, Account, account_of
+from .charts import stand_in
+from .deployment import add_environment, load
+from .helm import images_in, render
+from .output import Stop, write_json, write_line
+from .registry import Registry, copy, digest_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright images`."""
+    parser.add_argument(
+        "action", choices=["list", "mirror"], help="print the images, or copy them to the account's ECR"
+    )
+    add_environment(parser)
+    parser.add_argument("--json", action="store_true", help="print the images as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """List or mirror."""
+    environment = load(args).environment
+    wanted = chart(HYPERPOD_DEPENDENCIES)
+    sandboxed = args.sandbox or environment.account == SANDBOX_ACCOUNT
+    archive = stand_in(wanted) if sandboxed else chart_archive(args.project, wanted)
+    if args.action == "mirror":
+        account = account_of(environment, args.project, args.sandbox)
+        return mirror(environment, args.project, wanted, archive, account)
+    found = images(environment, wanted, archive, read_artifacts(args.project))
+    if args.json:
+        write_json({"environment": environment.name, "images": [image.to_json() for image in found]})
+    else:
+        for image in found:
+            write_line(f"{image.original}\n    {image.served}")
+        if archive.stand_in:
+            write_line(f"This is the sandbox's stand-in for {wanted.name}, not the real chart.")
+        write_line(f"EKS add-ons: chosen by EKS, from {eks_registry(environment.region) or 'its registry'}")
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunImage:
+    """An image that an environment runs."""
+
+    original: Image
+    """As the chart names it."""
+    mirrored: Image | None
+    """Its copy in the account's registry, with its digest."""
+
+    @property
+    def served(self) -> str:
+        """Where nodes pull it from, in words."""
+        if self.mirrored:
+            return f"mirrored: {self.mirrored}"
+        region = self.original.ecr_region
+        return f"AWS's ECR in {region}" if region else f"{self.original.registry}, over the internet"
+
+    def to_json(self) -> dict[str, Any]:
+        """The form that `--json` prints."""
+        return {
+            "image": str(self.original),
+            "mirror": str(self.mirrored) if self.mirrored else None,
+            "ecr_region": self.original.ecr_region,
+        }
+
+
+def images(environment: Environment, wanted: Chart, archive: ChartArchive, artifacts: Artifacts) -> list[RunImage]:
+    """The images of every enabled chart, rendered with the values that a deployment uses."""
+    types = environment_types(environment.instance_types)
+    groups = tuple(environment.groups.values())
+    values = dependencies_values(wanted, groups, types, region=environment.region)
+    found = {Image.parse(reference) for reference in images_in(render(archive, wanted, values))}
+    if nodes_with(groups, types, lambda row: row.accelerator_vendor == "neuron", "aws.amazon.com/neuron").types:
+        found.add(Image.parse(NEURON_DEVICE_PLUGIN_IMAGE))
+    copies = mirror_of(environment, artifacts)
+    return [RunImage(image, copies.get(image.name)) for image in sorted(found, key=str)]
+
+
+def mirror(environment: Environment, root: Path, wanted: Chart, archive: ChartArchive, account: Account) -> int:
+    """Copy every image that is not in ECR to the account's registry, and write the digests to the lock."""
+    if account.endpoint:
+        raise Stop("the sandbox has no container registry", "mirror for an environment in AWS")
+    artifacts = read_artifacts(root)
+    registry = ecr_registry(environment.account, environment.region)
+    target = Registry(registry, _ecr_authorization(account))
+    digests = dict(artifacts.mirrors.get(registry, {}))
+    foreign = [
+        item.original for item in images(environment, wanted, archive, artifacts) if item.original.ecr_region is None
+    ]
+    for image in foreign:
+        try:
+            digests[str(image)] = _mirror_one(image, account, Registry(image.registry), target)
+        except OSError as error:
+            raise Stop(f"{image} cannot be copied: {error}", "run this again; what is copied stays") from None
+        write_line(f"{image} → {image.mirrored_in(registry)}@{digests[str(image)]}")
+        # After each, so that an interrupted run keeps what it has copied.
+        artifacts = artifacts.model_copy(update={"mirrors": artifacts.mirrors | {registry: dict(digests)}})
+        write_artifacts(root, artifacts)
+    fixed = [
+        image
+        for image in foreign
+        if image.name not in wanted.image_values and image != Image.parse(NEURON_DEVICE_PLUGIN_IMAGE)
+    ]
+    for image in fixed:
+        write_line(f"warning: {wanted.name} has no value for {image.name}; nodes still pull it from {image.registry}")
+    return 1 if fixed else 0
+
+
+def _mirror_one(image: Image, account: Account, source: Registry, target: Registry) -> str:
+    repository = image.mirrored_in(target.host).repository
+    client = account.client("ecr")
+    try:
+        client.create_repository(
+            repositoryName=repository, imageTagMutability="IMMUTABLE", imageScanningConfiguration={"scanOnPush": True}
+        )
+    except client.exceptions.RepositoryAlreadyExistsException:
+        # A tag that is there cannot be written again. It is what was copied, or somebody else's, which must not pass.
+        if target.has(repository, "manifests", image.digest or image.tag):
+            there = digest_of(image.mirrored_in(target.host), target)
+            if there != digest_of(image, source):
+                raise Stop(
+                    f"{target.host}/{repository} has {image.tag} as {there}, and upstream has moved that tag since",
+                    "delete the copy if you want the new image",
+                ) from None
+            return there
+    return copy(image, source, target, repository)
+
+
+def _ecr_authorization(account: Account) -> str:
+    token = account.client("ecr").get_authorization_token()["authorizationData"][0]["authorizationToken"]
+    assert base64.b64decode(token).startswith(b"AWS:")
+    return f"Basic {token}"

@@ -1,0 +1,181 @@
+"""`podwright images`: the stand-in chart, the real Helm, and registries on loopback."""
+
+import base64
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from loopback import serving
+from podwright.config.artifacts import read_artifacts
+from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
+from podwright.config.environment import Environment
+from podwright.config.project import Project
+from podwright.operations import images
+from podwright.operations.charts import stand_in
+from podwright.operations.output import Stop
+from registry_double import Double, client
+
+CHART = chart(HYPERPOD_DEPENDENCIES)
+ENVIRONMENT = Project.at(Path(__file__).parents[2]).load("prod").environment
+REGISTRY = "111122223333.dkr.ecr.us-west-2.amazonaws.com"
+MPI, NVIDIA = "docker.io/mpioperator/mpi-operator:stand-in", "nvcr.io/nvidia/k8s-device-plugin:stand-in"
+
+
+def listed(environment: Environment, root: Path) -> dict[str, str]:
+    found = images.images(environment, CHART, stand_in(CHART), read_artifacts(root))
+    return {str(image.original): image.served for image in found}
+
+
+def test_images_are_listed_with_where_they_come_from(tmp_path: Path) -> None:
+    assert listed(ENVIRONMENT, tmp_path) == {
+        "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:stand-in": "AWS's ECR in us-west-2",
+        MPI: "docker.io, over the internet",
+        NVIDIA: "nvcr.io, over the internet",
+    }
+
+
+def test_the_neuron_plugin_is_listed_where_it_runs(tmp_path: Path) -> None:
+    group = ENVIRONMENT.instance_groups["system"].model_copy(update={"instance_type": "ml.trn2.48xlarge"})
+    environment = ENVIRONMENT.model_copy(update={"instance_groups": {"trn": group}})
+    assert [name for name in listed(environment, tmp_path) if "neuron" in name]
+    assert not [name for name in listed(ENVIRONMENT, tmp_path) if "neuron" in name]
+
+
+class Ecr:
+    """The account's ECR: its API stubbed, its registry on loopback."""
+
+    endpoint = None
+
+    def __init__(self, double: Double) -> None:
+        self.double = double
+        self.made: list[str] = []
+        self.ecr = boto3.Session("key", "secret", region_name="us-west-2").client("ecr")
+        self.stub = Stubber(self.ecr)
+        self.stub.activate()
+        token = base64.b64encode(b"AWS:password").decode()
+        self.stub.add_response("get_authorization_token", {"authorizationData": [{"authorizationToken": token}]})
+
+    def expect(self, *repositories: str, there: bool = False) -> None:
+        for repository in repositories:
+            if there:
+                self.stub.add_client_error("create_repository", "RepositoryAlreadyExistsException")
+            else:
+                self.stub.add_response(
+                    "create_repository",
+                    {"repository": {"repositoryName": repository}},
+                    {
+                        "repositoryName": f"podwright/{repository}",
+                        "imageTagMutability": "IMMUTABLE",
+                        "imageScanningConfiguration": {"scanOnPush": True},
+                    },
+                )
+
+    def client(self, service: str) -> Any:
+        assert service == "ecr"
+        return self.ecr
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+    """The account, and the two registries from which images come."""
+    own, nvcr, hub = Double(), Double(), Double()
+    with serving(own.answer) as first, serving(nvcr.answer) as second, serving(hub.answer) as third:
+        own.url, nvcr.url, hub.url = first.url, second.url, third.url
+        hosts = {REGISTRY: own, "nvcr.io": nvcr, "docker.io": hub}
+
+        def registry(host: str, authorization: str = "") -> Any:
+            assert bool(authorization) == (host == REGISTRY), "the password is for our registry and no other"
+            made = client(hosts[host], authorization)
+            made.scheme, made.host = "http", host
+            monkeypatch.setattr(made, "_address", lambda path: path if "://" in path else hosts[host].url + path)
+            return made
+
+        monkeypatch.setattr(images, "Registry", registry)
+        yield SimpleNamespace(account=Ecr(own), own=own, nvcr=nvcr, hub=hub)
+
+
+def mirror(world: SimpleNamespace, root: Path) -> int:
+    return images.mirror(ENVIRONMENT, root, CHART, stand_in(CHART), world.account)
+
+
+def test_foreign_images_are_copied_and_locked(world: SimpleNamespace, tmp_path: Path) -> None:
+    digests = {MPI: world.hub.image("stand-in", b"mpi"), NVIDIA: world.nvcr.image("stand-in", b"nvidia")}
+    world.account.expect("docker.io/mpioperator/mpi-operator", "nvcr.io/nvidia/k8s-device-plugin")
+    assert mirror(world, tmp_path) == 0
+    assert read_artifacts(tmp_path).mirrors == {REGISTRY: digests}
+    assert world.own.blobs == world.hub.blobs | world.nvcr.blobs
+    served = listed(ENVIRONMENT, tmp_path)
+    assert served[NVIDIA] == f"mirrored: {REGISTRY}/podwright/{NVIDIA}@{digests[NVIDIA]}"
+
+
+def test_a_second_run_finds_everything_there(world: SimpleNamespace, tmp_path: Path) -> None:
+    digest = world.hub.image("stand-in", b"mpi")
+    world.own.image("stand-in", b"mpi")
+    world.nvcr.image("stand-in", b"mpi")
+    names = ("docker.io/mpioperator/mpi-operator", "nvcr.io/nvidia/k8s-device-plugin")
+    world.account.expect(*names, there=True)
+    assert mirror(world, tmp_path) == 0
+    assert read_artifacts(tmp_path).mirrors[REGISTRY][MPI] == digest
+
+
+def test_a_tag_that_moved_is_not_passed_off(world: SimpleNamespace, tmp_path: Path) -> None:
+    world.own.image("stand-in", b"old")
+    world.hub.image("stand-in", b"new")
+    world.account.expect("docker.io/mpioperator/mpi-operator", there=True)
+    with pytest.raises(Stop, match="upstream has moved that tag"):
+        mirror(world, tmp_path)
+
+
+def test_an_interrupted_run_keeps_what_it_copied(world: SimpleNamespace, tmp_path: Path) -> None:
+    world.hub.image("stand-in", b"mpi")
+    world.account.expect("docker.io/mpioperator/mpi-operator", "nvcr.io/nvidia/k8s-device-plugin")
+    with pytest.raises(Stop, match=r"k8s-device-plugin:stand-in cannot be copied: HTTP Error 404"):
+        mirror(world, tmp_path)
+    assert list(read_artifacts(tmp_path).mirrors[REGISTRY]) == [MPI]
+
+
+def test_an_image_that_no_value_names_is_told(
+    world: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.hub.image("stand-in", b"mpi")
+    world.nvcr.image("stand-in", b"nvidia")
+    world.account.expect("docker.io/mpioperator/mpi-operator", "nvcr.io/nvidia/k8s-device-plugin")
+    bare = {name: path for name, path in CHART.image_values.items() if "nvcr.io" not in name}
+    changed = dataclasses.replace(CHART, image_values=bare)
+    assert images.mirror(ENVIRONMENT, tmp_path, changed, stand_in(CHART), world.account) == 1
+    assert "no value for nvcr.io/nvidia/k8s-device-plugin" in capsys.readouterr().out
+
+
+def test_the_sandbox_has_no_registry(tmp_path: Path) -> None:
+    account: Any = SimpleNamespace(endpoint="http://localhost:1")
+    with pytest.raises(Stop, match="no container registry"):
+        images.mirror(ENVIRONMENT, tmp_path, CHART, stand_in(CHART), account)
+
+
+def test_the_sandbox_lists_its_stand_in_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = Path(__file__).parents[2]
+    args: Any = SimpleNamespace(action="list", environment="sandbox", project=root, sandbox=False, json=False)
+    assert images.run(args) == 0
+    printed = capsys.readouterr().out
+    assert f"{NVIDIA}\n    nvcr.io, over the internet" in printed
+    assert "stand-in for hyperpod-dependencies, not the real chart" in printed
+    assert "EKS add-ons: chosen by EKS, from 602401143452.dkr.ecr.us-west-2.amazonaws.com" in printed
+
+
+def test_the_command_prints_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(images, "chart_archive", lambda root, wanted: stand_in(wanted))
+    root = Path(__file__).parents[2]
+    args: Any = SimpleNamespace(action="list", environment="prod", project=root, sandbox=False, json=True)
+    assert images.run(args) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["environment"] == "prod"
+    assert {"image": MPI, "mirror": None, "ecr_region": None} in printed["images"]
