@@ -103,6 +103,16 @@ def test_a_second_run_changes_nothing(folder: Path) -> None:
     assert node.summary["steps"]["storage"]["outcome"] == "unchanged"
 
 
+def test_after_a_reboot_the_data_on_the_disk_is_what_counts(folder: Path) -> None:
+    node = make_node(folder)
+    (node.root / "disk").mkdir()
+    disk = "mount --bind $PODWRIGHT_ROOT/disk $PODWRIGHT_ROOT/opt/dlami/nvme"
+    booted(node, f"{disk}; on_create; echo new >$PODWRIGHT_ROOT/var/lib/containerd/io.containerd.content/blob")
+    assert "an image" in (node.root / "var/lib/containerd/io.containerd.content/blob").read_text()
+    shown = booted(node, f"{disk}; on_create; state")
+    assert shown == "containerd on opt/dlami/nvme\nkubelet on opt/dlami/nvme\nnew\n{}\n"
+
+
 def test_new_software_brings_a_new_root_and_what_is_left_on_the_disk_goes(folder: Path) -> None:
     node = make_node(folder)
     script = """
@@ -147,6 +157,13 @@ def test_a_failing_service_says_which_step_what_it_saw_and_what_to_do(folder: Pa
     assert "`systemctl start var-lib-containerd.mount` ended with 1: Job failed.; see the journal" in log
     assert node.summary["result"] == "failed"
     assert node.summary["steps"]["name-resolution"]["outcome"] == "unchanged"
+
+
+def test_a_disk_that_is_too_small_says_by_how_much(folder: Path) -> None:
+    node = make_node(folder)
+    node.put("var/lib/containerd/large", "x" * 300_000)
+    log = failed(node, "mount -t tmpfs -o size=64k nvme $PODWRIGHT_ROOT/opt/dlami/nvme")
+    assert "and /opt/dlami/nvme has 65536 free; give the group a larger volume" in log
 
 
 def test_a_failed_node_stays_until_its_log_is_shipped(folder: Path) -> None:
