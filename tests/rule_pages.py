@@ -83,8 +83,8 @@ def _too_long_for_a_page() -> list[Case]:
     return [
         case("GRP020", lambda count: {"instance_groups": {"h200": {"labels": _numbered("label", count)}}}, 51, 50),
         case("ENV020", lambda count: {"tags": _numbered("tag", count)}, 46, 45),
-        case("TPL001", lambda count: {"instance_groups": _many_groups(count)}, 98, 20),
-        case("TPL002", lambda count: {"storage": {"additional_lustre": _many_file_systems(count)}}, 40, 20),
+        case("TPL001", lambda count: {"instance_groups": _many_groups(count)}, 98, 50),
+        case("TPL002", lambda count: {"storage": {"additional_lustre": _many_file_systems(count)}}, 36, 30),
     ]
 
 
