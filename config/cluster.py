@@ -23,7 +23,7 @@ class AdoptedEks(Settings):
     authentication: Literal["API", "API_AND_CONFIG_MAP"] = "API"
     """Its authentication mode. HyperPod refuses CONFIG_MAP."""
     kubectl_role: RoleArn
-    """Role with cluster-admin access that podwright's charts are applied with."""
+    """Role with cluster-admin access that podwright's charts are applied with; Lambda has to be able to assume it."""
     dependencies_installed: bool = False
     """true when the HyperPod dependencies chart is already installed and managed by you."""
 
