@@ -6,8 +6,7 @@ Without ID, list the title of every finding.
 import argparse
 import sys
 
-from ..config.rules import RULES
-from ..config.rules.pages import UnknownFinding, explain, titles
+from ..config.rules.pages import UnknownFinding, explain, level, titles
 from .output import Stop, write_json, write_line
 
 
@@ -20,10 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print a page, or the list."""
     if args.id is None:
-        found = [
-            {"id": id, "level": str(RULES[id].level) if id in RULES else "error", "title": title}
-            for id, title in titles().items()
-        ]
+        found = [{"id": id, "level": str(level(id)), "title": title} for id, title in titles().items()]
         if args.json:
             write_json({"findings": found})
         else:

@@ -8,7 +8,9 @@ import difflib
 from pathlib import Path
 from typing import Final
 
-from .rule import RULES, Rule, listed
+from ..findings import Level
+from .acknowledgements import NOT_FOUND
+from .rule import RULES, listed
 
 FOLDER: Final = Path(__file__).parent / "pages"
 BEFORE_RULES: Final = {
@@ -57,18 +59,24 @@ def titles() -> dict[str, str]:
     return dict(sorted((BEFORE_RULES | {rule.id: rule.title for rule in RULES.values()}).items()))
 
 
+def level(id: str) -> Level:
+    """How bad findings of that id are."""
+    if id in RULES:
+        return RULES[id].level
+    return Level.WARNING if id == NOT_FOUND else Level.ERROR
+
+
+def acceptable(id: str) -> bool:
+    """Whether an environment may accept findings of that id."""
+    return id in RULES and not RULES[id].final
+
+
 def header(id: str) -> str:
     """What the page of a finding begins with."""
-    if id in BEFORE_RULES:
-        level = "warning" if id == "ENV012" else "error; nobody can accept it"
-        return f"# {id}: {BEFORE_RULES[id]}\n\n- Level: {level}.\n"
-    rule = RULES[id]
-    lines = [f"# {id}: {rule.title}", "", f"- Level: {_level(rule)}.", f"- Looks at: `{rule.on.__name__}`."]
-    lines += [f"- Source: {citation}, <{citation.url}>." for citation in rule.sources] or [
-        "- Source: a decision of podwright."
-    ]
+    accepted = "can be accepted with a reason" if acceptable(id) else "nobody can accept it"
+    lines = [f"# {id}: {titles()[id]}", "", f"- Level: {level(id)}; {accepted}."]
+    if id in RULES:
+        rule = RULES[id]
+        sources = [f"{citation}, <{citation.url}>" for citation in rule.sources] or ["a decision of podwright"]
+        lines += [f"- Looks at: `{rule.on.__name__}`.", *(f"- Source: {source}." for source in sources)]
     return "\n".join(lines) + "\n"
-
-
-def _level(rule: Rule) -> str:
-    return f"{rule.level}; {'nobody can accept it' if rule.final else 'can be accepted with a reason'}"

@@ -42,8 +42,8 @@ def template_size(environment: Environment) -> Problems:
         path, largest = max(group_bytes(environment).items(), key=lambda item: item[1])
         yield Problem(
             path,
-            f"the cluster's template would have about {total:,} bytes, {largest:,} of them for {path[-1]}; CloudFormation "
-            f"takes {most:,}",
+            f"the cluster's template would have about {total:,} bytes, {largest:,} of them for {path[-1]}; "
+            f"CloudFormation takes {most:,}",
             "use fewer groups, or fewer and shorter labels and taints",
         )
 

@@ -9,14 +9,24 @@ import pytest
 from podwright.config.catalog import catalog
 from podwright.config.load import environment_from
 from podwright.config.rules import RULES, findings
-from podwright.config.rules.pages import BEFORE_RULES, FOLDER, UnknownFinding, explain, header, titles
+from podwright.config.rules.pages import (
+    BEFORE_RULES,
+    FOLDER,
+    UnknownFinding,
+    acceptable,
+    explain,
+    header,
+    level,
+    titles,
+)
 from podwright.config.rules.rule import rules_for
 from rule_pages import Case, base, cases, found_in
 
 CASES = list(cases().values())
 # Findings about a project or its artifacts, which one file cannot show; the tests of those rooms make them.
 WITHOUT_CASE = {"ENV004", "ENV005", "ENV006", "ENV007", *(id for id in BEFORE_RULES if id.startswith("CHT"))}
-INDEX = Path(__file__).parents[2] / "docs" / "rules.md"
+ROOT = Path(__file__).parents[2]
+INDEX = ROOT / "docs" / "rules.md"
 
 
 def test_every_finding_has_a_case() -> None:
@@ -64,6 +74,12 @@ def test_no_page_is_left_over() -> None:
     assert {file.stem for file in FOLDER.glob("*.md")} == set(titles())
 
 
+def test_every_id_in_the_code_has_a_page() -> None:
+    rooms = ("config", "operations", "stacks", "constructs", "cdk8s_charts", "bin")
+    code = [file.read_text(encoding="utf-8") for room in rooms for file in (ROOT / room).rglob("*.py")]
+    assert set(re.findall(r'"([A-Z]{3}[0-9]{3})"', "\n".join(code))) <= set(titles())
+
+
 def test_explain_knows_close_ids_and_lower_case() -> None:
     assert explain("net013") == explain("NET013")
     with pytest.raises(UnknownFinding, match="no finding NET999; close are NET0"):
@@ -84,9 +100,8 @@ def test_metadata(rule) -> None:
 def test_index_lists_every_finding(request: pytest.FixtureRequest) -> None:
     lines = []
     for id, title in titles().items():
-        level = RULES[id].level.value if id in RULES else "warning" if id == "ENV012" else "error"
-        final = "no" if (RULES[id].final if id in RULES else True) else "yes"
-        lines.append(f"| [{id}](../config/rules/pages/{id}.md) | {level} | {final} | {title} |")
+        accepted = "yes" if acceptable(id) else "no"
+        lines.append(f"| [{id}](../config/rules/pages/{id}.md) | {level(id)} | {accepted} | {title} |")
     text = INDEX.read_text(encoding="utf-8")
     head, _, _ = text.partition("\n| Id |")
     table = "\n| Id | Level | Can be accepted | What is wrong |\n|---|---|---|---|\n" + "\n".join(lines) + "\n"
