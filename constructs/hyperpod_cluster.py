@@ -117,6 +117,7 @@ class HyperPodCluster(Construct):
         _acknowledge(
             resource, "E3644", "AWS's list of instance types by region lags; a rule warns of types outside it."
         )
+        _acknowledge(resource, "F3006", "AWS's list of regions lags too; a rule stops those outside it until accepted.")
         if any(group.image_release for group in groups.values()):
             reason = "The validator's schema lacks ImageReleaseVersion; the one of 2026-10-20 has it."
             _acknowledge(resource, "F3002", reason)

@@ -49,7 +49,7 @@ def known_region(environment: Environment) -> Problems:
         yield Problem("region", str(error), "write it as `aws ec2 describe-regions` prints it")
 
 
-@rule("ENV016", WARNING, on=Environment, source="cfn-regions")
+@rule("ENV016", ERROR, on=Environment, source="cfn-regions")
 def listed_region(environment: Environment) -> Problems:
     """A region in which HyperPod is not listed."""
     try:
