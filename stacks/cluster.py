@@ -3,6 +3,7 @@
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from ..config.environment import Environment
@@ -127,15 +128,13 @@ class ClusterStack(cdk.Stack):
             else None,
         )
 
-    def _execution_role(self, network: NetworkStack, storage: StorageStack, eks_cluster_arn: str) -> iam.IRole:
-        groups = self._environment.groups.values()
-        rollouts = [
-            rollout
-            for group in groups
-            if isinstance(group, InstanceGroup)
-            for rollout in (group.patching, group.scheduled_update)
-            if rollout
-        ]
+    def _execution_role(self, network: NetworkStack, storage: StorageStack, eks_cluster_arn: str) -> iam.IRole | None:
+        """The role of the groups that name none, if there are such groups."""
+        groups = [group for group in self._environment.groups.values() if group.role is None]
+        if not groups:
+            return None
+        own = [group for group in groups if isinstance(group, InstanceGroup)]
+        rollouts = [rollout for group in own for rollout in (group.patching, group.scheduled_update) if rollout]
         role = ExecutionRole(
             self,
             "ExecutionRole",
@@ -148,6 +147,9 @@ class ClusterStack(cdk.Stack):
             alarms=[alarm for rollout in rollouts for alarm in rollout.rollback_alarms],
         )
         role.grant_read(storage.lifecycle_bucket, self._environment.cluster.name, network.key)
+        for source in sorted({group.lifecycle.source for group in own if group.lifecycle}):
+            bucket, _, prefix = source.removeprefix("s3://").partition("/")
+            role.grant_read(s3.Bucket.from_bucket_name(self, f"Scripts-{bucket}-{prefix}", bucket), prefix.rstrip("/"))
         return role.role
 
     def _karpenter_role(self, network: NetworkStack) -> iam.IRole | None:

@@ -7,6 +7,7 @@ from ..config.endpoints import features
 from ..config.environment import Environment
 from ..constructs.key import EnvironmentKey
 from ..constructs.network import EnvironmentNetwork
+from .adopted import keep_deployable
 
 
 class NetworkStack(cdk.Stack):
@@ -38,3 +39,4 @@ class NetworkStack(cdk.Stack):
             own.append(self.network.node_security_group.security_group_id)
         for value in own:
             self.export_value(value)
+        keep_deployable(self)

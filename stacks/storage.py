@@ -8,6 +8,7 @@ from ..config.names import lifecycle_bucket_name
 from ..constructs.buckets import CheckpointBucket, LifecycleBucket
 from ..constructs.lustre import LustreFileSystem
 from ..constructs.openzfs import OpenZfsHome
+from .adopted import keep_deployable
 from .network import NetworkStack
 
 
@@ -72,3 +73,4 @@ class StorageStack(cdk.Stack):
             self.export_value(file_system.mount_name)
         if self.home:
             self.export_value(self.home.dns_name)
+        keep_deployable(self)

@@ -1,0 +1,111 @@
+"""How the parts of an environment meet: order, adoption, and what every resource carries."""
+
+from typing import Any
+
+import pytest
+
+from synthesis import Synthesis, environment_of, synthesize
+
+KEY = "arn:aws:kms:us-west-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"
+ROLE = "arn:aws:iam::111122223333:role/Nodes"
+BASE = """
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az1, usw2-az2]}
+instance_groups:
+  system: {instance_type: ml.m5.4xlarge, count: 2}
+  h100: {instance_type: ml.p5.48xlarge, count: 2}
+"""
+ADOPTED = f"""
+account: "111122223333"
+region: us-west-2
+network:
+  zones: [usw2-az1, usw2-az2]
+  vpc:
+    id: vpc-0123456789abcdef0
+    cidr: 10.0.0.0/16
+    security_group: sg-0123456789abcdef0
+    subnets:
+      usw2-az1: {{nodes: subnet-0123456789abcdef1, control_plane: subnet-0123456789abcdef2, nodes_cidr: 10.0.0.0/20}}
+      usw2-az2: {{nodes: subnet-0123456789abcdef3, control_plane: subnet-0123456789abcdef4, nodes_cidr: 10.0.16.0/20}}
+storage:
+  kms_key: {KEY}
+  lustre:
+    zone: usw2-az1
+    existing: {{id: fs-0123456789abcdef0, mount_name: abcdefgh, security_group: sg-0123456789abcdef1}}
+  buckets: {{lifecycle: sagemaker-acme, checkpoints: acme-checkpoints}}
+cluster:
+  eks:
+    existing: {{name: shared, security_group: sg-0123456789abcdef2, kubectl_role: "{ROLE}"}}
+instance_groups:
+  system: {{instance_type: ml.m5.4xlarge, count: 2, role: "{ROLE}"}}
+"""
+
+
+@pytest.fixture(scope="module")
+def plain() -> Synthesis:
+    return synthesize(environment_of(BASE))
+
+
+@pytest.fixture(scope="module")
+def adopted() -> Synthesis:
+    return synthesize(environment_of(ADOPTED))
+
+
+def one(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    assert len(found) == 1
+    return next(iter(found.values()))
+
+
+def test_the_cluster_waits_for_its_scripts_and_add_ons_wait_for_nodes(plain: Synthesis) -> None:
+    cluster = one(plain.resources("AWS::SageMaker::Cluster"))
+    resources = plain.templates["cluster"]["Resources"]
+    assert {resources[name]["Type"] for name in cluster["DependsOn"]} == {"Custom::PodwrightLifecycle"}
+    for address, addon in plain.resources("AWS::EKS::Addon").items():
+        if address.startswith("cluster/"):
+            assert "Custom::PodwrightNodesReady" in {resources[name]["Type"] for name in addon["DependsOn"]}
+
+
+def test_the_dependencies_chart_is_in_the_stack_before_the_cluster(plain: Synthesis) -> None:
+    assert [address.partition("/")[0] for address in plain.resources("Custom::AWSCDK-EKS-HelmChart")] == ["eks"]
+    cluster = one(plain.resources("AWS::SageMaker::Cluster"))
+    assert "test-eks:" in str(cluster["Properties"]["Orchestrator"])
+
+
+def test_nothing_is_made_that_is_adopted(adopted: Synthesis) -> None:
+    for resource_type in (
+        *("AWS::EC2::VPC", "AWS::EC2::Subnet", "AWS::EC2::VPCEndpoint", "AWS::EC2::SecurityGroup"),
+        *("AWS::EKS::Cluster", "AWS::EKS::Addon", "AWS::FSx::FileSystem", "AWS::S3::Bucket", "AWS::KMS::Key"),
+    ):
+        assert adopted.resources(resource_type) == {}, resource_type
+    roles = [role["Properties"].get("Description", "") for role in adopted.resources("AWS::IAM::Role").values()]
+    assert not [text for text in roles if text.startswith("Nodes of HyperPod")]
+    group = one(adopted.resources("AWS::SageMaker::Cluster"))["Properties"]["InstanceGroups"][0]
+    assert group["ExecutionRole"] == ROLE
+    assert group["OverrideVpcConfig"] == {
+        "Subnets": ["subnet-0123456789abcdef1"],
+        "SecurityGroupIds": ["sg-0123456789abcdef0"],
+    }
+
+
+def test_boundary_path_and_tags_reach_every_role() -> None:
+    boundary = "arn:aws:iam::111122223333:policy/Boundary"
+    settings = f"iam: {{permissions_boundary: {boundary}, role_path: /platform/}}\ntags: {{cost-center: ai}}\n"
+    roles = synthesize(environment_of(BASE + settings)).resources("AWS::IAM::Role")
+    assert roles
+    for address, role in roles.items():
+        assert role["Properties"]["PermissionsBoundary"] == boundary, address
+        assert role["Properties"]["Path"] == "/platform/", address
+        assert {"Key": "cost-center", "Value": "ai"} in role["Properties"]["Tags"], address
+
+
+def test_nodes_may_read_scripts_of_their_own() -> None:
+    own = BASE.replace(
+        "count: 2}\n  h100", "count: 2, lifecycle: {source: s3://sagemaker-own/a, on_create: up.sh}}\n  h100"
+    )
+    synthesis = synthesize(environment_of(own))
+    assert "sagemaker-own/a/*" in str(synthesis.resources("AWS::IAM::Policy"))
+    groups = one(synthesis.resources("AWS::SageMaker::Cluster"))["Properties"]["InstanceGroups"]
+    scripts = {group["InstanceGroupName"]: group["LifeCycleConfig"] for group in groups}
+    assert scripts["system"] == {"SourceS3Uri": "s3://sagemaker-own/a", "OnCreate": "up.sh"}
+    assert "Fn::GetAtt" in str(scripts["h100"])
