@@ -22,12 +22,13 @@ from podwright.config.mirrors import mirror_findings, mirror_of  # noqa: E402
 from podwright.config.project import Project  # noqa: E402
 from podwright.config.rules import findings  # noqa: E402
 from podwright.operations.charts import stand_in  # noqa: E402
+from podwright.stacks.feature_flags import FEATURE_FLAGS  # noqa: E402
 from podwright.stacks.stage import TrainingStage  # noqa: E402
 
 
 def main() -> int:
     """Synthesize; returns the exit code: 2 for a file that cannot be read, 1 for failed rules, 0 otherwise."""
-    app = cdk.App()
+    app = cdk.App(context=FEATURE_FLAGS)
     context = app.node.try_get_context
     root, wanted = Path(context("project") or "."), context("environment")
     try:
