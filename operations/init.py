@@ -9,7 +9,7 @@ import json
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ..config.findings import InvalidFile, errors
 from ..config.load import environment_from
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         raise Stop(f"{folder} is a file", "name a folder", 2)
     files = {
         folder / "environments/environment.schema.json": _json(environment_schema()),
-        folder / "cdk.json": _json({"app": APP, "notices": False, "versionReporting": False}),
+        folder / "cdk.json": _json({**_cdk_settings(), "app": APP}),
         folder / "requirements.txt": _REQUIREMENTS.format(version=version("podwright")),
         folder / ".gitignore": _IGNORED,
         folder / ".podwright/python": f"{sys.executable}\n",
@@ -131,6 +131,12 @@ def environment_file(name: str, account: str, region_name: str, zones: str | Non
     if wrong := errors(findings(loaded.environment, loaded.source)):
         raise InvalidFile(wrong)
     return text
+
+
+def _cdk_settings() -> dict[str, Any]:
+    """The settings of podwright's own `cdk.json`, which reach the templates; the app itself knows its feature flags."""
+    settings = json.loads((Path(__file__).resolve().parents[1] / "cdk.json").read_text(encoding="utf-8"))
+    return {name: value for name, value in settings.items() if name != "context"}
 
 
 def _json(value: object) -> str:

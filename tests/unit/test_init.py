@@ -111,6 +111,13 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     assert init(tmp_path / "taken") == 2
 
 
+def test_cdk_json_makes_the_templates_that_a_checkout_makes(tmp_path: Path) -> None:
+    init(tmp_path)
+    ours = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())
+    theirs = json.loads((tmp_path / "cdk.json").read_text())
+    assert theirs | {"app": ""} == {name: value for name, value in ours.items() if name != "context"} | {"app": ""}
+
+
 def app_line(folder: Path) -> str:
     return json.loads((folder / "cdk.json").read_text())["app"].replace("-P -m podwright.bin.app", "-c 'print(3)'")
 
