@@ -127,6 +127,12 @@ class Runner(Construct):
                 reason="The CDK makes this policy and does not attach it; it is in no template.",
             )
         )
+        cdk.Validations.of(project).acknowledge(
+            cdk.Acknowledgment(
+                id="CloudFormation-Validate::E3050",
+                reason="The project has the role's ARN; for a role with a path the validator takes it for the name.",
+            )
+        )
         entry = eks.CfnAccessEntry(
             self,
             "Access",
