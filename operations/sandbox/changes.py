@@ -7,40 +7,10 @@ from typing import Any
 from . import parameters, schemas
 from .evaluate import KNOWN_AFTER_APPLY, Evaluator
 from .graph import order
-from .scope import DeployedScope
+from .scope import DeployedScope, PlannedScope
 from .stack import Resource, Stack, StackRequest
 from .template import JsonObject
 from .validation import Failure, validate_properties
-
-
-class PlannedScope:
-    """The deployed values as far as they are known; what will be made or replaced stays KNOWN_AFTER_APPLY."""
-
-    def __init__(self, stack: Stack, deployed: DeployedScope):
-        self.stack, self.deployed, self.unknown = stack, deployed, set[str]()
-
-    def ref(self, logical_id: str) -> Any:
-        """The physical id, if the resource exists and stays."""
-        return KNOWN_AFTER_APPLY if logical_id in self.unknown else self.deployed.ref(logical_id)
-
-    def attribute(self, logical_id: str, name: str) -> Any:
-        """The attribute, if the resource exists and stays."""
-        return KNOWN_AFTER_APPLY if logical_id in self.unknown else self.deployed.attribute(logical_id, name)
-
-    def imported(self, name: str) -> str:
-        """The value of an export, without becoming its user."""
-        imports = set(self.stack.imports)
-        value = self.deployed.imported(name)
-        self.stack.imports = imports
-        return value
-
-    def zones(self, region: str) -> list[str]:
-        """The zone names of a region."""
-        return self.deployed.zones(region)
-
-    def dynamic(self, service: str, reference: str) -> str:
-        """The value behind a dynamic reference."""
-        return self.deployed.dynamic(service, reference)
 
 
 @dataclass
@@ -54,10 +24,7 @@ class Plan:
 
 def plan(stack: Stack, request: StackRequest, deployed: DeployedScope) -> Plan:
     """Compare a stack with a request; raises TemplateError where the template itself is wrong."""
-    scope = PlannedScope(stack, deployed)
-    scope.unknown = set(request.template["Resources"]) - {
-        name for name, resource in stack.resources.items() if resource.physical_id
-    }
+    scope = PlannedScope(request.template, stack.region, deployed)
     values = parameters.typed(request.template, request.parameters, deployed.ssm)
     evaluator = Evaluator(request.template, values, stack.pseudo(), scope)
     parameters.check_rules(evaluator)

@@ -141,6 +141,11 @@ class CloudFormation:
                     f"Stack [{stack.name}] is in {stack.status} state and cannot be deleted (sandbox)"
                 )
             stack.request.token = token
+            for export in stack.exports:
+                if users := self.region(region).importers(export):
+                    reason = f"Delete canceled. Cannot delete export {export} as it is in use by {users[0].name}."
+                    stack.record(stack.status, reason=reason)
+                    return
             self._start(stack, "delete")
 
     def create_change_set(self, region: str, params: JsonObject) -> ChangeSet:

@@ -103,13 +103,6 @@ class Deployment:
     def delete(self) -> None:
         """Delete every resource in reverse order, keeping those whose deletion policy says so."""
         stack = self.stack
-        in_use = next(((name, users[0]) for name in stack.exports if (users := self.region.importers(name))), None)
-        if in_use:
-            stack.record(
-                stack.status,
-                reason=f"Delete canceled. Cannot delete export {in_use[0]} as it is in use by {in_use[1].name}.",
-            )
-            return
         stack.record("DELETE_IN_PROGRESS", reason="User Initiated")
         failed = self._delete_resources(list(reversed(stack.resources.values())))
         if failed:

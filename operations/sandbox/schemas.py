@@ -3,6 +3,7 @@
 Source: cfn-lint 1.58.0, `cfnlint/data/schemas` (AWS's published provider schemas, by region).
 """
 
+import re
 from functools import cache, cached_property
 from typing import Any
 
@@ -21,8 +22,8 @@ def is_custom(resource_type: str) -> bool:
 class ResourceSchema:
     """One provider schema. Property paths are JSON pointers below the properties, without the leading slash."""
 
-    def __init__(self, resource_type: str, document: dict[str, Any]):
-        self.resource_type = resource_type
+    def __init__(self, resource_type: str, region: str, document: dict[str, Any]):
+        self.resource_type, self.region = resource_type, region
         self.document = document
 
     @cached_property
@@ -47,6 +48,16 @@ class ResourceSchema:
         if tagging.get("taggable") is False or (not tagging and "Tags" not in self.document.get("properties", {})):
             return None
         return tagging.get("tagProperty", "/properties/Tags").removeprefix("/properties/")
+
+    def has_attribute(self, name: str) -> bool:
+        """Whether `Fn::GetAtt` may read this attribute."""
+        if is_custom(self.resource_type) or self.resource_type in PSEUDO_TYPES:
+            return True
+        return any(re.fullmatch(pattern, name) for pattern in self._attributes)
+
+    @cached_property
+    def _attributes(self) -> list[str]:
+        return list(PROVIDER_SCHEMA_MANAGER.get_type_getatts(self.resource_type, self.region))
 
     def _paths(self, keyword: str) -> list[str]:
         return [path.removeprefix("/properties/") for path in self.document.get(keyword, [])]
@@ -75,11 +86,10 @@ def find(resource_type: str, region: str) -> ResourceSchema | None:
     Custom resources and the types of PSEUDO_TYPES have an open schema.
     """
     if resource_type in PSEUDO_TYPES or is_custom(resource_type):
-        return ResourceSchema(resource_type, {"properties": {}})
+        return ResourceSchema(resource_type, region, {"properties": {}})
     try:
-        return ResourceSchema(
-            resource_type, dict(PROVIDER_SCHEMA_MANAGER.get_resource_schema(region, resource_type).schema)
-        )
+        document = PROVIDER_SCHEMA_MANAGER.get_resource_schema(region, resource_type).schema
+        return ResourceSchema(resource_type, region, dict(document))
     except ResourceNotFoundError:
         return None
 

@@ -1,4 +1,4 @@
-"""Where a deployed stack finds the values that its template refers to."""
+"""Where a stack finds the values that its template refers to: in what is deployed, or not yet."""
 
 import json
 from collections.abc import Callable
@@ -6,9 +6,11 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from . import schemas
+from .evaluate import KNOWN_AFTER_APPLY
 from .providers.base import Clients, Provider
 from .stack import Region, Stack
-from .template import TemplateError
+from .template import JsonObject, TemplateError
 
 
 class DeployedScope:
@@ -32,9 +34,7 @@ class DeployedScope:
             for part in name.split("."):
                 value = value.get(part) if isinstance(value, dict) else None
         if value is None:
-            raise TemplateError(
-                f"Template error: resource {logical_id} does not support attribute type {name} in Fn::GetAtt"
-            )
+            raise _no_attribute(logical_id, name)
         return value
 
     def imported(self, name: str) -> str:
@@ -67,3 +67,57 @@ class DeployedScope:
         if not key:
             return text
         return json.loads(text)[key]
+
+
+class PlannedScope:
+    """The values as far as they are known before a deployment.
+
+    What will be made or replaced (`unknown`), and without `deployed` everything from outside the template, is
+    KNOWN_AFTER_APPLY.
+    """
+
+    def __init__(self, template: JsonObject, region: str, deployed: DeployedScope | None = None):
+        self.template, self.region, self.deployed = template, region, deployed
+        existing = deployed.stack.resources.values() if deployed else ()
+        self.unknown = set(template["Resources"]) - {item.logical_id for item in existing if item.physical_id}
+
+    def ref(self, logical_id: str) -> Any:
+        """The physical id, if the resource exists and stays."""
+        return KNOWN_AFTER_APPLY if logical_id in self.unknown or not self.deployed else self.deployed.ref(logical_id)
+
+    def attribute(self, logical_id: str, name: str) -> Any:
+        """The attribute, if the resource exists and stays; raises TemplateError for one that its type lacks."""
+        definition = self.template["Resources"].get(logical_id)
+        if definition is None:
+            raise TemplateError(f"Template error: instance of Fn::GetAtt references undefined resource {logical_id}")
+        schema = schemas.find(definition["Type"], self.region)
+        if schema and not schema.has_attribute(name):
+            raise _no_attribute(logical_id, name)
+        if logical_id in self.unknown or not self.deployed:
+            return KNOWN_AFTER_APPLY
+        return self.deployed.attribute(logical_id, name)
+
+    def imported(self, name: str) -> str:
+        """The value of an export, without becoming its user."""
+        if not self.deployed:
+            return KNOWN_AFTER_APPLY
+        imports = set(self.deployed.stack.imports)
+        value = self.deployed.imported(name)
+        self.deployed.stack.imports = imports
+        return value
+
+    def zones(self, region: str) -> list[str]:
+        """The zone names of a region; without a deployment its first three letters."""
+        return self.deployed.zones(region) if self.deployed else [f"{region}{letter}" for letter in "abc"]
+
+    def dynamic(self, service: str, reference: str) -> str:
+        """The value behind a dynamic reference."""
+        return self.deployed.dynamic(service, reference) if self.deployed else KNOWN_AFTER_APPLY
+
+    def ssm(self, name: str) -> str:
+        """The value of an SSM parameter."""
+        return self.deployed.ssm(name) if self.deployed else KNOWN_AFTER_APPLY
+
+
+def _no_attribute(logical_id: str, name: str) -> TemplateError:
+    return TemplateError(f"Template error: resource {logical_id} does not support attribute type {name} in Fn::GetAtt")

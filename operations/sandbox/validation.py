@@ -13,17 +13,21 @@ from functools import lru_cache
 from typing import Any
 
 from cfnlint.core import get_rules
+from cfnlint.helpers import TEMPLATED_PROPERTY_CFN_PATHS
 from cfnlint.jsonschema import CfnTemplateValidator
 from cfnlint.jsonschema.exceptions import ValidationError
 from cfnlint.rules import CloudFormationLintRule
 from cfnlint.template import Template
 
-from . import schemas
-from .evaluate import KNOWN_AFTER_APPLY
+from . import parameters, schemas
+from .evaluate import KNOWN_AFTER_APPLY, Evaluator
+from .graph import order
+from .scope import PlannedScope
+from .stack import ACCOUNT, Stack, StackRequest
 from .template import JsonObject
 
 # E3644 refuses instance types by a region list that is known to be incomplete (it has ml.p5e.48xlarge in no region).
-# E3022, E3060, E3064 and E3701 compare the resources of a template; a handler sees one, and EC2 itself refuses an overlap.
+# E3022, E3060, E3064 and E3701 compare the resources of a template; a handler sees one, and EC2 refuses an overlap.
 _IGNORED_RULES = ["W", "I", "E3644", "E3022", "E3060", "E3064", "E3701"]
 
 
@@ -92,7 +96,22 @@ def validate_properties(
         for path in schema.read_only
         if path not in _SETTABLE.get(resource_type, ()) and schemas.values_at(properties, path)
     ]
+    failures += _local_files(schema, properties, logical_id)
     return list(dict.fromkeys(failures))
+
+
+def _local_files(schema: schemas.ResourceSchema, properties: JsonObject, logical_id: str) -> list[Failure]:
+    """cfn-lint takes a file name where `aws cloudformation package` would upload a file; CloudFormation does not."""
+    prefix = f"Resources/{schema.resource_type}/Properties/"
+    return [
+        Failure(
+            logical_id, schema.resource_type, tuple(path.split("/")), "expected type: JSONObject, found: String", "type"
+        )
+        for path in (item.removeprefix(prefix) for item in TEMPLATED_PROPERTY_CFN_PATHS if item.startswith(prefix))
+        if schema.definition(path).get("type") == "object"
+        for value in schemas.values_at(properties, path)
+        if isinstance(value, str) and KNOWN_AFTER_APPLY not in value
+    ]
 
 
 # Read-only in the schema but accepted by the handler. Source: the property is documented as settable.
@@ -162,3 +181,32 @@ _WORDS: dict[str, Callable[[ValidationError], str]] = {
     "maxItems": lambda error: f"expected maximum item count: {error.validator_value}, found: {len(_items(error))}",
     "uniqueItems": lambda error: "array items are not unique",
 }
+
+
+def resolved_properties(template: JsonObject, region: str, account: str = ACCOUNT) -> dict[str, tuple[str, JsonObject]]:
+    """Type and properties of every active resource, evaluated without a deployment, in dependency order.
+
+    What only a deployment knows is KNOWN_AFTER_APPLY. Raises TemplateError where the template itself is wrong: a
+    reference to nothing, an attribute that a type does not have.
+    """
+    scope = PlannedScope(template, region)
+    texts = {key: str(item.get("Default", KNOWN_AFTER_APPLY)) for key, item in template.get("Parameters", {}).items()}
+    pseudo = Stack("Template", region, StackRequest("", template, texts, {})).pseudo() | {"AWS::AccountId": account}
+    evaluator = Evaluator(template, parameters.typed(template, texts, scope.ssm), pseudo, scope)
+    definitions = {logical_id: template["Resources"][logical_id] for logical_id in order(evaluator)}
+    return {
+        logical_id: (item["Type"], evaluator.resolve(item.get("Properties", {})))
+        for logical_id, item in definitions.items()
+    }
+
+
+def validate_template(template: JsonObject, region: str, account: str = ACCOUNT) -> list[Failure]:
+    """Check every resource of a template as its handler would, without a deployment and without a server.
+
+    Values that only a deployment knows are taken as right. Raises TemplateError as `resolved_properties` does.
+    """
+    return [
+        failure
+        for logical_id, (kind, properties) in resolved_properties(template, region, account).items()
+        for failure in validate_properties(kind, properties, region, logical_id)
+    ]

@@ -12,6 +12,7 @@ import pytest
 
 from podwright.operations.node import cdk_command
 from podwright.operations.sandbox import server
+from sandbox_stacks import StackUnderTest
 
 REGION = "us-west-2"
 APPS = Path(__file__).parent / "apps"
@@ -48,3 +49,15 @@ def cdk(sandbox: server.Running, tmp_path: Path) -> Callable[..., str]:
         return output
 
     return run
+
+
+@pytest.fixture
+def stack(aws: Callable[[str], Any]) -> StackUnderTest:
+    """A stack that does not exist yet."""
+    return StackUnderTest(aws("cloudformation"))
+
+
+@pytest.fixture
+def other_stack(aws: Callable[[str], Any]) -> StackUnderTest:
+    """A second one."""
+    return StackUnderTest(aws("cloudformation"))
