@@ -166,7 +166,7 @@ def karpenter_zones(environment: Environment) -> Problems:
             )
 
 
-@rule("CLU013", ERROR, on=Environment, source="hyperpod-scaling hyperpod-spot", final=True)
+@rule("CLU013", ERROR, on=Environment, source="hyperpod-scaling hyperpod-spot")
 def continuous(environment: Environment) -> Problems:
     """All-or-nothing provisioning of what comes bit by bit."""
     if environment.cluster.provisioning == "continuous":

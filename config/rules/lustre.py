@@ -211,7 +211,7 @@ def existing(lustre: Lustre) -> Problems:
 @rule("STO014", INFO, on=Lustre, source="fsx-backups")
 def single_copy(lustre: Lustre) -> Problems:
     """Data that exists once."""
-    if lustre.existing is None and not lustre.backups and not any(each.export_events for each in lustre.repositories):
+    if _new_ssd(lustre) and not lustre.backups and not any(each.export_events for each in lustre.repositories):
         yield Problem(
             (),
             "the file system has neither backups nor an export to S3: what only it holds is lost with its zone",

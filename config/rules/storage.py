@@ -13,27 +13,26 @@ from .lustre import within
 from .rule import ERROR, WARNING, Problem, Problems, listed, rule
 from .zones import lustre_path
 
-# Folders that the operating system, HyperPod's agents or the container runtime use on every node.
-_TAKEN = (
+# Folders whose contents a node needs: the system's, and those of HyperPod's agents and the container runtime.
+_SYSTEM = (
     "/bin",
     "/boot",
-    "/dev",
     "/etc",
     "/lib",
     "/lib64",
-    "/opt/amazon",
-    "/opt/aws",
-    "/opt/dlami",
-    "/opt/ml",
-    "/opt/sagemaker",
-    "/proc",
+    "/opt",
     "/root",
-    "/run",
     "/sbin",
-    "/sys",
-    "/tmp",
     "/usr",
+    "/usr/bin",
+    "/usr/lib",
     "/var",
+    "/var/lib",
+)
+# Folders in which nothing of ours may stand either: the kernel or an agent makes and clears them.
+_MADE_BY_OTHERS = (
+    *("/dev", "/proc", "/run", "/sys", "/tmp"),
+    *("/opt/amazon", "/opt/aws", "/opt/dlami", "/opt/ml", "/opt/sagemaker", "/var/lib/containerd", "/var/lib/kubelet"),
 )
 _SANDBOX_ACCOUNT = "123456789012"
 _BUCKET_PREFIXES = ("xn--", "sthree-", "amzn-s3-demo-")
@@ -81,10 +80,13 @@ def mount_point(storage: Storage) -> Problems:
     for path, mount in mounts(storage):
         if {".", ".."} & set(mount.split("/")):
             yield Problem(path, f"mount is {mount}; allowed: a path without . and ..", "write the path in full")
-        elif taken := next((folder for folder in _TAKEN if within(mount, folder) or within(folder, mount)), None):
+            continue
+        hidden = [folder for folder in (*_SYSTEM, *_MADE_BY_OTHERS) if within(folder, mount)]
+        around = [folder for folder in _MADE_BY_OTHERS if within(mount, folder)]
+        if hidden or around:
             yield Problem(
                 path,
-                f"mount is {mount}; the node itself uses {taken}",
+                f"mount is {mount}; the node itself uses {(hidden + around)[0]}",
                 "mount it at /fsx, /home or a folder of its own",
             )
 

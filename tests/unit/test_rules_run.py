@@ -8,7 +8,7 @@ from podwright.config.load import environment_from
 from podwright.config.network import Network
 from podwright.config.rules import Refused, check, findings
 from podwright.config.source import parse_source
-from podwright.config.storage import Lustre
+from podwright.config.storage import Lustre, Storage
 from rule_pages import loaded
 
 FILE = """\
@@ -171,3 +171,18 @@ def test_tiered_checkpoints_take_memory_of_the_system_group() -> None:
     assert "-1018 MiB memory" in message(TIERED.format(percent=100), "GRP042")
     example = loaded(TIERED.format(percent=50))
     assert findings(example.environment, example.source) == []
+
+
+@pytest.mark.parametrize(
+    "mount", ["/opt/sagemaker", "/opt/sagemaker/fsx", "/opt", "/var", "/usr/lib", "/run/fsx", "/a/../etc"]
+)
+def test_mount_points_that_take_something_from_the_node(mount: str) -> None:
+    with pytest.raises(Refused, match="STO022"):
+        check(Storage(lustre=Lustre(zone="usw2-az2", capacity_gib=1200, mount=mount)))
+
+
+@pytest.mark.parametrize("mount", ["/fsx", "/opt/data", "/var/data", "/usr/local/data", "/optional"])
+def test_mount_points_beside_what_the_node_needs(mount: str) -> None:
+    assert {item.id for item in check(Storage(lustre=Lustre(zone="usw2-az2", capacity_gib=1200, mount=mount)))} == {
+        "STO014"
+    }
