@@ -7,7 +7,7 @@ session-manager-plugin, --run carries a command out inside the VPC.
 
 import argparse
 import json
-import os
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -18,6 +18,7 @@ from ..config.environment import Environment
 from .account import Account, account_of
 from .deployed import eks_cluster_name
 from .deployment import add_environment, load
+from .helm import tool
 from .output import Stop, write_line
 from .runner import run_in_vpc
 from .session import hand_over, nodes, tunnel
@@ -37,14 +38,14 @@ def run(args: argparse.Namespace) -> int:
     """Write the kubeconfig, say how to use it, and hold the tunnel open if there is one."""
     environment = load(args).environment
     account = account_of(environment, args.project, args.sandbox)
-    if account.endpoint:
-        raise Stop("the sandbox keeps manifests but serves no Kubernetes API", "`podwright status` shows what it holds")
     if args.command:
+        if account.endpoint:
+            raise Stop("the sandbox runs no builds", "leave --run away: its Kubernetes API is within reach")
         return run_in_vpc(account, environment, args.command, write_line)
     cluster = account.client("eks").describe_cluster(name=eks_cluster_name(account, environment))["cluster"]
-    host = urlsplit(cluster["endpoint"]).hostname
-    assert host
-    if reachable(host, _API_PORT):
+    endpoint = urlsplit(cluster["endpoint"])
+    host, port = endpoint.hostname or "", endpoint.port or _API_PORT
+    if reachable(host, port):
         file = write_kubeconfig(args.project, environment, account, cluster, cluster["endpoint"])
         _say(file)
         return 0
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
             f"{host} cannot be reached from here, and there is no running node to go through",
             f"`podwright connect {environment.name} --run 'kubectl get nodes'` works inside the VPC",
         )
-    command = tunnel(account, min(system, key=lambda node: (node.group, node.instance)), host, _API_PORT, args.port)
+    command = tunnel(account, min(system, key=lambda node: (node.group, node.instance)), host, port, args.port)
     file = write_kubeconfig(args.project, environment, account, cluster, f"https://127.0.0.1:{args.port}")
     _say(file)
     write_line("The tunnel stays open until you press Ctrl-C.")
@@ -79,7 +80,11 @@ def write_kubeconfig(
     """
     name = environment.name
     program = ["-I", "-m", "podwright.operations.token", "--cluster", cluster["name"], "--region", account.region]
-    variables = [{"name": key, "value": os.environ[key]} for key in ("AWS_PROFILE",) if key in os.environ]
+    # The sandbox's credentials open nothing else; those of AWS stay where they are.
+    kept = (
+        name for name in account.variables if name.startswith("AWS_") and (account.endpoint or name == "AWS_PROFILE")
+    )
+    variables = [{"name": name, "value": account.variables[name]} for name in sorted(kept)]
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -121,4 +126,5 @@ def write_kubeconfig(
 
 def _say(file: Path) -> None:
     write_line(f"export KUBECONFIG={file}")
-    write_line("kubectl get nodes")
+    kubectl = "kubectl" if shutil.which("kubectl") else tool("kubectl")
+    write_line(f"{kubectl} get nodes")

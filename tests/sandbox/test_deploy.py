@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from podwright.operations.helm import tool
 from podwright.operations.sandbox import server
 
 PODWRIGHT = [sys.executable, "-P", "-m", "podwright.operations.cli"]
@@ -62,6 +63,7 @@ def test_life_of_a_project(project: Path) -> None:
     again, said = deploy(project)
     assert said.count("no changes") == len(STACKS)
     assert nodes(again, "training") == nodes(first, "training")
+    use_kubectl(project, again)
 
     file = project / "environments/sandbox.yaml"
     file.write_text(file.read_text().replace("ml.g5.12xlarge\n    count: 2", "ml.g5.12xlarge\n    count: 3"))
@@ -82,6 +84,20 @@ def test_life_of_a_project(project: Path) -> None:
     assert all(name in printed for name in STACKS)
     assert json.loads(run(project, "status", "--json")[0])["stacks"] == []
     assert run(project, "destroy", "--yes")[0] == "sandbox: no stack to delete\n"
+
+
+def use_kubectl(project: Path, report: dict[str, Any]) -> None:
+    """Real kubectl with the kubeconfig that `connect` writes: its token, its certificate, its address."""
+    printed, _ = run(project, "connect")
+    kubeconfig = printed.splitlines()[0].removeprefix("export KUBECONFIG=")
+    shown = subprocess.run(
+        [tool("kubectl"), "get", "nodes", "--output=name"],
+        env={"KUBECONFIG": kubeconfig, "HOME": str(project)},
+        capture_output=True,
+        text=True,
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert {f"node/hyperpod-{id}" for id in nodes(report, "system")} <= set(shown.stdout.split())
 
 
 def interrupt_a_deployment(project: Path) -> None:

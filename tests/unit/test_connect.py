@@ -37,6 +37,7 @@ class Account:
     id, region, endpoint = "111122223333", "us-west-2", None
 
     def __init__(self) -> None:
+        self.variables: dict[str, str] = {}
         self.stubs = {name: Stubber(client) for name, client in CLIENTS.items()}
         for stub in self.stubs.values():
             stub.activate()
@@ -151,10 +152,8 @@ def test_what_is_not_deployed(account: Any) -> None:
         physical_id(account, "prod-eks", "AWS::EKS::Cluster")
 
 
-def test_a_kubeconfig_for_the_owner_alone_without_a_secret(
-    account: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "platform")
+def test_a_kubeconfig_for_the_owner_alone_without_a_secret(account: Any, tmp_path: Path) -> None:
+    account.variables = {"AWS_PROFILE": "platform", "AWS_SECRET_ACCESS_KEY": "never", "HOME": "/"}
     found = {"name": "prod-1a2b", "endpoint": "https://api.example", "certificateAuthority": {"data": "Y2E="}}
     file = connect.write_kubeconfig(tmp_path, ENVIRONMENT, account, found, "https://127.0.0.1:8443")
     assert file == tmp_path / ".podwright" / "kubeconfig" / "prod"
@@ -167,7 +166,7 @@ def test_a_kubeconfig_for_the_owner_alone_without_a_secret(
     assert program["command"] == sys.executable
     assert program["args"][-4:] == ["--cluster", "prod-1a2b", "--region", "us-west-2"]
     assert program["env"] == [{"name": "AWS_PROFILE", "value": "platform"}]
-    assert "token" not in written["users"][0]["user"]
+    assert "never" not in file.read_text()
 
 
 def test_an_api_within_reach_needs_no_tunnel(
@@ -218,10 +217,23 @@ def test_without_a_node_the_runner_is_offered(account: Any, project: Path, monke
     assert "--run" in stopped.value.hint
 
 
-def test_the_sandbox_serves_no_api(account: Any, project: Path) -> None:
+def test_the_sandbox_serves_its_api_on_loopback_and_runs_no_builds(
+    account: Any, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     account.endpoint = "http://localhost:1"
-    with pytest.raises(Stop, match="serves no Kubernetes API"):
-        connect.run(arguments(project))
+    account.variables = {"AWS_ENDPOINT_URL": "http://localhost:1", "AWS_ACCESS_KEY_ID": "sandbox", "HOME": "/"}
+    account.stack(("AWS::EKS::Cluster", "prod-1a2b"))
+    account.cluster("https://localhost:34360/podwright/kubernetes")
+    monkeypatch.setattr(connect, "reachable", lambda host, port: (host, port) == ("localhost", 34360))
+    assert connect.run(arguments(project)) == 0
+    written = json.loads((project / ".podwright/kubeconfig/prod").read_text())
+    assert written["clusters"][0]["cluster"]["server"] == "https://localhost:34360/podwright/kubernetes"
+    assert [item["name"] for item in written["users"][0]["user"]["exec"]["env"]] == [
+        "AWS_ACCESS_KEY_ID",
+        "AWS_ENDPOINT_URL",
+    ]
+    with pytest.raises(Stop, match="runs no builds"):
+        connect.run(arguments(project, command="true"))
 
 
 def test_reachable_means_that_somebody_listens() -> None:
