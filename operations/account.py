@@ -104,7 +104,10 @@ def _explained(error: Exception, region: str) -> Stop:
     """What a failed sign-in means to a person."""
     from botocore import exceptions
 
-    whose = f"profile {os.environ['AWS_PROFILE']}" if os.environ.get("AWS_PROFILE") else "the default profile"
+    if os.environ.get("AWS_PROFILE"):
+        whose = f"profile {os.environ['AWS_PROFILE']}"
+    else:
+        whose = "AWS_ACCESS_KEY_ID" if os.environ.get("AWS_ACCESS_KEY_ID") else "the default profile"
     sign_in = "sign in again, for instance with `aws sso login`, and run this again"
     match error:
         case exceptions.NoCredentialsError():

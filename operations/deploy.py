@@ -51,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     options = ("--require-approval", "never", "--progress", "events", "--concurrency", "4")
     if cdk.follow(progress, "deploy", f"{environment.name}/*", *options, app="written" if asked else "synthesize"):
         raise failure(cdk, progress)
+    write_line(f"{environment.name}: deployed in {progress.elapsed}", sys.stderr)
     found = report(environment, cdk.account, args.project)
     if args.json:
         write_json(found)

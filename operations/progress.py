@@ -67,6 +67,11 @@ class Progress:
         """A failure whose reason may go on in the next line."""
         self._begun = self._spoken = clock()
 
+    @property
+    def elapsed(self) -> str:
+        """Minutes and seconds since the start."""
+        return _span(self._clock() - self._begun)
+
     def line(self, text: str) -> None:
         """Take in one line of the CLI."""
         continued, self._unfinished = self._unfinished, None
@@ -147,7 +152,7 @@ class Progress:
             kinds = list(stack.working_on.values())
             counted = f"{stack.done}/{stack.total}" if stack.total else "…"
             shown.append(" ".join(filter(None, (name, counted, kinds[0] if kinds else ""))))
-        return f"{_span(self._clock() - self._begun)}  {', '.join(shown) or 'synthesizing'}"
+        return f"{self.elapsed}  {', '.join(shown) or 'synthesizing'}"
 
 
 def _span(seconds: float) -> str:

@@ -98,6 +98,12 @@ def test_names_the_profile_that_was_used(monkeypatch: pytest.MonkeyPatch) -> Non
         opened(monkeypatch, exceptions.NoCredentialsError())
 
 
+def test_names_the_keys_of_the_process_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    with pytest.raises(Stop, match="the AWS credentials of AWS_ACCESS_KEY_ID have expired"):
+        opened(monkeypatch, "ExpiredToken")
+
+
 def test_a_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "acme-prod")
     with pytest.raises(Stop, match=r"incomplete: The config profile \(acme-prod\) could not be found"):
