@@ -342,7 +342,7 @@ def test_nodes_ready_sees_nodes_and_nothing_else(stack: cdk.Stack, parts: dict[s
 @pytest.mark.parametrize(
     ("changed", "message"),
     [({"timeout": cdk.Duration.minutes(61)}, "61 minutes"), ({"count": 0}, "no nodes to wait for")],
-    ids=str,
+    ids=["timeout", "count"],
 )
 def test_nodes_ready_refuses_what_cannot_be_waited_for(
     stack: cdk.Stack, parts: dict[str, Any], changed: dict[str, Any], message: str
