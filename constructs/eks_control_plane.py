@@ -71,7 +71,7 @@ class EksControlPlane(Construct):
             construct_id: Id within the parent.
             settings: The control plane's settings.
             vpc: VPC of the cluster.
-            control_plane_subnets: Subnets of the control plane's interfaces, by zone id.
+            control_plane_subnets: Subnets of the control plane's interfaces and of its helpers, by zone id.
             node_security_group: Security group of the nodes.
             key: Encrypts Kubernetes secrets unless the settings name another key.
             open_node_rules: Whether to add the rules between control plane and nodes. False when both groups exist
@@ -79,9 +79,12 @@ class EksControlPlane(Construct):
 
         Raises:
             Refused: settings that cannot be built.
+            ValueError: no subnets.
         """
         super().__init__(scope, construct_id)
         check(settings)
+        if not control_plane_subnets:
+            raise ValueError("control_plane_subnets is empty; the kubectl provider reaches the API from one of them")
 
         subnets = [control_plane_subnets[zone] for zone in sorted(control_plane_subnets)]
         tools = KubectlV35Layer(self, "Kubectl")

@@ -48,6 +48,8 @@ class EksStack(cdk.Stack):
         settings, types = environment.cluster.eks, environment_types(environment.instance_types)
         groups = tuple(environment.groups.values())
         parts = network.network
+        # An existing cluster brings its own interfaces; its helpers then run beside the nodes.
+        subnets = parts.control_plane_subnets or parts.node_subnets
 
         self.control_plane = EksControlPlane(
             self,
@@ -55,9 +57,7 @@ class EksStack(cdk.Stack):
             settings=settings,
             vpc=parts.vpc,
             control_plane_subnets={
-                zone: subnet
-                for zone, subnet in parts.control_plane_subnets.items()
-                if zone in environment.cluster.zones
+                zone: subnet for zone, subnet in subnets.items() if zone in environment.cluster.zones
             },
             node_security_group=parts.node_security_group,
             key=network.key,

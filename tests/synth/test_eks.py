@@ -229,6 +229,11 @@ def test_an_existing_cluster_is_used_and_not_made(stack: cdk.Stack, parts: dict[
     assert ADMIN in [entry["Properties"]["PrincipalArn"] for entry in entries]
 
 
+def test_helpers_need_a_subnet(stack: cdk.Stack, parts: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="control_plane_subnets is empty"):
+        control_plane(stack, parts | {"control_plane_subnets": {}})
+
+
 def test_addons_are_pinned_and_overwrite(stack: cdk.Stack, parts: dict[str, Any]) -> None:
     everything(stack, parts, version="1.34", addons={"aws-fsx-csi-driver": "v9.9.9-eksbuild.1"})
     addons = {item["Properties"]["AddonName"]: item for item in resources(stack, "AWS::EKS::Addon").values()}
