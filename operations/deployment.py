@@ -19,6 +19,11 @@ _HINTS: Final = {
     "limit": "raise the quota in Service Quotas",
     "quota": "raise the quota in Service Quotas",
     "not authorized": "the CloudFormation role that `cdk bootstrap` made lacks that permission",
+    "in use by": "go in two steps: deploy once with what uses it gone or moved, then remove it",
+    "already belongs to hyperpod": (
+        "an EKS cluster takes one HyperPod cluster, and a renamed one would stand beside the old: "
+        "delete the cluster stack first (its nodes go, data stays)"
+    ),
     "already exists": "another stack or a person made it; adopt it in the environment file, or delete it",
 }
 _POLL_SECONDS: Final = 5.0
@@ -115,14 +120,27 @@ def is_bootstrapped(account: Account, qualifier: str = _QUALIFIER) -> bool:
 def failure(cdk: Cdk, progress: Progress) -> Stop:
     """Why the CLI stopped: CloudFormation's own reason where there is one, else the CLI's last words."""
     log = f"the whole output is in {_shown(cdk.log)}"
-    if not progress.failures:
+    if progress.failures:
+        first = progress.failures[0]
+        what, reason = f"{first.stack}: {first.path} ({first.type})", first.reason
+    elif progress.failed_stacks and (reason := _stack_reason(cdk.account, progress.failed_stacks[0])):
+        what = progress.failed_stacks[0]
+    else:
         return Stop("the CDK CLI failed:\n" + "\n".join(f"    {line}" for line in progress.last), log)
-    first = progress.failures[0]
-    hint = next((hint for word, hint in _HINTS.items() if word in first.reason.lower()), "mend the cause")
-    return Stop(
-        f"{first.stack}: {first.path} ({first.type}) failed: {first.reason}",
-        f"{hint}; then run the same command again, it goes on from here; {log}",
-    )
+    hint = next((hint for word, hint in _HINTS.items() if word in reason.lower()), "mend the cause")
+    return Stop(f"{what} failed: {reason}", f"{hint}; then run the same command again, it goes on from here; {log}")
+
+
+def _stack_reason(account: Account, stack: str) -> str | None:
+    """Why the newest operation of a stack was turned back although no resource failed, such as an export in use."""
+    pages = account.client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=stack)
+    for event in (event for page in pages for event in page["StackEvents"]):
+        of_stack = event["LogicalResourceId"] == stack
+        if of_stack and event["ResourceStatus"].endswith(("ROLLBACK_IN_PROGRESS", "_FAILED")):
+            return event.get("ResourceStatusReason")
+        if of_stack and event.get("ResourceStatusReason") == "User Initiated":
+            return None
+    return None
 
 
 def _shown(file: Path) -> Path:

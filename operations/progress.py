@@ -58,6 +58,8 @@ class Progress:
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self.failures: list[Event] = []
+        self.failed_stacks: list[str] = []
+        """Names of the stacks that the CLI gave up."""
         self.last: deque[str] = deque(maxlen=12)
         """The CLI's last words that are not about a resource."""
         self._stream = stream
@@ -136,6 +138,7 @@ class Progress:
         stack = self._stacks.pop(name, _Stack(self._clock()))
         if match["sign"] == "❌":
             result = "failed"
+            self.failed_stacks.append(name)
         elif "no changes" in rest:
             result = "no changes"
         elif "destroyed" in rest:

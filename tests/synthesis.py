@@ -21,6 +21,16 @@ from podwright.stacks.stage import TrainingStage
 ROOT = Path(__file__).parent.parent
 NAMES = Project.at(ROOT).names
 Template = dict[str, Any]
+# What holds data or nodes, by resource type.
+STATEFUL = {
+    "AWS::EC2::VPC": "vpc",
+    "AWS::EC2::Subnet": "subnet",
+    "AWS::EKS::Cluster": "eks",
+    "AWS::FSx::FileSystem": "file system",
+    "AWS::KMS::Key": "key",
+    "AWS::S3::Bucket": "bucket",
+    "AWS::SageMaker::Cluster": "cluster",
+}
 
 
 @dataclass(frozen=True)

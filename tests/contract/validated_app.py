@@ -5,10 +5,10 @@ A process of its own, because the CDK reads in its first moment whether to valid
 
 import sys
 
-from synthesis import FEATURE_FLAGS, environment, synthesize
-
 import aws_cdk as cdk
 import cdk_nag
+
+from synthesis import FEATURE_FLAGS, environment, synthesize
 
 app = cdk.App(context=FEATURE_FLAGS | {"@aws-cdk/core:validateAgainstDefaultRules": True})
 cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))

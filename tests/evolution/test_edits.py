@@ -10,20 +10,11 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from synthesis import Synthesis, environment_of, synthesize
 
 from podwright.operations.sandbox.schemas import changed_create_only
+from synthesis import STATEFUL, Synthesis, environment_of, synthesize
 
 REGION = "us-west-2"
-STATEFUL = {
-    "AWS::EC2::VPC": "vpc",
-    "AWS::EC2::Subnet": "subnet",
-    "AWS::EKS::Cluster": "eks",
-    "AWS::FSx::FileSystem": "file system",
-    "AWS::KMS::Key": "key",
-    "AWS::S3::Bucket": "bucket",
-    "AWS::SageMaker::Cluster": "cluster",
-}
 BASE: dict[str, Any] = {
     "account": "111122223333",
     "region": REGION,
