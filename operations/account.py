@@ -58,11 +58,16 @@ def account_of(environment: Environment, project: Path, sandbox: bool) -> Accoun
     return _aws_account(environment)
 
 
+def require_sandbox() -> None:
+    """Raise Stop where the sandbox's libraries are not installed."""
+    if find_spec("moto") is None:
+        raise Stop("the sandbox is not installed", "pip install 'podwright[sandbox]'")
+
+
 def _sandbox_account(region: str, project: Path) -> Account:
     from .sandbox.server import SandboxError, start
 
-    if find_spec("moto") is None:
-        raise Stop("the sandbox is not installed", "pip install 'podwright[sandbox]'")
+    require_sandbox()
     try:
         running = start(project)
     except SandboxError as error:

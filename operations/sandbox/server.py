@@ -110,8 +110,11 @@ def reset(root: Path) -> bool:
 
 
 def _record(root: Path) -> Running | None:
-    record = root / STATE_DIRECTORY / _RECORD
-    return Running(**json.loads(record.read_text())) if record.exists() else None
+    try:
+        return Running(**json.loads((root / STATE_DIRECTORY / _RECORD).read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
+        # There is none, or it is damaged, or of another version.
+        return None
 
 
 def _is_ours(running: Running) -> bool:

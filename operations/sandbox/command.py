@@ -1,0 +1,52 @@
+"""Start, stop or look at the sandbox, the stand-in for AWS that `podwright deploy` uses without an account.
+
+It listens on the loopback interface only. What it holds lies in .podwright/sandbox of the project and survives `stop`;
+`reset` forgets it.
+"""
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from ..account import require_sandbox
+from ..output import Stop, write_json, write_line
+from .server import Running, SandboxError, reset, start, status, stop
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright sandbox`."""
+    parser.add_argument("action", choices=["start", "status", "stop", "reset"])
+    parser.add_argument("--port", type=int, help="port to listen on (default: that of the last time, else 4599)")
+    parser.add_argument("--region", default="us-west-2", help="region of the variables (default: us-west-2)")
+    parser.add_argument("--json", action="store_true", help="print port, process and variables as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns 0; 1 when `status` finds no sandbox, or when it cannot be started or stopped."""
+    try:
+        running = _act(args.action, args.project, args.port)
+    except SandboxError as error:
+        raise Stop(str(error), "`podwright sandbox reset` forgets what the sandbox holds") from None
+    if args.json:
+        described = asdict(running) | {"environment": running.environment(args.region)} if running else {}
+        write_json({"running": running is not None} | described)
+    elif running:
+        write_line(f"The sandbox listens at {running.endpoint} (process {running.pid}, log {running.log}).")
+        write_line("For boto3, the AWS CLI and cdk:")
+        write_line(
+            "  export " + " ".join(f"{name}={value}" for name, value in running.environment(args.region).items())
+        )
+    else:
+        write_line("The sandbox does not run.")
+    return 1 if args.action == "status" and running is None else 0
+
+
+def _act(action: str, project: Path, port: int | None) -> Running | None:
+    if action == "start":
+        require_sandbox()
+        return start(project, port)
+    if action == "stop":
+        stop(project)
+    elif action == "reset":
+        reset(project)
+    return status(project)
