@@ -20,7 +20,7 @@ from moto.iam.access_control import PermissionResult
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
 
-from . import kubernetes_api, responses
+from . import capacity, kubernetes_api, responses
 from .cloudformation import CloudFormation
 from .cloudformation_api import CloudFormationResponse
 from .eks import Eks, EksResponse
@@ -142,8 +142,11 @@ class Sandbox:
         services = readable(DomainDispatcherApplication(backend_app))
 
         def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-            if environ["PATH_INFO"].startswith(responses.PREFIX):
+            path = environ["PATH_INFO"]
+            if path.startswith(responses.PREFIX):
                 return responses.RESPONSES(environ, start_response)
+            if path == capacity.PATH:
+                return capacity.serve(self.hyperpod, environ, start_response)
             try:
                 return services(environ, start_response)
             finally:

@@ -68,19 +68,20 @@ class HyperPodResponse(SageMakerResponse):
         )
 
     def list_clusters(self) -> ActionResult:
-        wanted, found = self._get_param("NameContains") or "", list[JsonObject]()
-        for region, name in list(self.service.clusters):
-            if region == self.region and wanted in name:
-                cluster = self.service.clusters[region, name]
-                found.append(
-                    {
-                        "ClusterArn": cluster.arn,
-                        "ClusterName": name,
-                        "CreationTime": cluster.created,
-                        "ClusterStatus": cluster.status(now()),
-                    }
-                )
-        return self._page(found, "ClusterSummaries")
+        wanted = self._get_param("NameContains") or ""
+        return self._page(
+            [
+                {
+                    "ClusterArn": cluster.arn,
+                    "ClusterName": cluster.name,
+                    "CreationTime": cluster.created,
+                    "ClusterStatus": cluster.status(now()),
+                }
+                for cluster in self.service.all(self.region)
+                if wanted in cluster.name
+            ],
+            "ClusterSummaries",
+        )
 
     def list_cluster_nodes(self) -> ActionResult:
         cluster, moment = self._cluster(), now()

@@ -31,25 +31,25 @@ class HyperPod:
         self.clusters: dict[tuple[str, str], Cluster] = {}
         self.shortages: list[Shortage] = []
 
-    def cluster(self, region: str, name_or_arn: str) -> Cluster:
-        """A cluster by name or ARN, settled to this moment; raises ResourceNotFound."""
+    def all(self, region: str) -> list[Cluster]:
+        """The clusters of a region, settled to this moment; those whose deletion has ended are gone."""
         for (place, name), cluster in list(self.clusters.items()):
-            if place == region and name_or_arn in (name, cluster.arn):
-                cluster.settle(self.shortages, now())
-                if (
-                    cluster.outcome == "Deleting"
-                    and cluster.status(now()) == "Deleting"
-                    and now() >= cluster.busy_until
-                ):
-                    del self.clusters[place, name]
-                    break
+            cluster.settle(self.shortages, now())
+            if cluster.outcome == "Deleting" and now() >= cluster.busy_until:
+                del self.clusters[place, name]
+        return [cluster for (place, _), cluster in self.clusters.items() if place == region]
+
+    def cluster(self, region: str, name_or_arn: str) -> Cluster:
+        """A cluster by name or ARN; raises ResourceNotFound."""
+        for cluster in self.all(region):
+            if name_or_arn in (cluster.name, cluster.arn):
                 return cluster
         raise refuse("ResourceNotFound", f"Cluster with name '{name_or_arn}' not found (sandbox)")
 
     def create(self, region: str, values: JsonObject) -> Cluster:
         """Create a cluster; raises the API's errors for what the service refuses."""
         name = values["ClusterName"]
-        if any(key == (region, name) and cluster.status(now()) != "Deleting" for key, cluster in self.clusters.items()):
+        if any(cluster.name == name for cluster in self.all(region)):
             raise refuse(
                 "ResourceInUse",
                 f"Resource Already Exists: Cluster with name {name} already exists. Choose a different name.",
@@ -110,11 +110,10 @@ class HyperPod:
     def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[JsonObject]:
         """The Node objects of an EKS cluster: those of its HyperPod cluster that are Running."""
         eks, moment, found = self.eks.clusters.get((region, eks_cluster)), now(), list[JsonObject]()
-        for (place, name), cluster in list(self.clusters.items()):
+        for cluster in self.all(region):
             arn = cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn")
-            if eks and place == region and arn == eks.description["arn"]:
-                settled = self.cluster(region, name)
-                found += [kubernetes_node(settled, node) for node in settled.nodes if node.status(moment) == "Running"]
+            if eks and arn == eks.description["arn"]:
+                found += [kubernetes_node(cluster, node) for node in cluster.nodes if node.status(moment) == "Running"]
         return found
 
     def _idle(self, region: str, name: str) -> Cluster:

@@ -30,6 +30,11 @@ _CLUSTER_SCOPED = {
     "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment",
     "VolumeAttributesClass",
 }  # fmt: skip
+_SHORT_NAMES = {
+    "configmaps": ["cm"], "daemonsets": ["ds"], "deployments": ["deploy"], "namespaces": ["ns"], "nodes": ["no"],
+    "persistentvolumeclaims": ["pvc"], "persistentvolumes": ["pv"], "pods": ["po"], "serviceaccounts": ["sa"],
+    "services": ["svc"], "statefulsets": ["sts"], "storageclasses": ["sc"], "customresourcedefinitions": ["crd"],
+}  # fmt: skip
 _VERBS = ["create", "delete", "get", "list", "patch", "update"]
 _FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
@@ -146,6 +151,7 @@ class KubernetesStore:
         """The resources of one group and version, for discovery."""
         return [
             {
+                "shortNames": _SHORT_NAMES.get(name, []),
                 "name": name,
                 "singularName": kind.lower(),
                 "kind": kind,

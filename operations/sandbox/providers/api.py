@@ -88,6 +88,7 @@ class Api:
     attributes: Mapping[str, str] = field(default_factory=dict)
     name: str | None = None
     name_limit: int = 63
+    name_lower: bool = False
     translate: Callable[[Request], JsonObject] = lambda request: request.properties
     after: Callable[[Request, str], JsonObject] = lambda request, physical_id: {}
     gone: tuple[str, ...] = ("NotFound", "NoSuch", "DoesNotExist")
@@ -96,7 +97,7 @@ class Api:
         """Call the create operation."""
         values = dict(self.translate(request))
         if self.name and self.name not in request.properties:
-            values[self.name] = request.name(self.name_limit)
+            values[self.name] = request.name(self.name_limit, self.name_lower)
         answer = call(request, self.service, self.create_operation, values)
         paths = (self.identifier,) if isinstance(self.identifier, str) else self.identifier
         parts = [pick(answer, path) or pick(values, path) for path in paths]

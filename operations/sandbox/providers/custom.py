@@ -50,7 +50,11 @@ class CustomResource:
         if kind == "Update":
             event["OldResourceProperties"] = _texts(request.previous)
         token = request.properties["ServiceToken"]
-        request.client("lambda").invoke(FunctionName=token, InvocationType="Event", Payload=json.dumps(event))
+        functions = request.client("lambda")
+        runtime = functions.get_function(FunctionName=token)["Configuration"].get("Runtime", "a container image")
+        if not runtime.startswith("python"):
+            raise HandlerError(f"{token} runs on {runtime}; the sandbox runs Python handlers only (sandbox)")
+        functions.invoke(FunctionName=token, InvocationType="Event", Payload=json.dumps(event))
         answer = self._answer(request, request_id, token)
         physical_id = answer.get("PhysicalResourceId", "")
         if answer.get("Status") != "SUCCESS":
@@ -74,12 +78,14 @@ class CustomResource:
             if not busy:
                 raise HandlerError(
                     f"The function {token} ended without an answer; see its logs. CloudFormation would wait "
-                    f"{limit:.0f} seconds for one (sandbox)"
+                    f"{limit:.0f} seconds for one (sandbox)",
+                    request.physical_id or request.name(),
                 )
             waited += _LOOK_SECONDS
         raise HandlerError(
-            "CloudFormation did not receive a response from your Custom Resource. Please check your "
-            f"logs for requestId [{request_id}]."
+            "CloudFormation did not receive a response from your Custom Resource. Please check your logs for requestId "
+            f"[{request_id}].",
+            request.physical_id or request.name(),
         )
 
 

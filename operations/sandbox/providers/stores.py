@@ -270,6 +270,7 @@ STORES: dict[str, Provider] = {
         {"repositoryName": ""},
         "delete_repository",
         name="RepositoryName",
+        name_lower=True,
         after=_repository,
         translate=lambda request: {
             key: value

@@ -1,5 +1,7 @@
 """Network, EKS and HyperPod in three stacks with cross-stack references: what the real CDK CLI deploys in a test."""
 
+from typing import cast
+
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
@@ -45,7 +47,7 @@ training = cdk.Stack(app, "Training", env=environment)
 role = iam.Role(
     training,
     "Role",
-    assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"),
+    assumed_by=cast(iam.IPrincipal, iam.ServicePrincipal("sagemaker.amazonaws.com")),
     managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name("AmazonSageMakerClusterInstanceRolePolicy")],
 )
 sagemaker.CfnCluster(

@@ -1,0 +1,154 @@
+"""The sandbox's state survives its server: a stop, and a process that was killed in the middle of an operation."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from podwright.operations.sandbox import server
+from sandbox_network import eks_cluster, surroundings
+from sandbox_stacks import StackUnderTest
+
+REGION = "us-west-2"
+LARGE = os.urandom(200_000)
+SLOW = 20.0
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path
+    server.stop(tmp_path)
+
+
+def clients(running: server.Running) -> Callable[[str], Any]:
+    session = boto3.Session("sandbox", "sandbox", region_name=REGION)
+    return lambda service: session.client(service, endpoint_url=running.endpoint)
+
+
+def resources() -> dict[str, Any]:
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "lambda.amazonaws.com"}}
+    document = {"Version": "2012-10-17", "Statement": [trust]}
+    policy = {"Effect": "Allow", "Action": "kms:*", "Resource": "*", "Principal": {"AWS": "*"}}
+    return {
+        "Bucket": {"Type": "AWS::S3::Bucket"},
+        "Key": {"Type": "AWS::KMS::Key", "Properties": {"KeyPolicy": {"Version": "2012-10-17", "Statement": [policy]}}},
+        "Queue": {"Type": "AWS::SQS::Queue"},
+        "Repository": {"Type": "AWS::ECR::Repository"},
+        "Parameter": {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "kept"}},
+        "Role": {
+            "Type": "AWS::IAM::Role",
+            "Properties": {
+                "AssumeRolePolicyDocument": document,
+                "ManagedPolicyArns": ["arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"],
+            },
+        },
+        "Function": {
+            "Type": "AWS::Lambda::Function",
+            "Properties": {
+                "Runtime": "python3.13",
+                "Handler": "index.handler",
+                "Role": {"Fn::GetAtt": ["Role", "Arn"]},
+                "Code": {"ZipFile": "def handler(event, context): return event['n'] + 1"},
+            },
+        },
+    }
+
+
+def test_everything_is_there_again(project: Path) -> None:
+    first = server.start(project, port=server.free_port(), time_scale=0.1)
+    aws = clients(first)
+    stack = StackUnderTest(aws("cloudformation"), "kept")
+    assert stack.create(resources()) == "CREATE_COMPLETE", stack.events()
+    names = {name: stack.physical_id(name) for name in resources()}
+    aws("s3").put_object(Bucket=names["Bucket"], Key="large", Body=LARGE)
+    secret = aws("kms").encrypt(KeyId=names["Key"], Plaintext=b"secret")["CiphertextBlob"]
+    aws("sqs").send_message(QueueUrl=names["Queue"], MessageBody="waiting")
+    around = surroundings(aws)
+    cluster = eks_cluster(aws, around, "kept")
+    vpc = {"Subnets": around.subnets, "SecurityGroupIds": [around.security_group]}
+    group = {"InstanceGroupName": "g", "InstanceType": "ml.m5.xlarge", "InstanceCount": 2, "ExecutionRole": around.role}
+    aws("sagemaker").create_cluster(ClusterName="kept", VpcConfig=vpc, InstanceGroups=[group])
+    nodes = {node["InstanceId"] for node in aws("sagemaker").list_cluster_nodes(ClusterName="kept")[
+        "ClusterNodeSummaries"]}  # fmt: skip
+    events = len(stack.events())
+
+    assert server.stop(project)
+    assert server.status(project) is None
+    assert not server.stop(project)
+    second = server.start(project, time_scale=0.1)
+    assert (second.port, second.kubernetes_port) == (first.port, first.kubernetes_port)
+    assert second.pid != first.pid
+    assert server.start(project) == second
+
+    aws = clients(second)
+    stack = StackUnderTest(aws("cloudformation"), "kept")
+    assert {name: stack.physical_id(name) for name in resources()} == names
+    assert len(stack.events()) == events
+    assert aws("s3").get_object(Bucket=names["Bucket"], Key="large")["Body"].read() == LARGE
+    assert aws("kms").decrypt(CiphertextBlob=secret)["Plaintext"] == b"secret"
+    assert aws("sqs").receive_message(QueueUrl=names["Queue"])["Messages"][0]["Body"] == "waiting"
+    assert aws("ssm").get_parameter(Name=names["Parameter"])["Parameter"]["Value"] == "kept"
+    attached = aws("iam").list_attached_role_policies(RoleName=names["Role"])["AttachedPolicies"]
+    assert [policy["PolicyName"] for policy in attached] == ["AmazonEKSClusterPolicy"]
+    answer = aws("lambda").invoke(FunctionName=names["Function"], Payload=json.dumps({"n": 41}))
+    assert json.load(answer["Payload"]) == 42
+    assert aws("eks").describe_cluster(name="kept")["cluster"]["endpoint"] == cluster["endpoint"]
+    listed = aws("sagemaker").list_cluster_nodes(ClusterName="kept")["ClusterNodeSummaries"]
+    assert {node["InstanceId"]: node["InstanceStatus"]["Status"] for node in listed} == dict.fromkeys(nodes, "Running")
+    aws("s3").delete_object(Bucket=names["Bucket"], Key="large")
+    assert stack.delete() == "DELETE_COMPLETE"
+
+
+def test_a_killed_operation_is_rolled_back(project: Path) -> None:
+    first = server.start(project, port=server.free_port(), time_scale=SLOW)
+    aws = clients(first)
+    around = surroundings(aws)
+    group = {"InstanceGroupName": "g", "InstanceType": "ml.m5.xlarge", "InstanceCount": 1, "ExecutionRole": around.role}
+    vpc = {"Subnets": around.subnets, "SecurityGroupIds": [around.security_group]}
+    parameter = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "x", "Name": "made-first"}}
+    properties = {"ClusterName": "killed", "VpcConfig": vpc, "InstanceGroups": [group]}
+    cluster = {"Type": "AWS::SageMaker::Cluster", "Properties": properties, "DependsOn": "First"}
+    body = json.dumps({"Resources": {"First": parameter, "Cluster": cluster}})
+    stack = StackUnderTest(aws("cloudformation"), "killed")
+    stack.client.create_stack(StackName="killed", TemplateBody=body)
+    snapshot = project / server.STATE_DIRECTORY / "snapshot"
+    deadline = time.monotonic() + 30
+    while "Cluster CREATE_IN_PROGRESS" not in stack.log():
+        assert time.monotonic() < deadline
+    moment = time.time()
+    while not snapshot.exists() or snapshot.stat().st_mtime < moment + 2:
+        assert time.monotonic() < deadline, stack.log()
+        stack.log()
+        time.sleep(0.2)
+    os.kill(first.pid, signal.SIGKILL)
+    while server.status(project):
+        time.sleep(0.05)
+
+    aws = clients(server.start(project, time_scale=0.1))
+    stack = StackUnderTest(aws("cloudformation"), "killed")
+    assert stack.wait() == "ROLLBACK_COMPLETE"
+    assert "The sandbox was stopped during the operation" in stack.reasons("killed")
+    assert aws("ssm").describe_parameters()["Parameters"] == []
+
+
+def test_reset_forgets(project: Path) -> None:
+    running = server.start(project, port=server.free_port())
+    clients(running)("s3").create_bucket(Bucket="gone", CreateBucketConfiguration={"LocationConstraint": REGION})
+    assert server.reset(project)
+    assert not server.reset(project)
+    again = server.start(project, port=server.free_port())
+    assert clients(again)("s3").list_buckets()["Buckets"] == []
+
+
+def test_a_record_of_another_process_is_not_ours(project: Path) -> None:
+    record = project / server.STATE_DIRECTORY / "server.json"
+    record.parent.mkdir(parents=True)
+    record.write_text(json.dumps({"port": 4599, "kubernetes_port": 4600, "pid": os.getpid(), "log": ""}))
+    assert server.status(project) is None
+    assert not server.stop(project)
