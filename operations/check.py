@@ -30,7 +30,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         write_json({"environments": [_report(name, code, found) for name, code, found in results]})
     else:
-        for name, code, found in results:
+        for index, (name, code, found) in enumerate(results):
+            if index and found:
+                write_line()
             write_findings(found, sys.stdout)
             verdict = ("ok", "failed", "not an environment")[code]
             write_line(f"{name}: {verdict}{f' ({counted(found)})' if found else ''}")
