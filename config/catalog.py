@@ -28,8 +28,7 @@ class UnknownInstanceType(LookupError):
     def __init__(self, name: str, known: Iterable[str]) -> None:
         self.name = name
         self.close = tuple(difflib.get_close_matches(name, list(known), 3, 0.75))
-        hint = (f"did you mean {' or '.join(self.close)}?" if self.close
-                else "names look like ml.p5.48xlarge.")
+        hint = f"did you mean {' or '.join(self.close)}?" if self.close else "names look like ml.p5.48xlarge."
         super().__init__(f"{name} is not in the instance catalog; {hint}")
 
 
@@ -104,9 +103,16 @@ def _shipped() -> Catalog:
             source = row.pop("source")
             known.update(row, source=f"{known['source']} {source}")
     ultraservers = [
-        UltraServer(row["name"], row["instance_type"], int(row["instances"]), int(row["accelerators"]),
-                    _WORDS[row["hyperpod"]], cited(row["source"]))
-        for row in table("ultraservers")]
+        UltraServer(
+            row["name"],
+            row["instance_type"],
+            int(row["instances"]),
+            int(row["accelerators"]),
+            _WORDS[row["hyperpod"]],
+            cited(row["source"]),
+        )
+        for row in table("ultraservers")
+    ]
     return Catalog((_row(name, row) for name, row in rows.items()), ultraservers)
 
 
@@ -136,8 +142,12 @@ def _overridden(name: str, facts: Mapping[str, Any], types: Mapping[str, Instanc
         return dataclasses.replace(types[name], **values, overridden=types[name].overridden | set(values))
     missing = [field for field in _REQUIRED if field not in values]
     if missing:
-        raise InvalidOverride(name, None, f"{UnknownInstanceType(name, types)} To define a new type, add "
-                                          f"{', '.join(missing)}, as `aws ec2 describe-instance-types` prints them")
+        raise InvalidOverride(
+            name,
+            None,
+            f"{UnknownInstanceType(name, types)} To define a new type, add "
+            f"{', '.join(missing)}, as `aws ec2 describe-instance-types` prints them",
+        )
     return InstanceType(name=name, **values, overridden=frozenset(values))
 
 

@@ -25,7 +25,13 @@ class EksVersion:
 @cache
 def eks_versions() -> dict[str, EksVersion]:
     """All known versions, oldest first."""
-    return {row["version"]: EksVersion(row["version"], cast(Literal["documented", "seen", "unknown"], row["hyperpod"]),
-                                       row["standard_until"] or None, row["extended_until"] or None,
-                                       cited(row["source"]))
-            for row in table("eks_versions")}
+    return {
+        row["version"]: EksVersion(
+            row["version"],
+            cast(Literal["documented", "seen", "unknown"], row["hyperpod"]),
+            row["standard_until"] or None,
+            row["extended_until"] or None,
+            cited(row["source"]),
+        )
+        for row in table("eks_versions")
+    }

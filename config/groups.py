@@ -15,9 +15,7 @@ LabelKey = Annotated[
         max_length=317,
     ),
 ]
-LabelValue = Annotated[
-    str, StringConstraints(pattern=r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$", max_length=63)
-]
+LabelValue = Annotated[str, StringConstraints(pattern=r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$", max_length=63)]
 AlarmName = Annotated[str, StringConstraints(pattern=r"\S", max_length=255)]
 
 

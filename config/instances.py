@@ -92,8 +92,9 @@ class InstanceType:
     overridden: frozenset[str] = frozenset()
     """Fields that the environment set."""
 
-    def addresses(self, orchestrator: Literal["eks", "slurm"],
-                  interface_type: Literal["efa", "efa-only"] = "efa") -> Tally:
+    def addresses(
+        self, orchestrator: Literal["eks", "slurm"], interface_type: Literal["efa", "efa-only"] = "efa"
+    ) -> Tally:
         """IPv4 addresses that one node takes from its subnet.
 
         On EKS this counts the pods of one interface, as HyperPod attaches it; it leaves out what a CNI of your own

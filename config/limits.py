@@ -221,16 +221,25 @@ class Limits:
 def limits() -> Limits:
     """The limits that this package knows."""
     data: dict[str, dict[str, dict[str, Any]]] = json.loads((DATA / "limits.json").read_text(encoding="utf-8"))
-    values = {section: {name: _frozen(entry["value"]) for name, entry in entries.items()}
-              for section, entries in data.items()}
+    values = {
+        section: {name: _frozen(entry["value"]) for name, entry in entries.items()} for section, entries in data.items()
+    }
     return Limits(
-        cluster=ClusterLimits(**values["cluster"]), training_plan=TrainingPlanLimits(**values["training_plan"]),
-        compute_quota=ComputeQuotaLimits(**values["compute_quota"]), scheduler=SchedulerLimits(**values["scheduler"]),
-        eks=EksLimits(**values["eks"]), lustre=LustreLimits(**values["lustre"]),
-        openzfs=OpenZfsLimits(**values["openzfs"]), network=NetworkLimits(**values["network"]),
+        cluster=ClusterLimits(**values["cluster"]),
+        training_plan=TrainingPlanLimits(**values["training_plan"]),
+        compute_quota=ComputeQuotaLimits(**values["compute_quota"]),
+        scheduler=SchedulerLimits(**values["scheduler"]),
+        eks=EksLimits(**values["eks"]),
+        lustre=LustreLimits(**values["lustre"]),
+        openzfs=OpenZfsLimits(**values["openzfs"]),
+        network=NetworkLimits(**values["network"]),
         cloudformation=CloudFormationLimits(**values["cloudformation"]),
-        citations={f"{section}.{name}": cited(entry["source"])
-                   for section, entries in data.items() for name, entry in entries.items()})
+        citations={
+            f"{section}.{name}": cited(entry["source"])
+            for section, entries in data.items()
+            for name, entry in entries.items()
+        },
+    )
 
 
 def _frozen(value: Any) -> Any:

@@ -59,9 +59,18 @@ class Zone:
 @cache
 def regions() -> dict[str, Region]:
     """All regions by name."""
-    return {row["region"]: Region(row["region"], row["partition"], row["zone_prefix"] or None, row["cluster"] == "yes",
-                                  row["compute_quota"] == "yes", row["scheduler_config"] == "yes", cited(row["source"]))
-            for row in table("regions")}
+    return {
+        row["region"]: Region(
+            row["region"],
+            row["partition"],
+            row["zone_prefix"] or None,
+            row["cluster"] == "yes",
+            row["compute_quota"] == "yes",
+            row["scheduler_config"] == "yes",
+            cited(row["source"]),
+        )
+        for row in table("regions")
+    }
 
 
 def region(name: str) -> Region:
@@ -83,9 +92,12 @@ def zone(zone_id: str) -> Zone:
     """
     match = _ZONE_ID.fullmatch(zone_id)
     if match is None:
-        hint = (f"{zone_id} is a zone name, which means another zone in each account; "
-                "`aws ec2 describe-availability-zones` prints its ZoneId" if _ZONE_NAME.fullmatch(zone_id)
-                else f"{zone_id} is not a zone id")
+        hint = (
+            f"{zone_id} is a zone name, which means another zone in each account; "
+            "`aws ec2 describe-availability-zones` prints its ZoneId"
+            if _ZONE_NAME.fullmatch(zone_id)
+            else f"{zone_id} is not a zone id"
+        )
         raise InvalidZoneId(f"{hint}; ids look like usw2-az2, or usw2-phx2-az1 in a Local Zone")
     prefix, location = match[1], match[2] or ""
     return Zone(zone_id, _by_prefix().get(prefix), "local" if location else "availability", location)

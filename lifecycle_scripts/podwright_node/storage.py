@@ -167,6 +167,7 @@ def _target(disk: str, service: str) -> str:
 
 
 def mount_unit(folder: str) -> str:
+    """Name of the systemd unit that mounts `folder`; systemd derives it from the path."""
     return folder.strip("/").replace("/", "-") + ".mount"
 
 

@@ -44,7 +44,7 @@ def refusals(passed: list[tuple[Mutation, Outcome]], folder: Path) -> list[Refus
         assert outcome.environment
         app = cdk.App(
             outdir=str(folder / f"seed-{mutated.seed}"),
-            context=FEATURE_FLAGS | {"@aws-cdk/core:validateAgainstDefaultRules": True},
+            context={**FEATURE_FLAGS, "@aws-cdk/core:validateAgainstDefaultRules": True},
         )
         try:
             TrainingStage(app, outcome.environment.name, environment=outcome.environment, archive=archive)

@@ -42,13 +42,16 @@ def ec2_says(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
     neurons = row.get("NeuronInfo", {}).get("NeuronDevices", [])
     device = (gpus or neurons or [None])[0]
     facts = {
-        "vcpu": row["VCpuInfo"]["DefaultVCpus"], "threads_per_core": row["VCpuInfo"]["DefaultThreadsPerCore"],
+        "vcpu": row["VCpuInfo"]["DefaultVCpus"],
+        "threads_per_core": row["VCpuInfo"]["DefaultThreadsPerCore"],
         "memory_gib": row["MemoryInfo"]["SizeInMiB"] / 1024,
-        "accelerator_count": device["Count"] if device else 0, "accelerator_name": device["Name"] if device else "",
+        "accelerator_count": device["Count"] if device else 0,
+        "accelerator_name": device["Name"] if device else "",
         "accelerator_vendor": "nvidia" if gpus else "neuron" if neurons else "none",
         "accelerator_memory_mib": device["MemoryInfo"]["SizeInMiB"] if device else 0,
         "neuron_cores": sum(each["Count"] * each["CoreInfo"]["Count"] for each in neurons),
-        "network_gbps": advertised(network["NetworkPerformance"]), "network_cards": network["MaximumNetworkCards"],
+        "network_gbps": advertised(network["NetworkPerformance"]),
+        "network_cards": network["MaximumNetworkCards"],
         "efa_interfaces": network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0),
         "efa_only": any("efa-only" in card["InterfaceTypes"] for card in cards),
         "primary_efa": "efa" in cards[network["DefaultNetworkCardIndex"]]["InterfaceTypes"],
@@ -109,12 +112,14 @@ def test_a_difference_in_any_field_is_noticed(field):
 def test_a_conflict_that_is_over_is_noticed():
     settled = Conflict("ml.m5.large", "vcpu", {"ec2": 4, "ec2-guide": 2}, 2, "EC2 said 4 once")
     assert complaints([catalog().get("ml.m5.large")], EC2, [settled]) == [
-        "conflict ml.m5.large.vcpu cites {'ec2': 4}, but EC2 says {'ec2': 2}"]
+        "conflict ml.m5.large.vcpu cites {'ec2': 4}, but EC2 says {'ec2': 2}"
+    ]
 
 
 def test_training_plans_sell_what_the_api_lists():
     assert {row.name for row in catalog() if row.training_plan} == set(
-        SAGEMAKER.shape_for("ReservedCapacityInstanceType").enum)
+        SAGEMAKER.shape_for("ReservedCapacityInstanceType").enum
+    )
 
 
 def test_quotas_can_name_the_mig_profiles_of_every_type_but_b300():
@@ -124,20 +129,27 @@ def test_quotas_can_name_the_mig_profiles_of_every_type_but_b300():
 
 
 def test_regions_are_those_of_the_sdk_and_of_the_schemas():
-    sdk = {name: partition for partition in SESSION.get_available_partitions()
-           for name in SESSION.get_available_regions("ec2", partition)}
+    sdk = {
+        name: partition
+        for partition in SESSION.get_available_partitions()
+        for name in SESSION.get_available_regions("ec2", partition)
+    }
     assert {row.name: row.partition for row in regions().values()} == sdk
 
-    for field, kind in {"cluster": "AWS::SageMaker::Cluster", "compute_quota": "AWS::SageMaker::ComputeQuota",
-                        "scheduler_config": "AWS::SageMaker::ClusterSchedulerConfig"}.items():
+    for field, kind in {
+        "cluster": "AWS::SageMaker::Cluster",
+        "compute_quota": "AWS::SageMaker::ComputeQuota",
+        "scheduler_config": "AWS::SageMaker::ClusterSchedulerConfig",
+    }.items():
         folder = Path(cfnlint.__file__).parent / "data/schemas/providers"
         listing = {file.stem for file in folder.glob("*.json") if kind in json.loads(file.read_text(encoding="utf-8"))}
         assert {row.name for row in regions().values() if getattr(row, field)} == listing & set(sdk)
 
 
 def test_zone_prefixes_are_those_of_ec2():
-    prefixes = {name: {zone.zone_id.partition("-")[0] for zone in zones}
-                for name, zones in RegionsAndZonesBackend.zones.items()}
+    prefixes = {
+        name: {zone.zone_id.partition("-")[0] for zone in zones} for name, zones in RegionsAndZonesBackend.zones.items()
+    }
     assert {row.name: {row.zone_prefix} for row in regions().values() if row.zone_prefix} == prefixes
 
 
@@ -184,11 +196,12 @@ def test_cluster_limits_are_those_of_the_schema():
     assert cluster.lifecycle_script_length == of("ClusterLifeCycleConfig", "OnCreate")["maxLength"]
     assert cluster.lifecycle_uri_length == of("ClusterLifeCycleConfig", "SourceS3Uri")["maxLength"]
     for found, value in {
-            "ebs_gib": of("ClusterEbsVolumeConfig", "VolumeSizeInGB"),
-            "tiered_memory_percent": of("TieredStorageConfig", "InstanceMemoryAllocationPercentage"),
-            "update_wait_seconds": of("DeploymentConfig", "WaitIntervalInSeconds"),
-            "restricted_lustre_gib": of("FSxLustreConfig", "SizeInGiB"),
-            "restricted_lustre_throughput": of("FSxLustreConfig", "PerUnitStorageThroughput")}.items():
+        "ebs_gib": of("ClusterEbsVolumeConfig", "VolumeSizeInGB"),
+        "tiered_memory_percent": of("TieredStorageConfig", "InstanceMemoryAllocationPercentage"),
+        "update_wait_seconds": of("DeploymentConfig", "WaitIntervalInSeconds"),
+        "restricted_lustre_gib": of("FSxLustreConfig", "SizeInGiB"),
+        "restricted_lustre_throughput": of("FSxLustreConfig", "PerUnitStorageThroughput"),
+    }.items():
         assert getattr(cluster, found) == (value["minimum"], value["maximum"])
 
 
@@ -232,16 +245,20 @@ def test_file_system_limits_are_those_of_the_api():
     values = limits().lustre
     allowed = ", ".join(map(str, values.throughput))
     assert f"PERSISTENT_2 SSD storage: {allowed} MB/s/TiB" in said("PerUnitStorageThroughput")
-    assert lustre["ThroughputCapacity"].metadata == {"min": values.tiering_throughput_step,
-                                                     "max": values.tiering_throughput_max}
+    assert lustre["ThroughputCapacity"].metadata == {
+        "min": values.tiering_throughput_step,
+        "max": values.tiering_throughput_max,
+    }
     metadata = fsx.shape_for("CreateFileSystemLustreMetadataConfiguration").members["Iops"]
     assert metadata.metadata == {"min": values.metadata_iops[0], "max": values.metadata_iops_max}
     assert f"and multiples of {values.metadata_iops_step}" in re.sub(r"<[^>]+>", "", metadata.documentation)
     days = fsx.shape_for("AutomaticBackupRetentionDays").metadata
     assert values.backup_days == limits().openzfs.backup_days == (days["min"], days["max"])
     capacity = re.sub(r"<[^>]+>", "", fsx.shape_for("CreateFileSystemRequest").members["StorageCapacity"].documentation)
-    assert (f"{values.capacity_first_gib} GiB, {values.capacity_step_gib} GiB, and increments of "
-            f"{values.capacity_step_gib} GiB") in capacity
+    assert (
+        f"{values.capacity_first_gib} GiB, {values.capacity_step_gib} GiB, and increments of "
+        f"{values.capacity_step_gib} GiB"
+    ) in capacity
     assert "64 GiB up to 524,288 GiB" in capacity
     assert limits().openzfs.capacity_gib == (64, 524288)
     association = str(fsx.operation_model("CreateDataRepositoryAssociation").documentation)
@@ -251,8 +268,11 @@ def test_file_system_limits_are_those_of_the_api():
 def test_template_limits_are_those_that_cfn_lint_checks():
     stack = limits().cloudformation
     assert (stack.resources, stack.outputs, stack.parameters, stack.mappings) == (
-        LIMITS["Resources"]["number"], LIMITS["Outputs"]["number"], LIMITS["Parameters"]["number"],
-        LIMITS["Mappings"]["number"])
+        LIMITS["Resources"]["number"],
+        LIMITS["Outputs"]["number"],
+        LIMITS["Parameters"]["number"],
+        LIMITS["Mappings"]["number"],
+    )
     assert (stack.template_bytes, stack.logical_id_length) == (LIMITS["template"]["body"], LIMITS["Resources"]["name"])
 
 
@@ -267,10 +287,14 @@ def test_every_citation_has_its_own_key_a_date_and_an_address():
 
 def test_every_citation_is_used():
     root = DATA.parents[1]
-    code = [file for room in ("config", "constructs", "cdk8s_charts", "operations", "stacks")
-            for file in (root / room).rglob("*.py")]
-    text = "\n".join(file.read_text(encoding="utf-8")
-                     for file in [*code, *DATA.iterdir()] if file.name != "citations.csv")
+    code = [
+        file
+        for room in ("config", "constructs", "cdk8s_charts", "operations", "stacks")
+        for file in (root / room).rglob("*.py")
+    ]
+    text = "\n".join(
+        file.read_text(encoding="utf-8") for file in [*code, *DATA.iterdir()] if file.name != "citations.csv"
+    )
     unused = [row["key"] for row in table("citations") if not re.search(rf"(?<![\w-]){row['key']}(?![\w-])", text)]
     assert unused == []
 
@@ -292,9 +316,22 @@ def test_the_page_shows_the_conflicts_as_the_data_has_them():
     assert conflict_table() in page, f"put this table into docs/catalog.md:\n{conflict_table()}"
 
 
-@pytest.mark.parametrize("name", [
-    "instances.csv", "efa.csv", "nvlink.csv", "mig_profiles.csv", "ultraservers.csv", "conflicts.json", "regions.csv",
-    "region_availability.csv", "eks_versions.csv", "limits.json", "citations.csv"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "instances.csv",
+        "efa.csv",
+        "nvlink.csv",
+        "mig_profiles.csv",
+        "ultraservers.csv",
+        "conflicts.json",
+        "regions.csv",
+        "region_availability.csv",
+        "eks_versions.csv",
+        "limits.json",
+        "citations.csv",
+    ],
+)
 def test_the_page_says_what_each_table_holds(name):
     assert (DATA / name).is_file()
     assert f"| `{name}` |" in (Path(__file__).parents[2] / "docs/catalog.md").read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ def assembly(outdir: Path, seed: str) -> dict[str, bytes]:
         env=os.environ
         | {
             "CDK_OUTDIR": str(outdir),
-            "CDK_CONTEXT_JSON": json.dumps(FEATURE_FLAGS | {"environment": "sandbox", "chart": "stand-in"}),
+            "CDK_CONTEXT_JSON": json.dumps({**FEATURE_FLAGS, "environment": "sandbox", "chart": "stand-in"}),
             "PYTHONHASHSEED": seed,
         },
     )

@@ -10,6 +10,6 @@ import cdk_nag
 
 from synthesis import FEATURE_FLAGS, environment, synthesize
 
-app = cdk.App(context=FEATURE_FLAGS | {"@aws-cdk/core:validateAgainstDefaultRules": True})
+app = cdk.App(context={**FEATURE_FLAGS, "@aws-cdk/core:validateAgainstDefaultRules": True})
 cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
 synthesize(environment(sys.argv[1]), app)

@@ -64,13 +64,22 @@ def test_every_row_is_consistent_and_says_where_it_comes_from(row: InstanceType)
     assert bool(row.nvlink_generation) == (row.nvlink_domain != 0) == (row.nvswitch or row.imex)
 
 
-@pytest.mark.parametrize(("name", "orchestrator", "interface_type", "total"), [
-    ("ml.p5.48xlarge", "slurm", "efa", 32), ("ml.p5.48xlarge", "eks", "efa", 81),  # both published by AWS
-    ("ml.p5.48xlarge", "slurm", "efa-only", 1), ("ml.p5.48xlarge", "eks", "efa-only", 50),
-    ("ml.p5en.48xlarge", "eks", "efa", 65), ("ml.p4d.24xlarge", "eks", "efa", 53),
-    ("ml.p6-b300.48xlarge", "slurm", "efa", 17), ("ml.p6-b300.48xlarge", "eks", "efa", 66),  # one card carries no EFA
-    ("ml.m5.4xlarge", "slurm", "efa", 1), ("ml.m5.4xlarge", "eks", "efa", 30),
-    ("ml.g5.xlarge", "eks", "efa-only", 15)])  # no EFA, so the interface type has no effect
+@pytest.mark.parametrize(
+    ("name", "orchestrator", "interface_type", "total"),
+    [
+        ("ml.p5.48xlarge", "slurm", "efa", 32),
+        ("ml.p5.48xlarge", "eks", "efa", 81),  # both published by AWS
+        ("ml.p5.48xlarge", "slurm", "efa-only", 1),
+        ("ml.p5.48xlarge", "eks", "efa-only", 50),
+        ("ml.p5en.48xlarge", "eks", "efa", 65),
+        ("ml.p4d.24xlarge", "eks", "efa", 53),
+        ("ml.p6-b300.48xlarge", "slurm", "efa", 17),
+        ("ml.p6-b300.48xlarge", "eks", "efa", 66),  # one card carries no EFA
+        ("ml.m5.4xlarge", "slurm", "efa", 1),
+        ("ml.m5.4xlarge", "eks", "efa", 30),
+        ("ml.g5.xlarge", "eks", "efa-only", 15),
+    ],
+)  # no EFA, so the interface type has no effect
 def test_addresses_of_a_node(name, orchestrator, interface_type, total):
     assert catalog().get(name).addresses(orchestrator, interface_type).total == total
 
@@ -78,26 +87,39 @@ def test_addresses_of_a_node(name, orchestrator, interface_type, total):
 def test_addresses_show_their_arithmetic_and_name_their_inference():
     both = catalog().get("ml.p5.48xlarge").addresses("eks")
     assert both.arithmetic == "50 of the primary card + 31 other cards = 81"
-    assert both.basis == ("SageMaker Developer Guide, prerequisites for HyperPod, 2026-11-21; "
-                          "published for P5, by inference for other types")
+    assert both.basis == (
+        "SageMaker Developer Guide, prerequisites for HyperPod, 2026-11-21; "
+        "published for P5, by inference for other types"
+    )
 
     fewer = catalog().get("ml.p5.48xlarge").addresses("eks", "efa-only")
     assert fewer.arithmetic == "50 of the primary card + 0 of 32 EFA-only interfaces = 50"
 
 
 def test_addresses_and_pods_can_be_set():
-    row = catalog({"ml.p5.48xlarge": {"addresses_eks": "96", "addresses_slurm": "33", "pod_limit": "100"}})\
-        .get("ml.p5.48xlarge")
+    row = catalog({"ml.p5.48xlarge": {"addresses_eks": "96", "addresses_slurm": "33", "pod_limit": "100"}}).get(
+        "ml.p5.48xlarge"
+    )
 
     assert [row.addresses("eks", "efa-only").total, row.addresses("slurm").total, row.max_pods] == [96, 33, 100]
     assert row.addresses("eks").basis == row.pods().basis == "set by the environment"
 
 
-@pytest.mark.parametrize(("name", "hyperpod", "ec2"), [
-    # maxPods of ml.g5.xlarge was seen on a HyperPod node; the EC2 column is the EKS AMI's own list.
-    ("ml.g5.xlarge", 14, 58), ("ml.p5.48xlarge", 49, 100), ("ml.p4d.24xlarge", 49, 737), ("ml.p5en.48xlarge", 49, 198),
-    ("ml.p6-b300.48xlarge", 49, 198), ("ml.g5.48xlarge", 49, 345), ("ml.trn1.32xlarge", 49, 247),
-    ("ml.m5.4xlarge", 29, 234), ("ml.t3.medium", 5, 17)])
+@pytest.mark.parametrize(
+    ("name", "hyperpod", "ec2"),
+    [
+        # maxPods of ml.g5.xlarge was seen on a HyperPod node; the EC2 column is the EKS AMI's own list.
+        ("ml.g5.xlarge", 14, 58),
+        ("ml.p5.48xlarge", 49, 100),
+        ("ml.p4d.24xlarge", 49, 737),
+        ("ml.p5en.48xlarge", 49, 198),
+        ("ml.p6-b300.48xlarge", 49, 198),
+        ("ml.g5.48xlarge", 49, 345),
+        ("ml.trn1.32xlarge", 49, 247),
+        ("ml.m5.4xlarge", 29, 234),
+        ("ml.t3.medium", 5, 17),
+    ],
+)
 def test_pods_of_a_node(name, hyperpod, ec2):
     row = catalog().get(name)
     assert (row.pods().total, row.max_pods, row.max_pods_ec2) == (hyperpod, hyperpod, ec2)
@@ -107,7 +129,10 @@ def test_ultraservers_hold_as_many_accelerators_as_their_members():
     servers = catalog().ultraservers
 
     assert {name: (row.instances, row.accelerators) for name, row in servers.items()} == {
-        "ml.u-p6e-gb200x36": (9, 36), "ml.u-p6e-gb200x72": (18, 72), "u-trn2x64": (4, 64)}
+        "ml.u-p6e-gb200x36": (9, 36),
+        "ml.u-p6e-gb200x72": (18, 72),
+        "u-trn2x64": (4, 64),
+    }
     for row in servers.values():
         assert row.hyperpod == (row.instance_type in catalog())
         if row.hyperpod:
@@ -122,27 +147,49 @@ def test_an_unknown_type_names_the_closest():
     assert "ml.p5.48xlrge" not in catalog()
 
 
-@pytest.mark.parametrize(("field", "given", "message"), [
-    ("efa", 8, "efa is not a fact of an instance type"),
-    ("efa_interface", 8, "did you mean efa_interfaces"),
-    ("name", "x", "is not a fact"), ("sources", (), "is not a fact"), ("overridden", (), "is not a fact"),
-    ("efa_interfaces", "many", "efa_interfaces of ml.p5.48xlarge is 'many'; allowed: a whole number from 0"),
-    ("efa_interfaces", "-1", "a whole number from 0"), ("efa_interfaces", 3.5, "a whole number from 0"),
-    ("efa_interfaces", None, "a whole number from 0"), ("efa_interfaces", True, "a whole number from 0"),
-    ("memory_gib", "nan", "a number from 0"), ("memory_gib", "inf", "a number from 0"),
-    ("nvswitch", "perhaps", "yes or no"), ("nvswitch", 1, "yes or no"),
-    ("architecture", "arm", "x86_64 or arm64"), ("architecture", ["arm64"], "x86_64 or arm64"),
-    ("accelerator_name", 5, "text"), ("mig_profiles", [1], "a list of names")])
+@pytest.mark.parametrize(
+    ("field", "given", "message"),
+    [
+        ("efa", 8, "efa is not a fact of an instance type"),
+        ("efa_interface", 8, "did you mean efa_interfaces"),
+        ("name", "x", "is not a fact"),
+        ("sources", (), "is not a fact"),
+        ("overridden", (), "is not a fact"),
+        ("efa_interfaces", "many", "efa_interfaces of ml.p5.48xlarge is 'many'; allowed: a whole number from 0"),
+        ("efa_interfaces", "-1", "a whole number from 0"),
+        ("efa_interfaces", 3.5, "a whole number from 0"),
+        ("efa_interfaces", None, "a whole number from 0"),
+        ("efa_interfaces", True, "a whole number from 0"),
+        ("memory_gib", "nan", "a number from 0"),
+        ("memory_gib", "inf", "a number from 0"),
+        ("nvswitch", "perhaps", "yes or no"),
+        ("nvswitch", 1, "yes or no"),
+        ("architecture", "arm", "x86_64 or arm64"),
+        ("architecture", ["arm64"], "x86_64 or arm64"),
+        ("accelerator_name", 5, "text"),
+        ("mig_profiles", [1], "a list of names"),
+    ],
+)
 def test_an_override_is_refused_with_what_is_allowed(field, given, message):
     with pytest.raises(InvalidOverride, match=message) as error:
         catalog({"ml.p5.48xlarge": {field: given}})
     assert (error.value.instance_type, error.value.field) == ("ml.p5.48xlarge", field)
 
 
-@pytest.mark.parametrize(("field", "given", "value"), [
-    ("efa_interfaces", "16", 16), ("memory_gib", "1.5", 1.5), ("nvswitch", "no", False), ("nvswitch", "true", True),
-    ("eni_primary_card", None, None), ("eni_primary_card", "4", 4), ("architecture", "arm64", "arm64"),
-    ("mig_profiles", ["1g.10gb"], ("1g.10gb",)), ("mig_profiles", "1g.10gb 7g.80gb", ("1g.10gb", "7g.80gb"))])
+@pytest.mark.parametrize(
+    ("field", "given", "value"),
+    [
+        ("efa_interfaces", "16", 16),
+        ("memory_gib", "1.5", 1.5),
+        ("nvswitch", "no", False),
+        ("nvswitch", "true", True),
+        ("eni_primary_card", None, None),
+        ("eni_primary_card", "4", 4),
+        ("architecture", "arm64", "arm64"),
+        ("mig_profiles", ["1g.10gb"], ("1g.10gb",)),
+        ("mig_profiles", "1g.10gb 7g.80gb", ("1g.10gb", "7g.80gb")),
+    ],
+)
 def test_an_override_may_be_text_as_yaml_wrote_it(field, given, value):
     assert getattr(catalog({"ml.p5.48xlarge": {field: given}}).get("ml.p5.48xlarge"), field) == value
 
@@ -172,19 +219,23 @@ def _in_fresh_python(code: str) -> str:
 
 
 def test_the_import_brings_in_the_standard_library_only():
-    loaded = _in_fresh_python("import sys, podwright.config; known = set(sys.modules); "
-                              "import podwright.config.catalog; "
-                              "print(*{name.partition('.')[0] for name in set(sys.modules) - known})").split()
+    loaded = _in_fresh_python(
+        "import sys, podwright.config; known = set(sys.modules); "
+        "import podwright.config.catalog; "
+        "print(*{name.partition('.')[0] for name in set(sys.modules) - known})"
+    ).split()
     assert set(loaded) - set(sys.stdlib_module_names) == {"podwright"}
 
 
 def test_the_import_costs_at_most_20_ms_and_loading_at_most_10_ms():
     # Above the parts of the standard library that pydantic, which every command of ours imports, needs anyway.
     # CPU time, best of several, because the machine may be busy.
-    code = ("import time, dataclasses, json, pathlib, typing, podwright.config; "
-            "now = time.process_time; start = now(); import podwright.config.catalog as module; imported = now(); "
-            "module.catalog(); "
-            "print(imported - start, now() - imported)")
+    code = (
+        "import time, dataclasses, json, pathlib, typing, podwright.config; "
+        "now = time.process_time; start = now(); import podwright.config.catalog as module; imported = now(); "
+        "module.catalog(); "
+        "print(imported - start, now() - imported)"
+    )
     runs = [[float(seconds) for seconds in _in_fresh_python(code).split()] for _ in range(7)]
     importing, loading = (min(column) for column in zip(*runs, strict=True))
     assert importing <= 0.020

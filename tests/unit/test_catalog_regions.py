@@ -7,11 +7,19 @@ from podwright.config.eks_versions import eks_versions
 from podwright.config.regions import InvalidZoneId, UnknownRegion, offered, offering_regions, region, regions, zone
 
 
-@pytest.mark.parametrize(("zone_id", "region_name", "kind", "location"), [
-    ("usw2-az2", "us-west-2", "availability", ""), ("use1-az6", "us-east-1", "availability", ""),
-    ("apne1-az4", "ap-northeast-1", "availability", ""), ("usgw1-az1", "us-gov-west-1", "availability", ""),
-    ("cnnw1-az1", "cn-northwest-1", "availability", ""), ("usw2-phx2-az1", "us-west-2", "local", "phx2"),
-    ("use1-dfw2-az1", "us-east-1", "local", "dfw2"), ("xyz9-az1", None, "availability", "")])
+@pytest.mark.parametrize(
+    ("zone_id", "region_name", "kind", "location"),
+    [
+        ("usw2-az2", "us-west-2", "availability", ""),
+        ("use1-az6", "us-east-1", "availability", ""),
+        ("apne1-az4", "ap-northeast-1", "availability", ""),
+        ("usgw1-az1", "us-gov-west-1", "availability", ""),
+        ("cnnw1-az1", "cn-northwest-1", "availability", ""),
+        ("usw2-phx2-az1", "us-west-2", "local", "phx2"),
+        ("use1-dfw2-az1", "us-east-1", "local", "dfw2"),
+        ("xyz9-az1", None, "availability", ""),
+    ],
+)
 def test_zone_ids_tell_region_and_kind(zone_id, region_name, kind, location):
     place = zone(zone_id)
     assert (place.id, place.region, place.kind, place.location) == (zone_id, region_name, kind, location)
@@ -34,8 +42,10 @@ def test_every_zone_prefix_belongs_to_one_region():
     assert len(prefixes) == len(set(prefixes))
 
 
-@pytest.mark.parametrize(("name", "partition"), [
-    ("us-west-2", "aws"), ("cn-north-1", "aws-cn"), ("us-gov-east-1", "aws-us-gov"), ("eusc-de-east-1", "aws-eusc")])
+@pytest.mark.parametrize(
+    ("name", "partition"),
+    [("us-west-2", "aws"), ("cn-north-1", "aws-cn"), ("us-gov-east-1", "aws-us-gov"), ("eusc-de-east-1", "aws-eusc")],
+)
 def test_partitions(name, partition):
     assert region(name).partition == partition
 
@@ -65,7 +75,10 @@ def test_eks_versions_are_in_order_with_dates_and_sources():
 
     assert [row.version for row in versions] == [f"1.{minor}" for minor in range(28, 38)]
     assert {row.version: row.hyperpod for row in versions if row.hyperpod != "documented"} == {
-        "1.35": "seen", "1.36": "unknown", "1.37": "unknown"}
+        "1.35": "seen",
+        "1.36": "unknown",
+        "1.37": "unknown",
+    }
     for row in versions:
         assert row.sources
         if row.standard_until and row.extended_until:

@@ -29,9 +29,17 @@ def test_no_limit_is_without_a_field():
     assert set(limits().citations) == {f"{section}.{field.name}" for section, field in LIMITS}
 
 
-@pytest.mark.parametrize(("throughput", "efa", "step"), [
-    (125, True, 38400), (250, True, 19200), (500, True, 9600), (1000, True, 4800),
-    (125, False, 2400), (1000, False, 2400)])
+@pytest.mark.parametrize(
+    ("throughput", "efa", "step"),
+    [
+        (125, True, 38400),
+        (250, True, 19200),
+        (500, True, 9600),
+        (1000, True, 4800),
+        (125, False, 2400),
+        (1000, False, 2400),
+    ],
+)
 def test_lustre_capacity_steps(throughput, efa, step):
     assert limits().lustre.capacity_step(throughput, efa=efa) == step
 
