@@ -51,8 +51,13 @@ def _cluster(environment: Environment, account: Account) -> Report:
     groups = [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
     pages = client.get_paginator("list_cluster_nodes").paginate(ClusterName=name)
     return {
-        "cluster": {"name": name, "arn": cluster["ClusterArn"], "status": cluster["ClusterStatus"]},
-        "groups": [_group(group, environment) for group in groups],
+        "cluster": {
+            "name": name,
+            "arn": cluster["ClusterArn"],
+            "status": cluster["ClusterStatus"],
+            "message": cluster.get("FailureMessage", ""),
+        },
+        "groups": [_group(group, environment) | {"message": _newest_event(client, cluster, group)} for group in groups],
         "nodes": [
             {
                 "id": node["InstanceId"],
@@ -79,6 +84,21 @@ def _group(group: Report, environment: Environment) -> Report:
     }
 
 
+def _newest_event(client: Any, cluster: Report, group: Report) -> str:
+    """What HyperPod last said about a group that is not full. Only continuous provisioning has events."""
+    if group["CurrentCount"] >= group["TargetCount"] or cluster.get("NodeProvisioningMode") != "Continuous":
+        return ""
+    events = client.list_cluster_events(
+        ClusterName=cluster["ClusterName"],
+        InstanceGroupName=group["InstanceGroupName"],
+        ResourceType="InstanceGroup",
+        SortBy="EventTime",
+        SortOrder="Descending",
+        MaxResults=1,
+    )["Events"]
+    return events[0].get("Description", "") if events else ""
+
+
 def _recorded_only(account: Account, types: Counter[str]) -> dict[str, int]:
     """Resource types that the sandbox keeps as records, with nothing behind them; empty for AWS."""
     if account.endpoint is None:
@@ -102,7 +122,12 @@ def write_report(found: Report) -> None:
     if found["nodes"]:
         tables.append(_node_table(found["nodes"]))
     for table in tables:
-        console.print(table, "")
+        console.print(table)
+        console.print()
+    cluster = [found["cluster"]] if found["cluster"] else []
+    if said := [f"{item['name']}: {item['message']}" for item in (*cluster, *found["groups"]) if item["message"]]:
+        console.print("\n".join(said))
+        console.print()
     if not found["cluster"]:
         console.print("There is no HyperPod cluster.")
     if found["sandbox"]:

@@ -121,11 +121,12 @@ class Progress:
         event = Event(match["stack"], match["status"], match["type"], match["path"], match["reason"].strip())
         stack = self._stacks.setdefault(event.stack, _Stack(self._clock()))
         stack.done, stack.total = int(match["done"] or stack.done), int(match["total"] or stack.total)
+        logical_id = match["id"] or event.path
         if event.of_resource and event.status.endswith("_IN_PROGRESS"):
-            stack.working_on[event.path] = event.type
+            stack.working_on[logical_id] = event.type
         elif event.of_resource:
-            stack.working_on.pop(event.path, None)
-            stack.finished.add(event.path)
+            stack.working_on.pop(logical_id, None)
+            stack.finished.add(logical_id)
         if event.failed and not any((other.stack, other.path) == (event.stack, event.path) for other in self.failures):
             self.failures.append(event)
             self._unfinished = event

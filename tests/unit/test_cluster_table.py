@@ -43,7 +43,17 @@ class Client:
             {"InstanceGroupName": name, "CurrentCount": 1, "TargetCount": group.count, "Status": "Creating"}
             for name, group in ENVIRONMENT.instance_groups.items()
         ]
-        return {"ClusterArn": "arn:aws:sagemaker:x", "ClusterStatus": "InService", "InstanceGroups": groups}
+        return {
+            "ClusterArn": "arn:aws:sagemaker:x",
+            "ClusterName": "prod",
+            "ClusterStatus": "InService",
+            "NodeProvisioningMode": "Continuous",
+            "InstanceGroups": groups,
+        }
+
+    def list_cluster_events(self, **request: Any) -> dict[str, Any]:
+        assert (request["SortOrder"], request["MaxResults"]) == ("Descending", 1)
+        return {"Events": [{"Description": "no capacity"}] if request["InstanceGroupName"] == "h200" else []}
 
     def get_paginator(self, operation: str) -> "Pages":
         return Pages(operation, self.nodes)
@@ -98,7 +108,7 @@ def printed(report: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> list[
 def test_report(tmp_path: Path) -> None:
     made = found(tmp_path, nodes(1))
     assert made["stacks"][0] == {"name": "prod-network", "status": "CREATE_COMPLETE", "resources": 3}
-    assert made["cluster"] == {"name": "prod", "arn": "arn:aws:sagemaker:x", "status": "InService"}
+    assert made["cluster"] == {"name": "prod", "arn": "arn:aws:sagemaker:x", "status": "InService", "message": ""}
     assert made["groups"][1] == {
         "name": "h200",
         "types": ["ml.p5en.48xlarge"],
@@ -106,6 +116,7 @@ def test_report(tmp_path: Path) -> None:
         "current": 1,
         "target": 4,
         "status": "Creating",
+        "message": "no capacity",
     }
     assert [node["id"] for node in made["nodes"]] == ["i-0000"]
     assert made["sandbox"] is None
@@ -118,6 +129,7 @@ def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ["Cluster", "prod:", "InService"] in lines
     assert ["h200", "ml.p5en.48xlarge", "usw2-az2", "1", "4", "Creating"] in lines
     assert ["i-0001", "h200", "Running"] in lines
+    assert ["h200:", "no", "capacity"] in lines
     assert not any("Simulated:" in line for line in lines)
 
 

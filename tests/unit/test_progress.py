@@ -16,6 +16,7 @@ prod-network: creating stack...
 prod-network |  0/3 | 11:16:10 AM | CREATE_IN_PROGRESS      | AWS::CloudFormation::Stack | prod-network User Initiated
 prod-network |  0/3 | 11:16:11 AM | CREATE_IN_PROGRESS      | AWS::EC2::VPC    | prod/network/Vpc (Vpc8378EB38)
 prod-network |  1/3 | 11:16:12 AM | CREATE_COMPLETE         | AWS::EC2::VPC    | prod/network/Vpc (Vpc8378EB38)
+prod-network |  2/3 | 11:16:12 AM | CREATE_COMPLETE         | AWS::EC2::VPC    | prod/network/Vpc (VpcOther)
 prod-network |  3/3 | 11:16:13 AM | CREATE_COMPLETE         | AWS::CloudFormation::Stack | prod-network
 
 ✅  prod/network (prod-network)
@@ -61,7 +62,7 @@ def test_a_line_for_each_stack_that_is_done() -> None:
     followed(LOG, stream := io.StringIO(), Clock())
     assert [line.split() for line in stream.getvalue().splitlines()] == [
         ["synthesize", "4.7", "s"],
-        ["prod-network", "1", "resource", "0:03"],
+        ["prod-network", "2", "resources", "0:04"],
     ]
 
 
@@ -94,7 +95,7 @@ def test_a_terminal_sees_what_is_at_work_now() -> None:
     clock = Clock()
     progress = followed(LOG + FAILED.splitlines()[0], stream := Terminal(), clock)
     progress.tick()
-    assert stream.getvalue().rpartition("\x1b[K")[2].split() == ["0:08", "prod-eks", "0/9", "AWS::EKS::Cluster"]
+    assert stream.getvalue().rpartition("\x1b[K")[2].split() == ["0:09", "prod-eks", "0/9", "AWS::EKS::Cluster"]
     progress.close()
     assert stream.getvalue().endswith("\r\x1b[K")
 
