@@ -16,7 +16,7 @@ prod-network: creating stack...
 prod-network |  0/3 | 11:16:10 AM | CREATE_IN_PROGRESS      | AWS::CloudFormation::Stack | prod-network User Initiated
 prod-network |  0/3 | 11:16:11 AM | CREATE_IN_PROGRESS      | AWS::EC2::VPC    | prod/network/Vpc (Vpc8378EB38)
 prod-network |  1/3 | 11:16:12 AM | CREATE_COMPLETE         | AWS::EC2::VPC    | prod/network/Vpc (Vpc8378EB38)
-prod-network |  2/3 | 11:16:12 AM | CREATE_COMPLETE         | AWS::EC2::VPC    | prod/network/Vpc (VpcOther)
+prod-network |  2/3 | 11:16:12 AM | CREATE_COMPLETE         | Custom::A-B_c@d  | prod/network/Vpc (Custom8378EB38)
 prod-network |  3/3 | 11:16:13 AM | CREATE_COMPLETE         | AWS::CloudFormation::Stack | prod-network
 
 ✅  prod/network (prod-network)
