@@ -167,14 +167,15 @@ class Evaluator:
 
     def _select(self, argument: Any) -> Any:
         index, values = int(self.resolve(argument[0])), self.resolve(argument[1])
-        if any(KNOWN_AFTER_APPLY in str(item) for item in values) or values == KNOWN_AFTER_APPLY:
-            return values[index] if isinstance(values, list) and index < len(values) else KNOWN_AFTER_APPLY
+        if values == KNOWN_AFTER_APPLY:
+            return KNOWN_AFTER_APPLY
         if not isinstance(values, list) or not 0 <= index < len(values):
             raise TemplateError(f"Template error: Fn::Select cannot select nonexistent value at index {index}")
         return values[index]
 
-    def _split(self, argument: Any) -> list[str]:
-        return _text(self.resolve(argument[1]), "Fn::Split").split(argument[0])
+    def _split(self, argument: Any) -> Any:
+        text = _text(self.resolve(argument[1]), "Fn::Split")
+        return KNOWN_AFTER_APPLY if KNOWN_AFTER_APPLY in text else text.split(argument[0])
 
     def _if(self, argument: Any) -> Any:
         return self.resolve(argument[1] if self.condition(argument[0]) else argument[2])

@@ -1,0 +1,126 @@
+"""Our templates, corrupted: each property of each resource in turn, and the sandbox refuses it at that property."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from corruptions import Corruption, corruptions, distinct
+from podwright.operations.sandbox.providers.registry import is_recorded_only
+from podwright.operations.sandbox.template import TemplateError
+from podwright.operations.sandbox.validation import resolved_properties, validate_properties, validate_template
+from sandbox_stacks import StackUnderTest
+from synthesis import NAMES, environment, synthesis
+
+Aws = Callable[[str], Any]
+# What the sandbox keeps as a record only; a new type has to be made real or written down here.
+RECORDED_ONLY = {"AWS::CodeBuild::Project", "AWS::CDK::Metadata"}
+
+
+def templates() -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in NAMES:
+        for template in synthesis(name).templates.values():
+            yield environment(name).region, template
+
+
+@pytest.fixture(scope="module")
+def everything() -> list[tuple[str, Corruption]]:
+    """The corruptions of all environments; the same one of the same type only once in a region."""
+    by_region = defaultdict[str, list[Corruption]](list)
+    for region, template in templates():
+        for kind, properties in resolved_properties(template, region).values():
+            by_region[region] += corruptions(kind, properties, region)
+    return [(region, item) for region, found in by_region.items() for item in distinct(iter(found))]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_our_templates_are_accepted(name: str) -> None:
+    for template in synthesis(name).templates.values():
+        assert [str(failure) for failure in validate_template(template, environment(name).region)] == []
+
+
+def test_every_corruption_is_refused_at_its_property(everything: list[tuple[str, Corruption]]) -> None:
+    accepted = list[str]()
+    for region, item in everything:
+        failures = validate_properties(item.resource_type, item.properties, region)
+        if not any(item.names in str(failure) and failure.path[: len(item.path)] == item.path for failure in failures):
+            accepted.append(f"{item}: {[str(failure) for failure in failures]}")
+    assert accepted == []
+
+
+def test_the_corruptions_reach_far(everything: list[tuple[str, Corruption]]) -> None:
+    kinds = {item.kind for _, item in everything}
+    assert kinds >= {"unknown", "required", "type", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum"}
+    types = {kind for region, template in templates() for kind, _ in resolved_properties(template, region).values()}
+    free = {kind for kind in types if kind.startswith("Custom::")} | {"AWS::CDK::Metadata"}
+    assert {item.resource_type for _, item in everything} == types - free
+
+
+def test_no_type_is_silently_a_record() -> None:
+    types = {item["Type"] for _, template in templates() for item in template["Resources"].values()}
+    assert {kind for kind in types if is_recorded_only(kind)} <= RECORDED_ONLY
+
+
+def queue(**properties: Any) -> dict[str, Any]:
+    return {"Queue": {"Type": "AWS::SQS::Queue", "Properties": properties}}
+
+
+@pytest.mark.parametrize(
+    ("resources", "reason"),
+    [
+        (queue(Delay=1), "#: extraneous key [Delay] is not permitted"),
+        (queue(DelaySeconds="soon"), "#/DelaySeconds: expected type: Integer, found: String"),
+        (queue(Arn="arn:aws:sqs:us-west-2:123456789012:x"), "#/Arn: the property is read-only and cannot be set"),
+        (queue(Tags=[{"Key": "k"}]), "#/Tags/0: required key [Value] not found"),
+        (
+            {"Key": {"Type": "AWS::KMS::Alias", "Properties": {"AliasName": "no-prefix", "TargetKeyId": "x"}}},
+            "#/AliasName: failed validation constraint for keyword [pattern]",
+        ),
+    ],
+)
+def test_the_engine_refuses_and_rolls_back(stack: StackUnderTest, resources: dict[str, Any], reason: str) -> None:
+    assert stack.create(resources) == "ROLLBACK_COMPLETE"
+    [name] = resources
+    assert f"Properties validation failed for resource {name} with message:\n{reason}" in stack.reasons(name)
+
+
+def test_a_change_set_is_refused_early_with_every_place(aws: Aws) -> None:
+    body = '{"Resources": {"Queue": {"Type": "AWS::SQS::Queue", "Properties": {"Delay": 1, "KmsMasterKeyId": {}}}}}'
+    client = aws("cloudformation")
+    client.create_change_set(StackName="early", ChangeSetName="set", ChangeSetType="CREATE", TemplateBody=body)
+    found = client.describe_change_set(StackName="early", ChangeSetName="set")
+    assert (found["Status"], found["ExecutionStatus"]) == ("FAILED", "UNAVAILABLE")
+    assert "AWS::EarlyValidation::PropertyValidation" in found["StatusReason"]
+    events = client.describe_events(StackName="early", ChangeSetName="set")["OperationEvents"]
+    assert {event["ValidationPath"] for event in events} == {
+        "/Resources/Queue/Properties",
+        "/Resources/Queue/Properties/KmsMasterKeyId",
+    }
+    client.delete_stack(StackName="early")
+
+
+@pytest.mark.parametrize(
+    ("resources", "reason"),
+    [
+        ({"X": {"Type": "AWS::No::Such"}}, r"Unrecognized resource types: \[AWS::No::Such\]"),
+        (queue(QueueName={"Ref": "Nobody"}), r"Unresolved resource dependencies \[Nobody\] in the Resources block"),
+        (queue(QueueName={"Fn::GetAtt": ["Queue", "Arn"]}), r"Circular dependency between resources: \[Queue\]"),
+        (
+            queue() | {"User": {"Type": "AWS::SSM::Parameter", "Properties": {
+                "Type": "String", "Value": {"Fn::GetAtt": ["Queue", "Colour"]}}}},
+            "resource Queue does not support attribute type Colour in Fn::GetAtt",
+        ),
+        ({"X": {"Type": "AWS::SQS::Queue", "Propertys": {}}}, "Invalid template resource property 'Propertys'"),
+        ({}, "At least one Resources member must be defined"),
+    ],
+)  # fmt: skip
+def test_templates_that_are_refused_as_a_whole(stack: StackUnderTest, resources: dict[str, Any], reason: str) -> None:
+    with pytest.raises(stack.client.exceptions.ClientError, match=reason):
+        stack.create(resources)
+
+
+def test_offline_the_template_itself_is_checked_too() -> None:
+    template = {"Resources": queue(QueueName={"Fn::GetAtt": ["Nobody", "Arn"]})}
+    with pytest.raises(TemplateError, match="Nobody"):
+        validate_template(template, "us-west-2")

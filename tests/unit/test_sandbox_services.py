@@ -1,0 +1,246 @@
+"""The sandbox's own services and handlers, without a server: words of refusals, fitted properties, storage rules."""
+
+import io
+import pickle
+import threading
+from collections import defaultdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.session import Session
+from moto.core.exceptions import ServiceException
+
+from podwright.operations.sandbox import schemas
+from podwright.operations.sandbox.evaluate import KNOWN_AFTER_APPLY
+from podwright.operations.sandbox.fsx import check_lustre
+from podwright.operations.sandbox.hyperpod import Cluster, Group, Shortage, Timing
+from podwright.operations.sandbox.kubernetes import ApiError, KubernetesStore, plural
+from podwright.operations.sandbox.persistence import Snapshots
+from podwright.operations.sandbox.providers.api import fit
+from podwright.operations.sandbox.providers.recorded import attributes_of
+from podwright.operations.sandbox.providers.registry import is_recorded_only, real_types
+from podwright.operations.sandbox.stack import now
+from podwright.operations.sandbox.validation import validate_properties
+
+REGION = "us-west-2"
+
+
+def failures(kind: str, **properties: Any) -> list[str]:
+    return [str(failure) for failure in validate_properties(kind, properties, REGION)]
+
+
+def test_refusals_have_cloudformations_words() -> None:
+    group = {"InstanceGroupName": "g", "InstanceCount": -1, "ExecutionRole": "no", "Colour": 1}
+    assert failures("AWS::SageMaker::Cluster", ClusterName="a_b", InstanceGroups=[group], NodeRecovery="Maybe") == [
+        "#/ClusterName: failed validation constraint for keyword [pattern]",
+        "#/InstanceGroups/0: extraneous key [Colour] is not permitted",
+        "#/InstanceGroups/0/ExecutionRole: expected minLength: 20, actual: 2",
+        "#/InstanceGroups/0/ExecutionRole: failed validation constraint for keyword [pattern]",
+        "#/InstanceGroups/0/InstanceCount: -1 is not greater or equal to 0",
+        "#/NodeRecovery: Maybe is not a valid enum value",
+    ]
+    assert failures("AWS::EC2::Subnet") == [
+        "#: required key [VpcId] not found",
+        "#: One of ['CidrBlock', 'Ipv4IpamPoolId', 'Ipv6IpamPoolId', 'Ipv6CidrBlock'] is a required property (sandbox)",
+    ]
+
+
+def test_what_only_a_deployment_knows_is_taken_as_right() -> None:
+    assert failures("AWS::EC2::Subnet", VpcId=KNOWN_AFTER_APPLY, CidrBlock=KNOWN_AFTER_APPLY) == []
+    assert failures("AWS::EC2::Subnet", VpcId=KNOWN_AFTER_APPLY, CidrBlock="10.0.0.0/40") != []
+
+
+def test_numbers_and_booleans_may_be_text() -> None:
+    assert failures("AWS::SQS::Queue", DelaySeconds="5", FifoQueue="true") == []
+
+
+def test_an_unknown_type_fails() -> None:
+    assert failures("AWS::No::Such") == ["#: Unrecognized resource types: [AWS::No::Such]"]
+
+
+def test_create_only_properties_are_compared_by_value() -> None:
+    old = {"ClusterName": "a", "Orchestrator": {"Eks": {"ClusterArn": "x"}}, "NodeRecovery": "None"}
+    same = {**old, "NodeRecovery": "Automatic"}
+    assert schemas.changed_create_only("AWS::SageMaker::Cluster", REGION, old, same) == []
+    moved = {**old, "Orchestrator": {"Eks": {"ClusterArn": "y"}}}
+    assert schemas.changed_create_only("AWS::SageMaker::Cluster", REGION, old, moved) == ["Orchestrator/Eks"]
+
+
+def test_types_are_real_or_said_to_be_records() -> None:
+    assert is_recorded_only("AWS::Batch::JobQueue")
+    assert not is_recorded_only("AWS::EC2::VPC")
+    assert not is_recorded_only("Custom::Anything")
+    assert all(schemas.find(kind, REGION) for kind in real_types())
+
+
+def test_properties_are_fitted_to_an_api() -> None:
+    model: Any = Session().get_service_model("eks").operation_model("CreateCluster").input_shape
+    properties = {
+        "Name": "c", "Tags": [{"Key": "a", "Value": "b"}], "DeletionProtection": "true", "NotInTheApi": 1,
+        "ResourcesVpcConfig": {"SubnetIds": ["s"], "EndpointPublicAccess": "false"},
+    }  # fmt: skip
+    assert fit(properties, model) == {
+        "name": "c", "tags": {"a": "b"}, "deletionProtection": True,
+        "resourcesVpcConfig": {"subnetIds": ["s"], "endpointPublicAccess": False},
+    }  # fmt: skip
+
+
+LUSTRE = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 500}
+EFA = {**LUSTRE, "EfaEnabled": True, "MetadataConfiguration": {"Mode": "AUTOMATIC"}}
+TIERED = {"DeploymentType": "PERSISTENT_2", "ThroughputCapacity": 8000, "DataReadCacheConfiguration": {}}
+
+
+def lustre(configuration: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"SubnetIds": ["subnet-1"], "LustreConfiguration": configuration, **more}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (lustre(LUSTRE, StorageCapacity=2400), None),
+        (lustre(LUSTRE, StorageCapacity=1201), "neither 1200 nor a multiple of 2400"),
+        (lustre({**LUSTRE, "PerUnitStorageThroughput": 7}, StorageCapacity=1200), "throughput 7 is not one of"),
+        (lustre(EFA, StorageCapacity=9600), None),
+        (lustre(EFA, StorageCapacity=2400), "not a multiple of 9600 GiB, the step with EFA at 500 MB/s/TiB"),
+        (lustre({**LUSTRE, "EfaEnabled": True}, StorageCapacity=9600), "needs a MetadataConfiguration"),
+        (lustre({"EfaEnabled": True, "DeploymentType": "SCRATCH_2"}, StorageCapacity=1200), "need deployment type"),
+        (lustre(LUSTRE), "StorageCapacity is required"),
+        ({**lustre(LUSTRE, StorageCapacity=1200), "SubnetIds": ["a", "b"]}, "exactly one subnet"),
+        (lustre(TIERED, StorageType="INTELLIGENT_TIERING"), None),
+        (lustre({**TIERED, "ThroughputCapacity": 5000}, StorageType="INTELLIGENT_TIERING"), "multiple of 4000"),
+        (lustre(TIERED, StorageType="INTELLIGENT_TIERING", StorageCapacity=1200), "are not for storage type"),
+    ],
+)
+def test_lustre_rules(values: dict[str, Any], message: str | None) -> None:
+    if message is None:
+        check_lustre(values)
+        return
+    with pytest.raises(ServiceException, match="(?i)" + message.replace("(", r"\(")):
+        check_lustre(values)
+
+
+def cluster(count: int, **request: Any) -> Cluster:
+    found = Cluster("c", "arn", REGION, {"VpcConfig": {"Subnets": ["s"]}, **request}, Timing())
+    found.subnets = {"s": {"SubnetId": "s", "AvailabilityZoneId": "usw2-az1", "CidrBlock": "10.0.0.0/24"}}
+    found.groups["g"] = Group({"InstanceGroupName": "g", "InstanceCount": count, "InstanceType": "ml.p5.48xlarge"})
+    return found
+
+
+def test_a_nodes_status_follows_from_time_alone() -> None:
+    found = cluster(1)
+    found.groups["g"].specification["OnStartDeepHealthChecks"] = ["InstanceStress"]
+    found.converge([], "Creating")
+    [node] = found.nodes
+    ages = (0.0, 1.9, 2.1, 3.9, 4.1)
+    assert [node.status(node.launched + timedelta(seconds=age)) for age in ages] == [
+        "Pending", "Pending", "DeepHealthCheckInProgress", "DeepHealthCheckInProgress", "Running",
+    ]  # fmt: skip
+    assert found.status(node.launched) == "Creating"
+    assert found.status(node.ready) == "InService"
+    node.deleted = node.ready
+    assert [node.status(node.ready + timedelta(seconds=age)) for age in (0.5, 1.5)] == ["ShuttingDown", None]
+
+
+def test_capacity_is_short_for_a_type_in_a_zone() -> None:
+    found = cluster(1)
+    assert found.short_of(found.groups["g"], [Shortage("usw2-az1")])
+    assert found.short_of(found.groups["g"], [Shortage("usw2-az1", "ml.p5.48xlarge")])
+    assert not found.short_of(found.groups["g"], [Shortage("usw2-az1", "ml.p5en.48xlarge")])
+    assert not found.short_of(found.groups["g"], [Shortage("usw2-az2")])
+
+
+def test_continuous_clusters_do_not_wait_for_nodes() -> None:
+    found = cluster(3, NodeProvisioningMode="Continuous")
+    found.converge([Shortage("usw2-az1")], "Creating")
+    assert (found.nodes, found.outcome) == ([], "InService")
+    found.settle([], now())
+    assert len(found.nodes) == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("Pod", "pods"), ("NetworkPolicy", "networkpolicies"), ("Ingress", "ingresses"), ("Endpoints", "endpoints")],
+)
+def test_resource_names_of_kinds(kind: str, name: str) -> None:
+    assert plural(kind) == name
+
+
+def definition() -> dict[str, Any]:
+    properties = {"count": {"type": "integer"}, "port": {"x-kubernetes-int-or-string": True},
+                  "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}  # fmt: skip
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": "Job", "plural": "jobs"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "jobs.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+    }  # fmt: skip
+
+
+def job(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "example.com/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
+
+
+def test_custom_objects_are_checked_against_their_definition() -> None:
+    store = KubernetesStore("1.34")
+    with pytest.raises(ApiError, match="no matches for kind"):
+        store.create(job())
+    store.create(definition())
+    store.create(job(count=1, port="http", free={"any": 1}))
+    for wrong in ({"count": "1"}, {"cuont": 1}, {"port": []}):
+        with pytest.raises(ApiError, match='Job "j" is invalid: spec'):
+            store.apply(job(**wrong))
+    assert {"groupVersion": "example.com/v1", "version": "v1"} in [
+        group["preferredVersion"] for group in store.groups()
+    ]
+
+
+def test_deleting_a_namespace_empties_it() -> None:
+    store = KubernetesStore("1.34")
+    store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    store.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "team"}})
+    store.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    assert not [key for key in store.objects if "team" in key]
+
+
+def test_snapshots_hold_what_plain_pickle_does_not(tmp_path: Path) -> None:
+    offset = 40
+    odd = {
+        "lock": threading.RLock(), "factory": defaultdict(lambda: offset + 2), "large": b"x" * 100_000,
+    }  # fmt: skip
+    with pytest.raises((TypeError, AttributeError)):
+        pickle.dump(odd, io.BytesIO())
+    state = {"odd": odd}
+    snapshots = Snapshots(tmp_path, lambda: state, state.update)
+    assert not snapshots.load()
+    snapshots.save()
+    state.clear()
+    assert snapshots.load()
+    with state["odd"]["lock"]:
+        assert state["odd"]["factory"]["missing"] == 42
+    assert state["odd"]["large"] == b"x" * 100_000
+    assert snapshots.file.stat().st_size < 50_000
+
+
+def test_a_snapshot_of_another_version_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = {"a": 1}
+    snapshots = Snapshots(tmp_path, lambda: state, state.update)
+    snapshots.save()
+    monkeypatch.setattr("podwright.operations.sandbox.persistence._FORMAT", 0)
+    assert not snapshots.load()
+
+
+def test_recorded_attributes_follow_the_schema() -> None:
+    from podwright.operations.sandbox.providers.base import Request
+
+    class Nothing:
+        endpoint = ""
+
+        def client(self, service: str, region: str) -> Any:
+            raise AssertionError(service)
+
+    request = Request("AWS::Batch::JobQueue", "Q", "s", "id", REGION, {"JobQueueName": "q"}, Nothing())
+    assert attributes_of(request)["JobQueueArn"] == "arn:aws:batch:us-west-2:123456789012:job-queue/q"
