@@ -24,6 +24,8 @@ class AdoptedEks(Settings):
     """Its authentication mode. HyperPod refuses CONFIG_MAP."""
     kubectl_role: RoleArn
     """Role with cluster-admin access that podwright's charts are applied with; Lambda has to be able to assume it."""
+    node_rules: bool = False
+    """true when its security group and an existing one of the nodes have their rules for each other already."""
     dependencies_installed: bool = False
     """true when the HyperPod dependencies chart is already installed and managed by you."""
 

@@ -21,8 +21,8 @@ def with_defaults(data: Any) -> Any:
     - Cluster: its name is the environment's, its zones are the first two of the network, its system group is `system`
       or else the first group by name without accelerators; deletion protection of EKS follows `protection`.
     - Each group's zone is that of its training plan, else the cluster's first.
-    - File systems stand in the zone of the first EFA group (home folders: in the cluster's first), and an SSD file
-      system has the smallest legal capacity.
+    - File systems stand in the cluster's first zone too, whatever groups come and go, and an SSD file system has the
+      smallest legal capacity.
     """
     if not isinstance(data, dict):
         return data
@@ -34,7 +34,7 @@ def with_defaults(data: Any) -> Any:
         if not group.get("zones") and not group.get("subnet_ids"):
             plan = _mapping(plans, str(_plan_name(group))) if _plan_name(group) in plans else {}
             _default(group, "zone", plan.get("zone") or home_zone)
-    _complete_storage(data.get("storage"), _efa_zone(data) or home_zone, home_zone)
+    _complete_storage(data.get("storage"), home_zone)
     return data
 
 
@@ -47,13 +47,13 @@ def _complete_cluster(data: dict[str, Any]) -> None:
         _default(_mapping(cluster, "eks"), "deletion_protection", data.get("protection") != "destroy")
 
 
-def _complete_storage(storage: Any, accelerated_zone: Any, home_zone: Any) -> None:
+def _complete_storage(storage: Any, home_zone: Any) -> None:
     if not isinstance(storage, dict):
         return
     more = storage.get("additional_lustre")
     for lustre in [storage.get("lustre"), *(more.values() if isinstance(more, dict) else ())]:
         if isinstance(lustre, dict):
-            _complete_lustre(lustre, accelerated_zone)
+            _complete_lustre(lustre, home_zone)
     if isinstance(storage.get("home"), dict):
         _default(_mapping(storage["home"], "openzfs"), "zone", home_zone)
 
@@ -107,19 +107,6 @@ def _plan_name(group: dict[str, Any]) -> str | None:
 
 def _row(group: Any) -> InstanceType | None:
     return catalog().find(str(group.get("instance_type"))) if isinstance(group, dict) else None
-
-
-def _efa_zone(data: dict[str, Any]) -> Any:
-    """The zone of the first EFA group by name: the order of a file has no meaning."""
-    zones = [
-        group["zone"]
-        for section in ("instance_groups", "restricted_instance_groups")
-        for _, group in sorted(
-            _mapping(data, section).items() if data.get(section) else (), key=lambda item: str(item[0])
-        )
-        if (row := _row(group)) and row.efa_interfaces and group.get("zone")
-    ]
-    return next(iter(zones), None)
 
 
 def _system_group(groups: Any) -> str | None:

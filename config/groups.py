@@ -98,7 +98,7 @@ class GroupBase(Settings):
     count: int = Field(ge=0, le=6758)
     """Target number of instances."""
     zone: ZoneId | None = None
-    """Zone id of all instances. Default: the plan's zone, else the first zone of the network."""
+    """Zone id of all instances. Default: the plan's zone, else the cluster's first zone."""
     threads_per_core: int | None = Field(default=None, ge=1, le=2)
     """1 turns hyper-threading off; the type's default when absent."""
     volumes: tuple[Volume, ...] = Field(default=(), max_length=3)

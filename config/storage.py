@@ -55,7 +55,7 @@ class Lustre(Settings):
     """FSx for Lustre, deployment type PERSISTENT_2."""
 
     zone: ZoneId
-    """Zone id. EFA needs the zone of the groups that mount it. Default: the zone of the first EFA group."""
+    """Zone id. EFA needs the zone of the groups that mount it. Default: the cluster's first zone."""
     type: Literal["ssd", "intelligent_tiering"] = "ssd"
     """SSD of a fixed capacity, or intelligent tiering that grows and shrinks with the data."""
     capacity_gib: int | None = Field(default=None, ge=1200)
@@ -90,7 +90,7 @@ class OpenZfs(Settings):
     """FSx for OpenZFS, SINGLE_AZ_2, for home folders."""
 
     zone: ZoneId
-    """Zone id. Default: the first zone."""
+    """Zone id. Default: the cluster's first zone."""
     capacity_gib: int = Field(default=512, ge=64, le=524288)
     """SSD capacity in GiB."""
     throughput: int = 160

@@ -61,6 +61,7 @@ class EksStack(cdk.Stack):
             },
             node_security_group=parts.node_security_group,
             key=network.key,
+            open_node_rules=settings.existing is None or not settings.existing.node_rules,
         )
         """The control plane."""
         cluster = self.control_plane.cluster

@@ -1,5 +1,6 @@
 """The wheel holds what the checkout holds, and works without one."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -50,8 +51,11 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def run_installed(target: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def run_installed(
+    target: Path, *arguments: str, cwd: Path, context: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": str(target), "CDK_OUTDIR": str(cwd / "cdk.out")}
+    environment["CDK_CONTEXT_JSON"] = json.dumps(context or {})
     command = [sys.executable, "-P", *arguments]
     return subprocess.run(command, env=environment, cwd=cwd, capture_output=True, text=True)
 
@@ -96,6 +100,6 @@ def test_installed_wheel_is_complete_without_a_checkout(installed: Path, tmp_pat
 def test_app_of_an_installed_wheel_synthesizes(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "environments").mkdir()
     shutil.copy(ROOT / "environments/sandbox.yaml", tmp_path / "environments")
-    result = run_installed(installed, "-m", "podwright.bin.app", cwd=tmp_path)
+    result = run_installed(installed, "-m", "podwright.bin.app", cwd=tmp_path, context={"chart": "stand-in"})
     assert result.returncode == 0, result.stderr
     assert list((tmp_path / "cdk.out").glob("assembly-*/*.template.json"))

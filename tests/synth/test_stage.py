@@ -88,6 +88,13 @@ def test_nothing_is_made_that_is_adopted(adopted: Synthesis) -> None:
     }
 
 
+def test_rules_that_are_there_are_not_made_again(adopted: Synthesis) -> None:
+    assert adopted.resources("AWS::EC2::SecurityGroupIngress")
+    present = synthesize(environment_of(ADOPTED.replace("name: shared,", "name: shared, node_rules: true,")))
+    eks = [address for address in present.resources("AWS::EC2::SecurityGroupIngress") if address.startswith("eks/")]
+    assert eks == []
+
+
 def test_boundary_path_and_tags_reach_every_role() -> None:
     boundary = "arn:aws:iam::111122223333:policy/Boundary"
     settings = f"iam: {{permissions_boundary: {boundary}, role_path: /platform/}}\ntags: {{cost-center: ai}}\n"
