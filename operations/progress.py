@@ -10,7 +10,7 @@ from typing import Final, TextIO
 # stack | done/total | time | status | type | path (logical id) reason. Source: HistoryActivityPrinter, aws-cdk 2.1146.
 _EVENT: Final = re.compile(
     r"(?P<stack>[A-Za-z][A-Za-z0-9-]*) \| +(?:(?P<done>[0-9]+)(?:/(?P<total>[0-9]+))? \| )?[^|]+ \| "
-    r"(?P<status>[A-Z_]+) +\| (?P<type>[A-Za-z0-9:@_-]+) +\| (?P<path>\S+)(?: \((?P<id>[A-Za-z0-9]+)\))? ?(?P<reason>.*)"
+    r"(?P<status>[A-Z_]+) +\| (?P<type>[\w:@-]+) +\| (?P<path>\S+)(?: \((?P<id>[A-Za-z0-9]+)\))? ?(?P<reason>.*)"
 )
 _SYNTHESIZED: Final = re.compile(r"✨  Synthesis time: ([0-9.]+)s")
 _BEGUN: Final = re.compile(r"\S+ \((\S+)\): (?:deploying|destroying)\.\.\.")
