@@ -6,7 +6,9 @@ once the environment was deployed with `protection: destroy`.
 
 import argparse
 import sys
+from collections.abc import Iterator
 
+from .account import Account
 from .deployment import add_environment, cdk_for, deployed_stacks, failure, load, wait_for_earlier_run
 from .output import Stop, write_line
 from .progress import Progress
@@ -31,6 +33,12 @@ def run(args: argparse.Namespace) -> int:
     going = [stack["StackName"] for stack in there if stack["StackName"] not in kept]
     if kept:
         write_line(f"  kept for their termination protection: {', '.join(kept)}", sys.stderr)
+    for cluster in _protected_control_planes(cdk.account, going):
+        # Found out halfway, the nodes would be gone and the control plane still there.
+        raise Stop(
+            f"nothing was deleted: the EKS cluster {cluster} has deletion protection",
+            "deploy once with `cluster.eks.deletion_protection: false`, or `protection: destroy` for everything",
+        )
     if not going:
         write_line(f"{name}: no stack to delete")
         return 0
@@ -42,6 +50,16 @@ def run(args: argparse.Namespace) -> int:
         raise failure(cdk, progress)
     write_line(f"{name}: deleted {', '.join(reversed(going))}")
     return 0
+
+
+def _protected_control_planes(account: Account, stacks: list[str]) -> Iterator[str]:
+    """EKS clusters of these stacks that AWS would not delete."""
+    pages = account.client("cloudformation").get_paginator("list_stack_resources")
+    for stack in stacks:
+        for resource in (row for page in pages.paginate(StackName=stack) for row in page["StackResourceSummaries"]):
+            name = resource.get("PhysicalResourceId") if resource["ResourceType"] == "AWS::EKS::Cluster" else None
+            if name and account.client("eks").describe_cluster(name=name)["cluster"].get("deletionProtection"):
+                yield name
 
 
 def _ask(name: str, going: list[str]) -> None:

@@ -34,11 +34,17 @@ class Client:
     def get_parameter(self, Name: str) -> dict[str, Any]:
         return {"Parameter": {"Value": self.account.parameters[Name]}}
 
+    def describe_cluster(self, name: str) -> dict[str, Any]:
+        return {"cluster": {"name": name, "deletionProtection": self.account.deletion_protection}}
+
     def get_paginator(self, operation: str) -> "Client":
-        assert operation == "describe_stacks"
+        assert operation in ("describe_stacks", "list_stack_resources")
         return self
 
-    def paginate(self) -> list[dict[str, Any]]:
+    def paginate(self, StackName: str | None = None) -> list[dict[str, Any]]:
+        if StackName:
+            kind = "AWS::EKS::Cluster" if StackName.endswith("-eks") else "AWS::IAM::Role"
+            return [{"StackResourceSummaries": [{"ResourceType": kind, "PhysicalResourceId": "a-cluster"}]}]
         answer = self.account.stacks.pop(0) if len(self.account.stacks) > 1 else self.account.stacks[0]
         return [{"Stacks": [stack] if stack else []} for stack in answer]
 
@@ -51,6 +57,7 @@ class FakeAccount:
         self.endpoint = endpoint
         self.parameters: dict[str, str] = {}
         self.variables: dict[str, str] = {}
+        self.deletion_protection = False
 
     def client(self, _: str) -> Client:
         return Client(self)
@@ -246,6 +253,17 @@ class TestDestroy:
 
     def test_nothing_to_delete(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert self.run(project, monkeypatch, stack("prod-network", protected=True)) == []
+
+    def test_stops_before_it_begins_at_a_protected_control_plane(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        account = FakeAccount([stack("prod-eks"), stack("prod-cluster", minute=1)])
+        account.deletion_protection = True
+        made = cdk(project, account)
+        monkeypatch.setattr(destroy, "cdk_for", lambda *_: made)
+        with pytest.raises(Stop, match="nothing was deleted: the EKS cluster a-cluster has deletion protection"):
+            destroy.run(asked_for(project, "prod", yes=True))
+        assert made.calls == []
 
     def test_wants_the_name_typed(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(self.run(project, monkeypatch, stack("prod-eks"), typed="prod")) == 1
