@@ -14,6 +14,14 @@ from .progress import Progress
 App = Literal["synthesize", "written", "none"]
 
 _CLI: Final = (sys.executable, "-I", "-m", "podwright.operations.node")
+# As `podwright init` writes it.
+_WITHOUT_CDK_JSON: Final = (
+    "--app",
+    f'"{sys.executable}" -P -m podwright.bin.app',
+    "--no-version-reporting",
+    "--no-asset-metadata",
+    "--no-notices",
+)
 _STOPPING_SECONDS: Final = 20
 
 
@@ -79,7 +87,7 @@ class Cdk:
                 progress.close()
 
     def _synthesis(self) -> list[str]:
-        own = [] if (self.project / "cdk.json").is_file() else ["--app", f'"{sys.executable}" -P -m podwright.bin.app']
+        own = [] if (self.project / "cdk.json").is_file() else _WITHOUT_CDK_JSON
         context = [word for key, value in self.context.items() for word in ("--context", f"{key}={value}")]
         return [*own, "--output", str(self.assembly), *context]
 

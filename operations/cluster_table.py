@@ -48,7 +48,11 @@ def _cluster(environment: Environment, account: Account) -> Report:
         cluster = client.describe_cluster(ClusterName=name)
     except client.exceptions.ResourceNotFound:
         return {"cluster": None, "groups": [], "nodes": []}
-    groups = [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
+    order = list(environment.groups)
+    groups = sorted(
+        [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())],
+        key=lambda group: (*order, group["InstanceGroupName"]).index(group["InstanceGroupName"]),
+    )
     pages = client.get_paginator("list_cluster_nodes").paginate(ClusterName=name)
     return {
         "cluster": {

@@ -41,7 +41,7 @@ class Client:
             raise NotFound
         groups = [
             {"InstanceGroupName": name, "CurrentCount": 1, "TargetCount": group.count, "Status": "Creating"}
-            for name, group in ENVIRONMENT.instance_groups.items()
+            for name, group in sorted(ENVIRONMENT.instance_groups.items())
         ]
         return {
             "ClusterArn": "arn:aws:sagemaker:x",
