@@ -215,6 +215,16 @@ class CloudFormation:
             )
         self._start(stack, "continue_rollback", skip)
 
+    def rollback(self, region: str, name: str) -> Stack:
+        """Roll a stack back that failed without rollback."""
+        stack = self.stack(region, name)
+        if stack.status not in ("CREATE_FAILED", "UPDATE_FAILED"):
+            raise ValidationError(
+                f"Stack [{stack.name}] is in {stack.status} state and can not be rolled back (sandbox)"
+            )
+        self._start(stack, "rollback")
+        return stack
+
     def resume(self) -> None:
         """Bring every operation to an end that the sandbox was stopped in."""
         for region in self.regions.values():
@@ -233,7 +243,7 @@ class CloudFormation:
 
     def _start(self, stack: Stack, operation: str, *arguments: Any) -> None:
         # The status changes before the call returns, so that nobody sees the old one after it.
-        if operation not in ("continue_rollback", "resume"):
+        if operation not in ("continue_rollback", "resume", "rollback"):
             stack.status = f"{operation.upper()}_IN_PROGRESS"
         thread = threading.Thread(
             target=getattr(self.deployment(stack), operation),

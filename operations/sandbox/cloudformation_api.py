@@ -49,6 +49,9 @@ class CloudFormationResponse(BaseResponse):
         )
         return ActionResult({})
 
+    def rollback_stack(self) -> ActionResult:
+        return ActionResult({"StackId": self.service.rollback(self.region, self._get_param("StackName")).stack_id})
+
     def update_termination_protection(self) -> ActionResult:
         stack = self._target()
         stack.termination_protection = self._get_param("EnableTerminationProtection")

@@ -64,7 +64,8 @@ class Deployment:
         """Bring the stack to a new request; on failure bring every touched resource back to what it was."""
         stack = self.stack
         previous = {name: copy.copy(resource) for name, resource in stack.resources.items()}
-        stack.before = Before(stack.request, previous, stack.outputs, stack.exports, stack.imports)
+        if stack.before is None:  # else an update failed without rollback, and what was before that counts
+            stack.before = Before(stack.request, previous, stack.outputs, stack.exports, stack.imports)
         stack.request, stack.imports = request, set()
         stack.record("UPDATE_IN_PROGRESS", reason="User Initiated")
         stack.updated = now()
@@ -84,6 +85,15 @@ class Deployment:
         self._collect_garbage()
         self.stack.before = None
         self.stack.record("UPDATE_COMPLETE")
+
+    def rollback(self) -> None:
+        """Roll back what failed without being rolled back at once."""
+        stack = self.stack
+        if stack.before is None:
+            self._roll_back_creation("User Initiated")
+        else:
+            stack.record("UPDATE_ROLLBACK_IN_PROGRESS", reason="User Initiated")
+            self._roll_back(stack.before)
 
     def resume(self) -> None:
         """Bring an operation to an end that the sandbox was stopped in: what was under way is rolled back."""

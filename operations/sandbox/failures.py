@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from xml.sax.saxutils import escape
 
+from botocore.exceptions import ClientError
 from flask import Flask
 from moto.moto_server.werkzeug_app import create_backend_app
 from werkzeug.wrappers import Response
@@ -29,6 +30,9 @@ def readable(application: Application) -> Application:
             return application(environ, start_response)
         except NotImplementedError as error:
             return _answer(environ, "NotImplemented", f"{error} (sandbox)")(environ, start_response)
+        except ClientError as error:  # a service of ours asked another one
+            detail = error.response["Error"]
+            return _answer(environ, detail["Code"], detail["Message"])(environ, start_response)
         except Exception as error:  # noqa: BLE001 - the caller gets it, the log its traceback
             _LOG.exception("%s %s failed", environ["REQUEST_METHOD"], environ["PATH_INFO"])
             return _answer(environ, "SandboxFailure", f"moto failed: {error!r} (sandbox)")(environ, start_response)

@@ -8,6 +8,7 @@ awslabs/awsome-distributed-ai issue 204 (2024-03-09).
 """
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -109,6 +110,10 @@ class ClusterEvent:
     event_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
+Obstacle = Callable[["Cluster", Group], str | None]
+"""Tells why a group gets no new nodes now; None when it does."""
+
+
 @dataclass
 class Cluster:
     """A HyperPod cluster. `request` holds the members of CreateCluster that are not groups."""
@@ -151,19 +156,22 @@ class Cluster:
             return "Updating"
         return "InService" if statuses.count("Running") >= group.target else "Degraded"
 
-    def settle(self, shortages: list[Shortage], moment: datetime) -> None:
-        """Drop nodes that are gone; with continuous provisioning, launch what is missing where there is capacity."""
+    def settle(self, obstacle: Obstacle, moment: datetime) -> None:
+        """Drop nodes that are gone; with continuous provisioning, launch what is missing and has no obstacle."""
         self.nodes = [node for node in self.nodes if node.status(moment)]
         if self.continuous and self.outcome != "Deleting":
             for group in self.groups.values():
                 missing = group.target - len(self.members(group.name, moment))
-                if missing > 0 and not self.short_of(group, shortages):
+                if missing > 0 and obstacle(self, group) is None:
                     self.launch(group, missing)
+
+    def vpc_of(self, group: Group) -> JsonObject:
+        """The VpcConfig that holds for a group."""
+        return group.specification.get("OverrideVpcConfig") or self.request.get("VpcConfig") or {}
 
     def zone_of(self, group: Group) -> JsonObject:
         """The first subnet of a group, as EC2 describes it."""
-        vpc = group.specification.get("OverrideVpcConfig") or self.request.get("VpcConfig") or {}
-        return self.subnets.get((vpc.get("Subnets") or [""])[0], {})
+        return self.subnets.get((self.vpc_of(group).get("Subnets") or [""])[0], {})
 
     def short_of(self, group: Group, shortages: list[Shortage]) -> bool:
         """Whether the group's zone has no capacity for its type."""
@@ -208,50 +216,45 @@ class Cluster:
                 instance_id=node.instance_id,
             )
 
-    def converge(self, shortages: list[Shortage], verb: str) -> None:
+    def converge(self, obstacle: Obstacle, verb: str) -> None:
         """Start what brings every group to its target, and settle how the operation ends.
 
-        Without continuous provisioning it ends when all nodes run, and fails as a whole where capacity is missing: the
+        Without continuous provisioning it ends when all nodes run, and fails as a whole where a group cannot grow: the
         new nodes go, and a new cluster ends Failed, an updated one InService with the message.
         """
         moment, launched = now(), list[Node]()
-        short = [
-            group
+        short = {
+            group.name: reason
             for group in self.groups.values()
-            if group.target > len(self.members(group.name, moment)) and self.short_of(group, shortages)
-        ]
+            if group.target > len(self.members(group.name, moment)) and (reason := obstacle(self, group))
+        }
         self.failure = ""
         for group in self.groups.values():
             members = self.members(group.name, moment)
             if len(members) > group.target:
                 self.retire(members[group.target :])
-            elif group not in short and (self.continuous or not short):
+            elif group.name not in short and (self.continuous or not short):
                 before = len(self.nodes)
                 self.launch(group, group.target - len(members))
                 launched += self.nodes[before:]
-        for group in short:
+        for name, reason in short.items():
+            counts = {"InstanceCount": len(self.members(name, moment)), "TargetCount": self.groups[name].target}
             self.note(
                 "InstanceGroup",
-                f"Instance group {group.name} could not be scaled: {NO_CAPACITY}",
+                f"Instance group {name} could not be scaled: {reason}",
                 "Error",
-                group.name,
-                metadata={
-                    "InstanceGroupScaling": {
-                        "InstanceCount": len(self.members(group.name, moment)),
-                        "TargetCount": group.target,
-                        "FailureMessage": NO_CAPACITY,
-                    }
-                },
+                name,
+                metadata={"InstanceGroupScaling": {**counts, "FailureMessage": reason}},
             )
         wait = self.timing.scale * (0.5 if self.continuous else self.timing.boot)
         self.busy, self.busy_until, self.outcome = verb, moment + timedelta(seconds=wait), "InService"
         if not self.continuous:
             self.busy_until = max([self.busy_until, *(node.ready for node in launched)])
             if short:
-                self.failure = NO_CAPACITY
+                self.failure = next(iter(short.values()))
                 self.outcome = "Failed" if verb == "Creating" else "InService"
-                for group in short:
-                    group.specification["InstanceCount"] = len(self.members(group.name, moment))
+                for name in short:
+                    self.groups[name].specification["InstanceCount"] = len(self.members(name, moment))
 
     def note(
         self,

@@ -124,7 +124,7 @@ class HyperPodResponse(SageMakerResponse):
                 continue
             group.specification["InstanceCount"] = group.target + count
             before = len(cluster.nodes)
-            cluster.settle(self.service.shortages, now())
+            cluster.settle(self.service.obstacle, now())
             done += [
                 {"NodeLogicalId": node.logical_id, "InstanceGroupName": group.name, "Status": "Pending"}
                 for node in cluster.nodes[before:]

@@ -7,7 +7,8 @@ from functools import lru_cache
 from botocore.session import Session
 
 from .eks import Eks
-from .hyperpod import Cluster, Group, Shortage, Timing, kubernetes_node
+from .hyperpod import NO_CAPACITY, Cluster, Group, Shortage, Timing, kubernetes_node
+from .hyperpod_boot import EFA_FAILED, LIFECYCLE_FAILED, efa_can_work, lifecycle_script_exists
 from .providers.base import Clients
 from .service import refuse
 from .stack import ACCOUNT, now
@@ -34,7 +35,7 @@ class HyperPod:
     def all(self, region: str) -> list[Cluster]:
         """The clusters of a region, settled to this moment; those whose deletion has ended are gone."""
         for (place, name), cluster in list(self.clusters.items()):
-            cluster.settle(self.shortages, now())
+            cluster.settle(self.obstacle, now())
             if cluster.outcome == "Deleting" and now() >= cluster.busy_until:
                 del self.clusters[place, name]
         return [cluster for (place, _), cluster in self.clusters.items() if place == region]
@@ -69,7 +70,7 @@ class HyperPod:
         self._look_up_subnets(cluster)
         self.clusters[region, name] = cluster
         cluster.note("Cluster", f"Cluster {name} is being created.")
-        cluster.converge(self.shortages, "Creating")
+        cluster.converge(self.obstacle, "Creating")
         return cluster
 
     def update(self, region: str, values: JsonObject) -> Cluster:
@@ -94,7 +95,7 @@ class HyperPod:
             if key in values:
                 cluster.request[key] = values[key]
         self._look_up_subnets(cluster)
-        cluster.converge(self.shortages, "Updating")
+        cluster.converge(self.obstacle, "Updating")
         return cluster
 
     def delete(self, region: str, name: str) -> Cluster:
@@ -106,6 +107,16 @@ class HyperPod:
         cluster.busy_until = max([now(), *(node.deleted for node in cluster.nodes if node.deleted)])
         cluster.busy_until += timedelta(seconds=wait)
         return cluster
+
+    def obstacle(self, cluster: Cluster, group: Group) -> str | None:
+        """Why a group gets no new nodes: no capacity, no lifecycle script, or a network that EFA does not work in."""
+        if cluster.short_of(group, self.shortages):
+            return NO_CAPACITY
+        if not lifecycle_script_exists(self.clients.client("s3", cluster.region), group):
+            return LIFECYCLE_FAILED.format(instance=f"i-{uuid.uuid4().hex[:17]}")
+        if not efa_can_work(self.clients.client("ec2", cluster.region), cluster, group):
+            return EFA_FAILED.format(instance=f"i-{uuid.uuid4().hex[:17]}")
+        return None
 
     def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[JsonObject]:
         """The Node objects of an EKS cluster: those of its HyperPod cluster that are Running."""

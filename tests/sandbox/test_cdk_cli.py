@@ -12,6 +12,8 @@ DEPLOY = ("deploy", "--all", "--require-approval", "never", "--concurrency", "2"
 def test_life_of_an_app(sandbox: Running, cdk: Callable[..., str], aws: Callable[[str], Any]) -> None:
     assert "bootstrapped" in cdk(APP, "bootstrap", "aws://123456789012/us-west-2", "-c", "count=2")
 
+    aws("s3").create_bucket(Bucket="sagemaker-scripts", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+    aws("s3").put_object(Bucket="sagemaker-scripts", Key="first/on_create.sh", Body=b"#!/bin/bash")
     output = cdk(APP, *DEPLOY, "-c", "count=2")
     assert all(f"✅  {stack}" in output for stack in ("Network", "Control", "Training"))
     nodes = aws("sagemaker").list_cluster_nodes(ClusterName="demo")["ClusterNodeSummaries"]

@@ -39,7 +39,7 @@ def group(around: Surroundings, name: str = "gpu", count: int = 2, **more: Any) 
         "InstanceType": "ml.p5en.48xlarge",
         "InstanceCount": count,
         "ExecutionRole": around.role,
-        "LifeCycleConfig": {"SourceS3Uri": "s3://sagemaker-x/y", "OnCreate": "on_create.sh"},
+        "LifeCycleConfig": {"SourceS3Uri": around.scripts, "OnCreate": "on_create.sh"},
         **more,
     }
 
@@ -107,6 +107,26 @@ def test_a_new_cluster_in_a_zone_without_capacity_fails(
     assert stack.create({"Cluster": resource}) == "ROLLBACK_COMPLETE"
     assert NO_CAPACITY in stack.reasons("Cluster")
     assert aws("sagemaker").list_clusters(NameContains="short")["ClusterSummaries"] == []
+
+
+def test_nodes_fail_without_their_lifecycle_script(aws: Aws, around: Surroundings) -> None:
+    lifecycle = {"SourceS3Uri": around.scripts, "OnCreate": "no_such.sh"}
+    aws("sagemaker").create_cluster(**cluster(around, "scriptless", group(around, LifeCycleConfig=lifecycle)))
+    assert "Lifecycle scripts did not run successfully. Ensure" in wait(aws, "scriptless", "Failed")["FailureMessage"]
+
+
+def test_efa_needs_a_security_group_open_to_itself(aws: Aws, around: Surroundings) -> None:
+    ec2 = aws("ec2")
+    itself = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": around.security_group}]}]
+    ec2.revoke_security_group_egress(GroupId=around.security_group, IpPermissions=itself)
+    sagemaker = aws("sagemaker")
+    sagemaker.create_cluster(**cluster(around, "closed-efa"))
+    sagemaker.create_cluster(**cluster(around, "closed-cpu", group(around, InstanceType="ml.m5.xlarge")))
+    assert "EFA health checks did not run" in wait(aws, "closed-efa", "Failed")["FailureMessage"]
+    wait(aws, "closed-cpu")
+    ec2.authorize_security_group_egress(GroupId=around.security_group, IpPermissions=itself)
+    sagemaker.create_cluster(**cluster(around, "open-efa"))
+    wait(aws, "open-efa")
 
 
 def test_growing_without_capacity_leaves_the_cluster_as_it_was(

@@ -1,5 +1,6 @@
 """What CloudFormation does with a stack: order, update in place or by replacement, rollback, deletion."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -189,3 +190,49 @@ def test_stack_tags_reach_resources_below_their_own(stack: StackUnderTest, aws: 
     stack.create({"Vpc": {"Type": "AWS::EC2::VPC", "Properties": vpc}}, options={"Tags": tags})
     found = aws("ec2").describe_vpcs(VpcIds=[stack.physical_id("Vpc")])["Vpcs"][0]["Tags"]
     assert {tag["Key"]: tag["Value"] for tag in found} == {"own": "kept", "both": "own", "team": "ml"}
+
+
+def test_a_paused_failure_is_rolled_back_on_demand(stack: StackUnderTest, aws: Aws) -> None:
+    stack.create({"One": parameter("old")})
+    name = stack.physical_id("One")
+    broken = {"One": parameter("new"), "Bad": {**BROKEN, "DependsOn": "One"}}
+    assert stack.update(broken, options={"DisableRollback": True}) == "UPDATE_FAILED"
+    assert aws("ssm").get_parameter(Name=name)["Parameter"]["Value"] == "new"
+    stack.client.rollback_stack(StackName=stack.name)
+    assert stack.wait() == "UPDATE_ROLLBACK_COMPLETE"
+    assert aws("ssm").get_parameter(Name=name)["Parameter"]["Value"] == "old"
+    with pytest.raises(ClientError, match="can not be rolled back"):
+        stack.client.rollback_stack(StackName=stack.name)
+
+
+def test_a_stack_in_a_stack(stack: StackUnderTest, aws: Aws) -> None:
+    s3 = aws("s3")
+    s3.create_bucket(Bucket="nested-templates", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+
+    def resources(value: str, **more: Any) -> dict[str, Any]:
+        inner = {"One": parameter("x") | {"Properties": {"Type": "String", "Value": ref("Value")}}, **more}
+        template = {"Parameters": {"Value": {"Type": "String"}}, "Resources": inner,
+                    "Outputs": {"Name": {"Value": ref("One")}}}  # fmt: skip
+        s3.put_object(Bucket="nested-templates", Key=f"{value}.json", Body=json.dumps(template).encode())
+        url = f"https://s3.us-west-2.amazonaws.com/nested-templates/{value}.json"
+        return {
+            "Inner": {
+                "Type": "AWS::CloudFormation::Stack",
+                "Properties": {"TemplateURL": url, "Parameters": {"Value": value}},
+            },
+            "Outer": parameter("x") | {
+                "Properties": {"Type": "String", "Value": {"Fn::GetAtt": ["Inner", "Outputs.Name"]}}
+            },
+        }  # fmt: skip
+
+    assert stack.create(resources("first")) == "CREATE_COMPLETE", stack.reasons("Inner")
+    inner = stack.physical_id("Inner")
+    name = aws("ssm").get_parameter(Name=stack.physical_id("Outer"))["Parameter"]["Value"]
+    assert aws("ssm").get_parameter(Name=name)["Parameter"]["Value"] == "first"
+    assert stack.update(resources("second")) == "UPDATE_COMPLETE"
+    assert aws("ssm").get_parameter(Name=name)["Parameter"]["Value"] == "second"
+    assert stack.update(resources("third", Bad=BROKEN)) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "was not successfully created or updated" in stack.reasons("Inner")
+    assert aws("ssm").get_parameter(Name=name)["Parameter"]["Value"] == "second"
+    assert stack.delete() == "DELETE_COMPLETE"
+    assert stack.describe(inner)["StackStatus"] == "DELETE_COMPLETE"

@@ -131,7 +131,7 @@ def cluster(count: int, **request: Any) -> Cluster:
 def test_a_nodes_status_follows_from_time_alone() -> None:
     found = cluster(1)
     found.groups["g"].specification["OnStartDeepHealthChecks"] = ["InstanceStress"]
-    found.converge([], "Creating")
+    found.converge(lambda cluster, group: None, "Creating")
     [node] = found.nodes
     ages = (0.0, 1.9, 2.1, 3.9, 4.1)
     assert [node.status(node.launched + timedelta(seconds=age)) for age in ages] == [
@@ -153,9 +153,10 @@ def test_capacity_is_short_for_a_type_in_a_zone() -> None:
 
 def test_continuous_clusters_do_not_wait_for_nodes() -> None:
     found = cluster(3, NodeProvisioningMode="Continuous")
-    found.converge([Shortage("usw2-az1")], "Creating")
+    found.converge(lambda cluster, group: "full", "Creating")
     assert (found.nodes, found.outcome) == ([], "InService")
-    found.settle([], now())
+    assert "full" in found.events[-1].description
+    found.settle(lambda cluster, group: None, now())
     assert len(found.nodes) == 3
 
 

@@ -7,12 +7,22 @@ from .functions import FUNCTIONS
 from .identity import IDENTITY
 from .kubernetes import KUBERNETES
 from .kubernetes_control import EKS
+from .nested import NESTED
 from .network import NETWORK
 from .recorded import Recorded
 from .stores import STORES
 from .training import TRAINING
 
-_HANDLERS: dict[str, Provider] = {**NETWORK, **IDENTITY, **STORES, **EKS, **TRAINING, **FUNCTIONS, **KUBERNETES}
+_HANDLERS: dict[str, Provider] = {
+    **NETWORK,
+    **IDENTITY,
+    **STORES,
+    **EKS,
+    **TRAINING,
+    **FUNCTIONS,
+    **KUBERNETES,
+    **NESTED,
+}
 _RECORDED, _CUSTOM = Recorded(), CustomResource()
 
 

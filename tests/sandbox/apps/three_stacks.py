@@ -7,6 +7,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
+from aws_cdk.lambda_layer_kubectl_v35 import KubectlV35Layer
 
 app = cdk.App()
 environment = cdk.Environment(account="123456789012", region="us-west-2")
@@ -41,6 +42,14 @@ cluster = eks.Cluster(
     vpc_subnets=[ec2.SubnetSelection(subnets=face.private_subnets)],
     default_capacity_type=eks.DefaultCapacityType.NODEGROUP,
     default_capacity=0,
+    kubectl_provider_options=eks.KubectlProviderOptions(kubectl_layer=KubectlV35Layer(control, "Kubectl")),
+)
+# What stands for the HyperPod chart, without which SageMaker refuses the cluster.
+name = "deep-health-check-service-account"
+cluster.add_manifest(
+    "Dependencies",
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "aws-hyperpod"}},
+    {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "aws-hyperpod"}},
 )
 
 training = cdk.Stack(app, "Training", env=environment)
@@ -67,9 +76,10 @@ sagemaker.CfnCluster(
             instance_type="ml.g5.8xlarge",
             execution_role=role.role_arn,
             life_cycle_config=sagemaker.CfnCluster.ClusterLifeCycleConfigProperty(
-                on_create="on_create.sh", source_s3_uri="s3://sagemaker-lifecycle/first"
+                on_create="on_create.sh", source_s3_uri="s3://sagemaker-scripts/first"
             ),
         )
     ],
 )
+training.add_dependency(control)
 app.synth()
