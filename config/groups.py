@@ -27,8 +27,8 @@ class PlanCapacity(Settings):
 
 
 Capacity = Annotated[
-    Annotated[Literal["on_demand", "spot"], Tag("kind")] | Annotated[PlanCapacity, Tag("plan")],
-    Discriminator(lambda value: "kind" if isinstance(value, str) else "plan"),
+    Annotated[Literal["on_demand", "spot"], Tag("a kind")] | Annotated[PlanCapacity, Tag("a training plan")],
+    Discriminator(lambda value: "a kind" if isinstance(value, str) else "a training plan"),
 ]
 
 
