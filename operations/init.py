@@ -34,8 +34,7 @@ name: {name}
 {protection}
 network:
   cidr: 10.16.0.0/16
-  # Zone ids, because accelerators are in zones and zone names differ between accounts. Groups and file systems without
-  # a zone of their own are in the first.
+  # Zone ids, because accelerators are in zones and zone names differ between accounts.
   zones: [{zones}]
 
 storage:
@@ -43,8 +42,9 @@ storage:
   lustre: {{}}
 
 cluster:
-  # Moves nodes that fail their health checks out and replaces them.
-  node_recovery: automatic
+  # Zones of the control plane, for good: EKS takes no others later. Groups and file systems without a zone of their own
+  # are in the first.
+  zones: [{cluster_zones}]
 
 instance_groups:
   # Holds the add-ons; every cluster needs such a group.
@@ -119,13 +119,15 @@ def environment_file(name: str, account: str, region_name: str, zones: str | Non
         raise Stop(str(error), code=2) from None
     if not zones and not prefix:
         raise Stop(f"the zone ids of {region_name} are not known", "give two of them with --zones", 2)
+    chosen = zones.split(",") if zones else [f"{prefix}-az1", f"{prefix}-az2"]
     sandbox = account == SANDBOX_ACCOUNT
     text = _ENVIRONMENT.format(
         name=name,
         account=_SANDBOX_ACCOUNT_LINE if sandbox else f'account: "{account}"\n',
         region=region_name,
         protection=_SANDBOX_PROTECTION_LINE if sandbox else "",
-        zones=", ".join(zones.split(",") if zones else (f"{prefix}-az1", f"{prefix}-az2")),
+        zones=", ".join(chosen),
+        cluster_zones=", ".join(chosen[:2]),
     )
     loaded = environment_from(parse_source(text, f"environments/{name}.yaml"), name)
     if wrong := errors(findings(loaded.environment, loaded.source)):
