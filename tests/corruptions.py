@@ -20,6 +20,7 @@ class Corruption:
     """One thing wrong with one resource, and the word or the place that the failure has to name."""
 
     resource_type: str
+    region: str
     path: Path
     kind: str
     names: str
@@ -44,10 +45,10 @@ def _object(
 ) -> Iterator[Corruption]:
     definition = schema.definition(pointer) if pointer else schema.document
     if definition.get("additionalProperties") is False and "patternProperties" not in definition:
-        yield Corruption(kind, path, "unknown", UNKNOWN, _with(root, (*path, UNKNOWN), "x"))
+        yield Corruption(kind, schema.region, path, "unknown", UNKNOWN, _with(root, (*path, UNKNOWN), "x"))
     for name in definition.get("required", []):
         if name in value:
-            yield Corruption(kind, path, "required", name, _without(root, (*path, name)))
+            yield Corruption(kind, schema.region, path, "required", name, _without(root, (*path, name)))
     for name, item in value.items():
         if name in definition.get("properties", {}):
             below = f"{pointer}/{name}".strip("/")
@@ -62,30 +63,34 @@ def _value(
     types = {types} if isinstance(types, str) else set(types)
     wrong = _of_wrong_type(types)
     if wrong is not None:
-        yield Corruption(kind, path, "type", str(path[-1]), _with(root, path, wrong))
+        yield Corruption(kind, schema.region, path, "type", str(path[-1]), _with(root, path, wrong))
     if isinstance(value, dict):
         yield from _object(kind, schema, root, path, pointer, value)
     elif isinstance(value, list):
         for index, item in enumerate(value[:1]):
             yield from _value(kind, schema, root, (*path, index), f"{pointer}/*", item)
     elif KNOWN_AFTER_APPLY not in str(value):
-        yield from _scalar(kind, definition, root, path)
+        yield from _scalar(kind, schema, definition, root, path)
 
 
-def _scalar(kind: str, definition: dict[str, Any], root: dict[str, Any], path: Path) -> Iterator[Corruption]:
+def _scalar(
+    kind: str, schema: schemas.ResourceSchema, definition: dict[str, Any], root: dict[str, Any], path: Path
+) -> Iterator[Corruption]:
     name = str(path[-1])
     if "enum" in definition or "enumCaseInsensitive" in definition:
-        yield Corruption(kind, path, "enum", name, _with(root, path, WRONG))
+        yield Corruption(kind, schema.region, path, "enum", name, _with(root, path, WRONG))
     if "pattern" in definition and not regex.search(definition["pattern"], WRONG):
-        yield Corruption(kind, path, "pattern", name, _with(root, path, WRONG))
+        yield Corruption(kind, schema.region, path, "pattern", name, _with(root, path, WRONG))
     if "maxLength" in definition and definition["maxLength"] < 10_000:
-        yield Corruption(kind, path, "maxLength", name, _with(root, path, "a" * (definition["maxLength"] + 1)))
+        yield Corruption(
+            kind, schema.region, path, "maxLength", name, _with(root, path, "a" * (definition["maxLength"] + 1))
+        )
     if definition.get("minLength"):
-        yield Corruption(kind, path, "minLength", name, _with(root, path, ""))
+        yield Corruption(kind, schema.region, path, "minLength", name, _with(root, path, ""))
     if "minimum" in definition:
-        yield Corruption(kind, path, "minimum", name, _with(root, path, definition["minimum"] - 1))
+        yield Corruption(kind, schema.region, path, "minimum", name, _with(root, path, definition["minimum"] - 1))
     if "maximum" in definition:
-        yield Corruption(kind, path, "maximum", name, _with(root, path, definition["maximum"] + 1))
+        yield Corruption(kind, schema.region, path, "maximum", name, _with(root, path, definition["maximum"] + 1))
 
 
 def _of_wrong_type(types: set[str]) -> Any:

@@ -22,6 +22,9 @@ _UPDATABLE = {
     "CREATE_FAILED",
     "UPDATE_FAILED",
 }
+# Source: AWS CloudFormation User Guide, "Understand CloudFormation quotas".
+_INLINE_BYTES, _S3_BYTES = 51_200, 1_000_000
+_LIMITS = {"Resources": 500, "Parameters": 200, "Outputs": 200, "Mappings": 200}
 _EARLY_VALIDATION = (
     "The following hook(s)/validation failed: [AWS::EarlyValidation::PropertyValidation]. To troubleshoot Early "
     "Validation errors, use the DescribeEvents API for detailed failure information."
@@ -64,9 +67,17 @@ class CloudFormation:
     def body(self, region: str, params: JsonObject, previous: Stack | None = None) -> str:
         """The template text of a request: inline, from S3, or the previous one."""
         if params.get("TemplateBody"):
+            if len(params["TemplateBody"].encode()) > _INLINE_BYTES:
+                raise ValidationError(
+                    "1 validation error detected: Value at 'templateBody' failed to satisfy constraint: Member must "
+                    f"have length less than or equal to {_INLINE_BYTES}"
+                )
             return params["TemplateBody"]
         if params.get("TemplateURL"):
-            return self._fetch(region, params["TemplateURL"])
+            body = self._fetch(region, params["TemplateURL"])
+            if len(body.encode()) > _S3_BYTES:
+                raise ValidationError(f"Template may not exceed {_S3_BYTES} bytes in size.")
+            return body
         if params.get("UsePreviousTemplate") and previous:
             return previous.request.body
         raise ValidationError("Either Template URL or Template Body must be specified.")
@@ -81,6 +92,7 @@ class CloudFormation:
             )
         except TemplateError as error:
             raise ValidationError(str(error)) from error
+        self._check_limits(template)
         self._check_types(region, template)
         tags = {tag["Key"]: tag["Value"] for tag in params.get("Tags", [])}
         if "Tags" not in params and previous:
@@ -310,6 +322,14 @@ class CloudFormation:
             return self.clients.client("s3", region).get_object(Bucket=bucket, Key=host_key)["Body"].read().decode()
         except Exception as error:
             raise ValidationError(f"S3 error: {error}") from error
+
+    def _check_limits(self, template: JsonObject) -> None:
+        for section, limit in _LIMITS.items():
+            if (count := len(template.get(section, {}))) > limit:
+                raise ValidationError(
+                    f"Template format error: Number of {section.lower()}, {count}, is greater than maximum allowed, "
+                    f"{limit}"
+                )
 
     def _check_types(self, region: str, template: JsonObject) -> None:
         unknown = sorted(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from botocore.exceptions import BotoCoreError, ClientError
 
 from . import parameters, schemas
-from .evaluate import Evaluator
+from .evaluate import Evaluator, text_of
 from .graph import order
 from .providers.base import Clients, HandlerError, Outcome, Provider, Request
 from .scope import DeployedScope
@@ -202,6 +202,12 @@ class Deployment:
 
     def _replace(self, resource: Resource, properties: JsonObject) -> None:
         stack, old = self.stack, copy.copy(resource)
+        name = schemas.kept_name(resource.resource_type, stack.region, resource.properties, properties)
+        if name:
+            raise HandlerError(
+                "CloudFormation cannot update a stack when a custom-named resource requires replacing. Rename "
+                f"{name} and update the stack again."
+            )
         stack.record(
             "UPDATE_IN_PROGRESS",
             resource,
@@ -299,7 +305,7 @@ class Deployment:
         for key, output in evaluator.template.get("Outputs", {}).items():
             if not evaluator.active(output):
                 continue
-            entry = {"OutputKey": key, "OutputValue": str(evaluator.resolve(output["Value"]))}
+            entry = {"OutputKey": key, "OutputValue": text_of(evaluator.resolve(output["Value"]), "Outputs")}
             if "Description" in output:
                 entry["Description"] = output["Description"]
             if "Export" in output:

@@ -148,8 +148,8 @@ class Evaluator:
             if literal:
                 return "${" + name + "}"
             if name in variables:
-                return _text(self.resolve(variables[name]), "Fn::Sub")
-            return _text(self._getatt(name) if "." in name and "::" not in name else self._ref(name), "Fn::Sub")
+                return text_of(self.resolve(variables[name]), "Fn::Sub")
+            return text_of(self._getatt(name) if "." in name and "::" not in name else self._ref(name), "Fn::Sub")
 
         return _SUB_VARIABLE.sub(replace, text)
 
@@ -163,7 +163,7 @@ class Evaluator:
                 "Template error: every Fn::Join object requires two parameters, (1) a string delimiter "
                 "and (2) a list of strings to be joined or a function that returns a list of strings."
             )
-        return separator.join(_text(item, "Fn::Join") for item in values)
+        return separator.join(text_of(item, "Fn::Join") for item in values)
 
     def _select(self, argument: Any) -> Any:
         index, values = int(self.resolve(argument[0])), self.resolve(argument[1])
@@ -174,7 +174,7 @@ class Evaluator:
         return values[index]
 
     def _split(self, argument: Any) -> Any:
-        text = _text(self.resolve(argument[1]), "Fn::Split")
+        text = text_of(self.resolve(argument[1]), "Fn::Split")
         return KNOWN_AFTER_APPLY if KNOWN_AFTER_APPLY in text else text.split(argument[0])
 
     def _if(self, argument: Any) -> Any:
@@ -197,10 +197,10 @@ class Evaluator:
         return _scalar(self.resolve(argument[1])) in [_scalar(item) for item in self.resolve(argument[0])]
 
     def _base64(self, argument: Any) -> str:
-        return base64.b64encode(_text(self.resolve(argument), "Fn::Base64").encode()).decode()
+        return base64.b64encode(text_of(self.resolve(argument), "Fn::Base64").encode()).decode()
 
     def _findinmap(self, argument: Any) -> Any:
-        table, first, second = (_text(self.resolve(item), "Fn::FindInMap") for item in argument[:3])
+        table, first, second = (text_of(self.resolve(item), "Fn::FindInMap") for item in argument[:3])
         try:
             return self.template["Mappings"][table][first][second]
         except KeyError:
@@ -210,7 +210,7 @@ class Evaluator:
         return self.scope.zones(self.resolve(argument) or self.pseudo["AWS::Region"])
 
     def _importvalue(self, argument: Any) -> str:
-        return self.scope.imported(_text(self.resolve(argument), "Fn::ImportValue"))
+        return self.scope.imported(text_of(self.resolve(argument), "Fn::ImportValue"))
 
     def _cidr(self, argument: Any) -> list[str]:
         block, count = self.resolve(argument[0]), int(self.resolve(argument[1]))
@@ -229,7 +229,8 @@ def _scalar(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int | float) else value
 
 
-def _text(value: Any, function: str) -> str:
+def text_of(value: Any, function: str) -> str:
+    """A scalar as CloudFormation writes it; raises TemplateError for a list or an object."""
     value = _scalar(value)
     if not isinstance(value, str):
         raise TemplateError(f"Template error: {function} needs text but received {value!r} (sandbox)")

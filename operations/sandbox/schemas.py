@@ -114,6 +114,14 @@ def changed_create_only(resource_type: str, region: str, old: dict[str, Any], ne
     return [path for path in schema.create_only if values_at(old, path) != values_at(new, path)] if schema else []
 
 
+def kept_name(resource_type: str, region: str, old: dict[str, Any], new: dict[str, Any]) -> str | None:
+    """The name that a replacement would share with what it replaces, or None if they differ or are generated."""
+    schema = find(resource_type, region)
+    kind = resource_type.rsplit("::", 1)[-1]
+    names = {"Name", f"{kind}Name"} & set(schema.create_only) if schema else set[str]()
+    return next((new[name] for name in sorted(names) if name in new and old.get(name) == new[name]), None)
+
+
 def with_stack_tags(
     resource_type: str, region: str, tags: dict[str, str], properties: dict[str, Any]
 ) -> dict[str, Any]:

@@ -7,6 +7,7 @@ Wording: CloudFormation validates with the everit-org/json-schema library, whose
 no such source ends with "(sandbox)".
 """
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,7 +29,10 @@ from .template import JsonObject
 
 # E3644 refuses instance types by a region list that is known to be incomplete (it has ml.p5e.48xlarge in no region).
 # E3022, E3060, E3064 and E3701 compare the resources of a template; a handler sees one, and EC2 refuses an overlap.
+# The others keep no memory of what they saw, so a rule serves all templates.
 _IGNORED_RULES = ["W", "I", "E3644", "E3022", "E3060", "E3064", "E3701"]
+
+_checking = threading.Lock()  # stacks are deployed side by side, and cfn-lint is not made for that
 
 
 @dataclass(frozen=True)
@@ -51,17 +55,21 @@ class Failure:
 
 
 @lru_cache(maxsize=1)
-def _rules() -> dict[str, CloudFormationLintRule]:
+def _property_rule() -> CloudFormationLintRule:
+    """The rule for properties, with its children."""
     rules = get_rules([], _IGNORED_RULES, ["E"], {}, False)
     rules.run(None, Template(None, {"Resources": {}}))  # wires the child rules
-    return rules.rules
+    return rules.rules["E3002"]
 
 
-def _property_rule(template: Template) -> CloudFormationLintRule:
-    """The rule for properties, with its children. Some remember what they saw, and start anew with each template."""
-    for rule in _rules().values():
-        rule.initialize(template)
-    return _rules()["E3002"]
+def _errors(resource_type: str, properties: JsonObject, region: str, logical_id: str) -> list[ValidationError]:
+    definition = {"Type": resource_type, "Properties": properties}
+    template = Template(None, {"Resources": {logical_id: definition}}, regions=[region])
+    path = template.context.path.descend(path="Resources", cfn_path="Resources").descend(path=logical_id, cfn_path="*")
+    validator = CfnTemplateValidator({}).evolve(cfn=template, context=template.context.evolve(path=path))
+    rule: Any = _property_rule()
+    with _checking:
+        return list(rule.validate(validator, None, definition, {}))
 
 
 def validate_properties(
@@ -77,14 +85,12 @@ def validate_properties(
         return [Failure(logical_id, resource_type, (), f"Unrecognized resource types: [{resource_type}]", "type")]
     if resource_type in schemas.PSEUDO_TYPES:
         return []
-    definition = {"Type": resource_type, "Properties": properties}
-    template = Template(None, {"Resources": {logical_id: definition}}, regions=[region])
-    path = template.context.path.descend(path="Resources", cfn_path="Resources").descend(path=logical_id, cfn_path="*")
-    validator = CfnTemplateValidator({}).evolve(cfn=template, context=template.context.evolve(path=path))
-    failures: list[Failure] = []
-    for error in _property_rule(template).validate(validator, None, definition, {}):  # pyright: ignore[reportAttributeAccessIssue]
-        if not _touches_unknown(error):
-            failures += _failures(error, logical_id, resource_type)
+    failures = [
+        failure
+        for error in _errors(resource_type, properties, region, logical_id)
+        if not _touches_unknown(error)
+        for failure in _failures(error, logical_id, resource_type)
+    ]
     failures += [
         Failure(
             logical_id,
@@ -94,7 +100,7 @@ def validate_properties(
             "readOnly",
         )
         for path in schema.read_only
-        if path not in _SETTABLE.get(resource_type, ()) and schemas.values_at(properties, path)
+        if schemas.values_at(properties, path)
     ]
     failures += _local_files(schema, properties, logical_id)
     return list(dict.fromkeys(failures))
@@ -112,10 +118,6 @@ def _local_files(schema: schemas.ResourceSchema, properties: JsonObject, logical
         for value in schemas.values_at(properties, path)
         if isinstance(value, str) and KNOWN_AFTER_APPLY not in value
     ]
-
-
-# Read-only in the schema but accepted by the handler. Source: the property is documented as settable.
-_SETTABLE: dict[str, tuple[str, ...]] = {}
 
 
 _COMPOSITE = {"anyOf", "oneOf", "allOf", "not", "if", "uniqueItems", "contains"}

@@ -1,5 +1,6 @@
 """A running sandbox for the tests of this folder, with the real CDK CLI and boto3 pointed at it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -36,17 +37,27 @@ def aws(sandbox: server.Running) -> Callable[[str], Any]:
 
 @pytest.fixture
 def cdk(sandbox: server.Running, tmp_path: Path) -> Callable[..., str]:
-    """Runs the real CDK CLI on an app of `apps/` against the sandbox and gives its output; a failure fails the test."""
+    """Runs the real CDK CLI on a synthesized app against the sandbox and gives its output; a failure fails the test."""
 
-    def run(app: str, *arguments: str, fails: bool = False) -> str:
-        command = cdk_command(
-            *arguments, "--app", f"{sys.executable} {APPS / app}", "--output", str(tmp_path / "cdk.out"), "--no-notices"
-        )
+    def run(assembly: Path, *arguments: str) -> str:
+        command = cdk_command(*arguments, "--app", str(assembly), "--no-notices")
         environment = {**os.environ, **sandbox.environment(REGION), "CDK_HOME": str(tmp_path)}
         result = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-        output = result.stdout + result.stderr
-        assert (result.returncode != 0) == fails, output
-        return output
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout + result.stderr
+
+    return run
+
+
+@pytest.fixture
+def synthesized(tmp_path: Path) -> Callable[..., Path]:
+    """Synthesizes an app of `apps/` with context values; gives the cloud assembly."""
+
+    def run(app: str, **context: str) -> Path:
+        folder = tmp_path / "-".join(["assembly", *context.values()])
+        variables = {"CDK_OUTDIR": str(folder), "CDK_CONTEXT_JSON": json.dumps(context)}
+        subprocess.run([sys.executable, APPS / app], env=os.environ | variables, check=True, capture_output=True)
+        return folder
 
     return run
 

@@ -1,6 +1,5 @@
 """Our templates, corrupted: each property of each resource in turn, and the sandbox refuses it at that property."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,13 +24,14 @@ def templates() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @pytest.fixture(scope="module")
-def everything() -> list[tuple[str, Corruption]]:
-    """The corruptions of all environments; the same one of the same type only once in a region."""
-    by_region = defaultdict[str, list[Corruption]](list)
-    for region, template in templates():
-        for kind, properties in resolved_properties(template, region).values():
-            by_region[region] += corruptions(kind, properties, region)
-    return [(region, item) for region, found in by_region.items() for item in distinct(iter(found))]
+def everything() -> list[Corruption]:
+    """The corruptions of all environments; the same one of the same type only once."""
+    resources = [
+        (region, kind, properties)
+        for region, template in templates()
+        for kind, properties in resolved_properties(template, region).values()
+    ]
+    return list(distinct(item for region, kind, found in resources for item in corruptions(kind, found, region)))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -40,21 +40,21 @@ def test_our_templates_are_accepted(name: str) -> None:
         assert [str(failure) for failure in validate_template(template, environment(name).region)] == []
 
 
-def test_every_corruption_is_refused_at_its_property(everything: list[tuple[str, Corruption]]) -> None:
+def test_every_corruption_is_refused_at_its_property(everything: list[Corruption]) -> None:
     accepted = list[str]()
-    for region, item in everything:
-        failures = validate_properties(item.resource_type, item.properties, region)
+    for item in everything:
+        failures = validate_properties(item.resource_type, item.properties, item.region)
         if not any(item.names in str(failure) and failure.path[: len(item.path)] == item.path for failure in failures):
             accepted.append(f"{item}: {[str(failure) for failure in failures]}")
     assert accepted == []
 
 
-def test_the_corruptions_reach_far(everything: list[tuple[str, Corruption]]) -> None:
-    kinds = {item.kind for _, item in everything}
+def test_the_corruptions_reach_far(everything: list[Corruption]) -> None:
+    kinds = {item.kind for item in everything}
     assert kinds >= {"unknown", "required", "type", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum"}
     types = {kind for region, template in templates() for kind, _ in resolved_properties(template, region).values()}
     free = {kind for kind in types if kind.startswith("Custom::")} | {"AWS::CDK::Metadata"}
-    assert {item.resource_type for _, item in everything} == types - free
+    assert {item.resource_type for item in everything} == types - free
 
 
 def test_no_type_is_silently_a_record() -> None:

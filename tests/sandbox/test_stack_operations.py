@@ -107,6 +107,30 @@ def test_a_failed_update_brings_everything_back(stack: StackUnderTest, aws: Aws)
     assert stack.update({**old, "Changed": parameter("newer")}) == "UPDATE_COMPLETE"
 
 
+def test_a_named_resource_cannot_be_replaced_under_its_name(stack: StackUnderTest) -> None:
+    def resources(capacity: str) -> dict[str, Any]:
+        properties = {"RepositoryName": "fixed-name", "EncryptionConfiguration": {"EncryptionType": capacity}}
+        return {"Repository": {"Type": "AWS::ECR::Repository", "Properties": properties}}
+
+    stack.create(resources("AES256"))
+    assert stack.update(resources("KMS")) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "a custom-named resource requires replacing. Rename fixed-name" in stack.reasons("Repository")
+
+
+def test_what_exists_already_is_not_taken_over(stack: StackUnderTest, other_stack: StackUnderTest) -> None:
+    named = {"One": parameter("x") | {"Properties": {"Type": "String", "Value": "x", "Name": "owned"}}}
+    assert stack.create(named) == "CREATE_COMPLETE"
+    assert other_stack.create(named) == "ROLLBACK_COMPLETE"
+    assert "already exists" in other_stack.reasons("One")
+
+
+def test_cloudformations_limits(stack: StackUnderTest) -> None:
+    with pytest.raises(ClientError, match="less than or equal to 51200"):
+        stack.create({"One": parameter("x" * 60_000)})
+    with pytest.raises(ClientError, match="Number of resources, 501, is greater than maximum allowed, 500"):
+        stack.create({f"R{i}": {"Type": "AWS::SQS::Queue"} for i in range(501)})
+
+
 def test_nothing_to_update(stack: StackUnderTest) -> None:
     stack.create({"One": parameter("same")})
     with pytest.raises(ClientError, match=r"No updates are to be performed\."):

@@ -105,12 +105,12 @@ class Parameter:
     def create(self, request: Request) -> Outcome:
         """Put the parameter."""
         name = request.properties.get("Name") or request.name()
-        self._put(request, name)
+        self._put(request, name, overwrite=False)
         return Outcome(name, {"Type": request.properties["Type"], "Value": request.properties["Value"]})
 
     def update(self, request: Request) -> Outcome:
         """Overwrite the value."""
-        self._put(request, request.physical_id)
+        self._put(request, request.physical_id, overwrite=True)
         return Outcome(request.physical_id, {"Type": request.properties["Type"], "Value": request.properties["Value"]})
 
     def delete(self, request: Request) -> None:
@@ -121,9 +121,9 @@ class Parameter:
             if error.response["Error"]["Code"] != "ParameterNotFound":
                 raise
 
-    def _put(self, request: Request, name: str) -> None:
+    def _put(self, request: Request, name: str, *, overwrite: bool) -> None:
         values = {key: value for key, value in request.properties.items() if key != "Tags"}
-        call(request, "ssm", "put_parameter", {**values, "Name": name, "Overwrite": True})
+        call(request, "ssm", "put_parameter", {**values, "Name": name, "Overwrite": overwrite})
 
 
 class Key:
