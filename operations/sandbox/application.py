@@ -23,7 +23,8 @@ from moto.s3.models import FakeBucket
 from . import capacity, kubernetes_api, responses
 from .cloudformation import CloudFormation
 from .cloudformation_api import CloudFormationResponse
-from .eks import Eks, EksResponse
+from .eks import Eks
+from .eks_api import EksResponse
 from .failures import backend_app, readable
 from .fsx import Fsx, FsxResponse
 from .functions import Functions

@@ -9,7 +9,7 @@ from .evaluate import KNOWN_AFTER_APPLY, Evaluator
 from .graph import order
 from .scope import DeployedScope, PlannedScope
 from .stack import Resource, Stack, StackRequest
-from .template import JsonObject
+from .template import JsonObject, TemplateError
 from .validation import Failure, validate_properties
 
 
@@ -29,6 +29,16 @@ def plan(stack: Stack, request: StackRequest, deployed: DeployedScope) -> Plan:
     evaluator = Evaluator(request.template, values, stack.pseudo(), scope)
     parameters.check_rules(evaluator)
     result, ordered = Plan(), order(evaluator)
+    retyped = [
+        name
+        for name, item in request.template["Resources"].items()
+        if name in stack.resources and stack.resources[name].resource_type != item["Type"]
+    ]
+    if retyped:
+        raise TemplateError(
+            "Update of resource type is not permitted. The new template modifies resource type of the following "
+            f"resources: [{', '.join(retyped)}]"
+        )
     for logical_id in ordered:
         definition = request.template["Resources"][logical_id]
         properties = schemas.with_stack_tags(

@@ -282,6 +282,8 @@ class Deployment:
                 continue
             replaced = garbage and resource.logical_id in stack.resources
             policy = resource.definition.get("UpdateReplacePolicy" if replaced else "DeletionPolicy", "Delete")
+            if replaced and creating:  # the replacement that a rollback undoes; what it replaced stays
+                policy = "Delete"
             if policy == "Retain" or (policy == "RetainExceptOnCreate" and not creating):
                 stack.record("DELETE_SKIPPED", resource)
             elif resource.physical_id:

@@ -130,6 +130,17 @@ def test_a_failure_is_told_and_rolled_back(stack: StackUnderTest, aws: Aws, buck
     assert [item["PhysicalResourceId"] for item in requests(aws, bucket, "Delete")] == ["failed-one"]
 
 
+def test_a_rollback_that_fails_can_go_on(stack: StackUnderTest, bucket: str) -> None:
+    stack.create(resources(bucket, Fail="Update"))
+    bad = {"Type": "AWS::SQS::Queue", "Properties": {"Wrong": 1}, "DependsOn": "Thing"}
+    assert stack.update(resources(bucket) | {"Bad": bad}) == "UPDATE_ROLLBACK_FAILED"
+    stack.client.continue_update_rollback(StackName=stack.name)
+    assert stack.wait() == "UPDATE_ROLLBACK_FAILED"
+    stack.client.continue_update_rollback(StackName=stack.name, ResourcesToSkip=["Thing"])
+    assert stack.wait() == "UPDATE_ROLLBACK_COMPLETE"
+    assert stack.update(resources(bucket)) == "UPDATE_COMPLETE"
+
+
 def test_a_handler_that_never_answers(stack: StackUnderTest, bucket: str) -> None:
     assert stack.create(resources(bucket, Silent="true")) == "ROLLBACK_FAILED"
     assert "ended without an answer" in stack.reasons("Thing")

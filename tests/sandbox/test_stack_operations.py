@@ -117,6 +117,12 @@ def test_a_named_resource_cannot_be_replaced_under_its_name(stack: StackUnderTes
     assert "a custom-named resource requires replacing. Rename fixed-name" in stack.reasons("Repository")
 
 
+def test_a_resource_keeps_its_type(stack: StackUnderTest) -> None:
+    stack.create({"One": parameter("x")})
+    with pytest.raises(ClientError, match=r"modifies resource type of the following resources: \[One\]"):
+        stack.update({"One": {"Type": "AWS::SQS::Queue"}})
+
+
 def test_what_exists_already_is_not_taken_over(stack: StackUnderTest, other_stack: StackUnderTest) -> None:
     named = {"One": parameter("x") | {"Properties": {"Type": "String", "Value": "x", "Name": "owned"}}}
     assert stack.create(named) == "CREATE_COMPLETE"

@@ -7,16 +7,7 @@ from botocore.exceptions import ClientError
 from ..template import JsonObject
 from .api import Api, call
 from .base import HandlerError, Outcome, Provider, Request
-
-_ANY_EGRESS = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
-
-
-def _tag(request: Request, physical_id: str) -> JsonObject:
-    """Put the template's tags on the resource."""
-    tags = [{"Key": str(tag["Key"]), "Value": str(tag["Value"])} for tag in request.properties.get("Tags", [])]
-    if tags:
-        request.client("ec2").create_tags(Resources=[physical_id], Tags=tags)
-    return {}
+from .security_groups import refuse_while_in_use, tag
 
 
 def _true(value: Any) -> bool:
@@ -28,7 +19,7 @@ def _finish_vpc(request: Request, physical_id: str) -> JsonObject:
     # CloudFormation's default differs from the API's only for hostnames of a non-default VPC, which both leave off.
     for name, default in (("EnableDnsSupport", True), ("EnableDnsHostnames", False)):
         ec2.modify_vpc_attribute(VpcId=physical_id, **{name: {"Value": _true(request.properties.get(name, default))}})
-    _tag(request, physical_id)
+    tag(request, physical_id)
     by_vpc = [{"Name": "vpc-id", "Values": [physical_id]}]
     groups = ec2.describe_security_groups(Filters=[*by_vpc, {"Name": "group-name", "Values": ["default"]}])
     acls = ec2.describe_network_acls(Filters=by_vpc)["NetworkAcls"]
@@ -46,7 +37,7 @@ def _finish_subnet(request: Request, physical_id: str) -> JsonObject:
         ec2.modify_subnet_attribute(
             SubnetId=physical_id, MapPublicIpOnLaunch={"Value": _true(request.properties["MapPublicIpOnLaunch"])}
         )
-    return _tag(request, physical_id)
+    return tag(request, physical_id)
 
 
 class NatGateway(Api):
@@ -61,127 +52,13 @@ class NatGateway(Api):
             ec2.delete_network_interface(NetworkInterfaceId=address["NetworkInterfaceId"])
 
 
-def _refuse_while_in_use(request: Request, filter_name: str, kind: str) -> None:
-    """Network interfaces (a file system's, a node's) keep subnets and security groups alive."""
-    found = request.client("ec2").describe_network_interfaces(
-        Filters=[{"Name": filter_name, "Values": [request.physical_id]}]
-    )["NetworkInterfaces"]
-    if found:
-        # Source of the words: EC2's DependencyViolation error.
-        message = (
-            f"The subnet '{request.physical_id}' has dependencies and cannot be deleted."
-            if kind == "subnet"
-            else f"resource {request.physical_id} has a dependent object"
-        )
-        raise HandlerError.saying(message)
-
-
 class Subnet(Api):
     """AWS::EC2::Subnet; it cannot be deleted while network interfaces are in it."""
 
     def delete(self, request: Request) -> None:
         """Delete the subnet, unless something still uses it."""
-        _refuse_while_in_use(request, "subnet-id", "subnet")
+        refuse_while_in_use(request, "subnet-id", "subnet")
         super().delete(request)
-
-
-class SecurityGroup:
-    """AWS::EC2::SecurityGroup with inline rules. Rules given for egress replace EC2's open default."""
-
-    def create(self, request: Request) -> Outcome:
-        """Create the group and its rules."""
-        ec2, properties = request.client("ec2"), request.properties
-        group = ec2.create_security_group(
-            GroupName=properties.get("GroupName") or request.name(255),
-            Description=properties["GroupDescription"],
-            **({"VpcId": properties["VpcId"]} if "VpcId" in properties else {}),
-        )["GroupId"]
-        if properties.get("SecurityGroupEgress"):
-            self._revoke(ec2, group, "egress", [_ANY_EGRESS])
-        self._authorize(ec2, group, "ingress", properties.get("SecurityGroupIngress", []))
-        self._authorize(ec2, group, "egress", properties.get("SecurityGroupEgress", []))
-        _tag(request, group)
-        return Outcome(group, {"GroupId": group, "Id": group, "VpcId": properties.get("VpcId", "")})
-
-    def update(self, request: Request) -> Outcome:
-        """Exchange the inline rules that changed."""
-        ec2, group = request.client("ec2"), request.physical_id
-        for direction, key, default in (
-            ("ingress", "SecurityGroupIngress", []),
-            ("egress", "SecurityGroupEgress", [_ANY_EGRESS]),
-        ):
-            old, new = request.previous.get(key) or default, request.properties.get(key) or default
-            self._revoke(ec2, group, direction, [rule for rule in old if rule not in new])
-            self._authorize(ec2, group, direction, [rule for rule in new if rule not in old])
-        _tag(request, group)
-        return Outcome(group, request.attributes)
-
-    def delete(self, request: Request) -> None:
-        """Delete the group, unless something still uses it."""
-        _refuse_while_in_use(request, "group-id", "group")
-        try:
-            request.client("ec2").delete_security_group(GroupId=request.physical_id)
-        except ClientError as error:
-            if "NotFound" not in error.response["Error"]["Code"]:
-                raise
-
-    def _authorize(self, ec2: Any, group: str, direction: str, rules: list[JsonObject]) -> None:
-        for rule in rules:
-            getattr(ec2, f"authorize_security_group_{direction}")(GroupId=group, IpPermissions=[permission(rule)])
-
-    def _revoke(self, ec2: Any, group: str, direction: str, rules: list[JsonObject]) -> None:
-        for rule in rules:
-            getattr(ec2, f"revoke_security_group_{direction}")(GroupId=group, IpPermissions=[permission(rule)])
-
-
-def permission(rule: JsonObject) -> JsonObject:
-    """A template's rule as the API's IpPermission."""
-    described = {"Description": rule["Description"]} if "Description" in rule else {}
-    result: JsonObject = {"IpProtocol": str(rule["IpProtocol"])}
-    for key in ("FromPort", "ToPort"):
-        if key in rule:
-            result[key] = int(rule[key])
-    peer_group = rule.get("SourceSecurityGroupId") or rule.get("DestinationSecurityGroupId")
-    peer_list = rule.get("SourcePrefixListId") or rule.get("DestinationPrefixListId")
-    if "CidrIp" in rule:
-        result["IpRanges"] = [{"CidrIp": rule["CidrIp"], **described}]
-    elif "CidrIpv6" in rule:
-        result["Ipv6Ranges"] = [{"CidrIpv6": rule["CidrIpv6"], **described}]
-    elif peer_list:
-        result["PrefixListIds"] = [{"PrefixListId": peer_list, **described}]
-    elif peer_group:
-        result["UserIdGroupPairs"] = [{"GroupId": peer_group, **described}]
-    return result
-
-
-class SecurityGroupRule:
-    """AWS::EC2::SecurityGroupIngress and …Egress: a rule as a resource of its own."""
-
-    def __init__(self, direction: str):
-        self.direction = direction
-
-    def create(self, request: Request) -> Outcome:
-        """Add the rule."""
-        answer = getattr(request.client("ec2"), f"authorize_security_group_{self.direction}")(
-            GroupId=request.properties["GroupId"], IpPermissions=[permission(request.properties)]
-        )
-        rules = answer.get("SecurityGroupRules") or [{}]
-        rule = rules[0].get("SecurityGroupRuleId") or request.name()
-        return Outcome(rule, {"Id": rule})
-
-    def update(self, request: Request) -> Outcome:
-        """Only the description can change in place."""
-        return Outcome(request.physical_id, request.attributes)
-
-    def delete(self, request: Request) -> None:
-        """Take the rule out; a group that is gone took it along."""
-        try:
-            getattr(request.client("ec2"), f"revoke_security_group_{self.direction}")(
-                GroupId=request.properties["GroupId"], IpPermissions=[permission(request.properties)]
-            )
-        except ClientError as error:
-            if "NotFound" not in error.response["Error"]["Code"]:
-                raise
 
 
 class Route:
@@ -242,12 +119,12 @@ class ElasticIp:
     def create(self, request: Request) -> Outcome:
         """Allocate."""
         address = request.client("ec2").allocate_address(Domain="vpc")
-        _tag(request, address["AllocationId"])
+        tag(request, address["AllocationId"])
         return Outcome(address["PublicIp"], {"AllocationId": address["AllocationId"], "PublicIp": address["PublicIp"]})
 
     def update(self, request: Request) -> Outcome:
         """Only tags can change."""
-        _tag(request, request.attributes["AllocationId"])
+        tag(request, request.attributes["AllocationId"])
         return Outcome(request.physical_id, request.attributes)
 
     def delete(self, request: Request) -> None:
@@ -262,7 +139,7 @@ class VpcEndpoint:
         """Create the endpoint."""
         endpoint = call(request, "ec2", "create_vpc_endpoint", request.properties)["VpcEndpoint"]
         physical_id = endpoint["VpcEndpointId"]
-        _tag(request, physical_id)
+        tag(request, physical_id)
         entries = [
             f"{entry.get('HostedZoneId', '')}:{entry.get('DnsName', '')}" for entry in endpoint.get("DnsEntries", [])
         ]
@@ -309,12 +186,12 @@ class FlowLog:
         if answer.get("Unsuccessful"):
             raise HandlerError.saying(answer["Unsuccessful"][0]["Error"]["Message"])
         physical_id = answer["FlowLogIds"][0]
-        _tag(request, physical_id)
+        tag(request, physical_id)
         return Outcome(physical_id, {"Id": physical_id})
 
     def update(self, request: Request) -> Outcome:
         """Only tags can change."""
-        _tag(request, request.physical_id)
+        tag(request, request.physical_id)
         return Outcome(request.physical_id, request.attributes)
 
     def delete(self, request: Request) -> None:
@@ -359,7 +236,7 @@ NETWORK: dict[str, Provider] = {
         "InternetGateway.InternetGatewayId",
         {"InternetGatewayId": ""},
         "delete_internet_gateway",
-        after=_tag,
+        after=tag,
         attributes={"InternetGatewayId": "InternetGateway.InternetGatewayId"},
         translate=lambda request: {},
     ),
@@ -369,7 +246,7 @@ NETWORK: dict[str, Provider] = {
         "RouteTable.RouteTableId",
         {"RouteTableId": ""},
         "delete_route_table",
-        after=_tag,
+        after=tag,
         attributes={"RouteTableId": "RouteTable.RouteTableId"},
         translate=lambda request: _without_tags(request.properties),
     ),
@@ -387,16 +264,13 @@ NETWORK: dict[str, Provider] = {
         "NatGateway.NatGatewayId",
         {"NatGatewayId": ""},
         "delete_nat_gateway",
-        after=_tag,
+        after=tag,
         attributes={"NatGatewayId": "NatGateway.NatGatewayId"},
         translate=lambda request: _without_tags(request.properties),
     ),
     "AWS::EC2::VPCGatewayAttachment": GatewayAttachment(),
     "AWS::EC2::Route": Route(),
     "AWS::EC2::EIP": ElasticIp(),
-    "AWS::EC2::SecurityGroup": SecurityGroup(),
-    "AWS::EC2::SecurityGroupIngress": SecurityGroupRule("ingress"),
-    "AWS::EC2::SecurityGroupEgress": SecurityGroupRule("egress"),
     "AWS::EC2::VPCEndpoint": VpcEndpoint(),
     "AWS::EC2::FlowLog": FlowLog(),
 }

@@ -10,11 +10,13 @@ from .kubernetes_control import EKS
 from .nested import NESTED
 from .network import NETWORK
 from .recorded import Recorded
+from .security_groups import SECURITY_GROUPS
 from .stores import STORES
 from .training import TRAINING
 
 _HANDLERS: dict[str, Provider] = {
     **NETWORK,
+    **SECURITY_GROUPS,
     **IDENTITY,
     **STORES,
     **EKS,
