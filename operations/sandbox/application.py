@@ -1,6 +1,7 @@
 """The sandbox's AWS: moto's services in one WSGI application, some of them replaced by ours."""
 
 import base64
+import io
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import moto.cloudformation.urls
 import moto.eks.urls
@@ -87,6 +89,7 @@ class Sandbox:
         self.cloudformation = CloudFormation(clients, provider_for)
         self.snapshots = Snapshots(directory, self._collect, self._restore)
         self._changed = threading.Event()
+        self.cloudformation.finished = self._changed.set
 
     def _collect(self) -> State:
         return {name: getattr(service, attribute) for name, service, attribute in self._parts()}
@@ -148,10 +151,23 @@ class Sandbox:
                 return responses.RESPONSES(environ, start_response)
             if path == capacity.PATH:
                 return capacity.serve(self.hyperpod, environ, start_response)
+            reading = _only_reads(environ)
             try:
                 return services(environ, start_response)
             finally:
-                # Reads count too: nearly every call is a POST, and a snapshot costs little.
-                self._changed.set()
+                if not reading:
+                    self._changed.set()
 
         return aws, KubernetesApi(self.kubernetes, self.eks, self.hyperpod.kubernetes_nodes)
+
+
+def _only_reads(environ: Environ) -> bool:
+    """Whether a request asks only, by its method or by the name of its operation."""
+    if environ["REQUEST_METHOD"] in ("GET", "HEAD"):
+        return True
+    action = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
+    if not action and environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        environ["wsgi.input"] = io.BytesIO(body)
+        action = parse_qs(body.decode(errors="replace")).get("Action", [""])[0]
+    return action.startswith(("Describe", "List", "Get"))

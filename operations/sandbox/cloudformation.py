@@ -2,6 +2,7 @@
 
 import threading
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from . import parameters, schemas
@@ -51,6 +52,8 @@ class CloudFormation:
         self.regions: dict[str, Region] = {}
         self.threads: dict[str, threading.Thread] = {}
         self._lock = threading.RLock()
+        # Called when an operation on a stack has ended.
+        self.finished: Callable[[], None] = lambda: None
 
     def region(self, name: str) -> Region:
         """The stacks of a region."""
@@ -257,12 +260,15 @@ class CloudFormation:
         # The status changes before the call returns, so that nobody sees the old one after it.
         if operation not in ("continue_rollback", "resume", "rollback"):
             stack.status = f"{operation.upper()}_IN_PROGRESS"
-        thread = threading.Thread(
-            target=getattr(self.deployment(stack), operation),
-            args=arguments,
-            daemon=True,
-            name=f"{operation} {stack.name}",
-        )
+        run = getattr(self.deployment(stack), operation)
+
+        def operate() -> None:
+            try:
+                run(*arguments)
+            finally:
+                self.finished()
+
+        thread = threading.Thread(target=operate, daemon=True, name=f"{operation} {stack.name}")
         self.threads[stack.stack_id] = thread
         thread.start()
 
