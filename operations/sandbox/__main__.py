@@ -38,6 +38,8 @@ def main() -> None:
     _leave_terminal(options.directory / "server.log")
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    if sandbox.snapshots.foreign:
+        logging.warning("%s was written by another version; the sandbox starts empty", sandbox.snapshots.file)
 
     def stop(signum: int, frame: FrameType | None) -> None:
         raise SystemExit(0)

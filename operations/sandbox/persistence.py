@@ -11,7 +11,6 @@ import copyreg
 import hashlib
 import io
 import json
-import logging
 import marshal
 import pickle
 import sys
@@ -30,7 +29,6 @@ from moto.core.base_backend import BackendDict
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.iam.models import AWSManagedPolicy
 
-_LOG = logging.getLogger(__name__)
 _FORMAT = 1
 _LARGE = 64 * 1024
 _ATTEMPTS = 20
@@ -150,6 +148,8 @@ class Snapshots:
     def __init__(self, directory: Path, collect: Callable[[], State], restore: Callable[[State], None]):
         self.file, self.blobs = directory / "snapshot", directory / "contents"
         self.collect, self.restore = collect, restore
+        self.foreign = False
+        """Whether `load` found a snapshot of another version and left it alone."""
         self._saving = threading.Lock()
 
     def save(self) -> None:
@@ -180,8 +180,8 @@ class Snapshots:
         if not self.file.exists():
             return False
         unpickler = _Unpickler(io.BytesIO(self.file.read_bytes()), self.blobs)
-        if unpickler.load() != _fingerprint():
-            _LOG.warning("the state in %s was written by another version; starting empty", self.file)
+        self.foreign = unpickler.load() != _fingerprint()
+        if self.foreign:
             return False
         moto, own = unpickler.load()
         _restore_moto(moto)

@@ -232,6 +232,7 @@ def test_a_snapshot_of_another_version_is_left_alone(tmp_path: Path, monkeypatch
     snapshots.save()
     monkeypatch.setattr("podwright.operations.sandbox.persistence._FORMAT", 0)
     assert not snapshots.load()
+    assert snapshots.foreign
 
 
 def test_recorded_attributes_follow_the_schema() -> None:
