@@ -282,7 +282,7 @@ class CloudFormation:
 
     def _plan(self, stack: Stack, request: StackRequest) -> Any:
         try:
-            return plan(stack, request, DeployedScope(self.region(stack.region), stack, self.clients, self.provider))
+            return plan(stack, request, DeployedScope(self.region(stack.region), stack, self.clients))
         except TemplateError as error:
             raise ValidationError(str(error)) from error
 

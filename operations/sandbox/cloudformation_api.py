@@ -303,8 +303,6 @@ def _stack(stack: Stack) -> JsonObject:
         "Capabilities": stack.request.capabilities,
         "NotificationARNs": stack.request.notification_arns,
         "RoleARN": stack.request.role_arn,
-        "ParentId": stack.parent_id,
-        "RootId": stack.parent_id,
         "RollbackConfiguration": {},
         "DriftInformation": {"StackDriftStatus": "NOT_CHECKED"},
     }

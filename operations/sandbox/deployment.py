@@ -28,7 +28,7 @@ class Deployment:
 
     def __init__(self, region: Region, stack: Stack, clients: Clients, provider: ProviderLookup):
         self.region, self.stack, self.clients, self.provider = region, stack, clients, provider
-        self.scope = DeployedScope(region, stack, clients, provider)
+        self.scope = DeployedScope(region, stack, clients)
 
     def evaluator(self) -> Evaluator:
         """The evaluator of the stack's current request; raises TemplateError for a rule that does not hold."""
@@ -339,7 +339,6 @@ class Deployment:
             resource.attributes,
             previous or {},
             stack.request.tags,
-            stack.request.role_arn,
         )
 
     def _accept(self, resource: Resource, outcome: Outcome) -> None:

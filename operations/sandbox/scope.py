@@ -1,14 +1,13 @@
 """Where a stack finds the values that its template refers to: in what is deployed, or not yet."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from . import schemas
 from .evaluate import KNOWN_AFTER_APPLY
-from .providers.base import Clients, Provider
+from .providers.base import Clients
 from .stack import Region, Stack
 from .template import JsonObject, TemplateError
 
@@ -16,12 +15,12 @@ from .template import JsonObject, TemplateError
 class DeployedScope:
     """Looks up resources of the stack, exports of the region, SSM parameters and secrets of the sandbox."""
 
-    def __init__(self, region: Region, stack: Stack, clients: Clients, provider: Callable[[str], Provider]):
-        self.region, self.stack, self.clients, self.provider = region, stack, clients, provider
+    def __init__(self, region: Region, stack: Stack, clients: Clients):
+        self.region, self.stack, self.clients = region, stack, clients
 
     def ref(self, logical_id: str) -> Any:
         """The physical id of a resource of the stack."""
-        return self.stack.resources[logical_id].reference
+        return self.stack.resources[logical_id].physical_id
 
     def attribute(self, logical_id: str, name: str) -> Any:
         """An attribute of a resource of the stack; raises TemplateError in CloudFormation's words if it has none."""

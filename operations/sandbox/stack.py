@@ -51,11 +51,6 @@ class Resource:
     reason: str | None = None
     updated: datetime = field(default_factory=now)
 
-    @property
-    def reference(self) -> str:
-        """What `Ref` yields: the physical id, unless the handler stored another value."""
-        return self.attributes.get("Ref", self.physical_id)
-
 
 @dataclass
 class ChangeSet:
@@ -121,7 +116,6 @@ class Stack:
     created: datetime = field(default_factory=now)
     updated: datetime | None = None
     deleted: datetime | None = None
-    parent_id: str | None = None
     # Old physical resources that an update replaced or removed, deleted when the update has succeeded.
     garbage: list[Resource] = field(default_factory=list)
     # What an update that is under way goes back to if it fails.

@@ -266,3 +266,11 @@ def test_a_stack_in_a_stack(stack: StackUnderTest, aws: Aws) -> None:
     assert aws("ssm").get_parameter(Name=name)["Parameter"]["Value"] == "second"
     assert stack.delete() == "DELETE_COMPLETE"
     assert stack.describe(inner)["StackStatus"] == "DELETE_COMPLETE"
+
+
+def test_dynamic_references(stack: StackUnderTest, aws: Aws) -> None:
+    aws("secretsmanager").create_secret(Name="login", SecretString=json.dumps({"user": "ml"}))
+    aws("ssm").put_parameter(Name="/plain", Value="text", Type="String")
+    secret = "{{resolve:secretsmanager:login:SecretString:user}}-{{resolve:ssm:/plain}}"
+    assert stack.create({"One": parameter(secret)}) == "CREATE_COMPLETE", stack.reasons("One")
+    assert aws("ssm").get_parameter(Name=stack.physical_id("One"))["Parameter"]["Value"] == "ml-text"

@@ -68,7 +68,6 @@ class Request:
     attributes: JsonObject = field(default_factory=dict)
     previous: JsonObject = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
-    role_arn: str | None = None
 
     def client(self, service: str) -> Any:
         """A boto3 client of this service in the stack's region."""
