@@ -5,12 +5,15 @@ folder (default: where the CLI runs); `chart` = `stand-in` installs a chart of o
 `account` replaces the account of the file: both are for the sandbox and for tests.
 """
 
+import os
 import sys
 from pathlib import Path
 
 from podwright.operations.node import use_bundled_node
 
 use_bundled_node()
+# Creation stack traces show Node's internals, take a sixth of a synthesis, and carry this machine's paths.
+os.environ.setdefault("CDK_DISABLE_STACK_TRACE", "1")
 
 import aws_cdk as cdk  # noqa: E402  jsii starts Node when it is imported
 
