@@ -1,13 +1,14 @@
-"""The server process of the sandbox: `python -m podwright.operations.sandbox PORT KUBERNETES_PORT DIRECTORY`.
+"""The server process of the sandbox: `python -m podwright.operations.sandbox PORT DIRECTORY SOCKET SOCKET`.
 
-Use `podwright sandbox start`. The process loads, binds its ports, prints its process id and leaves the terminal; so a
-caller that waits for the command knows that the sandbox answers.
+Use `podwright sandbox start`. The process inherits its two listening sockets by their file descriptors, loads, prints
+its process id and leaves the terminal; so a caller that waits for the command knows that the sandbox answers.
 """
 
 import argparse
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -17,6 +18,7 @@ from werkzeug.serving import make_server
 
 from .application import Sandbox
 from .hyperpod import Timing
+from .persistence import DamagedSnapshot
 
 _HOST = "127.0.0.1"
 
@@ -25,16 +27,23 @@ def main() -> None:
     """Serve on the loopback interface until SIGTERM."""
     parser = argparse.ArgumentParser(prog="podwright.operations.sandbox")
     parser.add_argument("port", type=int)
-    parser.add_argument("kubernetes_port", type=int)
     parser.add_argument("directory", type=Path)
+    parser.add_argument("sockets", type=int, nargs=2, help="for AWS over HTTP, for the clusters' Kubernetes over HTTPS")
     parser.add_argument("--time-scale", type=float, default=1.0)
     options = parser.parse_args()
-    sandbox = Sandbox(options.port, options.kubernetes_port, options.directory, Timing(scale=options.time_scale))
+    aws_socket, kubernetes_socket = (socket.socket(fileno=number) for number in options.sockets)
+    kubernetes_port = kubernetes_socket.getsockname()[1]
+    sandbox = Sandbox(options.port, kubernetes_port, options.directory, Timing(scale=options.time_scale))
     aws, kubernetes = sandbox.mount()
-    server = make_server(_HOST, options.port, aws, threaded=True)
+    server = make_server(_HOST, options.port, aws, threaded=True, fd=aws_socket.fileno())
     tls = (str(sandbox.certificate), str(sandbox.key))
-    clusters = make_server(_HOST, options.kubernetes_port, kubernetes, threaded=True, ssl_context=tls)
-    sandbox.snapshots.load()
+    clusters = make_server(
+        _HOST, kubernetes_port, kubernetes, threaded=True, ssl_context=tls, fd=kubernetes_socket.fileno()
+    )
+    try:
+        sandbox.snapshots.load()
+    except DamagedSnapshot as error:
+        sys.exit(str(error))
     _leave_terminal(options.directory / "server.log")
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)

@@ -12,6 +12,12 @@ from ..account import require_sandbox
 from ..output import Stop, write_json, write_line
 from .server import Running, SandboxError, reset, start, status, stop
 
+_AT_REST = {
+    "status": "The sandbox does not run.",
+    "stop": "The sandbox is stopped; `podwright sandbox start` goes on with what it holds.",
+    "reset": "The sandbox is stopped and empty.",
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright sandbox`."""
@@ -26,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         running = _act(args.action, args.project, args.port)
     except SandboxError as error:
-        raise Stop(str(error), "`podwright sandbox reset` forgets what the sandbox holds") from None
+        raise Stop(str(error), "`podwright sandbox reset` starts afresh: what the sandbox held is lost") from None
     if args.json:
         described = asdict(running) | {"environment": running.environment(args.region)} if running else {}
         write_json({"running": running is not None} | described)
@@ -37,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
             "  export " + " ".join(f"{name}={value}" for name, value in running.environment(args.region).items())
         )
     else:
-        write_line("The sandbox does not run.")
+        write_line(_AT_REST[args.action])
     return 1 if args.action == "status" and running is None else 0
 
 

@@ -142,6 +142,10 @@ def _restore_moto(state: State) -> None:
                 dict.__setitem__(backends[account], region, backend)
 
 
+class DamagedSnapshot(Exception):
+    """A snapshot that cannot be read; the message says which file and why."""
+
+
 class Snapshots:
     """Writes and reads snapshots in a directory. `collect` gives the sandbox's own state, `restore` takes it back."""
 
@@ -176,14 +180,23 @@ class Snapshots:
                     raise
 
     def load(self) -> bool:
-        """Take the last snapshot back; False if there is none, or one of another version."""
+        """Take the last snapshot back; False if there is none, or one of another version.
+
+        Raises DamagedSnapshot if it cannot be read.
+        """
         if not self.file.exists():
             return False
         unpickler = _Unpickler(io.BytesIO(self.file.read_bytes()), self.blobs)
-        self.foreign = unpickler.load() != _fingerprint()
-        if self.foreign:
-            return False
-        moto, own = unpickler.load()
+        try:
+            self.foreign = unpickler.load() != _fingerprint()
+            if self.foreign:
+                return False
+            moto, own = unpickler.load()
+        # Damaged bytes are a program of pickle's own language, and may end in any exception.
+        except Exception as error:
+            raise DamagedSnapshot(
+                f"{self.file} is damaged and cannot be read back ({type(error).__name__}: {error})"
+            ) from error
         _restore_moto(moto)
         self.restore(own)
         return True

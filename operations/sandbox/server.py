@@ -8,13 +8,14 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 STATE_DIRECTORY = Path(".podwright/sandbox")
 DEFAULT_PORT = 4599
 _RECORD = "server.json"
 _STOP_SECONDS = 30.0
+_BACKLOG = 128
 
 
 class SandboxError(Exception):
@@ -60,8 +61,8 @@ def start(root: Path, port: int | None = None, time_scale: float = 1.0) -> Runni
     """Start the server for a project and wait until it answers; a running one is returned as it is.
 
     What an earlier server held is there again. `port` defaults to that server's, else to DEFAULT_PORT, else to a free
-    one. `time_scale` stretches the shortened waiting times of the sandbox (node boot and the like). Raises SandboxError
-    if it does not come up.
+    one, which 0 asks for. `time_scale` stretches the shortened waiting times of the sandbox (node boot and the like).
+    Raises SandboxError if it does not come up.
     """
     running = status(root)
     if running:
@@ -69,14 +70,25 @@ def start(root: Path, port: int | None = None, time_scale: float = 1.0) -> Runni
     directory = (root / STATE_DIRECTORY).resolve()
     directory.mkdir(parents=True, exist_ok=True)
     former = _record(root) or Running(DEFAULT_PORT, DEFAULT_PORT + 1, 0, "")
-    chosen = port or free_port(former.port)
-    # EKS endpoints carry this port, and kubeconfig files keep them.
-    kubernetes_port = free_port(former.kubernetes_port if chosen == former.port else chosen + 1)
-    command = [sys.executable, "-m", "podwright.operations.sandbox", str(chosen), str(kubernetes_port), str(directory)]
-    result = subprocess.run([*command, "--time-scale", str(time_scale)], capture_output=True, text=True, cwd=root)
+    # Both sockets listen from here on and the server inherits them: nobody can take a port in between.
+    with (
+        _listen(*([former.port, 0] if port is None else [port])) as aws,
+        # EKS endpoints carry the second port, and kubeconfig files keep them.
+        _listen(former.kubernetes_port if _port(aws) == former.port else _port(aws) + 1, 0) as kubernetes,
+    ):
+        running = Running(_port(aws), _port(kubernetes), 0, str(directory / "server.log"))
+        command = [sys.executable, "-m", "podwright.operations.sandbox", str(running.port), str(directory)]
+        sockets = (aws.fileno(), kubernetes.fileno())
+        result = subprocess.run(
+            [*command, *map(str, sockets), "--time-scale", str(time_scale)],
+            capture_output=True,
+            text=True,
+            cwd=root,
+            pass_fds=sockets,
+        )
     if result.returncode:
-        raise SandboxError(f"The sandbox did not come up on port {chosen}:\n{result.stderr.strip()}")
-    running = Running(chosen, kubernetes_port, int(result.stdout), str(directory / "server.log"))
+        raise SandboxError(f"The sandbox did not come up on port {running.port}:\n{result.stderr.strip()}")
+    running = replace(running, pid=int(result.stdout))
     (directory / _RECORD).write_text(json.dumps(asdict(running)))
     return running
 
@@ -133,14 +145,20 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def free_port(preferred: int = 0) -> int:
-    """A port of the loopback interface that is free now: the preferred one if possible."""
-    for candidate in (preferred, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", candidate))
-            except OSError:
-                continue
-            return probe.getsockname()[1]
-    raise SandboxError("No port of the loopback interface is free.")
+def _listen(*ports: int) -> socket.socket:
+    """A socket that listens on the loopback interface: on the first of the ports that is free (0: any)."""
+    for port in ports:
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+            listener.listen(_BACKLOG)
+        except OSError:
+            listener.close()
+        else:
+            return listener
+    raise SandboxError(f"Port {ports[0]} is in use by another program: name another with --port, or leave it out.")
+
+
+def _port(listener: socket.socket) -> int:
+    return listener.getsockname()[1]

@@ -34,7 +34,7 @@ def deploy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., I
     """Deploys the file with these changes, and gives the physical ids of stateful resources by kind."""
     project = tmp_path_factory.mktemp("evolution")
     (project / "environments").mkdir()
-    running = server.start(project, port=server.free_port(), time_scale=0.25)
+    running = server.start(project, port=0, time_scale=0.25)
 
     def run(refused: str | None = None, **changes: str) -> Ids:
         (project / "environments" / "sandbox.yaml").write_text(FILE.format(**BASE | changes))

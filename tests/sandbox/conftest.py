@@ -23,7 +23,7 @@ APPS = Path(__file__).parent / "apps"
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.Running]:
     """One server for the whole run, on a port and in a folder of its own."""
     root = tmp_path_factory.mktemp("sandbox")
-    running = server.start(root, port=server.free_port(), time_scale=0.25)
+    running = server.start(root, port=0, time_scale=0.25)
     yield running
     server.stop(root)
 

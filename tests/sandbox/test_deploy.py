@@ -22,7 +22,7 @@ STACKS = {f"sandbox-{name}" for name in ("network", "storage", "eks", "cluster")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("deploy") / "cluster"
     subprocess.run([*PODWRIGHT, "init", str(folder)], check=True, capture_output=True)
-    server.start(folder, port=server.free_port(), time_scale=0.25)
+    server.start(folder, port=0, time_scale=0.25)
     yield folder
     server.stop(folder)
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -61,7 +62,7 @@ def resources() -> dict[str, Any]:
 
 
 def test_everything_is_there_again(project: Path) -> None:
-    first = server.start(project, port=server.free_port(), time_scale=0.1)
+    first = server.start(project, port=0, time_scale=0.1)
     aws = clients(first)
     stack = StackUnderTest(aws("cloudformation"), "kept")
     assert stack.create(resources()) == "CREATE_COMPLETE", stack.events()
@@ -106,7 +107,7 @@ def test_everything_is_there_again(project: Path) -> None:
 
 
 def test_a_killed_operation_is_rolled_back(project: Path) -> None:
-    first = server.start(project, port=server.free_port(), time_scale=SLOW)
+    first = server.start(project, port=0, time_scale=SLOW)
     aws = clients(first)
     around = surroundings(aws)
     group = {"InstanceGroupName": "g", "InstanceType": "ml.m5.xlarge", "InstanceCount": 1, "ExecutionRole": around.role}
@@ -138,12 +139,35 @@ def test_a_killed_operation_is_rolled_back(project: Path) -> None:
 
 
 def test_reset_forgets(project: Path) -> None:
-    running = server.start(project, port=server.free_port())
+    running = server.start(project, port=0)
     clients(running)("s3").create_bucket(Bucket="gone", CreateBucketConfiguration={"LocationConstraint": REGION})
     assert server.reset(project)
     assert not server.reset(project)
-    again = server.start(project, port=server.free_port())
+    again = server.start(project, port=0)
     assert clients(again)("s3").list_buckets()["Buckets"] == []
+
+
+@pytest.mark.parametrize("content", [b"", b"half of it", b"\x80\x05c__main__\nmissing\n."])
+def test_a_damaged_snapshot_is_named(project: Path, content: bytes) -> None:
+    snapshot = project / server.STATE_DIRECTORY / "snapshot"
+    snapshot.parent.mkdir(parents=True)
+    snapshot.write_bytes(content)
+    with pytest.raises(server.SandboxError, match="snapshot is damaged") as caught:
+        server.start(project, port=0)
+    assert "Traceback" not in str(caught.value)
+    assert not server.reset(project)
+    server.start(project, port=0)
+
+
+def test_a_taken_port_is_named_or_passed_over(project: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        with pytest.raises(server.SandboxError, match=f"Port {taken} is in use"):
+            server.start(project, port=taken)
+        (project / server.STATE_DIRECTORY / "server.json").write_text(
+            json.dumps({"port": taken, "kubernetes_port": taken, "pid": 0, "log": ""})
+        )
+        assert server.start(project).port != taken
 
 
 def test_a_record_of_another_process_is_not_ours(project: Path) -> None:
