@@ -5,17 +5,23 @@ folder (default: where the CLI runs); `chart` = `stand-in` installs a chart of o
 `account` replaces the account of the file: both are for the sandbox and for tests.
 """
 
+import gc
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 
 from podwright.operations.node import use_bundled_node
 
 use_bundled_node()
 # Creation stack traces show Node's internals, take a sixth of a synthesis, and carry this machine's paths.
 os.environ.setdefault("CDK_DISABLE_STACK_TRACE", "1")
-
-import aws_cdk as cdk  # noqa: E402  jsii starts Node when it is imported
+# A synthesis keeps nearly all that it makes until it ends, so looking for garbage finds none.
+gc.disable()
+# Importing the CDK starts Node and waits until it has loaded; meanwhile the rest can be imported.
+stacks = Thread(target=import_module, args=["podwright.stacks.stage"])
+stacks.start()
 
 from podwright.config.artifacts import chart_archive, chart_findings, read_artifacts  # noqa: E402
 from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart  # noqa: E402
@@ -25,6 +31,11 @@ from podwright.config.mirrors import mirror_findings, mirror_of  # noqa: E402
 from podwright.config.project import Project  # noqa: E402
 from podwright.config.rules import findings  # noqa: E402
 from podwright.operations.charts import stand_in  # noqa: E402
+
+stacks.join()
+
+import aws_cdk as cdk  # noqa: E402
+
 from podwright.stacks.feature_flags import FEATURE_FLAGS  # noqa: E402
 from podwright.stacks.stage import TrainingStage  # noqa: E402
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from .base import Cidr, ClusterName, KmsKeyArn, RoleArn, SecurityGroupId, Settings, ZoneIds
 from .groups import GroupName, RestrictedLustre
@@ -88,11 +88,22 @@ class Cluster(Settings):
     """Replace or reboot faulty nodes, or only label them."""
     provisioning: Literal["continuous", "all_or_nothing"] = "continuous"
     """continuous: groups fill as capacity comes. all_or_nothing: HyperPod's older mode, fails as a whole."""
-    autoscaling: Literal["karpenter"] | None = None
-    """HyperPod's managed Karpenter."""
+    autoscaling: Literal["karpenter", "off"] | None = None
+    """HyperPod's managed Karpenter. Absent leaves the cluster as it is; `off` turns off what was on."""
     autoscaling_role: RoleArn | None = None
     """Existing role for Karpenter; created when absent."""
-    tiered_checkpoints: TieredCheckpoints | None = None
-    """Managed tiered checkpointing."""
+    tiered_checkpoints: (
+        Annotated[
+            Annotated[Literal["off"], Tag("off")] | Annotated[TieredCheckpoints, Tag("settings")],
+            Discriminator(lambda value: "off" if isinstance(value, str) else "settings"),
+        ]
+        | None
+    ) = None
+    """Managed tiered checkpointing. Absent leaves the cluster as it is; `off` turns off what was on."""
     restricted_environment: SharedRestrictedEnvironment | None = None
     """Shared settings of restricted groups."""
+
+    @property
+    def checkpoint_memory_percent(self) -> int:
+        """Percent of instance memory that tiered checkpoints take; 0 without them."""
+        return self.tiered_checkpoints.memory_percent if isinstance(self.tiered_checkpoints, TieredCheckpoints) else 0

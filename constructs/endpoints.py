@@ -16,7 +16,8 @@ class Endpoints(Construct):
     Decided for you: S3 through a gateway endpoint, which costs nothing and carries image layers, scripts and
     checkpoints; every other service through interfaces with private DNS, so that clients need no settings. The
     endpoints have AWS's default policy, because buckets and repositories of the services themselves (ECR layers,
-    HyperPod, Systems Manager) are reached through them too.
+    HyperPod, Systems Manager) are reached through them too. Names are those of the partitions where HyperPod is: in the
+    China regions some services have another prefix.
 
     Example:
         from podwright.config.network import Network
@@ -56,37 +57,27 @@ class Endpoints(Construct):
         group = ec2.SecurityGroup(
             self, "SecurityGroup", vpc=vpc, allow_all_outbound=False, description="VPC endpoints: HTTPS from the VPC"
         )
-        cdk.Tags.of(group).add("Name", self.node.path)
+        path = self.node.path
+        cdk.Tags.of(group).add("Name", path)
         self.security_group = cast(ec2.ISecurityGroup, group)
         """The group of all interfaces."""
         for text in ranges:
             group.add_ingress_rule(cast(ec2.IPeer, ec2.Peer.ipv4(text)), ec2.Port.tcp(443), f"HTTPS from {text}")
+        # The CDK's own classes need six calls an endpoint where one is enough.
+        vpc_id, group_id, region = vpc.vpc_id, group.security_group_id, cdk.Stack.of(self).region
+        subnet_ids = [subnet.subnet_id for subnet in interfaces]
         for service in services(features):
-            if service == GATEWAY_SERVICE:
-                self._gateway(vpc, routed)
-            else:
-                self._interface(vpc, interfaces, service)
-
-    def _gateway(self, vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
-        endpoint = ec2.GatewayVpcEndpoint(
-            self,
-            GATEWAY_SERVICE,
-            vpc=vpc,
-            service=cast(ec2.IGatewayVpcEndpointService, ec2.GatewayVpcEndpointAwsService.S3),
-            subnets=[ec2.SubnetSelection(subnets=subnets)],
-        )
-        cdk.Tags.of(endpoint).add("Name", endpoint.node.path)
-
-    def _interface(self, vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], service: str) -> None:
-        # CDK's class knows which services have another prefix in the China regions.
-        endpoint = ec2.InterfaceVpcEndpoint(
-            self,
-            service.replace(".", "-"),
-            vpc=vpc,
-            service=cast(ec2.IInterfaceVpcEndpointService, ec2.InterfaceVpcEndpointAwsService(service)),
-            subnets=ec2.SubnetSelection(subnets=subnets),
-            security_groups=[self.security_group],
-            private_dns_enabled=True,
-            open=False,
-        )
-        cdk.Tags.of(endpoint).add("Name", endpoint.node.path)
+            gateway = service == GATEWAY_SERVICE
+            name = service.replace(".", "-")
+            ec2.CfnVPCEndpoint(
+                self,
+                name,
+                vpc_id=vpc_id,
+                service_name=f"com.amazonaws.{region}.{service}",
+                vpc_endpoint_type="Gateway" if gateway else "Interface",
+                route_table_ids=[subnet.route_table.route_table_id for subnet in routed] if gateway else None,
+                subnet_ids=None if gateway else subnet_ids,
+                security_group_ids=None if gateway else [group_id],
+                private_dns_enabled=None if gateway else True,
+                tags=[cdk.CfnTag(key="Name", value=f"{path}/{name}")],
+            )

@@ -103,12 +103,15 @@ class HyperPodCluster(Construct):
             restricted_instance_groups_config=_shared_environment(settings.restricted_environment),
             node_recovery={"automatic": "Automatic", "none": "None"}[settings.node_recovery],
             node_provisioning_mode="Continuous" if settings.provisioning == "continuous" else None,
-            auto_scaling=CfnCluster.ClusterAutoScalingConfigProperty(mode="Enable", auto_scaler_type="Karpenter")
-            if scales
+            auto_scaling=CfnCluster.ClusterAutoScalingConfigProperty(
+                mode="Enable" if scales else "Disable", auto_scaler_type="Karpenter"
+            )
+            if settings.autoscaling
             else None,
             cluster_role=cluster_role.role_arn if cluster_role else None,
             tiered_storage_config=CfnCluster.TieredStorageConfigProperty(
-                mode="Enable", instance_memory_allocation_percentage=settings.tiered_checkpoints.memory_percent
+                mode="Enable" if settings.checkpoint_memory_percent else "Disable",
+                instance_memory_allocation_percentage=settings.checkpoint_memory_percent or None,
             )
             if settings.tiered_checkpoints
             else None,

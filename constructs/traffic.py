@@ -55,7 +55,7 @@ class Traffic(Construct):
         target: ec2.ISecurityGroup,
         ports: Iterable[Ports],
         description: str,
-        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.DESTROY,
+        removal_policy: cdk.RemovalPolicy | None = None,
     ) -> None:
         """Defines the rules.
 
@@ -66,18 +66,20 @@ class Traffic(Construct):
             target: Group of those who accept them.
             ports: What is let through.
             description: Of every rule; EC2 takes letters, digits, spaces and a few signs.
-            removal_policy: Whether the rules survive their stack, as a retained group that names itself needs.
+            removal_policy: Whether the rules survive their stack, as a retained group that names itself needs; they go
+                with it when absent.
         """
         super().__init__(scope, construct_id)
 
         self.rules: list[cdk.CfnResource] = []
         """The rules. FSx looks at them when it creates a file system, so that has to wait for them."""
+        source_id, target_id = source.security_group_id, target.security_group_id
         for opened in ports:
             egress = ec2.CfnSecurityGroupEgress(
                 self,
                 f"egress-{opened}",
-                group_id=source.security_group_id,
-                destination_security_group_id=target.security_group_id,
+                group_id=source_id,
+                destination_security_group_id=target_id,
                 ip_protocol=opened.protocol,
                 from_port=opened.first,
                 to_port=opened.last,
@@ -86,13 +88,14 @@ class Traffic(Construct):
             ingress = ec2.CfnSecurityGroupIngress(
                 self,
                 f"ingress-{opened}",
-                group_id=target.security_group_id,
-                source_security_group_id=source.security_group_id,
+                group_id=target_id,
+                source_security_group_id=source_id,
                 ip_protocol=opened.protocol,
                 from_port=opened.first,
                 to_port=opened.last,
                 description=description,
             )
             self.rules += [egress, ingress]
-        for rule in self.rules:
-            rule.apply_removal_policy(removal_policy)
+        if removal_policy is not None:
+            for rule in self.rules:
+                rule.apply_removal_policy(removal_policy)

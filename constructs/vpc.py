@@ -24,18 +24,11 @@ class ZonedSubnet(Construct):
     Example:
         vpc = ec2.CfnVPC(stack, "Vpc", cidr_block="10.0.0.0/16")
         block = IPv4Network("10.0.80.0/20")
-        subnet = ZonedSubnet(stack, "usw2-az2", "nodes", vpc=vpc, block=block, protection="retain")
+        subnet = ZonedSubnet(stack, "usw2-az2", "nodes", vpc_id=vpc.ref, block=block, protection="retain")
     """
 
     def __init__(
-        self,
-        scope: Construct,
-        zone: str,
-        role: SubnetRole,
-        *,
-        vpc: ec2.CfnVPC,
-        block: IPv4Network,
-        protection: Protection,
+        self, scope: Construct, zone: str, role: SubnetRole, *, vpc_id: str, block: IPv4Network, protection: Protection
     ) -> None:
         """Defines the subnet; zone and role are its construct id, so nothing else can ever rename it.
 
@@ -43,36 +36,40 @@ class ZonedSubnet(Construct):
             scope: Parent construct.
             zone: Zone id, such as usw2-az2.
             role: What it is for.
-            vpc: The VPC.
+            vpc_id: Id of the VPC.
             block: Its range.
             protection: Whether the subnet survives its stack.
         """
         super().__init__(scope, f"{zone}-{role.replace('_', '-')}")
 
+        self.name = cdk.CfnTag(key="Name", value=self.node.path)
+        """Tag of everything in the subnet."""
+        for_load_balancers = role in _LOAD_BALANCER_TAG and not is_local(zone)
         self.resource = ec2.CfnSubnet(
             self,
             "Subnet",
-            vpc_id=vpc.ref,
+            vpc_id=vpc_id,
             cidr_block=str(block),
             availability_zone_id=zone,
             map_public_ip_on_launch=False,
+            tags=[self.name, *([cdk.CfnTag(key=_LOAD_BALANCER_TAG[role], value="1")] if for_load_balancers else [])],
         )
         self.resource.apply_removal_policy(removal_policy(protection))
-        self.route_table = ec2.CfnRouteTable(self, "RouteTable", vpc_id=vpc.ref)
+        self.subnet_id = self.resource.ref
+        self.availability_zone = self.resource.attr_availability_zone
+        """Name of the zone, which only a deployment knows."""
+        self.route_table_id = ec2.CfnRouteTable(self, "RouteTable", vpc_id=vpc_id, tags=[self.name]).ref
         ec2.CfnSubnetRouteTableAssociation(
-            self, "Association", route_table_id=self.route_table.ref, subnet_id=self.resource.ref
+            self, "Association", route_table_id=self.route_table_id, subnet_id=self.subnet_id
         )
-        cdk.Tags.of(self).add("Name", self.node.path)
-        if role in _LOAD_BALANCER_TAG and not is_local(zone):
-            cdk.Tags.of(self.resource).add(_LOAD_BALANCER_TAG[role], "1")
 
         self.face = ec2.Subnet.from_subnet_attributes(
             self,
             "Face",
-            subnet_id=self.resource.ref,
-            availability_zone=self.resource.attr_availability_zone,
+            subnet_id=self.subnet_id,
+            availability_zone=self.availability_zone,
             ipv4_cidr_block=str(block),
-            route_table_id=self.route_table.ref,
+            route_table_id=self.route_table_id,
         )
         """The subnet as other constructs take it."""
 
@@ -81,7 +78,7 @@ class ZonedSubnet(Construct):
         return ec2.CfnRoute(
             self,
             "DefaultRoute",
-            route_table_id=self.route_table.ref,
+            route_table_id=self.route_table_id,
             destination_cidr_block=_EVERYWHERE,
             gateway_id=gateway_id,
             nat_gateway_id=nat_gateway_id,
@@ -118,11 +115,16 @@ class ZonedVpc(Construct):
         check(settings)
 
         self.resource = ec2.CfnVPC(
-            self, "Resource", cidr_block=settings.cidr, enable_dns_hostnames=True, enable_dns_support=True
+            self,
+            "Resource",
+            cidr_block=settings.cidr,
+            enable_dns_hostnames=True,
+            enable_dns_support=True,
+            tags=[cdk.CfnTag(key="Name", value=self.node.path)],
         )
-        cdk.Tags.of(self.resource).add("Name", self.node.path)
+        self._id = self.resource.ref
         secondary = {
-            IPv4Network(text): ec2.CfnVPCCidrBlock(self, f"range-{text}", vpc_id=self.resource.ref, cidr_block=text)
+            IPv4Network(text): ec2.CfnVPCCidrBlock(self, f"range-{text}", vpc_id=self._id, cidr_block=text)
             for text in settings.secondary_cidrs
         }
         for ranged in (self.resource, *secondary.values()):
@@ -130,7 +132,7 @@ class ZonedVpc(Construct):
         self._subnets: dict[SubnetKey, ZonedSubnet] = {}
         for (zone, role), block in plan(settings).items():
             lasting: Protection = protection if role == "nodes" else "destroy"
-            subnet = ZonedSubnet(self, zone, role, vpc=self.resource, block=block, protection=lasting)
+            subnet = ZonedSubnet(self, zone, role, vpc_id=self._id, block=block, protection=lasting)
             for range_, association in secondary.items():
                 if block.subnet_of(range_):
                     subnet.resource.add_resource_dependency(association)
@@ -147,21 +149,24 @@ class ZonedVpc(Construct):
     def _route_out(self, zones: tuple[str, ...]) -> None:
         if not zones:
             return
-        internet = ec2.CfnInternetGateway(self, "InternetGateway")
-        cdk.Tags.of(internet).add("Name", self.node.path)
+        internet = ec2.CfnInternetGateway(self, "InternetGateway", tags=[cdk.CfnTag(key="Name", value=self.node.path)])
         attachment = ec2.CfnVPCGatewayAttachment(
-            self, "InternetGatewayAttachment", vpc_id=self.resource.ref, internet_gateway_id=internet.ref
+            self, "InternetGatewayAttachment", vpc_id=self._id, internet_gateway_id=internet.ref
         )
         gateways: dict[str, ec2.CfnNatGateway] = {}
         for zone in zones:
             public = self._subnets[zone, "public"]
             route = public.route_out(gateway_id=internet.ref)
-            address = ec2.CfnEIP(public, "Address", domain="vpc")
+            address = ec2.CfnEIP(public, "Address", domain="vpc", tags=[public.name])
             # Without the attachment EC2 refuses both, and CloudFormation would find out only by chance.
             for resource in (route, address):
                 resource.add_resource_dependency(attachment)
             gateways[zone] = ec2.CfnNatGateway(
-                public, "NatGateway", subnet_id=public.resource.ref, allocation_id=address.attr_allocation_id
+                public,
+                "NatGateway",
+                subnet_id=public.subnet_id,
+                allocation_id=address.attr_allocation_id,
+                tags=[public.name],
             )
             gateways[zone].add_resource_dependency(route)
         for (zone, role), subnet in self._subnets.items():
@@ -173,9 +178,9 @@ class ZonedVpc(Construct):
         return ec2.Vpc.from_vpc_attributes(
             self,
             "Face",
-            vpc_id=self.resource.ref,
+            vpc_id=self._id,
             vpc_cidr_block=settings.cidr,
-            availability_zones=[subnet.resource.attr_availability_zone for subnet in nodes],
-            private_subnet_ids=[subnet.resource.ref for subnet in nodes],
-            private_subnet_route_table_ids=[subnet.route_table.ref for subnet in nodes],
+            availability_zones=[subnet.availability_zone for subnet in nodes],
+            private_subnet_ids=[subnet.subnet_id for subnet in nodes],
+            private_subnet_route_table_ids=[subnet.route_table_id for subnet in nodes],
         )

@@ -154,7 +154,7 @@ class ClusterStack(cdk.Stack):
 
     def _karpenter_role(self, network: NetworkStack) -> iam.IRole | None:
         settings = self._environment.cluster
-        if settings.autoscaling is None:
+        if settings.autoscaling != "karpenter":
             return None
         if settings.autoscaling_role:
             return iam.Role.from_role_arn(self, "KarpenterRole", settings.autoscaling_role)

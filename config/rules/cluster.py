@@ -144,7 +144,7 @@ def karpenter(cluster: Cluster) -> Problems:
 @rule("CLU011", WARNING, on=Cluster, source="cfn-cluster")
 def karpenter_role(cluster: Cluster) -> Problems:
     """A role for a Karpenter that is off."""
-    if cluster.autoscaling_role and cluster.autoscaling is None:
+    if cluster.autoscaling_role and cluster.autoscaling != "karpenter":
         yield Problem(
             "autoscaling_role",
             "autoscaling_role has no effect: autoscaling is off",
@@ -250,18 +250,18 @@ def recovery(environment: Environment, types: Catalog) -> Problems:
 @rule("CLU018", WARNING, on=Environment, source="hyperpod-tiered")
 def tiered_memory(environment: Environment, types: Catalog) -> Problems:
     """Most of the memory goes to checkpoints."""
-    tiered = environment.cluster.tiered_checkpoints
-    if tiered is None or tiered.memory_percent <= 50:
+    percent = environment.cluster.checkpoint_memory_percent
+    if percent <= 50:
         return
     smallest = min(
         (row.memory_gib for _, group in sections(environment) for name in group.types if (row := types.find(name))),
         default=0,
     )
     if smallest:
-        kept = smallest * (100 - tiered.memory_percent) / 100
+        kept = smallest * (100 - percent) / 100
         yield Problem(
             ("cluster", "tiered_checkpoints", "memory_percent"),
-            f"memory_percent is {tiered.memory_percent} of every node: of the "
+            f"memory_percent is {percent} of every node: of the "
             f"smallest node's {smallest:g} GiB, {kept:g} GiB are left for everything else",
             "20 to 50 percent hold one checkpoint in most jobs; measure before you take more",
         )

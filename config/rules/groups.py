@@ -216,7 +216,7 @@ def group_names(environment: Environment) -> Problems:
 @rule("GRP014", INFO, on=Environment, source="hyperpod-scaling")
 def empty_group(environment: Environment) -> Problems:
     """A group that never gets a node."""
-    if environment.cluster.autoscaling:
+    if environment.cluster.autoscaling == "karpenter":
         return
     for name, group in environment.instance_groups.items():
         if group.count == 0:

@@ -23,15 +23,15 @@ def one_entry(lifecycle: Lifecycle) -> Problems:
 
 @rule("LIF003", ERROR, on=Lifecycle, source="api-lifecycle")
 def source_bucket(lifecycle: Lifecycle) -> Problems:
-    """Scripts where HyperPod's managed policy does not reach."""
+    """Scripts in a bucket of a name that HyperPod does not document."""
     bucket = lifecycle.source.removeprefix("s3://").partition("/")[0]
     prefix = limits().cluster.lifecycle_bucket_prefix
     if not bucket.startswith(prefix):
         yield Problem(
             "source",
-            f"source is in bucket {bucket}; AmazonSageMakerClusterInstanceRolePolicy reads buckets whose name begins "
-            f"with {prefix}",
-            "copy the scripts to such a bucket, or give the group a role of your own that reads this one",
+            f"source is in bucket {bucket}; HyperPod documents lifecycle scripts only in buckets whose name begins "
+            f"with {prefix}, as its managed node policy reads no other",
+            "copy the scripts to such a bucket, or accept this: podwright's own role reads the bucket that you name",
         )
 
 

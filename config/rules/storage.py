@@ -171,12 +171,12 @@ def home_backups(environment: Environment) -> Problems:
 
 @rule("LIF001", ERROR, on=Buckets, source="api-lifecycle")
 def lifecycle_bucket(buckets: Buckets) -> Problems:
-    """A lifecycle bucket that HyperPod's managed policy does not reach."""
+    """A lifecycle bucket of a name that HyperPod does not document."""
     prefix = limits().cluster.lifecycle_bucket_prefix
     if buckets.lifecycle and not buckets.lifecycle.startswith(prefix):
         yield Problem(
             "lifecycle",
-            f"lifecycle is {buckets.lifecycle}; AmazonSageMakerClusterInstanceRolePolicy reads buckets whose name "
-            f"begins with {prefix}",
+            f"lifecycle is {buckets.lifecycle}; HyperPod documents lifecycle scripts only in buckets whose name begins "
+            f"with {prefix}, as its managed node policy reads no other",
             "use such a bucket, or leave it out and podwright makes one",
         )

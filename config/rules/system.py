@@ -50,8 +50,7 @@ def asked(environment: Environment, kind: str, row: InstanceType | None = None) 
 def node_room(environment: Environment, group: InstanceGroup, row: InstanceType) -> Room:
     """What a node has left for other pods once its image, its daemons and tiered checkpoints have taken their part."""
     cores = row.vcpu // max(1, row.threads_per_core) * (group.threads_per_core or row.threads_per_core)
-    tiered = environment.cluster.tiered_checkpoints
-    memory = row.memory_gib * 1024 * (100 - (tiered.memory_percent if tiered else 0)) / 100
+    memory = row.memory_gib * 1024 * (100 - environment.cluster.checkpoint_memory_percent) / 100
     kept = _RESERVED_MIB + _RESERVED_MIB_PER_POD * row.max_pods + _EVICTION_MIB
     whole = Room(row.max_pods, cores * 1000 - _reserved_millis(cores), int(memory) - kept)
     return whole.plus(asked(environment, "daemon", row), -1)

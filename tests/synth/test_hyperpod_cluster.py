@@ -235,6 +235,13 @@ def test_scaling_and_checkpoints(full: dict[str, Any]) -> None:
     assert full["TieredStorageConfig"] == {"Mode": "Enable", "InstanceMemoryAllocationPercentage": 30}
 
 
+def test_what_was_on_is_turned_off_and_not_left_to_the_service(stack: cdk.Stack, resources: GroupResources) -> None:
+    properties = cluster(stack, resources, settings={"autoscaling": "off", "tiered_checkpoints": "off"})
+    assert properties["AutoScaling"]["Mode"] == "Disable"
+    assert properties["TieredStorageConfig"] == {"Mode": "Disable"}
+    assert "ClusterRole" not in properties
+
+
 def test_volumes_and_mounts(full: dict[str, Any]) -> None:
     assert full["one"]["InstanceStorageConfigs"] == [
         {"EbsVolumeConfig": {"VolumeSizeInGB": 500, "VolumeKmsKeyId": KEY}},
