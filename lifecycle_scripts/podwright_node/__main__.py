@@ -8,8 +8,10 @@ from pathlib import Path
 
 from . import name_resolution, storage
 from .bundle import verify
+from .failure import Failure
+from .lock import held
 from .log import Log
-from .node import Failure, Node
+from .node import Node
 from .steps import run
 
 STEPS = (name_resolution.STEP, storage.STEP)
@@ -23,12 +25,12 @@ def main(arguments: list[str] | None = None) -> int:
     bundle = Path(__file__).resolve().parent.parent
     with Log(root / "var/log/provision/podwright.jsonl") as log:
         try:
-            verify(bundle)
-            node = Node.here(root, bundle, log)
-        except Failure as failure:
-            log.say("failed", step="start", error=str(failure))
+            with held(root / "run/podwright.lock"):
+                verify(bundle)
+                return 0 if run(STEPS, Node.here(root, bundle, log)) else 1
+        except (Failure, OSError) as error:
+            log.say("error", step="start", error=str(error))
             return 1
-        return 0 if run(STEPS, node) else 1
 
 
 if __name__ == "__main__":

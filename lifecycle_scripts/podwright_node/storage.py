@@ -20,7 +20,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .node import Failure, Node
+from .failure import Failure
+from .node import Node
 from .steps import Step
 
 NVME = "/opt/dlami/nvme"

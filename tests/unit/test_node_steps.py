@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from podwright.lifecycle_scripts.podwright_node.failure import Failure
 from podwright.lifecycle_scripts.podwright_node.log import Log
-from podwright.lifecycle_scripts.podwright_node.node import Failure, Node
+from podwright.lifecycle_scripts.podwright_node.node import Node
 from podwright.lifecycle_scripts.podwright_node.steps import Step, run
 
 
