@@ -11,9 +11,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .base import MountPath, Settings, ZoneId
+from .benchmarks import benchmark_policy
 from .catalog import Catalog
-from .groups import InstanceGroup
+from .groups import BenchmarkPolicy, InstanceGroup
 from .instances import InstanceType
+from .slurm_facts import SlurmFacts
 
 
 class ClusterFacts(Settings):
@@ -21,7 +23,7 @@ class ClusterFacts(Settings):
 
     name: str
     """Name of the HyperPod cluster."""
-    orchestrator: Literal["eks"]
+    orchestrator: Literal["eks", "slurm"]
     """What schedules the work."""
     region: str
     """AWS region."""
@@ -93,6 +95,21 @@ class InstanceTypeFacts(Settings):
     """Whether the node runs NVIDIA's IMEX service."""
 
 
+class BenchmarkFacts(Settings):
+    """How nodes measure themselves, and where their results and the count of replacements lie."""
+
+    mode: Literal["quick", "thorough"]
+    """How long the kernels run."""
+    results_uri: str
+    """S3 URI of the prefix for results and replacements, without a slash at its end."""
+    max_replacements: int
+    """Nodes of a group that may be replaced within `window_days`."""
+    window_days: int
+    """Days after which a replacement no longer counts."""
+    continuous: bool
+    """Whether HyperPod replaces a node whose scripts fail and keeps the rest; else it fails the whole request."""
+
+
 class GroupFacts(Settings):
     """What decides the set-up of the nodes of an instance group."""
 
@@ -102,6 +119,8 @@ class GroupFacts(Settings):
     """Zone ids of its nodes; empty when the group names subnets instead."""
     volumes_gib: tuple[int, ...]
     """Sizes of the further EBS volumes; the first is mounted at /opt/sagemaker."""
+    benchmarks: BenchmarkPolicy
+    """What follows from the benchmarks of a node."""
 
 
 class NodeFacts(Settings):
@@ -115,12 +134,22 @@ class NodeFacts(Settings):
     """Shared file systems."""
     instance_types: dict[str, InstanceTypeFacts]
     """Facts of every type that a group may hold, by name."""
+    benchmarks: BenchmarkFacts | None
+    """Benchmarks on boot; none run without."""
     groups: dict[str, GroupFacts]
     """The groups that these scripts set up, by name. A node finds its own in HyperPod's resource_config.json."""
+    slurm: SlurmFacts | None
+    """What Slurm is made of; null on EKS."""
 
 
 def node_facts(
-    *, cluster: ClusterFacts, groups: Mapping[str, InstanceGroup], types: Catalog, file_systems: FileSystems
+    *,
+    cluster: ClusterFacts,
+    groups: Mapping[str, InstanceGroup],
+    types: Catalog,
+    file_systems: FileSystems,
+    benchmarks: BenchmarkFacts | None = None,
+    slurm: SlurmFacts | None = None,
 ) -> NodeFacts:
     """The facts of the nodes of `groups`. Groups with scripts of their own are left out.
 
@@ -129,6 +158,8 @@ def node_facts(
         groups: Instance groups by name.
         types: The catalog with the environment's overrides.
         file_systems: Shared file systems; DNS and mount names may be values that only a deployment knows.
+        benchmarks: How nodes measure themselves; they do not when absent.
+        slurm: What Slurm is made of, on a Slurm cluster.
 
     Raises:
         UnknownInstanceType: a group holds a type that the catalog lacks.
@@ -142,14 +173,17 @@ def node_facts(
             name: _instance_type(types.get(name))
             for name in sorted({name for group in ours.values() for name in group.types})
         },
+        benchmarks=benchmarks,
         groups={
             name: GroupFacts(
                 instance_types=group.types,
                 zones=group.zone_ids,
                 volumes_gib=tuple(volume.size_gib for volume in group.volumes),
+                benchmarks=benchmark_policy(group, types),
             )
             for name, group in ours.items()
         },
+        slurm=slurm,
     )
 
 
