@@ -8,6 +8,7 @@ from .base import Cidr, ClusterName, KmsKeyArn, RoleArn, SecurityGroupId, Settin
 from .benchmarks import Benchmarks
 from .groups import GroupName, RestrictedLustre
 from .slurm import Slurm
+from .software import NodeSoftware
 
 EksVersion = Annotated[str, StringConstraints(pattern=r"^1\.[0-9]{2}$")]
 AddonVersion = Annotated[str, StringConstraints(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+$", max_length=64)]
@@ -100,5 +101,7 @@ class Cluster(Settings):
     """Managed tiered checkpointing."""
     restricted_environment: SharedRestrictedEnvironment | None = None
     """Shared settings of restricted groups."""
+    node_software: NodeSoftware = NodeSoftware()
+    """EFA, NCCL and what belongs to them on the nodes."""
     benchmarks: Benchmarks = Benchmarks()
     """Benchmark kernels when nodes boot; each group's own `benchmarks` says what follows from them."""

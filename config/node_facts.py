@@ -5,17 +5,20 @@ It holds what a node cannot find out by itself and what decides its set-up. It h
 leaves the file, and with it the published prefix, as they are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from .archives import LockedFile
 from .base import MountPath, Settings, ZoneId
 from .benchmarks import benchmark_policy
 from .catalog import Catalog
 from .groups import BenchmarkPolicy, InstanceGroup
 from .instances import InstanceType
 from .slurm_facts import SlurmFacts
+from .software import NodeSoftware
+from .software_facts import ClusterSoftware, GroupSoftware, cluster_software, group_software
 
 
 class ClusterFacts(Settings):
@@ -121,6 +124,8 @@ class GroupFacts(Settings):
     """Sizes of the further EBS volumes; the first is mounted at /opt/sagemaker."""
     benchmarks: BenchmarkPolicy
     """What follows from the benchmarks of a node."""
+    software: GroupSoftware
+    """What its nodes install, and what jobs on them find set."""
 
 
 class NodeFacts(Settings):
@@ -134,6 +139,8 @@ class NodeFacts(Settings):
     """Shared file systems."""
     instance_types: dict[str, InstanceTypeFacts]
     """Facts of every type that a group may hold, by name."""
+    software: ClusterSoftware
+    """How nodes check and install their software."""
     benchmarks: BenchmarkFacts | None
     """Benchmarks on boot; none run without."""
     groups: dict[str, GroupFacts]
@@ -150,6 +157,9 @@ def node_facts(
     file_systems: FileSystems,
     benchmarks: BenchmarkFacts | None = None,
     slurm: SlurmFacts | None = None,
+    software: NodeSoftware | None = None,
+    archives: Sequence[LockedFile] = (),
+    archives_uri: str = "",
 ) -> NodeFacts:
     """The facts of the nodes of `groups`. Groups with scripts of their own are left out.
 
@@ -160,10 +170,14 @@ def node_facts(
         file_systems: Shared file systems; DNS and mount names may be values that only a deployment knows.
         benchmarks: How nodes measure themselves; they do not when absent.
         slurm: What Slurm is made of, on a Slurm cluster.
+        software: EFA, NCCL and what belongs to them; checked as they are when absent.
+        archives: What is published for nodes to install from.
+        archives_uri: S3 URI of the prefix that it is published under.
 
     Raises:
         UnknownInstanceType: a group holds a type that the catalog lacks.
     """
+    software = software or NodeSoftware()
     ours = {name: group for name, group in sorted(groups.items()) if group.lifecycle is None}
     return NodeFacts(
         version=1,
@@ -173,6 +187,7 @@ def node_facts(
             name: _instance_type(types.get(name))
             for name in sorted({name for group in ours.values() for name in group.types})
         },
+        software=cluster_software(software, archives_uri),
         benchmarks=benchmarks,
         groups={
             name: GroupFacts(
@@ -180,6 +195,7 @@ def node_facts(
                 zones=group.zone_ids,
                 volumes_gib=tuple(volume.size_gib for volume in group.volumes),
                 benchmarks=benchmark_policy(group, types),
+                software=group_software(software, cluster.orchestrator, group, types, archives),
             )
             for name, group in ours.items()
         },
