@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import name_resolution, storage
+from . import benchmarks, name_resolution, storage
 from .bundle import verify
 from .failure import Failure
 from .lock import held
@@ -14,7 +14,8 @@ from .log import Log
 from .node import Node
 from .steps import run
 
-STEPS = (name_resolution.STEP, storage.STEP)
+SET_UP = (name_resolution.STEP, storage.STEP)
+STEPS = (*SET_UP, benchmarks.after(SET_UP))
 
 
 def main(arguments: list[str] | None = None) -> int:
