@@ -12,7 +12,6 @@ import json
 import shutil
 import time
 from collections.abc import Sequence
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
