@@ -17,6 +17,7 @@ os.environ.setdefault("CDK_DISABLE_STACK_TRACE", "1")
 
 import aws_cdk as cdk  # noqa: E402  jsii starts Node when it is imported
 
+from podwright.config.archives import archive_findings, locked_files  # noqa: E402
 from podwright.config.artifacts import chart_archive, chart_findings, read_artifacts  # noqa: E402
 from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart  # noqa: E402
 from podwright.config.findings import Finding, InvalidFile, errors, write_findings  # noqa: E402
@@ -24,6 +25,7 @@ from podwright.config.load import LoadedEnvironment  # noqa: E402
 from podwright.config.mirrors import mirror_findings, mirror_of  # noqa: E402
 from podwright.config.project import Project  # noqa: E402
 from podwright.config.rules import findings  # noqa: E402
+from podwright.operations.assets import needed  # noqa: E402
 from podwright.operations.charts import stand_in  # noqa: E402
 from podwright.stacks.feature_flags import FEATURE_FLAGS  # noqa: E402
 from podwright.stacks.stage import TrainingStage  # noqa: E402
@@ -54,12 +56,24 @@ def add_stage(app: cdk.App, root: Path, loaded: LoadedEnvironment, *, account: s
     """Add the stage of one environment. What is missing for a deployment stops `cdk deploy`, but not `cdk ls`."""
     environment = loaded.environment.model_copy(update={"account": account}) if account else loaded.environment
     dependencies, artifacts = chart(HYPERPOD_DEPENDENCIES), read_artifacts(root)
+    wanted = needed(environment)
     missing: list[Finding] = []
     if not sandboxed:
-        missing = [*chart_findings(root, dependencies), *mirror_findings(environment, artifacts, dependencies)]
+        missing = [
+            *archive_findings(root, wanted),
+            *chart_findings(root, dependencies),
+            *mirror_findings(environment, artifacts, dependencies),
+        ]
     archive = stand_in(dependencies) if sandboxed or missing else chart_archive(root, dependencies)
     mirror = mirror_of(environment, artifacts)
-    stage = TrainingStage(app, environment.name, environment=environment, archive=archive, mirror=mirror)
+    stage = TrainingStage(
+        app,
+        environment.name,
+        environment=environment,
+        archive=archive,
+        mirror=mirror,
+        node_archives=locked_files(root, wanted),
+    )
     for finding in missing:
         cdk.Annotations.of(stage.eks).add_error(f"{finding.id}: {finding.message}; {finding.hint}")
 

@@ -33,6 +33,7 @@ COMMANDS: Final = (
     Command("destroy", ".destroy", "delete the stacks of an environment"),
     Command("sandbox", ".sandbox.command", "start, stop or reset the stand-in for AWS on this machine"),
     Command("chart", ".charts", "fetch the Helm charts that are installed, and lock their digests"),
+    Command("assets", ".assets", "fetch the archives that nodes install from, and lock their digests"),
     Command("images", ".images", "list the container images of an environment, or mirror them to ECR"),
     Command("connect", ".connect", "reach the Kubernetes API: a kubeconfig, and a tunnel where it is private"),
     Command("shell", ".shell", "open a shell on a node"),

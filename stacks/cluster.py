@@ -1,21 +1,26 @@
 """The stack of the HyperPod cluster: scripts, roles, groups, and what comes after the first nodes."""
 
+from collections.abc import Sequence
+
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from ..config.archives import LockedFile
+from ..config.benchmarks import benchmark_policy
 from ..config.environment import Environment
 from ..config.groups import InstanceGroup
-from ..config.node_facts import ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
+from ..config.names import benchmark_prefix
+from ..config.node_facts import BenchmarkFacts, ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
 from ..config.rules.run import environment_types
 from ..constructs.addons import WorkloadAddons
 from ..constructs.execution_role import ExecutionRole
 from ..constructs.hyperpod_cluster import HyperPodCluster
 from ..constructs.instance_group import GroupResources
 from ..constructs.karpenter_role import KarpenterRole
-from ..constructs.lifecycle_publication.construct import LifecyclePublication
+from ..constructs.lifecycle_publication.construct import LifecyclePublication, archives_uri
 from ..constructs.nodes_ready.construct import NodesReady
 from .eks import EksStack
 from .network import NetworkStack
@@ -34,8 +39,9 @@ class ClusterStack(cdk.Stack):
         network: NetworkStack,
         storage: StorageStack,
         eks: EksStack,
+        node_archives: Sequence[LockedFile],
     ) -> None:
-        """Defines the stack of `environment` on top of the other three."""
+        """Defines the stack of `environment` on top of the other three; nodes install from `node_archives`."""
         super().__init__(scope, construct_id, description="HyperPod cluster")
         self._environment, settings = environment, environment.cluster
         self._types = environment_types(environment.instance_types)
@@ -57,7 +63,12 @@ class ClusterStack(cdk.Stack):
                 groups=environment.instance_groups,
                 types=self._types,
                 file_systems=file_systems,
+                benchmarks=self._benchmarks(storage),
+                software=settings.node_software,
+                archives=node_archives,
+                archives_uri=archives_uri(storage.lifecycle_bucket, settings.name) if node_archives else "",
             ),
+            archives=node_archives,
             key=network.key,
             protection=environment.protection,
         )
@@ -128,6 +139,19 @@ class ClusterStack(cdk.Stack):
             else None,
         )
 
+    def _benchmarks(self, storage: StorageStack) -> BenchmarkFacts | None:
+        """How nodes measure themselves, if any do."""
+        settings, groups = self._environment.cluster, self._environment.instance_groups.values()
+        if all(benchmark_policy(group, self._types) == "skip" for group in groups):
+            return None
+        return BenchmarkFacts(
+            mode=settings.benchmarks.mode,
+            results_uri=f"s3://{storage.lifecycle_bucket.bucket_name}/{benchmark_prefix(settings.name)}",
+            max_replacements=settings.benchmarks.max_replacements,
+            window_days=settings.benchmarks.window_days,
+            continuous=settings.provisioning == "continuous",
+        )
+
     def _execution_role(self, network: NetworkStack, storage: StorageStack, eks_cluster_arn: str) -> iam.IRole | None:
         """The role of the groups that name none, if there are such groups."""
         groups = [group for group in self._environment.groups.values() if group.role is None]
@@ -147,6 +171,8 @@ class ClusterStack(cdk.Stack):
             alarms=[alarm for rollout in rollouts for alarm in rollout.rollback_alarms],
         )
         role.grant_read(storage.lifecycle_bucket, self._environment.cluster.name, network.key)
+        if any(benchmark_policy(group, self._types) != "skip" for group in own):
+            role.grant_results(storage.lifecycle_bucket, benchmark_prefix(self._environment.cluster.name), network.key)
         for source in sorted({group.lifecycle.source for group in own if group.lifecycle}):
             bucket, _, prefix = source.removeprefix("s3://").partition("/")
             role.grant_read(s3.Bucket.from_bucket_name(self, f"Scripts-{bucket}-{prefix}", bucket), prefix.rstrip("/"))

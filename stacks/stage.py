@@ -1,10 +1,11 @@
 """One environment as a CDK stage: the only place where the parts of an environment meet."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from constructs import Construct
 
+from ..config.archives import LockedFile
 from ..config.artifacts import ChartArchive
 from ..config.environment import Environment
 from ..config.images import Image
@@ -26,6 +27,7 @@ class TrainingStage(cdk.Stage):
         environment: Environment,
         archive: ChartArchive,
         mirror: Mapping[str, Image] | None = None,
+        node_archives: Sequence[LockedFile] = (),
     ) -> None:
         """Defines the stacks of `environment`.
 
@@ -35,6 +37,7 @@ class TrainingStage(cdk.Stage):
             environment: The environment.
             archive: HyperPod's dependencies chart, or a stand-in for it.
             mirror: Where mirrored images lie, by the original's name.
+            node_archives: What nodes install from.
         """
         boundary = environment.iam.permissions_boundary
         super().__init__(
@@ -50,7 +53,13 @@ class TrainingStage(cdk.Stage):
             self, "eks", environment=environment, network=self.network, archive=archive, mirror=mirror or {}
         )
         self.cluster = ClusterStack(
-            self, "cluster", environment=environment, network=self.network, storage=self.storage, eks=self.eks
+            self,
+            "cluster",
+            environment=environment,
+            network=self.network,
+            storage=self.storage,
+            eks=self.eks,
+            node_archives=node_archives,
         )
         # CloudFormation sees only what a template names; pods and scripts need the file systems beyond that.
         self.cluster.add_stack_dependency(self.storage, "nodes mount its file systems")

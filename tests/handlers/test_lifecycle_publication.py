@@ -45,7 +45,7 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield client
 
 
-def request(kind: str = "Create", facts: dict[str, Any] | None = None, **properties: str) -> dict[str, Any]:
+def request(kind: str = "Create", facts: dict[str, Any] | None = None, **properties: Any) -> dict[str, Any]:
     return {
         "RequestType": kind,
         "ResourceType": "Custom::PodwrightLifecycle",
@@ -226,3 +226,26 @@ def test_delete_says_what_it_could_not_remove(s3: Any, monkeypatch: pytest.Monke
     monkeypatch.setattr(s3, "delete_objects", lambda **_: refusal)
     with pytest.raises(RuntimeError, match="1 objects stay, first prod/x: AccessDenied"):
         index.handle(request("Delete"), CONTEXT)
+
+
+def test_copies_archives_beside_the_scripts_once(s3: Any) -> None:
+    s3.put_object(Bucket=ASSETS, Key="efa.tar.gz", Body=b"an installer")
+    archives = [{"Bucket": ASSETS, "Key": "efa.tar.gz", "Name": "archives/abc/efa_installer-1.50.0"}]
+    publish(Archives=archives)
+    assert published(s3)["prod/archives/abc/efa_installer-1.50.0"] == b"an installer"
+    s3.delete_object(Bucket=ASSETS, Key="efa.tar.gz")
+    publish(facts={"version": 1, "changed": True}, Archives=archives)
+    assert published(s3)["prod/archives/abc/efa_installer-1.50.0"] == b"an installer"
+
+
+def test_scripts_are_finished_only_after_their_archives(s3: Any) -> None:
+    with pytest.raises(ClientError):
+        publish(Archives=[{"Bucket": ASSETS, "Key": "missing", "Name": "archives/abc/missing"}])
+    assert not [key for key in published(s3) if key.endswith("manifest.json")]
+
+
+def test_archives_go_with_the_stack(s3: Any) -> None:
+    s3.put_object(Bucket=ASSETS, Key="efa.tar.gz", Body=b"an installer")
+    publish(Archives=[{"Bucket": ASSETS, "Key": "efa.tar.gz", "Name": "archives/abc/efa"}])
+    index.handle(request("Delete"), CONTEXT)
+    assert published(s3) == {}

@@ -35,6 +35,8 @@ def handle(event: dict[str, Any], context: Any) -> Answer:
     # The same text whatever the order of the template's keys.
     facts = json.dumps(json.loads(properties["NodeFacts"]), indent=1, sort_keys=True).encode()
     digest = hashlib.sha256(properties["AssetDigest"].encode() + b"\0" + facts).hexdigest()
+    for archive in properties.get("Archives", ()):
+        _copy(bucket, f"{prefix}/{archive['Name']}", archive)
     _publish(bucket, f"{prefix}/{digest}", digest, facts, properties["AssetBucket"], properties["AssetKey"])
     return Answer(f"s3://{bucket}/{prefix}", {"SourceS3Uri": f"s3://{bucket}/{prefix}/{digest}"})
 
@@ -58,6 +60,12 @@ def _publish(bucket: str, prefix: str, digest: str, facts: bytes, asset_bucket: 
     sums[NODE_FACTS] = hashlib.sha256(facts).hexdigest()
     manifest = json.dumps({"version": 1, "digest": digest, "files": sums}, indent=1, sort_keys=True)
     s3.put_object(Bucket=bucket, Key=f"{prefix}/{MANIFEST}", Body=manifest.encode())
+
+
+def _copy(bucket: str, key: str, source: dict[str, str]) -> None:
+    # Inside S3, in parts where it is large; the name holds the digest, so what is there is the same.
+    if not _exists(bucket, key):
+        s3.copy({"Bucket": source["Bucket"], "Key": source["Key"]}, bucket, key)
 
 
 def _exists(bucket: str, key: str) -> bool:
