@@ -16,6 +16,7 @@ from .benchmarks import benchmark_policy
 from .catalog import Catalog
 from .groups import BenchmarkPolicy, InstanceGroup
 from .instances import InstanceType
+from .lustre_clients import lustre_efa_interfaces
 from .slurm_facts import SlurmFacts
 from .software import NodeSoftware
 from .software_facts import ClusterSoftware, GroupSoftware, cluster_software, group_software
@@ -96,6 +97,8 @@ class InstanceTypeFacts(Settings):
     """Whether the node runs NVIDIA's fabric manager."""
     imex: bool
     """Whether the node runs NVIDIA's IMEX service."""
+    lustre_efa_interfaces: int
+    """EFA interfaces that Lustre uses; 0 where FSx takes no EFA client."""
 
 
 class BenchmarkFacts(Settings):
@@ -122,6 +125,10 @@ class GroupFacts(Settings):
     """Zone ids of its nodes; empty when the group names subnets instead."""
     volumes_gib: tuple[int, ...]
     """Sizes of the further EBS volumes; the first is mounted at /opt/sagemaker."""
+    mounts_lustre: bool
+    """Whether the scripts mount the Lustre file systems; else HyperPod does, or pods."""
+    mounts_home: bool
+    """Whether the scripts mount the home folders."""
     benchmarks: BenchmarkPolicy
     """What follows from the benchmarks of a node."""
     software: GroupSoftware
@@ -194,6 +201,8 @@ def node_facts(
                 instance_types=group.types,
                 zones=group.zone_ids,
                 volumes_gib=tuple(volume.size_gib for volume in group.volumes),
+                mounts_lustre=cluster.orchestrator == "slurm" and bool(file_systems.lustre) and not group.mount_lustre,
+                mounts_home=cluster.orchestrator == "slurm" and file_systems.home is not None and not group.mount_home,
                 benchmarks=benchmark_policy(group, types),
                 software=group_software(software, cluster.orchestrator, group, types, archives),
             )
@@ -204,4 +213,6 @@ def node_facts(
 
 
 def _instance_type(row: InstanceType) -> InstanceTypeFacts:
-    return InstanceTypeFacts(**{name: getattr(row, name) for name in InstanceTypeFacts.model_fields})
+    names = InstanceTypeFacts.model_fields.keys() - {"lustre_efa_interfaces"}
+    own = {name: getattr(row, name) for name in names}
+    return InstanceTypeFacts(**own, lustre_efa_interfaces=lustre_efa_interfaces(row))

@@ -6,7 +6,24 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import benchmarks, name_resolution, storage
+from . import (
+    benchmarks,
+    clock,
+    efa,
+    gdrcopy,
+    gpus,
+    homes,
+    limits,
+    lnet,
+    local_nvme,
+    log_rotation,
+    name_resolution,
+    network,
+    neuron,
+    shared_files,
+    ssh,
+    storage,
+)
 from .bundle import verify
 from .failure import Failure
 from .lock import held
@@ -14,7 +31,27 @@ from .log import Log
 from .node import Node
 from .steps import run
 
-SET_UP = (name_resolution.STEP, storage.STEP)
+SET_UP = (
+    network.STEP,
+    name_resolution.STEP,
+    clock.STEP,
+    limits.STEP,
+    ssh.STEP,
+    log_rotation.STEP,
+    local_nvme.STEP,
+    storage.STEP,
+    efa.STEP,
+    lnet.STEP,
+    shared_files.LUSTRE,
+    shared_files.HOME,
+    homes.STEP,
+    gpus.GPUS,
+    gpus.PERSISTENCE,
+    gpus.FABRIC,
+    gpus.IMEX_STEP,
+    gdrcopy.STEP,
+    neuron.STEP,
+)
 STEPS = (*SET_UP, benchmarks.after(SET_UP))
 
 

@@ -23,7 +23,7 @@ def run(command: Sequence[str], *, timeout: float = 120, stdin: str | None = Non
     Raises:
         Failure: the command is missing, fails, or takes longer than `timeout` seconds or than its step may.
     """
-    seconds = min(timeout, deadline.remaining())
+    seconds = min(timeout * deadline.PATIENCE, deadline.remaining())
     words = " ".join(command)
     try:
         process = subprocess.Popen(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+# Only tests set it: what part of every time limit and pause they have patience for.
+PATIENCE = float(os.environ.get("PODWRIGHT_PATIENCE", "1"))
 
 _thread = threading.local()
 
@@ -18,7 +22,7 @@ class Late(Exception):
 def limited(seconds: float) -> Iterator[None]:
     """What this thread does inside has that many seconds. An outer limit still holds."""
     outer = getattr(_thread, "end", float("inf"))
-    _thread.end = min(outer, time.monotonic() + seconds)
+    _thread.end = min(outer, time.monotonic() + seconds * PATIENCE)
     try:
         yield
     finally:
@@ -44,5 +48,5 @@ def pause(seconds: float) -> None:
         Late: the time would be up before.
     """
     left = remaining()
-    time.sleep(min(seconds, left))
+    time.sleep(min(seconds * PATIENCE, left))
     remaining()

@@ -38,4 +38,4 @@ def wait(node: Node) -> None:
     )
 
 
-STEP = Step("name-resolution", applies_to=Only(), check=resolves, apply=wait)
+STEP = Step("name-resolution", applies_to=Only(), check=resolves, apply=wait, needs=("network",))

@@ -63,7 +63,7 @@ def run(steps: Sequence[Step], node: Node) -> bool:
     while order.is_active():
         for name in order.get_ready():
             if all(results[need].error is None for need in known[name].needs):
-                latest[name] = time.monotonic() + known[name].seconds + GRACE_SECONDS
+                latest[name] = time.monotonic() + known[name].seconds * deadline.PATIENCE + GRACE_SECONDS
                 # A daemon: one that hangs in the kernel must not keep the node's failure from being told.
                 threading.Thread(target=_work, args=(known[name], node, ended), name=name, daemon=True).start()
             else:
