@@ -106,11 +106,12 @@ def decision(node: Node, record: dict[str, Any]) -> dict[str, str]:
 
 def failures(record: dict[str, Any]) -> str:
     """The measurements that failed, in a sentence."""
-    return ", ".join(
-        f"{item['name']}{item['devices'] or ''} {item['value']} {item['unit']} ({item['reason']})"
-        for item in record["results"]
-        if item["outcome"] == "fail"
-    )
+    failed = [item for item in record["results"] if item["outcome"] == "fail"]
+    return ", ".join(f"{item['name']}{item['devices'] or ''} ({_said(item)})" for item in failed)
+
+
+def _said(item: dict[str, Any]) -> str:
+    return item["reason"] or f"{item['value']} {item['unit']}"
 
 
 def _decided(policy: str, action: str, reason: str) -> dict[str, str]:
