@@ -56,15 +56,15 @@ def add_stage(app: cdk.App, root: Path, loaded: LoadedEnvironment, *, account: s
     """Add the stage of one environment. What is missing for a deployment stops `cdk deploy`, but not `cdk ls`."""
     environment = loaded.environment.model_copy(update={"account": account}) if account else loaded.environment
     dependencies, artifacts = chart(HYPERPOD_DEPENDENCIES), read_artifacts(root)
-    wanted = needed(environment)
+    wanted, on_eks = needed(environment), environment.cluster.orchestrator == "eks"
     missing: list[Finding] = []
     if not sandboxed:
         missing = [
             *archive_findings(root, wanted),
-            *chart_findings(root, dependencies),
+            *(chart_findings(root, dependencies) if on_eks else ()),
             *mirror_findings(environment, artifacts, dependencies),
         ]
-    archive = stand_in(dependencies) if sandboxed or missing else chart_archive(root, dependencies)
+    archive = stand_in(dependencies) if sandboxed or missing or not on_eks else chart_archive(root, dependencies)
     mirror = mirror_of(environment, artifacts)
     stage = TrainingStage(
         app,
@@ -75,7 +75,7 @@ def add_stage(app: cdk.App, root: Path, loaded: LoadedEnvironment, *, account: s
         node_archives=locked_files(root, wanted),
     )
     for finding in missing:
-        cdk.Annotations.of(stage.eks).add_error(f"{finding.id}: {finding.message}; {finding.hint}")
+        cdk.Annotations.of(stage.eks or stage.cluster).add_error(f"{finding.id}: {finding.message}; {finding.hint}")
 
 
 if __name__ == "__main__":

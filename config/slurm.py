@@ -50,7 +50,7 @@ class AccountingDatabase(Settings):
     name: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9$_]+$", max_length=64)] = "slurm_acct_db"
     """Name of the schema."""
     version: Annotated[str, StringConstraints(pattern=r"^8\.[0-9]+\.mysql_aurora\.[0-9]+\.[0-9]+\.[0-9]+$")] = (
-        "8.0.mysql_aurora.3.10.1"
+        "8.0.mysql_aurora.3.10.4"
     )
     """Engine version."""
     min_capacity: CapacityUnits = 0.5

@@ -66,7 +66,7 @@ def _artifact_findings(environment: Environment, project: Path) -> list[Finding]
     """What of `artifacts.lock` is missing for AWS. The sandbox takes a chart of podwright's own instead."""
     dependencies = chart(HYPERPOD_DEPENDENCIES)
     return [
-        *chart_findings(project, dependencies),
+        *(chart_findings(project, dependencies) if environment.cluster.orchestrator == "eks" else ()),
         *mirror_findings(environment, read_artifacts(project), dependencies),
         *archive_findings(project, needed(environment)),
     ]

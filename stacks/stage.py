@@ -17,7 +17,10 @@ from .storage import StorageStack
 
 
 class TrainingStage(cdk.Stage):
-    """Network, storage, control plane and cluster of one environment, in the order in which they must come to be."""
+    """Network, storage, control plane and cluster of one environment, in the order in which they must come to be.
+
+    With Slurm there is no control plane: its controller is a node of the cluster.
+    """
 
     def __init__(
         self,
@@ -35,7 +38,7 @@ class TrainingStage(cdk.Stage):
             scope: The app, or a pipeline.
             construct_id: Id of the stage; it prefixes the names of the stacks.
             environment: The environment.
-            archive: HyperPod's dependencies chart, or a stand-in for it.
+            archive: HyperPod's dependencies chart, or a stand-in for it. Not read with Slurm.
             mirror: Where mirrored images lie, by the original's name.
             node_archives: What nodes install from.
         """
@@ -49,8 +52,10 @@ class TrainingStage(cdk.Stage):
 
         self.network = NetworkStack(self, "network", environment=environment)
         self.storage = StorageStack(self, "storage", environment=environment, network=self.network)
-        self.eks = EksStack(
-            self, "eks", environment=environment, network=self.network, archive=archive, mirror=mirror or {}
+        self.eks = (
+            EksStack(self, "eks", environment=environment, network=self.network, archive=archive, mirror=mirror or {})
+            if environment.cluster.orchestrator == "eks"
+            else None
         )
         self.cluster = ClusterStack(
             self,

@@ -1,8 +1,9 @@
 """Lifecycle scripts and node.json in S3, where HyperPod nodes read them."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -59,6 +60,7 @@ class LifecyclePublication(Construct):
         key: kms.IKey | None = None,
         scripts: Path = SCRIPTS,
         archives: Sequence[LockedFile] = (),
+        provisioning_parameters: Mapping[str, Any] | None = None,
     ) -> None:
         """Defines the publication.
 
@@ -72,6 +74,7 @@ class LifecyclePublication(Construct):
             key: The KMS key of the bucket.
             scripts: The folder; its `on_create.sh` is what HyperPod runs.
             archives: What nodes install from.
+            provisioning_parameters: What becomes provisioning_parameters.json, if Slurm is configured by it.
 
         Raises:
             FileNotFoundError: the folder is missing or empty.
@@ -120,6 +123,7 @@ class LifecyclePublication(Construct):
                 "AssetDigest": asset.asset_hash,
                 # Not `to_json_string`: on the way to it jsii loses every null, which readers of node.json rely on.
                 "NodeFacts": node_facts.model_dump_json(),
+                **({"ProvisioningParameters": json.dumps(provisioning_parameters)} if provisioning_parameters else {}),
                 "RemoveOnDelete": str(removes).lower(),
                 **({"Archives": [_source(file, asset) for file, asset in files.items()]} if files else {}),
             },
