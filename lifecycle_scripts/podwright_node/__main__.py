@@ -21,6 +21,8 @@ from . import (
     network,
     neuron,
     shared_files,
+    slurm_steps,
+    software_steps,
     ssh,
     storage,
 )
@@ -51,6 +53,8 @@ SET_UP = (
     gpus.IMEX_STEP,
     gdrcopy.STEP,
     neuron.STEP,
+    *slurm_steps.STEPS,
+    *software_steps.STEPS,
 )
 STEPS = (*SET_UP, benchmarks.after(SET_UP))
 

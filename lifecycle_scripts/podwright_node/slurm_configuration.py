@@ -1,0 +1,143 @@
+"""What podwright adds to HyperPod's slurm.conf: a file of its own, included by the last line.
+
+Slurm takes the last value of a setting, so the include has to come last. HyperPod's agent writes slurm.conf anew when
+the cluster changes; slurm-refresh puts the line back. The head's slurmd is never started for it (slurm-daemons).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+
+from . import slurm_accounting, slurm_associations, slurm_control, slurm_health, slurm_topology
+from .applies import Only
+from .node import Node
+from .retry import wait_until
+from .steps import Step
+
+PATH = f"{slurm_control.ETC}/{slurm_control.OURS}"
+INCLUDE = f"include {slurm_control.OURS}"
+RESTART = (
+    "preempttype",
+    "prioritytype",
+    "accountingstoragetype",
+    "accountingstorageenforce",
+    "accountingstoragetres",
+    "topologyplugin",
+)
+"""Settings that slurmctld reads at its start only, by the release: where `scontrol reconfigure` left them as they were,
+it is started anew. Jobs go on meanwhile."""
+START_SECONDS = 120
+
+
+def settings(node: Node) -> dict[str, str]:
+    """All that podwright sets, by name."""
+    present = slurm_control.settings(node)
+    return {
+        # Auto-resume: a job whose node fails goes back into the queue, and its log goes on where it stopped.
+        "JobRequeue": "1",
+        "JobFileAppend": "1",
+        "SchedulerParameters": _joined(present.get("schedulerparameters"), "nohold_on_prolog_fail"),
+        **slurm_health.settings(node, present),
+        **slurm_accounting.settings(node),
+        **slurm_topology.plugin(node),
+        **slurm_associations.settings(node, present),
+    }
+
+
+def text(node: Node) -> str:
+    """The file."""
+    rows = "".join(f"{name}={value}\n" for name, value in sorted(settings(node).items()))
+    return f"# Written by podwright; changes belong into the environment.\n{rows}"
+
+
+def is_in_force(node: Node) -> bool:
+    """Whether the file is there, slurm.conf ends with it, and Slurm has read both, and the topology."""
+    conf = node.read(slurm_control.CONF) or ""
+    return (
+        node.read(PATH) == text(node)
+        and conf.rstrip().endswith(f"\n{INCLUDE}")
+        and (node.remembered(STEP.name).get("read") == _digest(node) or not slurm_control.controls(node))
+    )
+
+
+def enforce(node: Node) -> None:
+    """Write the file, include it last, and let a running slurmctld read it."""
+    if node.read(PATH) != text(node):
+        node.write(PATH, text(node))
+    conf = node.read(slurm_control.CONF) or ""
+    if not conf.rstrip().endswith(f"\n{INCLUDE}"):
+        others = re.sub(rf"^{re.escape(INCLUDE)}\n?", "", conf, flags=re.MULTILINE).rstrip("\n")
+        _rewrite(node, f"{others}\n{INCLUDE}\n")
+    if slurm_control.controls(node):
+        _read_anew(node)
+        node.remember(STEP.name, read=_digest(node))
+
+
+def _rewrite(node: Node, conf: str) -> None:
+    """Replace slurm.conf, which keeps its owner and mode."""
+    path = node.path(slurm_control.CONF)
+    before = path.stat()
+    temporary = f"{slurm_control.CONF}.podwright"
+    node.write(temporary, conf, mode=before.st_mode & 0o7777)
+    os.chown(node.path(temporary), before.st_uid, before.st_gid)
+    node.path(temporary).replace(path)
+
+
+def _read_anew(node: Node) -> None:
+    before = slurm_control.running(node)
+    if before.get("accountingstoragetype", "").endswith("slurmdbd") or not slurm_accounting.settings(node):
+        slurm_control.command(node, "scontrol", "reconfigure")
+        if not _differing(node, RESTART):
+            return
+        node.run("systemctl", "restart", "slurmctld")
+    else:
+        # It has run without accounting and given the cluster an id that the database does not know.
+        node.run("systemctl", "stop", "slurmctld")
+        node.remove(f"{before.get('statesavelocation', '/var/spool/slurmctld')}/clustername")
+        node.run("systemctl", "start", "slurmctld")
+    wait_until(
+        node,
+        lambda: slurm_control.answers(node),
+        seconds=START_SECONDS,
+        what="slurmctld answers after its restart",
+        next_step=f"see `journalctl -u slurmctld`; without the line `{INCLUDE}` it runs as HyperPod set it up",
+    )
+    differing = _differing(node, tuple(name.lower() for name in settings(node)))
+    if differing:
+        node.log.say(
+            "warning", step=STEP.name, note=f"slurmctld runs with another {', '.join(differing)} than {PATH} says"
+        )
+
+
+def _differing(node: Node, names: tuple[str, ...]) -> list[str]:
+    """Those of our settings that slurmctld does not run with. A list may hold more than ours."""
+    now = slurm_control.running(node)
+    wanted = {name.lower(): value for name, value in settings(node).items() if name.lower() in names}
+    return [name for name, value in wanted.items() if name in now and not _words(value) <= _words(now[name])]
+
+
+def _words(value: str) -> set[str]:
+    return set(value.lower().split(","))
+
+
+def _joined(present: str | None, *words: str) -> str:
+    """A list that keeps what is there."""
+    return ",".join(dict.fromkeys([*filter(None, (present or "").split(",")), *words]))
+
+
+def _digest(node: Node) -> str:
+    topology = slurm_topology.file(node)
+    parts = [text(node), node.read(slurm_control.CONF) or "", topology[1] if topology else ""]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+STEP = Step(
+    "slurm-configuration",
+    applies_to=Only(orchestrator="slurm", roles=("controller",)),
+    check=is_in_force,
+    apply=enforce,
+    needs=("slurm-conf", "slurm-accounting", "slurm-topology"),
+    attempts=2,
+)
