@@ -17,6 +17,7 @@ from .catalog import Catalog
 from .facts import DATA
 from .findings import Finding, Level
 from .groups import InstanceGroup
+from .instances import InstanceType
 from .software import COMPONENTS, KERNEL_PARTS, Component, NodeSoftware
 from .software_matrix import efa_installers
 
@@ -73,7 +74,7 @@ def components_of(settings: NodeSoftware, orchestrator: str, group: InstanceGrou
         if name in wanted
         and (orchestrator != "eks" or name in KERNEL_PARTS)
         and not (name == "aws_ofi_nccl" and bundled)
-        and any(row.efa_interfaces if name == "efa_installer" else row.accelerator_vendor == "nvidia" for row in rows)
+        and any(_concerns(name, row) for row in rows)
     ]
 
 
@@ -145,6 +146,13 @@ def _finding(root: Path, item: Archive, locked: LockedArchive | None) -> Finding
     if path.stat().st_size != locked.bytes or digest_of(path) != locked.sha256:
         return _error("ART003", f"{path.relative_to(root)} is not the file that {LOCK} names", f"delete it and {fetch}")
     return None
+
+
+def _concerns(component: Component, row: InstanceType) -> bool:
+    if component == "efa_installer":
+        return row.efa_interfaces > 0
+    # GDRCopy helps the plug-in, and that is for EFA.
+    return row.accelerator_vendor == "nvidia" and (component != "gdrcopy" or row.efa_interfaces > 0)
 
 
 def _error(rule: str, message: str, hint: str) -> Finding:

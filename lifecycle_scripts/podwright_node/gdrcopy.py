@@ -34,5 +34,5 @@ STEP = Step(
     applies_to=Only(accelerator="nvidia", also=lambda node: node.type_facts["efa_interfaces"] > 0 and available(node)),
     check=is_loaded,
     apply=load,
-    needs=("gpus",),
+    needs=("gpus", "gdrcopy-software"),
 )

@@ -11,7 +11,6 @@ import pytest
 from loopback import Call, Reply, Server, serving
 from podwright.config.archives import Archive, archive_findings, cached_file, digest_of, locked_files
 from podwright.config.artifacts import read_artifacts
-from podwright.operations import downloads
 from podwright.operations.assets import fetch
 from podwright.operations.output import Stop
 
@@ -32,7 +31,7 @@ class Upstream:
 
 @pytest.fixture
 def upstream(monkeypatch: pytest.MonkeyPatch) -> Upstream:
-    monkeypatch.setattr(downloads.time, "sleep", lambda _: None)
+    monkeypatch.setattr("time.sleep", lambda _: None)
     return Upstream()
 
 
@@ -109,7 +108,7 @@ def test_a_download_that_never_succeeds_leaves_nothing(tmp_path: Path, server: S
 
 
 def test_half_a_download_does_not_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads.time, "sleep", lambda _: None)
+    monkeypatch.setattr("time.sleep", lambda _: None)
     half = Reply(body=b"half", headers={"Content-Length": "8", "Connection": "close"})
     with serving(lambda _: half) as server, pytest.raises(Stop, match="ended after 4 of 8 bytes"):
         fetch(tmp_path, wanted(server))
