@@ -17,6 +17,7 @@ from podwright.lifecycle_scripts.podwright_node.node import Node
 
 URI = "s3://sagemaker-test/prod/benchmarks"
 INSTANCE = "i-0123456789abcdef0"
+ADDRESS = "10.16.5.9"
 
 
 def measurement(outcome: str = "pass", value: float | None = 700.0, **given: Any) -> dict[str, Any]:
@@ -63,6 +64,7 @@ class World:
     runs: int = 0
     """How often the kernels ran."""
     tags: Any = field(default_factory=count)
+    slurm: dict[str, str] = field(default_factory=lambda: {"State": "IDLE", "Reason": ""})
     logs: list[Log] = field(default_factory=list)
 
     def close(self) -> None:
@@ -90,6 +92,7 @@ class World:
             instance_type="ml.p5en.48xlarge",
             log=self.logs[-1],
             instance_id=instance,
+            address=ADDRESS,
         ).in_world(self)
 
     def drive(self, monkeypatch: pytest.MonkeyPatch, run: Callable[..., dict[str, Any]] | None = None) -> None:
@@ -125,11 +128,25 @@ class World:
                 return "{}"
             case ["aws", "sagemaker", "describe-cluster-node"]:
                 return json.dumps({"NodeDetails": {"InstanceStatus": {"Status": self.status}}})
-            case ["hostname", "--short"]:
-                return "ip-10-16-5-9\n"
-            case [_, "update", _]:
-                return ""
+            case ["scontrol", *_]:
+                return self._slurm(command[1:])
         raise AssertionError(f"nobody answers {command}")
+
+    def _slurm(self, words: Sequence[str]) -> str:
+        """One Slurm node, whose state and reason `scontrol` shows and changes."""
+        line = f"NodeName=ip-10-16-5-9 NodeAddr={ADDRESS} State={self.slurm['State']}"
+        line += f" Reason={self.slurm['Reason']} [root@2026-11-21T10:00:00]" if self.slurm["Reason"] else ""
+        match words:
+            case ["show", "nodes", "--oneliner"]:
+                return f"NodeName=other NodeAddr=10.0.0.1 State=IDLE\n{line}\n"
+            case ["show", "node", "ip-10-16-5-9", "--oneliner"]:
+                return line
+            case ["update", "NodeName=ip-10-16-5-9", *changes]:
+                self.slurm |= dict(change.split("=", 1) for change in changes)
+                if self.slurm["State"] == "RESUME":
+                    self.slurm |= {"State": "IDLE", "Reason": ""}
+                return ""
+        raise AssertionError(f"nobody answers scontrol {words}")
 
     def _put(self, options: dict[str, str]) -> None:
         there = self.objects.get(options["--key"], ("", None))[1]

@@ -2,20 +2,21 @@
 
 The record stays on the node (`RECORD`), goes to S3 and becomes metrics. It is written twice: when the node is measured,
 and again with the decision when that has been carried out. A run that is killed in between goes on from there, so a
-node is measured once in the life of its root volume. On EKS a DaemonSet makes labels of the record.
+node is measured once in the life of its root volume. Slurm may have started the node before these scripts run; it gives
+the node no jobs while it is measured. On EKS a DaemonSet makes labels of the record.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
-import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
+from . import slurm_node_state
 from .applies import Only
 from .failure import Failure
 from .metrics import documents
@@ -27,8 +28,7 @@ from .steps import Step
 
 RECORD = "/var/lib/podwright/benchmarks.json"
 PATIENCE_SECONDS = 60
-"""How long publishing a record, or marking a Slurm node, is tried."""
-SLURM_TOOLS = "/opt/slurm/bin"
+"""How long publishing a record, or telling Slurm, is tried."""
 
 
 def wanted(node: Node) -> bool:
@@ -46,6 +46,7 @@ def measure(node: Node) -> None:
     """Measure, decide, carry out, publish."""
     record = _record(node)
     if record is None:
+        _in_slurm(node, slurm_node_state.close, "jobs may run while this node is measured")
         record = _measured(node)
         _keep(node, record)
     if record.get("decision") is None:
@@ -158,23 +159,27 @@ def _measured(node: Node) -> dict[str, Any]:
 
 
 def _carried_out(node: Node, decided: dict[str, str]) -> dict[str, str]:
-    """The decision, after the node is marked where Slurm has to know. On EKS a DaemonSet reads the record."""
+    """The decision, after Slurm knows of it. On EKS a DaemonSet reads the record."""
     node.log.say("verdict", step=STEP.name, **decided)
-    if decided["action"] != "replace" or node.orchestrator != "slurm":
-        return decided
-    try:
-        retry(node, lambda: _mark(node), seconds=PATIENCE_SECONDS, what="marking this node for replacement")
-    except Failure as failure:
-        node.log.say("warning", step=STEP.name, note=f"this node could not be marked for replacement: {failure}")
-        return {**decided, "action": "keep", "reason": f"{decided['reason']}; it could not be marked: {failure}"}
+    if decided["action"] == "replace":
+        failure = _in_slurm(node, slurm_node_state.replace, "this node is not marked for replacement")
+        if failure:
+            decided = {**decided, "action": "keep", "reason": f"{decided['reason']}; it could not be marked: {failure}"}
+    if decided["action"] == "keep":
+        _in_slurm(node, slurm_node_state.reopen, "this node may still be closed to jobs")
     return decided
 
 
-def _mark(node: Node) -> None:
-    """Have HyperPod replace this Slurm node. The reason is exact: HyperPod acts on this text and no other."""
-    tool = shutil.which("scontrol") or str(node.path(f"{SLURM_TOOLS}/scontrol"))
-    name = node.run("hostname", "--short").strip()
-    node.run(tool, "update", f"nodename={name}", "state=fail", "reason=Action:Replace")
+def _in_slurm(node: Node, action: Callable[[Node], None], otherwise: str) -> Failure | None:
+    """Tell Slurm, where there is one. What it does not take is logged, and no reason to lose the node."""
+    if node.orchestrator != "slurm":
+        return None
+    try:
+        retry(node, lambda: action(node), seconds=PATIENCE_SECONDS, what=f"{action.__name__} of this node in Slurm")
+    except Failure as failure:
+        node.log.say("warning", step=STEP.name, note=f"{otherwise}: {failure}")
+        return failure
+    return None
 
 
 def _publish(node: Node, record: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from .applies import Only
 from .membership import listed
 from .node import Node
 from .retry import wait_until
+from .slurm_node_state import own_name, shown
 from .steps import Step
 
 CONF_SECONDS = 300
@@ -107,26 +108,16 @@ STEP = Step(
 
 def is_closed_to_jobs(node: Node) -> bool:
     """Whether no job can land here: Slurm does not know the node, or it is drained."""
-    name = _own_name(node)
-    return (
-        name is None or "DRAIN" in slurm_control.command(node, "scontrol", "show", "node", name, "--oneliner").upper()
-    )
+    name = own_name(node)
+    return name is None or "DRAIN" in shown(node, name).upper()
 
 
 def close_to_jobs(node: Node) -> None:
     """Drain it: HyperPod's partition `dev` takes in every node that runs slurmd."""
-    name = _own_name(node)
+    name = own_name(node)
     if name:
         reason = "podwright: login node, takes no jobs"
         slurm_control.command(node, "scontrol", "update", f"NodeName={name}", "State=DRAIN", f"Reason={reason}")
-
-
-def _own_name(node: Node) -> str | None:
-    for line in slurm_control.command(node, "scontrol", "show", "nodes", "--oneliner").splitlines():
-        words = dict(word.split("=", 1) for word in line.split() if "=" in word)
-        if node.address and node.address in (words.get("NodeAddr"), words.get("NodeHostName")):
-            return words["NodeName"]
-    return None
 
 
 LOGIN_STEP = Step(

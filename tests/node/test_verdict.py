@@ -17,7 +17,6 @@ from podwright.lifecycle_scripts.podwright_node.failure import Failure
 from podwright.lifecycle_scripts.podwright_node.node import Node
 
 COUNT = "replacements/h200/2026-11.json"
-MARK = ("update", "nodename=ip-10-16-5-9", "state=fail", "reason=Action:Replace")
 
 
 @pytest.fixture
@@ -114,12 +113,41 @@ def test_when_nothing_tells_whether_a_node_is_new_it_is_marked(world: World) -> 
 def test_slurm_is_told_in_the_words_that_hyperpod_knows(world: World) -> None:
     world.status = "SystemUpdating"
     assert action(ran(world.node(orchestrator="slurm"))) == "replace"
-    assert [command[1:] for command in world.commands if "update" in command] == [MARK]
+    assert world.slurm == {"State": "FAIL", "Reason": "Action:Replace"}
+    assert world.commands[-2][1:] == ("update", "NodeName=ip-10-16-5-9", "State=FAIL", "Reason=Action:Replace")
 
 
-def test_slurm_is_told_nothing_about_a_new_node(world: World) -> None:
+def test_slurm_gives_no_jobs_to_a_node_while_it_is_measured(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def run(*_: Any) -> dict[str, Any]:
+        seen.append(dict(world.slurm))
+        return record("pass")
+
+    world.drive(monkeypatch, run)
+    ran(world.node(orchestrator="slurm"))
+    assert seen == [{"State": "DRAIN", "Reason": "podwright measures this node"}]
+    assert world.slurm == {"State": "IDLE", "Reason": ""}
+
+
+def test_a_node_that_was_closed_for_another_reason_stays_closed(world: World) -> None:
+    world.verdict, world.slurm = "pass", {"State": "DRAIN", "Reason": "broken fan"}
+    ran(world.node(orchestrator="slurm"))
+    assert world.slurm == {"State": "DRAIN", "Reason": "broken fan"}
+
+
+def test_a_new_slurm_node_that_fails_stays_closed_until_hyperpod_takes_it(world: World) -> None:
     refused(world.node(orchestrator="slurm"))
-    assert not any("update" in command for command in world.commands)
+    assert world.slurm["State"] == "DRAIN"
+
+
+def test_a_node_that_slurm_does_not_know_is_measured_and_cannot_be_marked(world: World) -> None:
+    world.status = "SystemUpdating"
+    node = world.node(orchestrator="slurm")
+    object.__setattr__(node, "address", "10.9.9.9")
+    found = ran(node)
+    assert action(found) == "keep"
+    assert "Slurm knows no node with the address 10.9.9.9" in found["decision"]["reason"]
 
 
 def test_eks_is_told_by_the_record_alone(world: World) -> None:
@@ -130,11 +158,11 @@ def test_eks_is_told_by_the_record_alone(world: World) -> None:
 
 def test_a_slurm_node_that_cannot_be_marked_stays_and_says_so(world: World) -> None:
     world.status = "SystemUpdating"
-    world.broken = lambda command: "Invalid node name specified" if "update" in command else ""
+    world.broken = lambda command: "Unable to contact slurm controller" if "scontrol" in command else ""
     found = ran(world.node(orchestrator="slurm"))
     assert action(found) == "keep"
     assert "it could not be marked" in found["decision"]["reason"]
-    assert len([command for command in world.commands if "update" in command]) > 1
+    assert len([command for command in world.commands if "scontrol" in command]) > 3
 
 
 def test_at_most_so_many_nodes_are_replaced(world: World) -> None:
@@ -271,6 +299,7 @@ def test_killed_anywhere_and_run_again_the_same_follows(
     ends = []
     for number in range(100):
         world.objects.clear()
+        world.slurm = {"State": "IDLE", "Reason": ""}
         node = world.node(orchestrator=orchestrator, instance=f"i-{number:017x}")
         with monkeypatch.context() as patch:
             moments = dying(patch, world, number)
@@ -283,11 +312,12 @@ def test_killed_anywhere_and_run_again_the_same_follows(
         found = kept(node)
         assert found == world.stored(f"results/h200/{node.instance_id}.json")
         assert [item["instance_id"] for item in world.stored(COUNT)["claims"]] == [node.instance_id]
-        ends.append(action(found))
+        ends.append((action(found), world.slurm["State"]))
         if survived:
             break
     assert len(ends) > 12
-    assert set(ends) == {"exit" if status == "Pending" else "replace"}
+    new, slurm = status == "Pending", orchestrator == "slurm"
+    assert set(ends) == {("exit" if new else "replace", "IDLE" if not slurm else "DRAIN" if new else "FAIL")}
 
 
 def dying(patch: pytest.MonkeyPatch, world: World, number: int) -> Callable[[], int]:
