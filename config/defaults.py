@@ -56,6 +56,8 @@ def _complete_slurm(data: dict[str, Any], cluster: dict[str, Any]) -> None:
     groups = data.get("instance_groups")
     several = False
     for name, group in groups.items() if isinstance(groups, dict) else ():
+        if not isinstance(group, dict):
+            continue
         part = _mapping(group, "slurm")
         _default(part, "node_type", name if name in ("controller", "login") else "compute")
         if part.get("node_type") == "compute":

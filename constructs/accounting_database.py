@@ -19,12 +19,12 @@ _USER = "slurm"
 # The time that slurmdbd asks for beside its own default of 50, or it warns at each start and fails in large roll-ups.
 # Source: Slurm documentation, "Accounting and resource limits", 2026-11.
 _PARAMETERS = {"innodb_lock_wait_timeout": "900"}
+# Not the general log, which holds every statement.
 _LOGS = ["audit", "error", "slowquery"]
 _UNLIKE_OTHERS = {
     "RDS6": "slurmdbd logs in by name and password; it knows no IAM tokens.",
     "RDS11": "The port is private to one security group, and HyperPod's default for it.",
     "RDS14": "Backtracking rewinds in place; daily backups and restores by time keep accounts as well.",
-    "RDS16": "Audit, errors and slow queries are logged; the general log would hold every statement.",
 }
 
 

@@ -38,6 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List or mirror."""
     environment = load(args).environment
+    if environment.cluster.orchestrator == "slurm":
+        raise Stop(f"{environment.name} is a Slurm cluster and runs no pods", "nothing has to be mirrored for it")
     wanted = chart(HYPERPOD_DEPENDENCIES)
     sandboxed = args.sandbox or environment.account == SANDBOX_ACCOUNT
     archive = stand_in(wanted) if sandboxed else chart_archive(args.project, wanted)

@@ -82,9 +82,23 @@ def test_lays_out_the_scripts_the_facts_and_a_manifest_of_both(s3: Any) -> None:
     found = {key.removeprefix(f"{PREFIX}/{digest}/"): data for key, data in published(s3).items()}
     manifest = json.loads(found.pop("manifest.json"))
     assert json.loads(found["node.json"]) == FACTS
+    assert "provisioning_parameters.json" not in found
     assert {name: data for name, data in found.items() if name != "node.json"} == FILES
     assert manifest["digest"] == digest
     assert manifest["files"] == {name: hashlib.sha256(data).hexdigest() for name, data in found.items()}
+
+
+def test_parameters_of_slurm_lie_beside_the_facts_and_count_in_the_digest(s3: Any) -> None:
+    parameters = {"version": "1.0.0", "controller_group": "controller"}
+    plain, uri = publish(), publish(ProvisioningParameters=json.dumps(parameters))
+    below = uri.removeprefix(f"s3://{BUCKET}/")
+    found = published(s3, below)
+    assert uri != plain
+    assert json.loads(found[f"{below}/provisioning_parameters.json"]) == parameters
+    manifest = json.loads(found[f"{below}/manifest.json"])
+    written = found[f"{below}/provisioning_parameters.json"]
+    assert manifest["files"]["provisioning_parameters.json"] == hashlib.sha256(written).hexdigest()
+    assert publish(ProvisioningParameters=json.dumps(parameters | {"controller_group": "head"})) not in (plain, uri)
 
 
 @pytest.mark.parametrize(
