@@ -27,6 +27,7 @@ from podwright.config.project import Project  # noqa: E402
 from podwright.config.rules import findings  # noqa: E402
 from podwright.operations.assets import needed  # noqa: E402
 from podwright.operations.charts import stand_in  # noqa: E402
+from podwright.operations.kernels import missing_programs, needed_programs  # noqa: E402
 from podwright.stacks.feature_flags import FEATURE_FLAGS  # noqa: E402
 from podwright.stacks.stage import TrainingStage  # noqa: E402
 
@@ -61,6 +62,7 @@ def add_stage(app: cdk.App, root: Path, loaded: LoadedEnvironment, *, account: s
     if not sandboxed:
         missing = [
             *archive_findings(root, wanted),
+            *missing_programs(root, environment),
             *(chart_findings(root, dependencies) if on_eks else ()),
             *mirror_findings(environment, artifacts, dependencies),
         ]
@@ -72,7 +74,7 @@ def add_stage(app: cdk.App, root: Path, loaded: LoadedEnvironment, *, account: s
         environment=environment,
         archive=archive,
         mirror=mirror,
-        node_archives=locked_files(root, wanted),
+        node_archives=locked_files(root, [*wanted, *needed_programs(environment)]),
     )
     for finding in missing:
         cdk.Annotations.of(stage.eks or stage.cluster).add_error(f"{finding.id}: {finding.message}; {finding.hint}")

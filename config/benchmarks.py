@@ -14,6 +14,9 @@ class Benchmarks(Settings):
 
     mode: Literal["quick", "thorough"] = "quick"
     """quick: within a minute on a node of eight GPUs. thorough: larger sizes, longer runs and more pairs."""
+    programs: Literal["shipped", "compile"] = "shipped"
+    """Where the programs that measure NVIDIA GPUs come from. shipped: `podwright kernels build` made them, and nodes
+    measure no GPUs without them. compile: nodes compile them with the CUDA toolkit of their image."""
     max_replacements: int = Field(default=2, ge=0, le=1000)
     """Nodes of a group that `gate` may have replaced within `window_days`; 0 replaces none. Nodes beyond it stay, with
     their verdict reported, so that thresholds that are wrong cannot take the group away."""

@@ -19,7 +19,7 @@ from .instances import InstanceType
 from .lustre_clients import lustre_efa_interfaces
 from .slurm_facts import SlurmFacts
 from .software import NodeSoftware
-from .software_facts import ClusterSoftware, GroupSoftware, cluster_software, group_software
+from .software_facts import ArchiveFacts, ClusterSoftware, GroupSoftware, cluster_software, group_software
 
 
 class ClusterFacts(Settings):
@@ -112,6 +112,14 @@ class BenchmarkFacts(Settings):
     """Nodes of a group that may be replaced within `window_days`."""
     window_days: int
     """Days after which a replacement no longer counts."""
+    programs: Literal["shipped", "compile"]
+    """Where the programs that measure NVIDIA GPUs come from."""
+    driver_minimum: str
+    """The oldest NVIDIA driver that shipped programs run with."""
+    archives: tuple[ArchiveFacts, ...]
+    """The shipped programs, by architecture; none when they were not built."""
+    archives_uri: str
+    """S3 URI of the prefix of archives, without a slash at its end; empty when there are none."""
     continuous: bool
     """Whether HyperPod replaces a node whose scripts fail and keeps the rest; else it fails the whole request."""
 

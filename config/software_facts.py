@@ -1,6 +1,6 @@
 """What nodes learn about the software that they check, install and set: two parts of `node.json`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from .archives import LockedFile, components_of
@@ -117,16 +117,19 @@ def group_software(
         if found:
             components[name] = InstalledFacts(
                 version=getattr(wanted, name),
-                archives=tuple(
-                    ArchiveFacts(
-                        file=published_name(file), sha256=file.locked.sha256, architecture=file.archive.architecture
-                    )
-                    for file in found
-                ),
+                archives=archive_facts(found),
             )
     rows = tuple(types.get(name) for name in group.types)
     return GroupSoftware(
         components=components, kernel_only=orchestrator == "eks", variables=job_variables(settings, rows)
+    )
+
+
+def archive_facts(files: Iterable[LockedFile]) -> tuple[ArchiveFacts, ...]:
+    """What nodes are told of published archives."""
+    return tuple(
+        ArchiveFacts(file=published_name(file), sha256=file.locked.sha256, architecture=file.archive.architecture)
+        for file in files
     )
 
 

@@ -20,6 +20,7 @@ from .assets import needed
 from .cdk import Cdk
 from .cluster_table import report, write_report
 from .deployment import add_environment, bootstrap, cdk_for, failure, load, wait_for_earlier_run
+from .kernels import missing_programs
 from .output import Stop, write_findings, write_json, write_line
 from .progress import Progress
 
@@ -69,6 +70,7 @@ def _artifact_findings(environment: Environment, project: Path) -> list[Finding]
         *(chart_findings(project, dependencies) if environment.cluster.orchestrator == "eks" else ()),
         *mirror_findings(environment, read_artifacts(project), dependencies),
         *archive_findings(project, needed(environment)),
+        *missing_programs(project, environment),
     ]
 
 

@@ -13,11 +13,13 @@ from ..config.archives import LockedFile
 from ..config.benchmarks import benchmark_policy
 from ..config.environment import Environment
 from ..config.groups import InstanceGroup
+from ..config.kernels import COMPONENT, driver_minimum
 from ..config.names import benchmark_prefix
 from ..config.node_facts import BenchmarkFacts, ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
 from ..config.provisioning_parameters import provisioning_parameters
 from ..config.rules.run import environment_types
 from ..config.slurm_facts import AccountingFacts, SlurmFacts, slurm_facts
+from ..config.software_facts import archive_facts
 from ..constructs.addons import WorkloadAddons
 from ..constructs.eks_control_plane import EksControlPlane
 from ..constructs.execution_role import ExecutionRole
@@ -70,7 +72,7 @@ class ClusterStack(cdk.Stack):
                 groups=environment.instance_groups,
                 types=self._types,
                 file_systems=file_systems,
-                benchmarks=self._benchmarks(storage),
+                benchmarks=self._benchmarks(storage, node_archives),
                 software=settings.node_software,
                 archives=node_archives,
                 archives_uri=archives_uri(storage.lifecycle_bucket, settings.name) if node_archives else "",
@@ -191,7 +193,7 @@ class ClusterStack(cdk.Stack):
             database_user=storage.accounting.user if storage.accounting else "",
         )
 
-    def _benchmarks(self, storage: StorageStack) -> BenchmarkFacts | None:
+    def _benchmarks(self, storage: StorageStack, archives: Sequence[LockedFile]) -> BenchmarkFacts | None:
         """How nodes measure themselves, if any do."""
         settings, groups = self._environment.cluster, self._environment.instance_groups.values()
         if all(benchmark_policy(group, self._types) == "skip" for group in groups):
@@ -199,6 +201,10 @@ class ClusterStack(cdk.Stack):
         return BenchmarkFacts(
             mode=settings.benchmarks.mode,
             results_uri=f"s3://{storage.lifecycle_bucket.bucket_name}/{benchmark_prefix(settings.name)}",
+            programs=settings.benchmarks.programs,
+            driver_minimum=driver_minimum(),
+            archives=archive_facts(file for file in archives if file.archive.component == COMPONENT),
+            archives_uri=archives_uri(storage.lifecycle_bucket, settings.name) if archives else "",
             max_replacements=settings.benchmarks.max_replacements,
             window_days=settings.benchmarks.window_days,
             continuous=settings.provisioning == "continuous",

@@ -36,6 +36,7 @@ BEFORE_RULES: Final = {
     "ART001": "An archive of node software without a digest in artifacts.lock",
     "ART002": "An archive of node software that was not fetched",
     "ART003": "An archive of node software that differs from its digest",
+    "ART004": "A gate without benchmark programs",
 }
 """Findings that no rule makes but readers of files do: id → title. They stop a command, and nobody can accept them."""
 
