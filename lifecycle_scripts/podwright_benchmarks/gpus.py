@@ -35,8 +35,7 @@ def measure(facts: Mapping[str, Any], expected: int, mode: str, bundle: Path, ro
         root: Root of the file system.
         say: Writes into the node's log.
     """
-    query = ["nvidia-smi", "--query-gpu=index,driver_version,compute_cap", "--format=csv,noheader"]
-    status, out, err = finish(query, seconds=QUERY_SECONDS)
+    status, out, err = _ask("--query-gpu=index,driver_version,compute_cap,mig.mode.current")
     if status == 127:
         return [Measured("gpus", (), None, "GPUs", "nvidia-smi is not on this image")]
     if status != 0:
@@ -44,6 +43,11 @@ def measure(facts: Mapping[str, Any], expected: int, mode: str, bundle: Path, ro
         return [Measured("gpus", (), None, "GPUs", reason, failed=True)]
     rows = [[word.strip() for word in line.split(",")] for line in out.strip().splitlines()]
     found = [Measured("gpus", (), float(len(rows)), "GPUs", f"{expected} belong to this instance type")]
+    if any(row[3] == "Enabled" for row in rows):
+        return [*found, Measured("programs", (), None, "", "GPUs are divided (MIG): lines are for whole ones")]
+    # Programs take all memory of a GPU, and a job beside them would fail.
+    if _ask("--query-compute-apps=pid")[1].strip():
+        return [*found, Measured("programs", (), None, "", "processes use the GPUs")]
     minimum, driver = str(facts.get("driver_minimum", "0")), rows[0][1]
     if facts.get("programs", "shipped") == "shipped" and _version(driver) < _version(minimum):
         reason = f"the driver is {driver}, the programs need {minimum} or newer"
@@ -59,6 +63,10 @@ def measure(facts: Mapping[str, Any], expected: int, mode: str, bundle: Path, ro
     if len(devices) > 1:
         found += _together(programs, "collectives", COLLECTIVES[mode], devices, mode, say)
     return found
+
+
+def _ask(query: str) -> tuple[int | None, str, str]:
+    return finish(["nvidia-smi", query, "--format=csv,noheader"], seconds=QUERY_SECONDS)
 
 
 def _each(
