@@ -3,13 +3,15 @@
 A team `research` with a quota gets
 
 - the account `research`, whose GrpTRES is the quota, with a QOS for each priority class (`research_training`, …) that
-  carries the quota too, so that a job larger than it is refused when it is submitted, and the class's priority;
+  carries the class's priority, and the quota as the largest job, so that a larger one is refused when it is submitted.
+  The quota itself is not a limit of the QOS: it would take the place of the account's, and each class have it whole;
 - if it may borrow, the account `research_borrow` with a QOS of that name, below all priorities, with the limit on
   borrowing as GrpTRES.
 
 Guaranteed QOS preempt every borrow QOS: the job that borrowed goes back into the queue. Within a team, a class preempts
-the lower ones if the team says so. What a job asks for decides: `sbatch -A research`, `--qos research_training`,
-`-A research_borrow`. Without a class a job gets the lowest, so that nobody goes first without saying so.
+the lower ones if the team says so and nodes are short; where it is the quota that is used up, Slurm preempts nothing,
+and the higher class goes first when something ends. What a job asks for decides: `sbatch -A research`, `--qos
+research_training`, `-A research_borrow`. Without a class a job gets the lowest: nobody goes first without saying so.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from .steps import Step
 
 MARK = "podwright"
 """Description of the QOS and organization of the accounts that are ours. Others are left alone."""
+BORROW = "borrow"
 BASE_PRIORITY = 100
 """Guaranteed work of the lowest class still stands this far above borrowed work."""
 NOTHING = "podwright_none"
@@ -43,6 +46,9 @@ class Qos:
 
     priority: int
     limits: str
+    """Of all its jobs together."""
+    largest: str
+    """Limits of a single job."""
     preempts: frozenset[str]
     flags: str = "DenyOnLimit"
     mode: str = "requeue"
@@ -81,37 +87,31 @@ def settings(node: Node, present: dict[str, str]) -> dict[str, str]:
 
 
 def wanted(slurm: dict[str, Any]) -> tuple[dict[str, Qos], dict[str, Account]]:
-    """QOS and accounts by name."""
-    classes = dict(sorted(slurm["priorities"].items(), key=lambda item: (item[1], item[0]))) or {"guaranteed": 0}
-    borrow = {team["name"]: f"{team['name']}_borrow" for team in slurm["teams"] if team["borrow"] is not None}
-    qos = {
-        name: Qos(0, _limits(team["borrow"]), frozenset())
-        for team in slurm["teams"]
-        if (name := borrow.get(team["name"]))
+    """QOS and accounts by name.
+
+    Raises:
+        Failure: a class is called as what a team borrows with.
+    """
+    classes = sorted(slurm["priorities"].items(), key=lambda item: (item[1], item[0])) or [("guaranteed", 0)]
+    if BORROW in slurm["priorities"]:
+        raise Failure(f"a priority class is called {BORROW}, as what teams borrow with", "call the class otherwise")
+    borrowing = {f"{team['name']}_{BORROW}": team for team in slurm["teams"] if team["borrow"] is not None}
+    qos = {name: Qos(0, _limits(team["borrow"]), "", frozenset()) for name, team in borrowing.items()}
+    accounts = {
+        name: Account("", team["weight"], frozenset([name]), name, frozenset(team["users"]))
+        for name, team in borrowing.items()
     }
-    if slurm["teams"]:
-        qos[NOTHING] = Qos(0, "", frozenset())
-    accounts: dict[str, Account] = {}
     for team in slurm["teams"]:
-        name, users = team["name"], frozenset(team["users"])
-        if team["quota"]:
-            lower: list[str] = []
-            for label, weight in classes.items():
-                own = f"{name}_{label}"
-                if own in borrow.values():
-                    raise Failure(
-                        f"the priority class {label!r} collides with the QOS {own}", "call the class otherwise"
-                    )
-                beaten = lower if team["preempt"] == "lower_priority" else []
-                qos[own] = Qos(
-                    BASE_PRIORITY + weight, _limits(team["quota"]), frozenset([*borrow.values(), *beaten] or [NOTHING])
-                )
-                lower = [*lower, own]
-            accounts[name] = Account(_limits(team["quota"]), team["weight"], frozenset(lower), lower[0], users)
-        if name in borrow:
-            own = borrow[name]
-            accounts[own] = Account("", team["weight"], frozenset([own]), own, users)
-    return qos, accounts
+        quota = _limits(team["quota"])
+        lower: list[str] = []
+        for label, weight in classes if quota else ():
+            preempts = [*borrowing, *(lower if team["preempt"] == "lower_priority" else [])] or [NOTHING]
+            qos[f"{team['name']}_{label}"] = Qos(BASE_PRIORITY + weight, "", quota, frozenset(preempts))
+            lower.append(f"{team['name']}_{label}")
+        if quota:
+            users = frozenset(team["users"])
+            accounts[team["name"]] = Account(quota, team["weight"], frozenset(lower), lower[0], users)
+    return {**qos, **({NOTHING: Qos(0, "", "", frozenset())} if qos else {})}, accounts
 
 
 def _limits(tres: dict[str, int]) -> str:
@@ -128,14 +128,15 @@ def _qos_changes(node: Node, wanted_qos: dict[str, Qos]) -> Iterator[tuple[str, 
     present = _present_qos(node)
     # What is preempted comes before what preempts it.
     for name, entry in sorted(wanted_qos.items(), key=lambda item: (item[1].priority, item[0])):
-        now = present.get(name, Qos(-1, "", frozenset(), "", ""))
+        now = present.get(name, Qos(-1, "", "", frozenset(), "", ""))
         settings = (
             f"Priority={entry.priority}",
             f"PreemptMode={entry.mode}",
             f"Flags={entry.flags}",
             # Never an empty list: Slurm 22.05 then sees loops where none are.
             *([f"Preempt={','.join(sorted(entry.preempts))}"] if entry.preempts != now.preempts else []),
-            *_grp_tres(now.limits, entry.limits),
+            *_tres("GrpTRES", now.limits, entry.limits),
+            *_tres("MaxTRES", now.largest, entry.largest),
         )
         if name not in present:
             yield "add", "qos", name, f"Description={MARK}", *settings
@@ -152,7 +153,7 @@ def _account_changes(node: Node, wanted_accounts: dict[str, Account]) -> Iterato
             f"QosLevel={','.join(sorted(entry.qos))}",
             f"DefaultQOS={entry.default}",
             f"Fairshare={entry.share}",
-            *_grp_tres(now.limits, entry.limits),
+            *_tres("GrpTRES", now.limits, entry.limits),
         )
         if name not in present:
             yield "add", "account", name, f"Description={MARK}", f"Organization={MARK}", *settings
@@ -169,27 +170,27 @@ def _account_changes(node: Node, wanted_accounts: dict[str, Account]) -> Iterato
 def _removals(node: Node, qos: dict[str, Qos], accounts: dict[str, Account]) -> Iterator[tuple[str, ...]]:
     """What is ours and no longer wanted, once no job uses it: Slurm keeps what has jobs."""
     for name in sorted(_present_accounts(node).keys() - accounts.keys()):
-        if not slurm_control.command(node, "squeue", "--noheader", "--states=all", f"--account={name}").strip():
+        if not slurm_control.command(node, "squeue", "--noheader", f"--account={name}").strip():
             yield "remove", "account", name
     for name in sorted(_present_qos(node).keys() - qos.keys()):
-        if not slurm_control.command(node, "squeue", "--noheader", "--states=all", f"--qos={name}").strip():
+        if not slurm_control.command(node, "squeue", "--noheader", f"--qos={name}").strip():
             yield "remove", "qos", name
 
 
-def _grp_tres(old: str, new: str) -> tuple[str, ...]:
-    """The limits as an argument; -1 lifts one."""
+def _tres(limit: str, old: str, new: str) -> tuple[str, ...]:
+    """A limit as an argument; -1 lifts what it had for a kind."""
     kinds = [entry.partition("=")[0] for entry in old.split(",") if entry]
     kept = [entry.partition("=")[0] for entry in new.split(",") if entry]
     lifted = [f"{kind}=-1" for kind in kinds if kind not in kept]
     text = ",".join([*filter(None, [new]), *lifted])
-    return (f"GrpTRES={text}",) if text else ()
+    return (f"{limit}={text}",) if text else ()
 
 
 def _present_qos(node: Node) -> dict[str, Qos]:
-    rows = _show(node, "qos", "Name,Description,Priority,GrpTRES,Preempt,Flags,PreemptMode")
+    rows = _show(node, "qos", "Name,Description,Priority,GrpTRES,MaxTRES,Preempt,Flags,PreemptMode")
     return {
-        name: Qos(int(priority or 0), _sorted(limits), _set(preempts), flags, mode)
-        for name, description, priority, limits, preempts, flags, mode in rows
+        name: Qos(int(priority or 0), _sorted(limits), _sorted(largest), _set(preempts), flags, mode)
+        for name, description, priority, limits, largest, preempts, flags, mode in rows
         if description == MARK
     }
 

@@ -26,8 +26,8 @@ RESTART = (
     "accountingstoragetres",
     "topologyplugin",
 )
-"""Settings that slurmctld reads at its start only, by the release: where `scontrol reconfigure` left them as they were,
-it is started anew. Jobs go on meanwhile."""
+"""Settings that slurmctld acts by from its start only: `scontrol reconfigure` shows the new value and some releases go
+on with the old plugin. It is started anew for these; jobs go on meanwhile."""
 START_SECONDS = 120
 
 
@@ -38,7 +38,7 @@ def settings(node: Node) -> dict[str, str]:
         # Auto-resume: a job whose node fails goes back into the queue, and its log goes on where it stopped.
         "JobRequeue": "1",
         "JobFileAppend": "1",
-        "SchedulerParameters": _joined(present.get("schedulerparameters"), "nohold_on_prolog_fail"),
+        "SchedulerParameters": slurm_control.joined(present.get("schedulerparameters"), "nohold_on_prolog_fail"),
         **slurm_health.settings(node, present),
         **slurm_accounting.settings(node),
         **slurm_topology.plugin(node),
@@ -58,12 +58,15 @@ def is_in_force(node: Node) -> bool:
     return (
         node.read(PATH) == text(node)
         and conf.rstrip().endswith(f"\n{INCLUDE}")
-        and (node.remembered(STEP.name).get("read") == _digest(node) or not slurm_control.controls(node))
+        and node.remembered(STEP.name).get("read") == _digest(node)
     )
 
 
 def enforce(node: Node) -> None:
     """Write the file, include it last, and let a running slurmctld read it."""
+    for setting in slurm_health.skipped(slurm_control.settings(node)):
+        note = f"slurm.conf says {setting}, so podwright's health check does not run; let that script call it"
+        node.log.say("warning", step=STEP.name, note=note)
     if node.read(PATH) != text(node):
         node.write(PATH, text(node))
     conf = node.read(slurm_control.CONF) or ""
@@ -72,7 +75,8 @@ def enforce(node: Node) -> None:
         _rewrite(node, f"{others}\n{INCLUDE}\n")
     if slurm_control.controls(node):
         _read_anew(node)
-        node.remember(STEP.name, read=_digest(node))
+    # Where it does not run yet, it reads all this when it starts.
+    node.remember(STEP.name, read=_digest(node))
 
 
 def _rewrite(node: Node, conf: str) -> None:
@@ -87,16 +91,14 @@ def _rewrite(node: Node, conf: str) -> None:
 
 def _read_anew(node: Node) -> None:
     before = slurm_control.running(node)
-    if before.get("accountingstoragetype", "").endswith("slurmdbd") or not slurm_accounting.settings(node):
+    if not _differing(before, node, RESTART):
         slurm_control.command(node, "scontrol", "reconfigure")
-        if not _differing(node, RESTART):
-            return
-        node.run("systemctl", "restart", "slurmctld")
-    else:
+        return
+    node.run("systemctl", "stop", "slurmctld")
+    if slurm_accounting.settings(node) and not before.get("accountingstoragetype", "").endswith("slurmdbd"):
         # It has run without accounting and given the cluster an id that the database does not know.
-        node.run("systemctl", "stop", "slurmctld")
         node.remove(f"{before.get('statesavelocation', '/var/spool/slurmctld')}/clustername")
-        node.run("systemctl", "start", "slurmctld")
+    node.run("systemctl", "start", "slurmctld")
     wait_until(
         node,
         lambda: slurm_control.answers(node),
@@ -104,27 +106,21 @@ def _read_anew(node: Node) -> None:
         what="slurmctld answers after its restart",
         next_step=f"see `journalctl -u slurmctld`; without the line `{INCLUDE}` it runs as HyperPod set it up",
     )
-    differing = _differing(node, tuple(name.lower() for name in settings(node)))
+    differing = _differing(slurm_control.running(node), node, tuple(name.lower() for name in settings(node)))
     if differing:
         node.log.say(
             "warning", step=STEP.name, note=f"slurmctld runs with another {', '.join(differing)} than {PATH} says"
         )
 
 
-def _differing(node: Node, names: tuple[str, ...]) -> list[str]:
+def _differing(now: dict[str, str], node: Node, names: tuple[str, ...]) -> list[str]:
     """Those of our settings that slurmctld does not run with. A list may hold more than ours."""
-    now = slurm_control.running(node)
     wanted = {name.lower(): value for name, value in settings(node).items() if name.lower() in names}
     return [name for name, value in wanted.items() if name in now and not _words(value) <= _words(now[name])]
 
 
 def _words(value: str) -> set[str]:
     return set(value.lower().split(","))
-
-
-def _joined(present: str | None, *words: str) -> str:
-    """A list that keeps what is there."""
-    return ",".join(dict.fromkeys([*filter(None, (present or "").split(",")), *words]))
 
 
 def _digest(node: Node) -> str:

@@ -23,8 +23,7 @@ def command(node: Node, *words: str, timeout: float = 60) -> str:
     Raises:
         Failure: the command is missing, fails, or takes longer than `timeout` seconds.
     """
-    own = node.path(f"/opt/slurm/bin/{words[0]}")
-    return node.run(str(own) if own.exists() else words[0], *words[1:], timeout=timeout)
+    return node.run(_program(node, words[0]), *words[1:], timeout=timeout)
 
 
 def settings(node: Node) -> dict[str, str]:
@@ -76,6 +75,11 @@ def _each(node: Node, expression: str) -> list[str]:
     return command(node, "scontrol", "show", "hostnames", expression).split() if "[" in expression else [expression]
 
 
+def joined(present: str | None, *words: str) -> str:
+    """A list of a setting with these words, and all that is there."""
+    return ",".join(dict.fromkeys([*filter(None, (present or "").split(",")), *words]))
+
+
 def running(node: Node) -> dict[str, str]:
     """Settings by which slurmctld runs, by name in lower case.
 
@@ -93,12 +97,12 @@ def controls(node: Node) -> bool:
 
 def answers(node: Node) -> bool:
     """Whether a controller answers this node."""
-    return node.succeeds(*_ping(node), timeout=20)
+    return node.succeeds(_program(node, "scontrol"), "show", "config", timeout=20)
 
 
-def _ping(node: Node) -> tuple[str, ...]:
-    own = node.path("/opt/slurm/bin/scontrol")
-    return (str(own) if own.exists() else "scontrol", "show", "config")
+def _program(node: Node, name: str) -> str:
+    own = node.path(f"/opt/slurm/bin/{name}")
+    return str(own) if own.exists() else name
 
 
 def database_answers(host: str) -> bool:

@@ -24,7 +24,9 @@ EFA_FOLDER = "/sys/class/infiniband"
 
 def settings(node: Node, present: dict[str, str]) -> dict[str, str]:
     """Prolog and epilog of slurm.conf, where the image has none of its own."""
-    return {name: f"{folder}/*" for name, folder in FOLDERS.items() if name.lower() not in present}
+    ours = {name: f"{folder}/*" for name, folder in FOLDERS.items() if name.lower() not in present}
+    # On all nodes of a job before it begins, instead of on each when its first step gets there.
+    return {**ours, "PrologFlags": slurm_control.joined(present.get("prologflags"), "Alloc")}
 
 
 def skipped(present: dict[str, str]) -> list[str]:

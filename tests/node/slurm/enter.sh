@@ -12,6 +12,7 @@ mkdir "${FOLDER}/upper" "${FOLDER}/work" "${ROOT}"
 mount -t overlay overlay -o "lowerdir=/,upperdir=${FOLDER}/upper,workdir=${FOLDER}/work" "${ROOT}"
 mount -t proc proc "${ROOT}/proc"
 mount --rbind /dev "${ROOT}/dev"
+mount --rbind /sys "${ROOT}/sys"
 mount -t tmpfs tmpfs "${ROOT}/run"
 mkdir "${ROOT}/bundle" "${ROOT}/parts"
 mount --bind "${BUNDLE}" "${ROOT}/bundle"
@@ -25,4 +26,5 @@ for address in 9 11 12 13 14; do ip address add "10.16.5.${address}/24" dev eth0
 ip link set eth0 up
 ip link set eth1 up
 
-exec chroot "${ROOT}" bash -c 'echo ready; exec cat'
+cd "${ROOT}"
+exec chroot "${ROOT}" bash -c 'cd /; echo ready; read -r'
