@@ -18,6 +18,7 @@ from podwright.config.slurm_facts import SlurmFacts
 
 SCRIPTS = Path(__file__).parents[1] / "lifecycle_scripts"
 FAKES = Path(__file__).parent / "node" / "fakes"
+ONLY = Path(__file__).parent / "node" / "only.py"
 PROGRAMS = Path(__file__).parent / "node" / "programs"
 ZONE = "usw2-az2"
 SYSTEMS = {
@@ -72,7 +73,7 @@ class FakeNode:
             on_create() {{ bash {self.bundle}/on_create.sh; }}
         """
         environment = {
-            "PATH": f"{bin_folder}:/usr/sbin:/usr/bin:/sbin:/bin",
+            "PATH": f"{self.root}/own:{bin_folder}:/usr/sbin:/usr/bin:/sbin:/bin",
             "PODWRIGHT_ROOT": str(self.root),
             "PODWRIGHT_LOG_FLUSH_SECONDS": "0",
             "PODWRIGHT_PATIENCE": "0.1",
@@ -89,8 +90,9 @@ class FakeNode:
 
     @property
     def log(self) -> str:
-        """What CloudWatch would keep."""
-        return (self.root / "var/log/provision/provisioning.log").read_text()
+        """What CloudWatch would keep, or of `only` what it printed."""
+        kept = self.root / "var/log/provision/provisioning.log"
+        return (kept if kept.exists() else self.root / "only.log").read_text()
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -108,6 +110,19 @@ class FakeNode:
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
+
+    def program(self, name: str, lines: str) -> None:
+        """Let a command be these bash lines."""
+        self.put(f"own/{name}", f"#!/usr/bin/env bash\nset -euo pipefail\n{lines}\n")
+        (self.root / "own" / name).chmod(0o755)
+
+    def programs(self) -> list[str]:
+        """What stand-ins were called with."""
+        return (self.root / "run/fake/calls").read_text().splitlines()
+
+    def only(self, *steps: str) -> str:
+        """A bash line that runs only these steps and those that they need."""
+        return f"python3 -B {ONLY} {self.bundle} {self.root} {' '.join(steps)} >>{self.root}/only.log 2>&1"
 
     def running(self, *services: str) -> None:
         """Let these services run."""
@@ -187,7 +202,7 @@ def make_node(
 ) -> FakeNode:
     """A node of that type, as HyperPod hands it to the scripts. `group` has further settings of its instance group."""
     node = FakeNode(folder / "root", folder / "bundle")
-    for path in ("opt/dlami/nvme", "opt/sagemaker", "etc/skel", "home", "usr/lib/systemd/system"):
+    for path in ("opt/dlami/nvme", "opt/sagemaker", "etc/skel", "home", "usr/lib/systemd/system", "etc/systemd/system"):
         (node.root / path).mkdir(parents=True)
     node.put("var/lib/containerd/io.containerd.content/blob", "an image that came with the node")
     if orchestrator == "eks":

@@ -65,14 +65,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=Path("/"), help="root of the file system")
     root = parser.parse_args(arguments).root
     bundle = Path(__file__).resolve().parent.parent
-    with Log(root / "var/log/provision/podwright.jsonl") as log:
-        try:
-            with held(root / "run/podwright.lock"):
-                verify(bundle)
-                return 0 if run(STEPS, Node.here(root, bundle, log)) else 1
-        except (Failure, OSError) as error:
-            log.say("error", step="start", error=str(error))
-            return 1
+    try:
+        with Log(root / "var/log/provision/podwright.jsonl") as log:
+            try:
+                with held(root / "run/podwright.lock"):
+                    verify(bundle)
+                    return 0 if run(STEPS, Node.here(root, bundle, log)) else 1
+            except (Failure, OSError) as error:
+                log.say("error", step="start", error=str(error))
+                return 1
+    except OSError as error:
+        # Not even the log can be written: the root volume is full or broken.
+        print(f"podwright: error step=start error={str(error)!r}")
+        return 1
 
 
 if __name__ == "__main__":

@@ -27,12 +27,8 @@ PATIENCE_SECONDS = 60
 
 
 def wanted(node: Node) -> bool:
-    """Whether a file system serves EFA to this node."""
-    every = node.facts["file_systems"]["lustre"].values()
-    return (
-        any(lustre["efa"] and lustre["zone"] == node.zone for lustre in every)
-        and node.type_facts.get("lustre_efa_interfaces", 0) > 0
-    )
+    """Whether a file system serves EFA to this node, and the image can take it."""
+    return _served(node) and node.succeeds("modinfo", MODULE)
 
 
 def devices(node: Node) -> list[str]:
@@ -75,9 +71,6 @@ def configure(node: Node) -> None:
     retry(node, all_up, seconds=PATIENCE_SECONDS, what="LNet's EFA interfaces")
 
 
-STEP = Step("lnet", applies_to=Only(also=wanted), check=is_configured, apply=configure, needs=("network", "efa"))
-
-
 def module_options(node: Node) -> str:
     """Options of Lustre's modules. FSx advises these above 64 vCPUs (User Guide, "Performance tips")."""
     if node.type_facts["vcpu"] <= MANY_CPUS:
@@ -115,14 +108,22 @@ WantedBy=multi-user.target
 """
 
 
-def _has_module(node: Node) -> bool:
-    found = node.succeeds("modinfo", MODULE)
-    if not found:
+def _served(node: Node) -> bool:
+    every = node.facts["file_systems"]["lustre"].values()
+    serves = any(lustre["efa"] and lustre["zone"] == node.zone for lustre in every)
+    return serves and node.type_facts.get("lustre_efa_interfaces", 0) > 0
+
+
+def _applies(node: Node) -> bool:
+    if _served(node) and not wanted(node):
         node.log.say("warning", note=f"the image has no module {MODULE}: Lustre goes over TCP, which is slower")
-    return found
+    return wanted(node)
 
 
 def _up(node: Node) -> int:
     if not node.succeeds("lnetctl", "net", "show", "--net", "efa"):
         return 0
     return node.run("lnetctl", "net", "show", "--net", "efa").count("status: up")
+
+
+STEP = Step("lnet", applies_to=Only(also=_applies), check=is_configured, apply=configure, needs=("network", "efa"))

@@ -46,19 +46,20 @@ class Node:
             Failure: node.json is of another version, HyperPod's resource_config.json cannot be read, or it names a
                 group or an instance type that node.json does not know.
         """
-        facts = read_json(bundle / "node.json", "deploy the cluster's stack again")
+        again = "deploy the cluster's stack again: it publishes scripts and node.json together"
+        facts = read_json(bundle / "node.json", again)
         if facts.get("version") != FACTS_VERSION:
-            raise Failure(
-                f"node.json has version {facts.get('version')}, these scripts read {FACTS_VERSION}",
-                "deploy the cluster's stack again: it publishes both together",
-            )
+            raise Failure(f"node.json has version {facts.get('version')}, these scripts read {FACTS_VERSION}", again)
+        for name in ("cluster", "file_systems", "groups", "instance_types"):
+            if not isinstance(facts.get(name), dict) or (name == "cluster" and "orchestrator" not in facts[name]):
+                raise Failure(f"node.json has no {name} of the form that these scripts read", again)
         own = Membership.of_this_node(root)
         if own.group is None:
             log.say("warning", note="resource_config.json names neither an address of this node nor its instance id")
         elif own.group not in facts["groups"]:
             raise Failure(
                 f"resource_config.json says group {own.group}; node.json knows {', '.join(sorted(facts['groups']))}",
-                "deploy the cluster's stack again",
+                again,
             )
         elif own.instance_type not in facts["instance_types"]:
             raise Failure(

@@ -46,8 +46,11 @@ def moved(node: Node) -> bool:
     if disk is None:
         return "disk" in state
     folders = FOLDERS[node.orchestrator]
+    # What stands in the state decides, as well as what is mounted: a later run that finds a folder not mounted and not
+    # known as moved would copy over newer data.
     return (
-        not state.get("restart")
+        state.get("restart") == []
+        and state.get("moved") == sorted(folders)
         and all(_is_mounted(node, disk, service) for service in folders)
         and installed(node, units(disk, folders))
     )
