@@ -6,7 +6,7 @@ import aws_cdk as cdk
 import cdk8s
 from constructs import Construct
 
-from ..cdk8s_charts.benchmark_labels import BenchmarkLabels
+from ..cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
 from ..cdk8s_charts.device_plugins import NeuronDevicePlugin
 from ..cdk8s_charts.node_readers import NodeReaders
 from ..config.artifacts import ChartArchive

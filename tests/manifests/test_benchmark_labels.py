@@ -18,8 +18,8 @@ import kubernetes_validate
 import pytest
 
 from benchmark_world import record
-from podwright.cdk8s_charts import benchmark_labeller
-from podwright.cdk8s_charts.benchmark_labels import BenchmarkLabels
+from podwright.cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
+from podwright.cdk8s_charts.benchmark_labels.handler import benchmark_labeller
 from podwright.config.catalog import catalog
 from podwright.config.groups import InstanceGroup
 from podwright.config.images import Image

@@ -8,17 +8,17 @@ from typing import Any
 import cdk8s
 from constructs import Construct
 
-from ..config.benchmarks import benchmark_policy
-from ..config.catalog import Catalog
-from ..config.groups import InstanceGroup
-from ..config.images import Image
-from ..config.own_images import BENCHMARK_LABELS_IMAGE
-from .benchmark_labeller import CARRIED_OVER, HEALTH, REASON, VERDICT
+from ...config.benchmarks import benchmark_policy
+from ...config.catalog import Catalog
+from ...config.groups import InstanceGroup
+from ...config.images import Image
+from ...config.own_images import BENCHMARK_LABELS_IMAGE
+from .handler.benchmark_labeller import CARRIED_OVER, HEALTH, REASON, VERDICT
 
 _NAME = "podwright-benchmark-labels"
 _NAMESPACE = "kube-system"
 _USER = f"system:serviceaccount:{_NAMESPACE}:{_NAME}"
-_SCRIPT = Path(__file__).with_name("benchmark_labeller.py")
+_SCRIPT = Path(__file__).parent / "handler/benchmark_labeller.py"
 _RECORDS = "/var/lib/podwright"
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _GROUP_LABEL = "sagemaker.amazonaws.com/instance-group-name"
