@@ -1,8 +1,9 @@
 // The memory of one GPU: its bandwidth, and whether it keeps what is written to it.
-//   memory --device 0 --gib 4 --batches 10 --passes 2 [--flip 1]
+//   memory --device 0 --gib 4 --batches 10 --passes 2 [--flip 1] [--runtime 1]
 //   hbm_read, hbm_write, hbm_copy, hbm_triad   bytes read plus bytes written a second, median over batches
 //   memory_tested   percent of the free memory that the pattern test covered
 //   memory_wrong    words of 8 bytes that did not come back
+//   hbm_copy_runtime   cudaMemcpyAsync alone, to compare with; only with --runtime 1
 // Kernels of several shapes are tried first, because the fastest one differs between generations of GPUs; what the
 // runtime itself offers (cudaMemcpyAsync, cudaMemsetAsync) is tried beside them.
 #include "common.cuh"
@@ -123,27 +124,28 @@ class Bandwidth {
       runtime<KIND>();
       own = seconds(stream_, 3, [&] { runtime<KIND>(); }) >= least;
     }
-    std::vector<double> rates;
-    double peak = 0;
-    for (int i = 0; i < batches_; ++i) {
-      const double taken = seconds(stream_, 5, [&] {
-        if (own)
-          launch(best);
-        else
-          runtime<KIND>();
-      });
-      rates.push_back(bytes * 5 / taken / 1e9);
-      peak = std::max(peak, rates.back());
-    }
     char note[96];
-    if (own)
-      snprintf(note, sizeof note, "%u blocks of %u threads, %d vectors a thread", best.blocks, best.threads, best.unroll);
-    else
-      snprintf(note, sizeof note, "the runtime's own operation");
-    report(name, {device_}, median(rates), "GB/s", peak, note);
+    snprintf(note, sizeof note, "%u blocks of %u threads, %d vectors a thread", best.blocks, best.threads, best.unroll);
+    time(name, bytes, own ? note : "the runtime's own operation", [&] {
+      if (own)
+        launch(best);
+      else
+        runtime<KIND>();
+    });
+  }
+
+  void run_runtime_copy(const char* name) {
+    time(name, 2.0 * static_cast<double>(vectors_) * sizeof(float4), "cudaMemcpyAsync", [&] { runtime<Stream::COPY>(); });
   }
 
  private:
+  template <typename Work>
+  void time(const char* name, double bytes, const char* note, Work work) {
+    std::vector<double> rates;
+    for (int i = 0; i < batches_; ++i) rates.push_back(bytes * 5 / seconds(stream_, 5, work) / 1e9);
+    report(name, {device_}, median(rates), "GB/s", *std::max_element(rates.begin(), rates.end()), note);
+  }
+
   void launch(const Shape& shape) { shape.kernel<<<shape.blocks, shape.threads, 0, stream_>>>(a_, b_, c_, vectors_, 1); }
 
   template <Stream KIND>
@@ -217,6 +219,7 @@ int main(int count, char** words) {
     bandwidth.run<Stream::WRITE>("hbm_write", 1);
     bandwidth.run<Stream::COPY>("hbm_copy", 2);
     bandwidth.run<Stream::TRIAD>("hbm_triad", 3);
+    if (number(count, words, "--runtime", 0) != 0) bandwidth.run_runtime_copy("hbm_copy_runtime");
   }
   test_pattern(device, passes, static_cast<int>(number(count, words, "--flip", 0)));
   return 0;

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from cuda_toolkit import toolkit
 from podwright.config.kernels import SOURCES, programs, recipe, wheels
 from podwright.lifecycle_scripts.podwright_benchmarks.measured import results
 from podwright.operations.kernels import compile_programs, newest_glibc, pack_programs
@@ -28,15 +29,6 @@ needs_compiler = pytest.mark.skipif(
     sys.platform != "linux" or find_spec("nvidia") is None or shutil.which("g++") is None,
     reason="needs Linux, g++, and CUDA's wheels, which `bin/setup test` installs",
 )
-
-
-def toolkit() -> Path:
-    spec = find_spec("nvidia")
-    assert spec
-    assert spec.submodule_search_locations
-    return next(
-        Path(place, "cu13") for place in spec.submodule_search_locations if Path(place, "cu13/bin/nvcc").exists()
-    )
 
 
 @pytest.fixture(scope="module")
