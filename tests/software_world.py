@@ -115,10 +115,9 @@ def software_node(
         mode="json"
     )
     publish(node.bundle, facts)
-    for fake in WORLD.iterdir():
-        if fake.suffix == "":
-            node.put(f"fakes/{fake.name}", fake.read_text())
-            (node.root / "fakes" / fake.name).chmod(0o755)
+    for fake in fakes():
+        node.put(f"fakes/{fake.name}", fake.read_text())
+        (node.root / "fakes" / fake.name).chmod(0o755)
     release = Path("/proc/sys/kernel/osrelease").read_text().strip()
     node.put(f"lib/modules/{release}/build/Makefile", "")
     node.put(f"lib/modules/{release}/extra/gdrdrv.ko.xz", "the module of the image")
@@ -129,6 +128,11 @@ def software_node(
         node.put(path, "")
     node.put("sys/module/nvidia/version", "580.95.05\n")
     return node
+
+
+def fakes() -> list[Path]:
+    """Stand-ins for programs, beside those that every node has."""
+    return [file for file in sorted(WORLD.iterdir()) if file.suffix == "" and file.is_file()]
 
 
 def run(node: FakeNode) -> str:

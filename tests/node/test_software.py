@@ -1,12 +1,15 @@
 """Software on a node: what is installed, checked and refused, with the real programs that build and unpack."""
 
+import json
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from fake_node import FakeNode
+from fake_node import SCRIPTS, FakeNode
 from software_world import nccl_library, remembered, run, software_node
 
 ALL = {
@@ -197,6 +200,45 @@ def test_jobs_find_the_variables_and_may_set_their_own(folder: Path) -> None:
     lines = shown.stdout.splitlines()
     assert {"FI_EFA_USE_HUGE_PAGE=1", "NCCL_SOCKET_IFNAME=^docker,lo,veth", "NOTE=it's a test"} <= set(lines)
     assert not [line for line in lines if line.startswith("NCCL_DEBUG=")]
+
+
+def test_killed_before_any_change_it_ends_the_same(folder: Path) -> None:
+    """With everything that podwright installs, and an older EFA installer in place of a newer one."""
+    import_order = "import podwright_node.__main__ as m; print(*(step.name for step in m.STEPS))"
+    every = subprocess.run(
+        [sys.executable, "-B", "-c", import_order], cwd=SCRIPTS, capture_output=True, text=True, check=True
+    ).stdout.split()
+    ours = [name for name in every if "software" in name or name == "job-variables"]
+    assert len(ours) == 7
+    task = {
+        "node": {"software": {"install": "pin", "versions": ALL}},
+        "steps": ours,
+        # Those that ours need stay, and do what they do on every node.
+        "without": sorted(set(every) - {*ours, "name-resolution", "network", "gpus"}),
+        "running": [],
+        "file_systems": False,
+        "spoilt": False,
+    }
+    tests = Path(__file__).parents[1]
+    command = ["unshare", "--mount", *([] if os.getuid() == 0 else ["--user", "--map-root-user"])]
+    result = subprocess.run(
+        [*command, sys.executable, tests / "node" / "killing_software.py", folder],
+        input=json.dumps(task),
+        env={**os.environ, "PYTHONPATH": str(tests)},
+        capture_output=True,
+        text=True,
+        timeout=1500,
+    )
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert answer["code"] == 0, answer["log"]
+    assert answer["same"], "two undisturbed runs differ: nothing could be compared"
+    for case in answer["cases"]:
+        assert case["killed"], f"did not come to {case['point']}"
+        assert case["code"] == 0, f"killed before {case['point']}\n{case['log']}"
+        assert case["differs"] == {}, f"killed before {case['point']}"
+    assert len(answer["cases"]) > 80
+    assert {case["point"].partition(":")[0] for case in answer["cases"]} == set(ours)
 
 
 def python_39() -> str:
