@@ -111,8 +111,10 @@ class SlurmWorld:
 
     def steps(self, group: str, layers: dict[str, tuple[str, ...]] | None = None, *, only: str = "") -> dict[str, Any]:
         """Run Slurm's steps as a node of that group; their outcomes by name."""
-        self.put("/opt/ml/config/resource_config.json", json.dumps(resource_config(group, layers)) + "\n")
-        run = self.shell(f"cd /bundle && python3 -B /parts/run_steps.py {only}", timeout=120)
+        path = "/opt/ml/config/resource_config.json" if group == "controller" else f"/run/{group}.json"
+        self.put(path, json.dumps(resource_config(group, layers)) + "\n")
+        environment = f"SAGEMAKER_RESOURCE_CONFIG_PATH={path}"
+        run = self.shell(f"cd /bundle && {environment} python3 -B /parts/run_steps.py {only}", timeout=120)
         summaries = [line for line in run.stdout.splitlines() if line.startswith("{")]
         assert summaries, run.stdout + run.stderr
         return json.loads(summaries[-1]) | {"log": run.stdout}
@@ -121,7 +123,9 @@ class SlurmWorld:
         """Wait for it."""
         end = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < end, f"{what}: not so after {seconds} s\n{self.shell('squeue; sinfo -R').stdout}"
+            if time.monotonic() > end:
+                seen = self.shell("squeue; sinfo -R; tail -n 40 /var/log/slurm/slurmctld.log").stdout
+                raise AssertionError(f"{what}: not so after {seconds} s\n{seen}")
             time.sleep(0.1)
 
 

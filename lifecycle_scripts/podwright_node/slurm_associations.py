@@ -17,7 +17,7 @@ research_training`, `-A research_borrow`. Without a class a job gets the lowest:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,11 +121,15 @@ def _limits(tres: dict[str, int]) -> str:
 def changes(node: Node) -> list[tuple[str, ...]]:
     """Arguments of the sacctmgr calls that make Slurm's database say what is wanted, in their order."""
     qos, accounts = wanted(node.facts["slurm"])
-    return [*_qos_changes(node, qos), *_account_changes(node, accounts), *_removals(node, qos, accounts)]
+    now_qos, now_accounts = _present_qos(node), _present_accounts(node)
+    left = [
+        *_unused(node, "account", now_accounts.keys() - accounts.keys()),
+        *_unused(node, "qos", now_qos.keys() - qos.keys()),
+    ]
+    return [*_qos_changes(now_qos, qos), *_account_changes(now_accounts, accounts), *left]
 
 
-def _qos_changes(node: Node, wanted_qos: dict[str, Qos]) -> Iterator[tuple[str, ...]]:
-    present = _present_qos(node)
+def _qos_changes(present: dict[str, Qos], wanted_qos: dict[str, Qos]) -> Iterator[tuple[str, ...]]:
     # What is preempted comes before what preempts it.
     for name, entry in sorted(wanted_qos.items(), key=lambda item: (item[1].priority, item[0])):
         now = present.get(name, Qos(-1, "", "", frozenset(), "", ""))
@@ -144,8 +148,7 @@ def _qos_changes(node: Node, wanted_qos: dict[str, Qos]) -> Iterator[tuple[str, 
             yield "modify", "qos", name, "set", *settings
 
 
-def _account_changes(node: Node, wanted_accounts: dict[str, Account]) -> Iterator[tuple[str, ...]]:
-    present = _present_accounts(node)
+def _account_changes(present: dict[str, Account], wanted_accounts: dict[str, Account]) -> Iterator[tuple[str, ...]]:
     joins: dict[str, list[str]] = {}
     for name, entry in sorted(wanted_accounts.items()):
         now = present.get(name, Account("", 0, frozenset(), "", frozenset()))
@@ -167,14 +170,11 @@ def _account_changes(node: Node, wanted_accounts: dict[str, Account]) -> Iterato
         yield "add", "user", user, f"Account={','.join(names)}"
 
 
-def _removals(node: Node, qos: dict[str, Qos], accounts: dict[str, Account]) -> Iterator[tuple[str, ...]]:
-    """What is ours and no longer wanted, once no job uses it: Slurm keeps what has jobs."""
-    for name in sorted(_present_accounts(node).keys() - accounts.keys()):
-        if not slurm_control.command(node, "squeue", "--noheader", f"--account={name}").strip():
-            yield "remove", "account", name
-    for name in sorted(_present_qos(node).keys() - qos.keys()):
-        if not slurm_control.command(node, "squeue", "--noheader", f"--qos={name}").strip():
-            yield "remove", "qos", name
+def _unused(node: Node, kind: str, names: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Removals of what is ours and no longer wanted, once no job uses it: Slurm keeps what has jobs."""
+    for name in sorted(names):
+        if not slurm_control.command(node, "squeue", "--noheader", f"--{kind}={name}").strip():
+            yield "remove", kind, name
 
 
 def _tres(limit: str, old: str, new: str) -> tuple[str, ...]:

@@ -107,19 +107,16 @@ def gpus(count: int) -> str:
 
 
 def test_a_second_run_changes_nothing(cluster: SlurmWorld) -> None:
-    before = cluster.says(
-        "pgrep -x slurmctld; pgrep -x slurmd; pgrep -x slurmdbd; find /opt/slurm /etc -newer /opt/slurm/etc/podwright.conf -type f | sort"
-    )
+    def look() -> str:
+        newer = "find /opt/slurm /etc -newer /opt/slurm/etc/podwright.conf -type f"
+        return cluster.says(f"pgrep -x slurmctld; pgrep -x slurmd; pgrep -x slurmdbd; {newer} | sort")
+
+    before = look()
     for group in ("controller", "h200"):
         outcomes = cluster.steps(group)
         outcomes.pop("log")
         assert set(outcomes.values()) <= {"unchanged", "not-needed"}, outcomes
-    assert (
-        cluster.says(
-            "pgrep -x slurmctld; pgrep -x slurmd; pgrep -x slurmdbd; find /opt/slurm /etc -newer /opt/slurm/etc/podwright.conf -type f | sort"
-        )
-        == before
-    )
+    assert look() == before
 
 
 def test_people_have_their_ids_homes_and_keys(cluster: SlurmWorld) -> None:
@@ -162,7 +159,8 @@ def test_guaranteed_work_takes_back_what_was_lent(cluster: SlurmWorld) -> None:
     assert state(cluster, own) == "RUNNING"
     assert state(cluster, borrowed) == "PENDING"
     assert job(cluster, borrowed)["Restarts"] == "1"
-    cluster.says(f"scancel {guaranteed}; scontrol update JobId={borrowed} StartTime=now")
+    # A job that is queued again waits for two minutes, so that its old nodes forget it; some seconds do.
+    cluster.says(f"scancel {guaranteed}; scontrol update JobId={borrowed} StartTime=now+3")
     cluster.until(lambda: state(cluster, borrowed) == "RUNNING", "what was sent back runs again", 90)
     # JobFileAppend: what it had written before is still there.
     cluster.until(lambda: cluster.says(f"cat /tmp/log.{borrowed}").count("begun") == 2, "its log goes on")
@@ -224,7 +222,7 @@ def test_a_node_that_fails_its_check_is_drained_and_the_job_goes_elsewhere(clust
     assert cluster.says(f"sinfo -h -N -n {broken} -o %E").splitlines()[0] == "podwright: 7 of 8 GPUs"
     cluster.until(lambda: state(cluster, one) == "PENDING", "the job is queued again")
     assert job(cluster, one)["Priority"] != "0", "not held"
-    cluster.says(f"scontrol update JobId={one} ReqNodeList= StartTime=now")
+    cluster.says(f"scontrol update JobId={one} ReqNodeList= StartTime=now+3")
     cluster.until(lambda: state(cluster, one) == "RUNNING", "it runs elsewhere", 60)
     assert job(cluster, one)["NodeList"] != broken
 
@@ -233,9 +231,10 @@ def test_a_job_whose_node_fails_goes_on_elsewhere(cluster: SlurmWorld) -> None:
     one = submit(cluster, "ada", gpus(8), "echo begun; sleep 100")
     cluster.until(lambda: state(cluster, one) == "RUNNING", "it runs")
     first = job(cluster, one)["NodeList"]
+    cluster.says(f"scontrol update NodeName={first} State=DRAIN Reason=Action:Replace")
     cluster.says(f"scontrol update NodeName={first} State=DOWN Reason=Action:Replace")
     cluster.until(lambda: state(cluster, one) == "PENDING", "it is queued again")
-    cluster.says(f"scontrol update JobId={one} StartTime=now")
+    cluster.says(f"scontrol update JobId={one} StartTime=now+3")
     cluster.until(lambda: state(cluster, one) == "RUNNING", "it runs elsewhere", 60)
     assert job(cluster, one)["NodeList"] != first
     cluster.until(lambda: cluster.says(f"cat /tmp/log.{one}").count("begun") == 2, "its log goes on")
@@ -262,26 +261,6 @@ def test_nodes_without_a_configuration_of_their_own_have_our_part(cluster: Slurm
         )
 
 
-def test_a_team_that_changes_changes_in_slurm(cluster: SlurmWorld) -> None:
-    changed = SLURM | {
-        "teams": [team("research", "bob", 8, None), team("vision", "ada", 0, 8)],
-        "priorities": {"training": 70},
-    }
-    cluster.publish(node_facts(changed))
-    assert cluster.steps("controller", only="slurm-associations")["slurm-associations"] == "changed"
-    rows = cluster.says("sacctmgr -nP show assoc format=Account,User,GrpTRES,DefaultQOS").split()
-    assert sorted(row for row in rows if not row.startswith("root")) == [
-        "research|bob||research_training",
-        "research||cpu=8,gres/gpu=8|research_training",
-        "vision_borrow|ada||vision_borrow",
-        "vision_borrow|||vision_borrow",
-    ]
-    names = cluster.says("sacctmgr -nP show qos format=Name").split()
-    assert sorted(names) == ["normal", "podwright_none", "research_training", "vision_borrow"]
-    cluster.publish(node_facts(SLURM))
-    assert cluster.steps("controller", only="slurm-associations")["slurm-associations"] == "changed"
-
-
 def test_network_layers_become_slurms_topology(cluster: SlurmWorld) -> None:
     layers = {f"10.16.5.{n}": ("nn-top", f"nn-mid{n // 13}", f"nn-leaf{n}") for n in (11, 12, 13, 14)}
     outcomes = cluster.steps("controller", layers)
@@ -300,3 +279,22 @@ def test_passwords_are_not_for_everyone(cluster: SlurmWorld) -> None:
     password = re.search(r"StoragePass=(\S+)", cluster.says("cat /opt/slurm/etc/slurmdbd.conf"))
     assert password is not None
     assert password[1] not in cluster.says("cat /var/log/provision/*.jsonl")
+
+
+def test_a_team_that_changes_changes_in_slurm(cluster: SlurmWorld) -> None:
+    changed = SLURM | {
+        "teams": [team("research", "bob", 8, None), team("vision", "ada", 0, 8)],
+        "priorities": {"training": 70},
+    }
+    cluster.publish(node_facts(changed))
+    outcomes = cluster.steps("controller", only="slurm-associations")
+    assert outcomes["slurm-associations"] == "changed", outcomes["log"]
+    rows = cluster.says("sacctmgr -nP show assoc format=Account,User,GrpTRES,DefaultQOS").split()
+    assert sorted(row for row in rows if not row.startswith("root")) == [
+        "research|bob||research_training",
+        "research||cpu=8,gres/gpu=8|research_training",
+        "vision_borrow|ada||vision_borrow",
+        "vision_borrow|||vision_borrow",
+    ]
+    names = cluster.says("sacctmgr -nP show qos format=Name").split()
+    assert sorted(names) == ["normal", "podwright_none", "research_training", "vision_borrow"]

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, ".")
-from podwright_node.slurm_steps import STEPS  # noqa: E402  # pyright: ignore
-from podwright_node.log import Log  # noqa: E402  # pyright: ignore
-from podwright_node.node import Node  # noqa: E402  # pyright: ignore
-from podwright_node.steps import run  # noqa: E402  # pyright: ignore
+from podwright_node.log import Log  # pyright: ignore
+from podwright_node.node import Node  # pyright: ignore
+from podwright_node.slurm_steps import STEPS  # pyright: ignore
+from podwright_node.steps import run  # pyright: ignore
 
 names = sys.argv[1:] or [step.name for step in STEPS]
 steps = [
