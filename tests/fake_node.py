@@ -120,9 +120,10 @@ class FakeNode:
         """What stand-ins were called with."""
         return (self.root / "run/fake/calls").read_text().splitlines()
 
-    def only(self, *steps: str) -> str:
-        """A bash line that runs only these steps and those that they need."""
-        return f"python3 -B {ONLY} {self.bundle} {self.root} {' '.join(steps)} >>{self.root}/only.log 2>&1"
+    def only(self, *steps: str, serial: bool = False) -> str:
+        """A bash line that runs only these steps and those that they need; one after another when asked for."""
+        options = "--serial " if serial else ""
+        return f"python3 -B {ONLY} {options}{self.bundle} {self.root} {' '.join(steps)} >>{self.root}/only.log 2>&1"
 
     def running(self, *services: str) -> None:
         """Let these services run."""

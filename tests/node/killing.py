@@ -86,7 +86,7 @@ def set_up(task: dict[str, Any], root: Path, prepare: Callable[[], None]) -> int
         threading.current_thread().name = "start"
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
-        node_main = importlib.import_module("podwright_node.__main__")
+        node_main: Any = importlib.import_module("podwright_node.__main__")
         node_main.STEPS = tuple(
             replace(step, needs=tuple(need for need in step.needs if need not in task["without"]))
             for step in node_main.STEPS
