@@ -10,7 +10,7 @@
 
 #include <chrono>
 
-#include "common.cuh"
+#include "program.cuh"
 #include "verify.h"
 
 #define NCCL(call)                                                                                     \

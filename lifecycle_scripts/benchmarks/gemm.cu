@@ -9,7 +9,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
 
-#include "common.cuh"
+#include "program.cuh"
 #include "verify.h"
 
 #define CUBLAS(call)                                                                             \

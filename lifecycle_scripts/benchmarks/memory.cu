@@ -6,7 +6,7 @@
 //   hbm_copy_runtime   cudaMemcpyAsync alone, to compare with; only with --runtime 1
 // Kernels of several shapes are tried first, because the fastest one differs between generations of GPUs; what the
 // runtime itself offers (cudaMemcpyAsync, cudaMemsetAsync) is tried beside them.
-#include "common.cuh"
+#include "program.cuh"
 #include "verify.h"
 
 enum class Stream { READ, WRITE, COPY, TRIAD };

@@ -5,7 +5,7 @@
 //   pair, pair_both                  GB/s from the first to the second GPU, and the sum of both directions at once
 //   pair_latency                     us for one dependent read of the second GPU's memory by the first
 //   pair_wrong                       words of 8 bytes that arrived different
-#include "common.cuh"
+#include "program.cuh"
 #include "verify.h"
 
 constexpr size_t RING = 1 << 16;  // links of 128 bytes: 8 MiB

@@ -74,9 +74,9 @@ def index(tmp_path, monkeypatch) -> list[Archive]:
     (tmp_path / ".podwright/artifacts").mkdir(parents=True)
     monkeypatch.setattr(kernels, "fetch", fetch)
     monkeypatch.setattr(kernels, "compile_programs", compile_programs)
-    monkeypatch.setattr(kernels.platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(kernels.sys, "platform", "linux")
-    monkeypatch.setattr(kernels.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(kernels, "_contents", lambda folder, item, compiler: json.dumps({"host_compiler": compiler}))
     return asked
 
@@ -117,7 +117,7 @@ def test_the_other_architecture_takes_tools_of_this_one(tmp_path, index):
 
 
 def test_a_missing_cross_compiler_is_named(tmp_path, monkeypatch, index):
-    monkeypatch.setattr(kernels.shutil, "which", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(Stop) as stop:
         kernels.build(tmp_path, "arm64")
     assert "aarch64-linux-gnu-g++ is not installed" in str(stop.value)
