@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from slurm_world import NODES, SlurmWorld, missing, node_facts, slurm_world
+from slurm_world import COMPUTE, NODES, SlurmWorld, missing, node_facts, slurm_world
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -238,6 +238,32 @@ def test_a_job_whose_node_fails_goes_on_elsewhere(cluster: SlurmWorld) -> None:
     cluster.until(lambda: state(cluster, one) == "RUNNING", "it runs elsewhere", 60)
     assert job(cluster, one)["NodeList"] != first
     cluster.until(lambda: cluster.says(f"cat /tmp/log.{one}").count("begun") == 2, "its log goes on")
+
+
+def in_slurm(cluster: SlurmWorld, action: str) -> str:
+    """Do that to the first node as its benchmarks do; gives its state and reason."""
+    names = "from pathlib import Path; from podwright_node import slurm_node_state as state"
+    names += "; from podwright_node.node import Node; from podwright_node.log import Log"
+    node = f"Node(Path('/'), {{}}, 'h200', None, Log(Path('/tmp/log')), address='{COMPUTE[0]}')"
+    cluster.says(f'cd /bundle && python3 -B -W ignore -c "{names}; state.{action}({node})"')
+    return cluster.says(f"sinfo -h -N -n {NODES[0]} -o '%T %E'").splitlines()[0]
+
+
+def test_a_node_gets_no_job_while_it_is_measured(cluster: SlurmWorld) -> None:
+    assert in_slurm(cluster, "close") == "drained podwright measures this node"
+    one = submit(cluster, "ada", f"--nodelist={NODES[0]} {gpus(8)}")
+    cluster.until(lambda: "ReqNodeNotAvail" in job(cluster, one)["Reason"], "the job waits for the node")
+    assert in_slurm(cluster, "reopen").startswith(("idle", "allocated", "mixed"))
+    cluster.until(lambda: state(cluster, one) == "RUNNING", "it runs")
+
+
+def test_a_node_that_is_closed_for_another_reason_stays_so(cluster: SlurmWorld) -> None:
+    cluster.says(f"scontrol update NodeName={NODES[0]} State=DRAIN Reason='broken fan'")
+    assert in_slurm(cluster, "close") == in_slurm(cluster, "reopen") == "drained broken fan"
+
+
+def test_a_node_is_marked_in_the_words_that_hyperpod_knows(cluster: SlurmWorld) -> None:
+    assert re.fullmatch(r"fail\*? Action:Replace", in_slurm(cluster, "replace"))
 
 
 def test_slurm_conf_written_anew_gets_our_part_back(cluster: SlurmWorld) -> None:
