@@ -64,7 +64,7 @@ def run_already(node: Node) -> bool:
     if not _by_script(node):
         return True
     # A login node's slurmd only fetches the configuration, and ends where slurm.conf does not list the node.
-    return units.installed(node, _client(node)) and (
+    return units.installed(node, client(node)) and (
         units.is_active(node, "slurmd") or (node.role == "login" and slurm_control.answers(node))
     )
 
@@ -76,7 +76,7 @@ def start(node: Node) -> None:
         if _by_script(node):
             node.run("systemctl", "enable", "--now", "slurmctld")
     else:
-        units.install(node, _client(node))
+        units.install(node, client(node))
         node.run("systemctl", "enable", "slurmd")
         node.run("systemctl", "restart", "slurmd")
     wait_until(
@@ -88,7 +88,8 @@ def start(node: Node) -> None:
     )
 
 
-def _client(node: Node) -> dict[str, str]:
+def client(node: Node) -> dict[str, str]:
+    """The drop-in that tells slurmd where its configuration is."""
     group = node.facts["slurm"]["controller_group"]
     addresses = [entry["CustomerIpAddress"] for name, _, entry in listed(node.root) if name == group]
     servers = ",".join(address for address in addresses if address)
