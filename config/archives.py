@@ -24,6 +24,8 @@ from .software_matrix import efa_installers
 Architecture = Literal["x86_64", "arm64"]
 _MACHINES: Final[dict[Architecture, str]] = {"x86_64": "x86_64", "arm64": "aarch64"}
 _CHUNK: Final = 1 << 20
+PACKAGE: Final = "package"
+"""Component of every package of the operating system; its name stands in place of a version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +85,18 @@ def archives_of(
 ) -> tuple[Archive, ...]:
     """The archives that the nodes of `groups` install from; none with `install: verify`."""
     wanted = dict(settings.installs())
+    ours = [group for group in groups if group.lifecycle is None]
+    machines = {types.get(row).architecture for group in ours for row in group.types}
     found = {
         archive(name, wanted[name], settings.cuda, types.get(row).architecture)
-        for group in groups
-        if group.lifecycle is None
+        for group in ours
         for name in components_of(settings, orchestrator, group, types)
         for row in group.types
+    }
+    found |= {
+        Archive(PACKAGE, name, package.architecture, package.address)
+        for name, package in settings.packages.items()
+        if settings.install != "verify" and package.architecture in machines
     }
     return tuple(sorted(found, key=lambda item: item.name))
 

@@ -202,7 +202,7 @@ def node_facts(
             name: _instance_type(types.get(name))
             for name in sorted({name for group in ours.values() for name in group.types})
         },
-        software=cluster_software(software, archives_uri),
+        software=cluster_software(software, archives, archives_uri),
         benchmarks=benchmarks,
         groups={
             name: GroupFacts(

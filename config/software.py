@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final, Literal, get_args
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from .base import Settings
 from .facts import table
@@ -18,6 +18,25 @@ SoftwareVersion = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+){1
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$", max_length=128)]
 # What a shell and a unit file both read back as it stands between double quotes.
 VariableValue = Annotated[str, StringConstraints(pattern=r'^[^"\\$`\x00-\x1f]*$', max_length=1024)]
+
+
+PackageName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=64)]
+PackageAddress = Annotated[str, StringConstraints(pattern=r"^https://[^\s?#]+\.(deb|rpm)$", max_length=1024)]
+KernelRelease = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+[-.+~_A-Za-z0-9]*$", max_length=64)]
+System = Literal["amzn2023", "ubuntu22.04", "ubuntu24.04"]
+
+
+class Package(Settings):
+    """A package of the operating system for nodes, such as a Lustre client for one kernel."""
+
+    address: PackageAddress
+    """Where it is fetched from: a .rpm for Amazon Linux, a .deb for Ubuntu."""
+    systems: tuple[System, ...] = Field(min_length=1)
+    """Operating systems that it is for."""
+    architecture: Literal["x86_64", "arm64"] = "x86_64"
+    """Instruction set that it is for."""
+    kernel: KernelRelease | None = None
+    """Kernel release that it is for, as `uname -r` prints it; every one when absent."""
 
 
 class SoftwareVersions(Settings):
@@ -46,6 +65,9 @@ class NodeSoftware(Settings):
     """verify: check what the image has. ensure: install what is absent or older. pin: install exactly what is given."""
     versions: SoftwareVersions = SoftwareVersions()
     """Versions to install; with verify, the oldest that a node may have."""
+    packages: dict[PackageName, Package] = {}
+    """Packages of the operating system by a name of your own, for ensure and pin. A node installs those for its system,
+    architecture and kernel, together, and before Lustre is mounted."""
     cuda: Literal["12", "13"] = "13"
     """Major version of CUDA that an installed NCCL is built with. 13 needs NVIDIA driver 580 or newer."""
     mismatch: Literal["fail", "warn"] = "fail"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from .archives import LockedFile, components_of
+from .archives import PACKAGE, LockedFile, components_of
 from .base import Settings
 from .catalog import Catalog
 from .facts import table
@@ -49,6 +49,21 @@ class InstalledFacts(Settings):
     """What it is installed from."""
 
 
+class PackageFacts(Settings):
+    """A package of the operating system that nodes install."""
+
+    name: str
+    """The environment's name of it."""
+    systems: tuple[str, ...]
+    """Operating systems that it is for, such as amzn2023."""
+    architecture: Literal["x86_64", "arm64"]
+    """Instruction set that it is for."""
+    kernel: str | None
+    """Kernel release that it is for; null for every one."""
+    archives: tuple[ArchiveFacts, ...]
+    """The package itself."""
+
+
 class ClusterSoftware(Settings):
     """How the nodes of a cluster treat their software."""
 
@@ -60,6 +75,8 @@ class ClusterSoftware(Settings):
     """Versions by component that are asked for."""
     archives_uri: str
     """S3 URI of the prefix of all archives, without a slash at its end; empty when there are none."""
+    packages: tuple[PackageFacts, ...]
+    """Packages of the operating system to install."""
     needs: tuple[NeedFacts, ...]
     """Which versions work together."""
     names: dict[str, str]
@@ -77,11 +94,14 @@ class GroupSoftware(Settings):
     """Environment variables of jobs."""
 
 
-def cluster_software(settings: NodeSoftware, archives_uri: str = "") -> ClusterSoftware:
+def cluster_software(
+    settings: NodeSoftware, archives: Sequence[LockedFile] = (), archives_uri: str = ""
+) -> ClusterSoftware:
     """The facts that all nodes share.
 
     Args:
         settings: The environment's.
+        archives: What is published; a package without its archive is left out.
         archives_uri: Where archives are published; may be a value that only a deployment knows.
     """
     return ClusterSoftware(
@@ -89,6 +109,15 @@ def cluster_software(settings: NodeSoftware, archives_uri: str = "") -> ClusterS
         mismatch=settings.mismatch,
         versions=dict(settings.versions.items()),
         archives_uri=archives_uri,
+        packages=tuple(
+            PackageFacts(
+                name=file.archive.version,
+                archives=archive_facts([file]),
+                **settings.packages[file.archive.version].model_dump(exclude={"address"}),
+            )
+            for file in archives
+            if file.archive.component == PACKAGE
+        ),
         needs=tuple(
             NeedFacts.model_validate({"since": row["from"]} | {k: row[k] for k in row if k not in ("from", "source")})
             for row in table("software_needs")
@@ -115,10 +144,7 @@ def group_software(
     for name in components_of(settings, orchestrator, group, types):
         found = [file for file in archives if file.archive.component == name]
         if found:
-            components[name] = InstalledFacts(
-                version=getattr(wanted, name),
-                archives=archive_facts(found),
-            )
+            components[name] = InstalledFacts(version=getattr(wanted, name), archives=archive_facts(found))
     rows = tuple(types.get(name) for name in group.types)
     return GroupSoftware(
         components=components, kernel_only=orchestrator == "eks", variables=job_variables(settings, rows)

@@ -48,6 +48,8 @@ def archive(component: str, version: str) -> bytes:
     """What a server has under the address of a component's version."""
     if component == "nccl":
         return _wheel(version)
+    if component == "package":
+        return f"the package {version}".encode()
     folder = f"{component}-{version}"
     files = {f"{folder}/Makefile": _MAKEFILES.get(component, "").replace("VERSION", version)}
     if component == "efa_installer":
@@ -110,7 +112,7 @@ def software_node(
         path.parent.mkdir(parents=True)
         path.write_bytes(content)
     facts = facts_of({"instance_type": instance_type}, orchestrator)
-    facts["software"] = cluster_software(settings, URI).model_dump(mode="json")
+    facts["software"] = cluster_software(settings, files, URI).model_dump(mode="json")
     facts["groups"]["workers"]["software"] = group_software(settings, orchestrator, group, catalog(), files).model_dump(
         mode="json"
     )

@@ -21,7 +21,7 @@ def _problem(software: NodeSoftware, item: Mismatch) -> Problem:
 @rule("SFT001", WARNING, on=NodeSoftware, source="")
 def something_to_install(software: NodeSoftware) -> Problems:
     """An installation of nothing."""
-    if software.install != "verify" and not software.versions.items():
+    if software.install != "verify" and not software.versions.items() and not software.packages:
         yield Problem(
             "install",
             f"install is {software.install}, and no version is given under versions, so nothing is installed",
@@ -81,3 +81,23 @@ def variables_that_undo_tuning(software: NodeSoftware) -> Problems:
                 f"{row['name']} is {value}: {row['why']}",
                 "remove it unless you measured it",
             )
+
+
+@rule("SFT007", WARNING, on=NodeSoftware, source="")
+def packages_that_nobody_installs(software: NodeSoftware) -> Problems:
+    """Packages that are not installed."""
+    if software.packages and software.install == "verify":
+        yield Problem(
+            "packages",
+            f"packages names {listed(sorted(software.packages), 'and')}, and install is verify, which installs nothing",
+            "set install to ensure, or remove them",
+        )
+    for name, package in software.packages.items():
+        rpm = package.address.endswith(".rpm")
+        for system in package.systems:
+            if rpm is not (system == "amzn2023"):
+                yield Problem(
+                    ("packages", name, "systems"),
+                    f"{package.address.rpartition('/')[2]} cannot be installed on {system}",
+                    "name a .rpm for amzn2023, and a .deb for Ubuntu",
+                )

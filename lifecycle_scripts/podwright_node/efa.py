@@ -65,7 +65,7 @@ STEP = Step(
     applies_to=Only(also=lambda node: node.type_facts.get("efa_interfaces", 0) > 0),
     check=is_sound,
     apply=wait,
-    needs=("limits", "efa-software"),
+    needs=("limits", "packages-software"),
 )
 
 

@@ -28,8 +28,20 @@ def fetched(node: Node, component: str) -> Iterator[Path]:
     Raises:
         Failure: S3 does not give it, or it is not what the deployment published.
     """
-    facts = _for_this_machine(node, component)
-    path = node.path(f"{FOLDER}/{component}.archive")
+    archives = node.group_facts["software"]["components"][component]["archives"]
+    with fetched_one(node, component, archives) as path:
+        yield path
+
+
+@contextmanager
+def fetched_one(node: Node, name: str, archives: list[dict[str, Any]]) -> Iterator[Path]:
+    """The one of some archives that is for this node's architecture, as long as the `with` block lasts.
+
+    Raises:
+        Failure: as above, or none is for this node.
+    """
+    facts = _for_this_machine(name, archives)
+    path = node.path(f"{FOLDER}/{name}.archive")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         _fetch(node, facts, path)
@@ -75,14 +87,17 @@ def digest_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _for_this_machine(node: Node, component: str) -> dict[str, Any]:
-    machine = _ARCHITECTURES.get(platform.machine())
-    archives = node.group_facts["software"]["components"][component]["archives"]
+def architecture() -> str:
+    """Of this node, as node.json calls it."""
+    return _ARCHITECTURES.get(platform.machine(), platform.machine())
+
+
+def _for_this_machine(name: str, archives: list[dict[str, Any]]) -> dict[str, Any]:
     for facts in archives:
-        if facts["architecture"] in (None, machine):
+        if facts["architecture"] in (None, architecture()):
             return facts
     raise Failure(
-        f"no archive of {component} for {platform.machine()} was published",
+        f"no archive of {name} for {architecture()} was published",
         "name the node's instance type in its group, run `podwright assets fetch` and deploy again",
     )
 

@@ -74,7 +74,7 @@ NCCL = Step(
     applies_to=installs("nccl"),
     check=lambda node: satisfied(node, "nccl"),
     apply=install_nccl,
-    needs=("efa-software",),
+    needs=("packages-software",),
     seconds=1200,
 )
 PLUGIN = Step(

@@ -91,6 +91,39 @@ def test_the_module_of_the_image_gives_way_to_the_one_that_was_built(folder: Pat
     assert (node.root / "opt/podwright/gdrcopy/lib/libgdrapi.so").exists()
 
 
+LUSTRE = {
+    "client": {"address": "https://example.com/client.deb", "systems": ["ubuntu22.04", "ubuntu24.04"]},
+    "modules": {
+        "address": "https://example.com/modules.deb",
+        "systems": ["ubuntu22.04"],
+        "kernel": Path("/proc/sys/kernel/osrelease").read_text().strip(),
+    },
+    "other": {"address": "https://example.com/other.deb", "systems": ["ubuntu22.04"], "kernel": "5.15.0-1-aws"},
+    "arm": {"address": "https://example.com/arm.deb", "systems": ["ubuntu22.04"], "architecture": "arm64"},
+    "amazon": {"address": "https://example.com/client.rpm", "systems": ["amzn2023"]},
+}
+
+
+def test_packages_for_this_system_and_kernel_are_installed_together(folder: Path) -> None:
+    node = software_node(folder, {"install": "ensure", "packages": LUSTRE})
+    assert came_up(node)["packages-software"] == "changed"
+    files = f"{node.root}/var/lib/podwright/software/package-"
+    assert commands(node, "dpkg") == [
+        "dpkg --configure -a",
+        f"dpkg --install {files}client.archive {files}modules.archive",
+    ]
+    assert came_up(node)["packages-software"] == "unchanged"
+    assert not commands(node, "rpm")
+
+
+def test_packages_of_amazon_linux_take_the_place_of_others(folder: Path) -> None:
+    node = software_node(folder, {"install": "pin", "packages": LUSTRE}, system="amzn2023", orchestrator="eks")
+    came_up(node)
+    file = f"{node.root}/var/lib/podwright/software/package-amazon.archive"
+    assert commands(node, "rpm") == [f"rpm --upgrade --oldpackage --replacepkgs {file}"]
+    assert not commands(node, "dpkg")
+
+
 def installed_by_the_image(node: FakeNode, version: str) -> None:
     node.put("opt/amazon/efa_installed_packages", f"# EFA installer version: {version}\n# Packages installed:\n")
 
@@ -209,9 +242,9 @@ def test_killed_before_any_change_it_ends_the_same(folder: Path) -> None:
         [sys.executable, "-B", "-c", import_order], cwd=SCRIPTS, capture_output=True, text=True, check=True
     ).stdout.split()
     ours = [name for name in every if "software" in name or name == "job-variables"]
-    assert len(ours) == 7
+    assert len(ours) == 8
     task = {
-        "node": {"software": {"install": "pin", "versions": ALL}},
+        "node": {"software": {"install": "pin", "versions": ALL, "packages": LUSTRE}},
         "steps": ours,
         # Those that ours need stay, and do what they do on every node.
         "without": sorted(set(every) - {*ours, "name-resolution", "network", "gpus"}),

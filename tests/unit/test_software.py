@@ -159,6 +159,19 @@ def test_archives_are_for_the_architectures_of_the_groups() -> None:
     assert found["nccl-2.31.2-cu12-arm64"].wheel_platform == "manylinux_2_18_aarch64"
 
 
+def test_packages_are_fetched_for_the_architectures_of_the_groups() -> None:
+    packages = {
+        name: {"address": f"https://example.com/{name}.rpm", "systems": ["amzn2023"], "architecture": name}
+        for name in ("x86_64", "arm64")
+    }
+    named = {"x86": packages["x86_64"], "arm": packages["arm64"]}
+    settings = NodeSoftware.model_validate({"install": "ensure", "packages": named})
+    (found,) = archives_of(settings, "eks", [group("ml.m5.4xlarge")], TYPES)
+    assert (found.name, found.address) == ("package-x86-x86_64", "https://example.com/x86_64.rpm")
+    only_checked = settings.model_copy(update={"install": "verify"})
+    assert archives_of(only_checked, "eks", [group("ml.m5.4xlarge")], TYPES) == ()
+
+
 def test_groups_with_scripts_of_their_own_need_no_archives() -> None:
     settings = NodeSoftware(install="ensure", versions=EVERYTHING)
     own = group("ml.p5en.48xlarge", lifecycle={"source": "s3://sagemaker-a/b", "on_create": "c.sh"})
