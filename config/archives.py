@@ -114,7 +114,7 @@ def archive(component: str, version: str, cuda: str, architecture: Architecture)
 
 def cached_file(root: Path, name: str, digest: str) -> Path:
     """Where the archive of that name and digest lies in a project."""
-    return root / CACHE / f"{name}-{digest[:12]}"
+    return root / CACHE / f"{name}-{digest[:12]}.archive"
 
 
 def archive_findings(root: Path, wanted: Iterable[Archive]) -> list[Finding]:
