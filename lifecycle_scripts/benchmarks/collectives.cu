@@ -11,17 +11,12 @@
 #include <chrono>
 
 #include "program.cuh"
-#include "verify.h"
 
 #define NCCL(call)                                                                                     \
   do {                                                                                                 \
     const ncclResult_t status_ = (call);                                                               \
     if (status_ != ncclSuccess) stop("%s: %s (%s)", #call, ncclGetErrorString(status_), ncclGetLastError(nullptr)); \
   } while (0)
-
-constexpr int SPAN = 1000;  // sums of as many integers as there are GPUs stay exact in 32-bit floats
-
-enum class Kind { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL };
 
 struct Gpu {
   int device, rank;
@@ -30,41 +25,6 @@ struct Gpu {
   ncclComm_t comm;
   Errors* errors;
 };
-
-// What rank `from` sends at `index`. A plain function of both, so that every rank can work out what it should get.
-__device__ float value(int from, uint64_t index) {
-  return static_cast<float>(small_integer(index, 1 + static_cast<uint64_t>(from), SPAN));
-}
-
-__global__ void fill(float* send, size_t elements, int rank) {
-  for (size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x; i < elements;
-       i += static_cast<size_t>(gridDim.x) * blockDim.x)
-    send[i] = value(rank, i);
-}
-
-// `block` is the number of elements that one rank contributes to, or gets from, each other rank.
-__global__ void check(const float* receive, size_t elements, size_t block, Kind kind, int rank, int ranks,
-                      Errors* errors) {
-  for (size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x; i < elements;
-       i += static_cast<size_t>(gridDim.x) * blockDim.x) {
-    float wanted = 0;
-    switch (kind) {
-      case Kind::ALL_REDUCE:
-        for (int from = 0; from < ranks; ++from) wanted += value(from, i);
-        break;
-      case Kind::REDUCE_SCATTER:
-        for (int from = 0; from < ranks; ++from) wanted += value(from, rank * block + i);
-        break;
-      case Kind::ALL_GATHER:
-        wanted = value(static_cast<int>(i / block), i % block);
-        break;
-      case Kind::ALL_TO_ALL:
-        wanted = value(static_cast<int>(i / block), rank * block + i % block);
-        break;
-    }
-    if (!(receive[i] == wanted)) add_error(errors, i);
-  }
-}
 
 class Node {
  public:
@@ -89,7 +49,7 @@ class Node {
       CUDA(cudaMalloc(&gpu.receive, block_ * ranks_ * sizeof(float)));
       CUDA(cudaStreamCreate(&gpu.stream));
       gpu.errors = new_errors();
-      fill<<<1024, 256, 0, gpu.stream>>>(gpu.send, block_ * ranks_, gpu.rank);
+      fill_rank<<<1024, 256, 0, gpu.stream>>>(gpu.send, block_ * ranks_, gpu.rank);
       CUDA(cudaGetLastError());
     }
     NCCL(ncclGroupStart());
@@ -137,7 +97,7 @@ class Node {
     double wrong = 0;
     for (const Gpu& gpu : gpus_) {
       CUDA(cudaSetDevice(gpu.device));
-      check<<<1024, 256, 0, gpu.stream>>>(gpu.receive, elements, block_, kind, gpu.rank, ranks_, gpu.errors);
+      check_rank<<<1024, 256, 0, gpu.stream>>>(gpu.receive, elements, block_, kind, gpu.rank, ranks_, gpu.errors);
       CUDA(cudaGetLastError());
       CUDA(cudaStreamSynchronize(gpu.stream));
       wrong += static_cast<double>(read_errors(gpu.errors).count);

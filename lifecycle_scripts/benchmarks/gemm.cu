@@ -10,7 +10,6 @@
 #include <cuda_fp8.h>
 
 #include "program.cuh"
-#include "verify.h"
 
 #define CUBLAS(call)                                                                             \
   do {                                                                                           \
@@ -19,12 +18,8 @@
   } while (0)
 
 constexpr size_t WORKSPACE = 64 << 20;
-constexpr int TILE = 32;
 constexpr int CANDIDATES = 16;
-constexpr uint64_t SEED_A = 1, SEED_B = 2;
 
-template <typename T>
-__device__ T from_double(double value);
 template <>
 __device__ double from_double<double>(double value) { return value; }
 template <>
@@ -36,36 +31,12 @@ __device__ __nv_bfloat16 from_double<__nv_bfloat16>(double value) {
 template <>
 __device__ __nv_fp8_e4m3 from_double<__nv_fp8_e4m3>(double value) { return __nv_fp8_e4m3(static_cast<float>(value)); }
 
-__device__ double to_double(double value) { return value; }
-__device__ double to_double(float value) { return value; }
-__device__ double to_double(__nv_bfloat16 value) { return __bfloat162float(value); }
-
-template <typename T>
-__global__ void fill(T* matrix, size_t elements, uint64_t seed, int span) {
-  for (size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x; i < elements;
-       i += static_cast<size_t>(gridDim.x) * blockDim.x)
-    matrix[i] = from_double<T>(span ? small_integer(i, seed, span) : normal(i, seed));
-}
-
-// Every element of D = A^T B once more, in integers and from the indices: corrupted inputs are found too. Rows of A^T
-// and columns of B have `size` elements next to each other, as have columns of D. `size` is a multiple of TILE.
-template <typename Out>
-__global__ void compare(const Out* d, int size, int span, Errors* errors) {
-  __shared__ int a[TILE][TILE + 1], b[TILE][TILE + 1];
-  const int x = threadIdx.x, y = threadIdx.y;
-  const uint64_t row = blockIdx.x * TILE, column = blockIdx.y * TILE;
-  int sum = 0;
-  for (int k = 0; k < size; k += TILE) {
-    a[y][x] = small_integer((row + y) * size + k + x, SEED_A, span);
-    b[y][x] = small_integer((column + y) * size + k + x, SEED_B, span);
-    __syncthreads();
-    for (int i = 0; i < TILE; ++i) sum += a[x][i] * b[y][i];
-    __syncthreads();
-  }
-  const size_t place = (column + y) * size + row + x;
-  // The library rounds the exact sum to the output's format once, as here. A NaN equals nothing.
-  if (!(to_double(d[place]) == to_double(from_double<Out>(sum)))) add_error(errors, place);
-}
+template <>
+__device__ double to_double<double>(double value) { return value; }
+template <>
+__device__ double to_double<float>(float value) { return value; }
+template <>
+__device__ double to_double<__nv_bfloat16>(__nv_bfloat16 value) { return __bfloat162float(value); }
 
 __global__ void add_digest(const unsigned char* bytes, size_t words, unsigned long long* digest) {
   const uint64_t* data = reinterpret_cast<const uint64_t*>(bytes);

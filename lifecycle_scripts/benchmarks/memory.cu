@@ -7,58 +7,6 @@
 // Kernels of several shapes are tried first, because the fastest one differs between generations of GPUs; what the
 // runtime itself offers (cudaMemcpyAsync, cudaMemsetAsync) is tried beside them.
 #include "program.cuh"
-#include "verify.h"
-
-enum class Stream { READ, WRITE, COPY, TRIAD };
-
-// Each block takes tiles of UNROLL x blockDim vectors of 16 bytes, all loads of a tile before its first store.
-template <Stream KIND, int UNROLL>
-__global__ void sweep(float4* __restrict__ a, const float4* __restrict__ b, const float4* __restrict__ c, size_t vectors,
-                     float factor) {
-  const size_t tile = static_cast<size_t>(UNROLL) * blockDim.x;
-  float kept = 0;
-  for (size_t start = blockIdx.x * tile + threadIdx.x; start < vectors; start += gridDim.x * tile) {
-    float4 x[UNROLL], y[UNROLL];
-#pragma unroll
-    for (int i = 0; i < UNROLL; ++i) {
-      const size_t at = start + static_cast<size_t>(i) * blockDim.x;
-      if (at >= vectors) continue;
-      if (KIND != Stream::WRITE) x[i] = __ldcs(b + at);
-      if (KIND == Stream::TRIAD) y[i] = __ldcs(c + at);
-    }
-#pragma unroll
-    for (int i = 0; i < UNROLL; ++i) {
-      const size_t at = start + static_cast<size_t>(i) * blockDim.x;
-      if (at >= vectors) continue;
-      if (KIND == Stream::READ) kept += x[i].x + x[i].y + x[i].z + x[i].w;
-      if (KIND == Stream::WRITE) __stcs(a + at, make_float4(factor, factor, factor, factor));
-      if (KIND == Stream::COPY) __stcs(a + at, x[i]);
-      if (KIND == Stream::TRIAD)
-        __stcs(a + at, make_float4(x[i].x + factor * y[i].x, x[i].y + factor * y[i].y, x[i].z + factor * y[i].z,
-                                   x[i].w + factor * y[i].w));
-    }
-  }
-  // Never true for the ones that the arrays hold, and the compiler cannot know: so the loads stay.
-  if (KIND == Stream::READ && kept < 0) a[0].x = kept;
-}
-
-__global__ void set_ones(float4* data, size_t vectors) {
-  for (size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x; i < vectors;
-       i += static_cast<size_t>(gridDim.x) * blockDim.x)
-    data[i] = make_float4(1, 1, 1, 1);
-}
-
-__global__ void write_pattern(uint64_t* data, size_t words, uint64_t seed, uint64_t inverted) {
-  for (size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x; i < words;
-       i += static_cast<size_t>(gridDim.x) * blockDim.x)
-    data[i] = pattern(i, seed) ^ inverted;
-}
-
-__global__ void check_pattern(const uint64_t* data, size_t words, uint64_t seed, uint64_t inverted, Errors* errors) {
-  for (size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x; i < words;
-       i += static_cast<size_t>(gridDim.x) * blockDim.x)
-    if (data[i] != (pattern(i, seed) ^ inverted)) add_error(errors, i);
-}
 
 using Sweep = void (*)(float4*, const float4*, const float4*, size_t, float);
 

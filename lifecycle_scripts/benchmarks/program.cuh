@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels.cuh"
+
 // Ends the program with a line that names what failed. The driver takes it as the reason of a failed benchmark.
 [[noreturn]] inline void stop(const char* format, ...) {
   char text[512];
@@ -89,12 +91,6 @@ double seconds(cudaStream_t stream, int times, Work work) {
   return milliseconds / 1e3;
 }
 
-// Counts what is wrong in device memory, and remembers where it began.
-struct Errors {
-  unsigned long long count;
-  unsigned long long first;
-};
-
 inline Errors* new_errors() {
   Errors* errors;
   CUDA(cudaMalloc(&errors, sizeof *errors));
@@ -108,13 +104,3 @@ inline Errors read_errors(const Errors* errors) {
   CUDA(cudaMemcpy(&seen, errors, sizeof seen, cudaMemcpyDeviceToHost));
   return seen;
 }
-
-#ifdef __CUDACC__
-__device__ inline void add_error(Errors* errors, unsigned long long place) {
-  atomicAdd(&errors->count, 1ull);
-  atomicMin(&errors->first, place);
-}
-
-// One flipped bit, for tests that have to see it found.
-__global__ void flip_bit(unsigned char* bytes, size_t offset) { bytes[offset] ^= 1; }
-#endif

@@ -6,34 +6,6 @@
 //   pair_latency                     us for one dependent read of the second GPU's memory by the first
 //   pair_wrong                       words of 8 bytes that arrived different
 #include "program.cuh"
-#include "verify.h"
-
-constexpr size_t RING = 1 << 16;  // links of 128 bytes: 8 MiB
-
-__global__ void write_pattern(uint64_t* data, size_t words, uint64_t seed) {
-  for (size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x; i < words;
-       i += static_cast<size_t>(gridDim.x) * blockDim.x)
-    data[i] = pattern(i, seed);
-}
-
-__global__ void check_pattern(const uint64_t* data, size_t words, uint64_t seed, Errors* errors) {
-  for (size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x; i < words;
-       i += static_cast<size_t>(gridDim.x) * blockDim.x)
-    if (data[i] != pattern(i, seed)) add_error(errors, i);
-}
-
-// Link i, at word 16 i, names the next one: a step of an odd number of links, so that all are visited and no two
-// neighbours follow each other.
-__global__ void link_ring(uint64_t* ring) {
-  for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < RING; i += gridDim.x * blockDim.x)
-    ring[i * 16] = (i + 25033) % RING * 16;
-}
-
-__global__ void follow(const volatile uint64_t* ring, int reads, uint64_t* last) {
-  uint64_t at = 0;
-  for (int i = 0; i < reads; ++i) at = ring[at];
-  *last = at;
-}
 
 struct Gpu {
   int device;
@@ -79,7 +51,7 @@ void pair(const Gpu& from, const Gpu& to, size_t bytes, int batches, int reads) 
   CUDA(cudaMemset(to.errors, 0, sizeof(Errors)));
   CUDA(cudaDeviceSynchronize());
   CUDA(cudaSetDevice(from.device));
-  write_pattern<<<1024, 256, 0, from.stream>>>(from.out, words, seed);
+  write_pattern<<<1024, 256, 0, from.stream>>>(from.out, words, seed, 0);
   CUDA(cudaGetLastError());
   const auto copy = [&](const Gpu& a, const Gpu& b) {
     CUDA(cudaMemcpyPeerAsync(b.in, b.device, a.out, a.device, bytes, a.stream));
@@ -88,7 +60,7 @@ void pair(const Gpu& from, const Gpu& to, size_t bytes, int batches, int reads) 
 
   CUDA(cudaStreamSynchronize(from.stream));
   CUDA(cudaSetDevice(to.device));
-  check_pattern<<<1024, 256, 0, to.stream>>>(to.in, words, seed, to.errors);
+  check_pattern<<<1024, 256, 0, to.stream>>>(to.in, words, seed, 0, to.errors);
   CUDA(cudaGetLastError());
   CUDA(cudaStreamSynchronize(to.stream));
   report("pair_wrong", devices, static_cast<double>(read_errors(to.errors).count), "errors");

@@ -113,6 +113,17 @@ def test_seeded_faults_show(tmp_path):
     assert out == ["64 4", "1", "0 1", "0.00 1.00 1"]
 
 
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_kernels_do_the_right_thing_on_the_host(tmp_path):
+    program, source = tmp_path / "host", Path(__file__).with_name("kernels_on_host.cpp")
+    options = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", f"-I{SOURCES}", "-pthread"]
+    subprocess.run(["g++", *options, source, "-o", program], check=True)
+    lines = subprocess.run([program], capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+    wrong = [line for line in lines if line.rpartition(" ")[2] != ("1" if "-flipped " in line else "0")]
+    assert wrong == []
+    assert len(lines) == 25
+
+
 def test_pins_of_tests_are_those_that_ship():
     tested = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["test"]
     pinned = {line.partition(";")[0].strip() for line in tested if line.startswith("nvidia-")}
