@@ -68,7 +68,7 @@ class LifecyclePublication(Construct):
             scope: Parent construct.
             construct_id: Id within the parent.
             bucket: Where to; its name begins with sagemaker-.
-            prefix: Below which, such as the cluster's name. Nothing else may write there.
+            prefix: Below which, such as the cluster's name. Nothing else may write there, but for nodes their results.
             node_facts: What becomes node.json.
             protection: Whether what was published survives the stack.
             key: The KMS key of the bucket.
