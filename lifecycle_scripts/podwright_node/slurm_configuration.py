@@ -94,11 +94,11 @@ def _read_anew(node: Node) -> None:
     if not _differing(before, node, RESTART):
         slurm_control.command(node, "scontrol", "reconfigure")
         return
-    node.run("systemctl", "stop", "slurmctld")
     if slurm_accounting.settings(node) and not before.get("accountingstoragetype", "").endswith("slurmdbd"):
-        # It has run without accounting and given the cluster an id that the database does not know.
+        # It has run without accounting and given the cluster an id that the database does not know. Taken away before
+        # the restart: whoever kills this between the two finds slurmctld running and does both again.
         node.remove(f"{before.get('statesavelocation', '/var/spool/slurmctld')}/clustername")
-    node.run("systemctl", "start", "slurmctld")
+    node.run("systemctl", "restart", "slurmctld")
     wait_until(
         node,
         lambda: slurm_control.answers(node),

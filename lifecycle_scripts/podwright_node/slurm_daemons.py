@@ -73,8 +73,8 @@ def start(node: Node) -> None:
     """Start it, and wait until the controller answers."""
     if node.role == "controller":
         units.install(node, {GUARD: GUARD_TEXT})
-        if _by_script(node):
-            node.run("systemctl", "enable", "--now", "slurmctld")
+        # The image may have started it; a run of ours that was killed may have left it stopped.
+        node.run("systemctl", "enable", "--now", "slurmctld")
     else:
         units.install(node, client(node))
         node.run("systemctl", "enable", "slurmd")

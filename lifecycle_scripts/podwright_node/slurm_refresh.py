@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import shutil
 import sys
 from pathlib import Path
 
@@ -65,12 +64,9 @@ def install(node: Node) -> None:
     """Copy the scripts and node.json to where they stay, and start to watch."""
     target = node.path(HOME)
     if target.exists():
-        shutil.rmtree(target)
+        node.run("rm", "--recursive", str(target))
     target.mkdir(parents=True)
-    shutil.copytree(
-        node.bundle / "podwright_node", target / "podwright_node", ignore=shutil.ignore_patterns("__pycache__")
-    )
-    shutil.copy(node.bundle / "node.json", target)
+    node.run("cp", "--recursive", *(str(node.bundle / name) for name in ("podwright_node", "node.json")), str(target))
     node.remember(STEP.name, copied=_sum(node))
     units.install(node, UNITS, [PATH_UNIT])
     node.run("systemctl", "restart", PATH_UNIT)
