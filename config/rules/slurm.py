@@ -239,3 +239,16 @@ def no_compute(environment: Environment) -> Problems:
     """A cluster without compute nodes."""
     if on_slurm(environment) and not of_type(environment, "compute"):
         yield Problem("instance_groups", "no group has compute nodes, so no job can run", "add one")
+
+
+@rule("SLU016", ERROR, on=Environment, source="slurm-config", final=True)
+def one_file_system_by_hyperpod(environment: Environment) -> Problems:
+    """Several file systems that HyperPod would mount."""
+    lustres = environment.storage.lustres
+    for name, group in environment.instance_groups.items():
+        if on_slurm(environment) and group.mount_lustre and len(lustres) > 1:
+            yield Problem(
+                ("instance_groups", name, "mount_lustre"),
+                f"mount_lustre would mount {listed(lustres, 'and')}; HyperPod takes one Lustre file system on a group",
+                "leave it out: podwright's scripts mount all of them",
+            )
