@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_node import SCRIPTS, FakeNode
+from fake_node import SCRIPTS, FakeNode, publish
 from software_world import nccl_library, remembered, run, software_node
 
 ALL = {
@@ -272,6 +272,20 @@ def test_killed_before_any_change_it_ends_the_same(folder: Path) -> None:
         assert case["differs"] == {}, f"killed before {case['point']}"
     assert len(answer["cases"]) > 80
     assert {case["point"].partition(":")[0] for case in answer["cases"]} == set(ours)
+
+
+def test_login_nodes_set_what_all_groups_agree_on(folder: Path) -> None:
+    node = software_node(folder, {})
+    facts = json.loads((node.bundle / "node.json").read_text())
+    facts["slurm"]["login_groups"] = ["workers"]
+    facts["groups"]["gb200"] = json.loads(json.dumps(facts["groups"]["workers"]))
+    facts["groups"]["gb200"]["software"]["variables"] = {"NCCL_DEBUG": "INFO", "FI_EFA_USE_HUGE_PAGE": "0", "MORE": "1"}
+    facts["groups"]["plain"] = json.loads(json.dumps(facts["groups"]["workers"]))
+    facts["groups"]["plain"]["software"]["variables"] = {}
+    publish(node.bundle, facts)
+    came_up(node)
+    lines = (node.root / "etc/profile.d/podwright-jobs.sh").read_text().splitlines()
+    assert lines[1:] == ["export FI_EFA_USE_HUGE_PAGE=${FI_EFA_USE_HUGE_PAGE-0}"]
 
 
 def python_39() -> str:
