@@ -10,6 +10,8 @@ readonly ROOT="${PODWRIGHT_ROOT:-/}"
 readonly LOG_FLUSH_SECONDS="${PODWRIGHT_LOG_FLUSH_SECONDS:-60}"
 readonly LOG="${ROOT%/}/var/log/provision/provisioning.log"
 readonly NAME="${1:-on_create}"
+# What the agent's own path holds is not documented.
+export PATH="${PATH}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # What goes to the log goes to standard error as well: a full disk takes only one of them.
 say() {

@@ -203,7 +203,15 @@ def make_node(
 ) -> FakeNode:
     """A node of that type, as HyperPod hands it to the scripts. `group` has further settings of its instance group."""
     node = FakeNode(folder / "root", folder / "bundle")
-    for path in ("opt/dlami/nvme", "opt/sagemaker", "etc/skel", "home", "usr/lib/systemd/system", "etc/systemd/system"):
+    for path in (
+        "opt/dlami/nvme",
+        "opt/sagemaker",
+        "etc/skel",
+        "home",
+        "usr/lib/systemd/system",
+        "etc/systemd/system",
+        "etc/logrotate.d",
+    ):
         (node.root / path).mkdir(parents=True)
     node.put("var/lib/containerd/io.containerd.content/blob", "an image that came with the node")
     if orchestrator == "eks":
@@ -224,6 +232,8 @@ def _hardware(node: FakeNode, row: InstanceType, orchestrator: str) -> None:
     with (node.root / "proc/net/route").open("a") as routes:
         routes.write("ens5 00000000 0100100A 0003 0 0 512 00000000 0\nens6 00000000 0100100A 0003 0 0 600 00000000 0\n")
     node.put("sys/class/net/ens5/operstate", "up\n")
+    for service in ("containerd", "kubelet") if orchestrator == "eks" else ("containerd", "docker", "slurmd"):
+        node.put(f"usr/lib/systemd/system/{service}.service", "")
     for index in range(row.efa_interfaces):
         driver = node.root / f"sys/class/infiniband/rdmap{index:03}s0/device/driver"
         driver.parent.mkdir(parents=True)

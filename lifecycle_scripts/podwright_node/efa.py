@@ -9,6 +9,7 @@ from .failure import Failure
 from .node import Node
 from .retry import retry
 from .steps import Step
+from .units import is_loaded
 
 FI_INFO = "/opt/amazon/efa/bin/fi_info"
 MEMLOCK_BYTES = 16 * 2**30
@@ -28,8 +29,7 @@ def problems(node: Node) -> list[str]:
     """What is wrong with EFA on this node."""
     wanted, shown = node.type_facts["efa_interfaces"], efa_devices(node)
     found: list[str] = []
-    version = (node.read("/sys/module/efa/version") or "").strip()
-    if not version:
+    if not node.path("/sys/module/efa").is_dir():
         found.append("the kernel module efa is not loaded")
     if len(shown) < wanted:
         found.append(f"{node.instance_type} has {wanted} EFA devices and the kernel shows {len(shown)}: {shown}")
@@ -38,9 +38,11 @@ def problems(node: Node) -> list[str]:
         domains = _domains(node)
         if len(domains) != len(shown):
             found.append(f"`fi_info -p efa` shows {len(domains)} devices, the kernel {len(shown)}")
-    limit = node.run("systemctl", "show", "--property=LimitMEMLOCK", "--value", SERVICES[node.orchestrator]).strip()
-    if limit != "infinity" and int(limit or 0) < MEMLOCK_BYTES:
-        found.append(f"{SERVICES[node.orchestrator]} may lock {limit or 0} bytes of memory, less than {MEMLOCK_BYTES}")
+    service = SERVICES[node.orchestrator]
+    if is_loaded(node, service):
+        limit = node.run("systemctl", "show", "--property=LimitMEMLOCK", "--value", service).strip()
+        if limit != "infinity" and int(limit) < MEMLOCK_BYTES:
+            found.append(f"{service} may lock {limit} bytes of memory, less than {MEMLOCK_BYTES}")
     return found
 
 

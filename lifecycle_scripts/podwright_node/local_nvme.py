@@ -39,6 +39,15 @@ def mount(node: Node) -> None:
             next_step=f"see `journalctl -u {IMAGE_SERVICE}`, and let HyperPod replace a node with a dead disk",
         )
         return
+    if _in_use(node):
+        wait_until(
+            node,
+            lambda: is_mounted(node),
+            seconds=PATIENCE_SECONDS,
+            what=f"whoever joins the local disks has mounted them at {NVME}",
+            next_step="see `lsblk`; the image uses them for something else, so give such groups a volume instead",
+        )
+        return
     device = _device(node)
     name = mount_unit(NVME)
     install(node, {name: unit()}, enabled=[name])
@@ -74,12 +83,22 @@ WantedBy=local-fs.target
 """
 
 
-def _device(node: Node) -> str:
-    disks = [
-        f"/dev/{model.parent.parent.name}"
+def _disks(node: Node) -> list[str]:
+    return [
+        model.parent.parent.name
         for model in sorted(node.path("/sys/block").glob("nvme*/device/model"))
         if model.read_text(encoding="ascii").strip() == MODEL
     ]
+
+
+def _in_use(node: Node) -> bool:
+    """Whether LVM or an array that is not ours has one of the disks."""
+    holders = {path.name for disk in _disks(node) for path in node.path(f"/sys/block/{disk}/holders").glob("*")}
+    return bool(holders) and not node.path(ARRAY).exists()
+
+
+def _device(node: Node) -> str:
+    disks = [f"/dev/{disk}" for disk in _disks(node)]
     if not disks:
         raise Failure(
             f"{node.instance_type} has {node.type_facts['nvme_gb']} GB of local NVMe, and the kernel shows no {MODEL}",

@@ -24,13 +24,18 @@ _JOURNAL_TEXT = "[Journal]\nSystemMaxUse=4G\nMaxRetentionSec=1month\n"
 
 def reload(node: Node) -> None:
     """Let logrotate check its file, and journald read its own."""
-    node.run("logrotate", "--debug", str(node.path(ROTATION)))
+    if _rotates(node):
+        node.run("logrotate", "--debug", str(node.path(ROTATION)))
     node.run("systemctl", "try-restart", "systemd-journald")
 
 
 STEP = drop_in(
     "log-rotation",
     applies_to=Only(),
-    files=lambda node: {ROTATION: _ROTATION_TEXT, JOURNAL: _JOURNAL_TEXT},
+    files=lambda node: {**({ROTATION: _ROTATION_TEXT} if _rotates(node) else {}), JOURNAL: _JOURNAL_TEXT},
     reload=reload,
 )
+
+
+def _rotates(node: Node) -> bool:
+    return node.path("/etc/logrotate.d").is_dir()

@@ -113,7 +113,7 @@ def _stop(node: Node, folders: Mapping[str, str]) -> None:
     active = [service for service in _services(folders) if is_active(node, service)]
     if active:
         node.remember("storage", restart=sorted({*node.remembered("storage").get("restart", []), *active}))
-        node.run("systemctl", "stop", *reversed(_services(folders)))
+        node.run("systemctl", "stop", *reversed(active))
 
 
 def _copy(node: Node, disk: str, service: str) -> None:

@@ -251,3 +251,36 @@ def test_settings_that_sshd_refuses_are_taken_away(folder: Path) -> None:
     assert result.returncode == 1
     assert "Bad configuration option" in node.log
     assert list((node.root / "etc/ssh/sshd_config.d").iterdir()) == []
+
+
+def test_disks_that_something_else_joins_are_left_to_it(folder: Path) -> None:
+    node = make_node(folder, **EKS)
+    (node.root / "usr/lib/systemd/system/dlami-nvme.service").unlink()
+    (node.root / "sys/block/nvme2n1/holders/dm-0").mkdir(parents=True)
+    result = node.shell(f"(sleep 1; nvme) & {node.only('local-nvme')}; wait")
+    assert result.returncode == 0, node.log
+    assert not (node.root / "dev/md").exists()
+    assert node.calls("enable") == []
+
+
+def test_an_image_without_chrony_keeps_its_own_time(folder: Path) -> None:
+    node = make_node(folder, **EKS)
+    node.behave("chronyc --version|command not found")
+    set_up(node, "clock")
+    assert node.summary["steps"]["clock"]["outcome"] == "not-needed"
+    assert "the image has no chrony; whatever keeps its time is left as it is" in node.log
+
+
+def test_a_service_that_the_image_lacks_limits_nothing(folder: Path) -> None:
+    node = make_node(folder, "ml.p5.48xlarge", **SLURM)
+    (node.root / "usr/lib/systemd/system/slurmd.service").unlink()
+    set_up(node, "efa")
+
+
+def test_a_service_that_may_not_lock_memory_is_named(folder: Path) -> None:
+    node = make_node(folder, **EKS)
+    node.program(
+        "systemctl", '[[ "$*" != *LimitMEMLOCK* ]] || { echo 65536; exit; }\nexec "${0%/own/*}/fakes/systemctl" "$@"'
+    )
+    assert node.shell(node.only("efa")).returncode == 1
+    assert "containerd may lock 65536 bytes of memory, less than 17179869184" in node.log
