@@ -230,7 +230,7 @@ def test_compiling_on_the_node_needs_a_compiler(box, monkeypatch):
 @pytest.mark.skipif(shutil.which("fi_pingpong") is None, reason="needs libfabric's fi_pingpong: Debian's libfabric-bin")
 def test_loops_of_a_real_fi_pingpong(monkeypatch):
     """Over TCP, because there is no EFA here; the rate is this machine's and means nothing."""
-    monkeypatch.setattr(efa, "ROUNDS", {"quick": 5})
+    monkeypatch.setattr(efa, "ROUNDS", {"quick": "5"})
     found = efa.measure(1, "quick", say, provider="tcp")
     assert found
     assert all(loop.value and loop.value > 0 for loop in found)
@@ -252,6 +252,8 @@ EFA_TOOLS = {
     [
         ("none", [(8.0, False), (8.0, False)]),
         ("rdmap1-rdm", [(8.0, False), (None, True)]),
+        # What arrives differs: the rounds that compare fail.
+        ("rdmap0-rdm*-c", [(None, True), (8.0, False)]),
         # All of them alike: rather the image than each device.
         ("rdmap", [(None, False), (None, False)]),
     ],
