@@ -54,7 +54,7 @@ def set_up(node: Node) -> None:
         if node.read(CONF) != text:
             node.write(CONF, text, mode=0o600)
         # slurmdbd starts only when the file belongs to the user that it runs as, and nobody else reads it.
-        shutil.chown(node.path(CONF), *_slurm_user(node))
+        shutil.chown(node.path(CONF), *slurm_user(node))
         node.run("systemctl", "enable", "slurmdbd")
         node.run("systemctl", "restart", "slurmdbd")
         node.remember(STEP.name, started=_digest(node))
@@ -162,7 +162,12 @@ def _secret(node: Node, external: dict[str, str]) -> tuple[str, str]:
     return user, password
 
 
-def _slurm_user(node: Node) -> tuple[int, int]:
+def slurm_user(node: Node) -> tuple[int, int]:
+    """User and group id that Slurm's daemons run as.
+
+    Raises:
+        Failure: this image has no such user.
+    """
     name = slurm_control.settings(node).get("slurmuser", "slurm")
     for line in (node.read("/etc/passwd") or "").splitlines():
         fields = line.split(":")

@@ -25,6 +25,7 @@ RESTART = (
     "accountingstorageenforce",
     "accountingstoragetres",
     "topologyplugin",
+    "statesavelocation",
 )
 """Settings that slurmctld acts by from its start only: `scontrol reconfigure` shows the new value and some releases go
 on with the old plugin. It is started anew for these; jobs go on meanwhile."""
@@ -40,10 +41,17 @@ def settings(node: Node) -> dict[str, str]:
         "JobFileAppend": "1",
         "SchedulerParameters": slurm_control.joined(present.get("schedulerparameters"), "nohold_on_prolog_fail"),
         **slurm_health.settings(node, present),
+        **_state(node),
         **slurm_accounting.settings(node),
         **slurm_topology.plugin(node),
         **slurm_associations.settings(node, present),
     }
+
+
+def _state(node: Node) -> dict[str, str]:
+    """Where several controllers share what they know about jobs."""
+    shared = node.facts["slurm"]["shared_directory"]
+    return {"StateSaveLocation": f"{shared}/podwright-slurm/{node.facts['cluster']['name']}"} if shared else {}
 
 
 def text(node: Node) -> str:
@@ -67,6 +75,9 @@ def enforce(node: Node) -> None:
     for setting in slurm_health.skipped(slurm_control.settings(node)):
         note = f"slurm.conf says {setting}, so podwright's health check does not run; let that script call it"
         node.log.say("warning", step=STEP.name, note=note)
+    for folder in _state(node).values():
+        node.path(folder).mkdir(parents=True, exist_ok=True)
+        os.chown(node.path(folder), *slurm_accounting.slurm_user(node))
     if node.read(PATH) != text(node):
         node.write(PATH, text(node))
     conf = node.read(slurm_control.CONF) or ""
@@ -134,6 +145,6 @@ STEP = Step(
     applies_to=Only(orchestrator="slurm", roles=("controller",)),
     check=is_in_force,
     apply=enforce,
-    needs=("slurm-conf", "slurm-accounting", "slurm-topology"),
+    needs=("home", "lustre", "slurm-conf", "slurm-accounting", "slurm-topology"),
     attempts=2,
 )

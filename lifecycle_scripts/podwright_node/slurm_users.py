@@ -52,7 +52,9 @@ def _missing(node: Node) -> list[tuple[str, dict[str, Any]]]:
     for user in slurm["users"]:
         if _is_free("user", user["name"], user["uid"], users):
             wanted.append(("user", user))
-        if set(user["groups"]) - _memberships(node, user["name"]):
+        # Groups of the environment are made first; those of the image, such as docker, some images lack.
+        due = {group["name"] for group in slurm["groups"]} | groups.keys()
+        if set(user["groups"]) & due - _memberships(node, user["name"]):
             wanted.append(("membership", user))
         if not node.path(f"{home_folder(node)}/{user['name']}").is_dir():
             wanted.append(("home", user))
@@ -114,13 +116,12 @@ def _add_user(node: Node, user: dict[str, Any]) -> None:
 
 
 def _add_memberships(node: Node, user: dict[str, Any]) -> None:
-    unknown = sorted(set(user["groups"]) - _ids(node, "/etc/group").keys())
-    if unknown:
-        raise Failure(
-            f"user {user['name']} belongs to {', '.join(unknown)}, which this node does not have",
-            "name the group with its id in user_groups of the environment, or take it off the user",
-        )
-    _tool(node, "usermod", "--append", "--groups", ",".join(user["groups"]), user["name"])
+    present = _ids(node, "/etc/group").keys()
+    lacking = sorted(set(user["groups"]) - present)
+    if lacking:
+        note = f"user {user['name']} belongs to {', '.join(lacking)}, which this image does not have"
+        node.log.say("warning", step=STEP.name, note=note)
+    _tool(node, "usermod", "--append", "--groups", ",".join(sorted(set(user["groups"]) & present)), user["name"])
 
 
 def _make_home(node: Node, user: dict[str, Any]) -> None:

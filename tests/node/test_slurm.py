@@ -35,7 +35,7 @@ SLURM: dict[str, Any] = {
     "login_groups": [],
     "partitions": {"h200": ["h200"]},
     "accounting": None,
-    "shared_directory": None,
+    "shared_directory": "/srv/shared",
     "groups": [{"name": "ml", "gid": 3000}],
     "users": [
         {"name": name, "uid": uid, "gid": uid, "groups": ["ml"], "ssh_keys": [f"{KEY} {name}"]}
@@ -298,6 +298,10 @@ def test_network_layers_become_slurms_topology(cluster: SlurmWorld) -> None:
     near = submit(cluster, "ada", f"--switches=2 {gpus(16)}")
     cluster.until(lambda: state(cluster, near) == "RUNNING", "it runs")
     assert job(cluster, near)["NodeList"] in ("ip-10-16-5-[11-12]", "ip-10-16-5-[13-14]")
+
+
+def test_the_state_lies_where_controllers_share_it(cluster: SlurmWorld) -> None:
+    assert "job_state" in cluster.says("ls /srv/shared/podwright-slurm/test").split()
 
 
 def test_passwords_are_not_for_everyone(cluster: SlurmWorld) -> None:

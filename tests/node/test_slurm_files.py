@@ -63,6 +63,7 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.root = folder / "root"
         self.log = Log(folder / "log.jsonl")
+        self._said = folder / "log.jsonl"
         self.bin = folder / "bin"
         self.bin.mkdir()
         self.put("/opt/slurm/etc/slurm.conf", CONF)
@@ -83,6 +84,10 @@ class Place:
     def asked(self) -> list[str]:
         file = self.bin / "asked"
         return file.read_text().splitlines() if file.exists() else []
+
+    @property
+    def said(self) -> str:
+        return self._said.read_text()
 
     def node(self, group: str = "controller", **slurm: Any) -> Node:
         facts = node_facts({**SLURM, **slurm})
@@ -257,11 +262,17 @@ def test_an_id_that_somebody_else_has_is_refused(place: Place) -> None:
         slurm_users.make(place.node(users=[USER]))
 
 
-def test_a_group_that_nobody_has_is_named(place: Place) -> None:
+def test_a_group_that_the_image_lacks_is_named_and_the_others_are_joined(place: Place) -> None:
     place.put("/etc/passwd", "ada:x:2001:2001::/home/ada:/bin/bash\n")
-    place.put("/etc/group", "ada:x:2001:\n")
-    with pytest.raises(Failure, match="user ada belongs to docker, which this node does not have"):
-        slurm_users.make(place.node(users=[{**USER, "groups": ["docker"]}]))
+    place.put("/etc/group", "ada:x:2001:\nml:x:3000:\n")
+    place.put("/etc/shadow", "ada:!::::::\n")
+    (place.root / "home/ada").mkdir(parents=True)
+    node = place.node(users=[{**USER, "groups": ["docker", "ml"]}], groups=[{"name": "ml", "gid": 3000}])
+    place.command("usermod", f"sed -i 's/^ml:.*/ml:x:3000:ada/' {place.root}/etc/group")
+    slurm_users.make(node)
+    assert next(line for line in place.asked if line.startswith("usermod")).endswith("--append --groups ml ada")
+    assert slurm_users.are_there(node)
+    assert "user ada belongs to docker, which this image does not have" in place.said
 
 
 def test_keys_of_people_who_left_go(place: Place) -> None:
