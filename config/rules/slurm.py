@@ -252,3 +252,15 @@ def one_file_system_by_hyperpod(environment: Environment) -> Problems:
                 f"mount_lustre would mount {listed(lustres, 'and')}; HyperPod takes one Lustre file system on a group",
                 "leave it out: podwright's scripts mount all of them",
             )
+
+
+@rule("SLU017", WARNING, on=Environment, source="slurm-accounting")
+def secret_permission(environment: Environment) -> Problems:
+    """A role of your own that must read the database's secret."""
+    for name, group in of_type(environment, "controller").items():
+        if on_slurm(environment) and environment.cluster.slurm.accounting and group.role:
+            yield Problem(
+                ("instance_groups", name, "role"),
+                f"the controller reads the database's secret as {group.role}, which podwright does not write",
+                "allow secretsmanager:GetSecretValue on the secret, and kms:Decrypt on its key",
+            )
