@@ -6,6 +6,8 @@ must be on the image: a node downloads nothing that is not pinned.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from .failure import Failure
 from .node import Node
 from .software import installation, installs, satisfied, wanted
@@ -15,17 +17,7 @@ from .steps import Step
 
 COMPONENT = "efa_installer"
 INSTALL_SECONDS = 900
-# In a mount namespace of its own: the lists of repositories are empty for the installer and for nobody else.
-WITHOUT_REPOSITORIES = """\
-set -eu
-for folder in "$1/etc/yum.repos.d" "$1/etc/apt/sources.list.d"; do
-  [ ! -d "$folder" ] || mount -t tmpfs none "$folder"
-done
-[ ! -f "$1/etc/apt/sources.list" ] || mount --bind /dev/null "$1/etc/apt/sources.list"
-cd "$2"
-shift 2
-exec "$@"
-"""
+WITHOUT_REPOSITORIES = Path(__file__).with_name("without_repositories.sh")
 
 
 def install(node: Node) -> None:
@@ -36,9 +28,9 @@ def install(node: Node) -> None:
 
         def run(*arguments: str) -> None:
             root = str(node.root).rstrip("/")
-            words = ("unshare", "--mount", "bash", "-c", WITHOUT_REPOSITORIES, "bash", root, str(folder), *arguments)
+            alone = ("unshare", "--mount", "bash", str(WITHOUT_REPOSITORIES), root, str(folder))
             try:
-                node.run(*words, timeout=INSTALL_SECONDS)
+                node.run(*alone, *arguments, timeout=INSTALL_SECONDS)
             except Failure as failure:
                 raise Failure(
                     f"{failure}, and the EFA installer saw no package repository",

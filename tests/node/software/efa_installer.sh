@@ -7,7 +7,7 @@ source ./env.sh
 cd "${PODWRIGHT_ROOT}"
 echo "efa_installer.sh ${EFA_INSTALLER_VERSION} $*" >>run/fake/calls
 shopt -s nullglob
-repositories=(etc/yum.repos.d/* etc/apt/sources.list.d/*)
+repositories=(etc/yum.repos.d/[!n]* etc/apt/sources.list.d/*)
 if ((${#repositories[@]})) || [[ -s etc/apt/sources.list ]]; then
   echo "there is a repository, and packages could come from it" >&2
   exit 1
