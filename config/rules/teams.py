@@ -10,6 +10,8 @@ from .slurm import of_type, on_slurm
 
 # Accounts and groups that Ubuntu's HyperPod image, its agents and Slurm have already.
 _OF_THE_IMAGE = ("docker", "sudo")
+# The QOS with which a team borrows is called after it; podwright_node/slurm_associations.py knows the same word.
+_BORROW = "borrow"
 _TAKEN = ("munge", "mysql", "nobody", "root", "slurm", "ssm-user", "ubuntu", *_OF_THE_IMAGE)
 
 
@@ -137,6 +139,32 @@ def priority_twice(governance: Governance) -> Problems:
                 f"{name} and {first} both have weight {weight}, so neither goes before the other",
                 "give each class a weight of its own, or accept this",
             )
+
+
+@rule("GOV010", ERROR, on=Environment, source="", final=True)
+def reserved_class(environment: Environment) -> Problems:
+    """A priority class called as what teams borrow with."""
+    if on_slurm(environment) and _BORROW in environment.governance.priorities:
+        yield Problem(
+            ("governance", "priorities", _BORROW),
+            f"a team's QOS are called after its classes, and TEAM_{_BORROW} is the one that it borrows with",
+            "call the class otherwise",
+        )
+
+
+@rule("GOV011", INFO, on=Environment, source="slurm-limits")
+def waits_within_a_quota(environment: Environment) -> Problems:
+    """Classes that wait for each other within a quota."""
+    governance = environment.governance
+    if on_slurm(environment) and len(governance.priorities) > 1:
+        for name, team in governance.teams.items():
+            if team.quota and team.preempt == "lower_priority":
+                yield Problem(
+                    ("governance", "teams", name, "preempt"),
+                    f"{name}'s higher classes stop its lower ones where nodes are short; where its quota is used up, "
+                    "Slurm stops nothing and the higher class goes first when a job ends",
+                    "nothing, if that is good enough; preempt: never says that none is ever stopped",
+                )
 
 
 @rule("USR001", ERROR, on=Environment, source="", final=True)
