@@ -11,8 +11,10 @@ import pytest
 from loopback import Call, Reply, Server, serving
 from podwright.config.archives import Archive, archive_findings, cached_file, digest_of, locked_files
 from podwright.config.artifacts import read_artifacts
-from podwright.operations.assets import fetch
+from podwright.operations.assets import fetch, needed
+from podwright.operations.deploy import _artifact_findings
 from podwright.operations.output import Stop
+from rule_pages import loaded
 
 
 class Upstream:
@@ -143,3 +145,15 @@ def test_a_wheel_comes_from_the_users_package_index_for_the_nodes_architecture(
     absent = Archive("nccl", "9.9.9", "arm64", "nvidia-nccl-cu13==9.9.9", "manylinux_2_18_aarch64")
     with pytest.raises(Stop, match=r"pip has no wheel nvidia-nccl-cu13==9\.9\.9 for manylinux_2_18_aarch64"):
         fetch(tmp_path, absent)
+
+
+def test_a_deployment_asks_for_the_archives_of_its_nodes(tmp_path: Path) -> None:
+    piece = """
+        cluster: {node_software: {install: ensure, versions: {efa_installer: 1.50.0, nccl: 2.31.2}}}
+    """
+    environment = loaded(piece).environment
+    (item,) = needed(environment)
+    assert item.name == "efa_installer-1.50.0"
+    found = [finding for finding in _artifact_findings(environment, tmp_path) if finding.id.startswith("ART")]
+    assert [finding.id for finding in found] == ["ART001"]
+    assert "aws-efa-installer-1.50.0.tar.gz" in found[0].message
