@@ -156,15 +156,14 @@ def reserved_class(environment: Environment) -> Problems:
 def waits_within_a_quota(environment: Environment) -> Problems:
     """Classes that wait for each other within a quota."""
     governance = environment.governance
-    if on_slurm(environment) and len(governance.priorities) > 1:
-        for name, team in governance.teams.items():
-            if team.quota and team.preempt == "lower_priority":
-                yield Problem(
-                    ("governance", "teams", name, "preempt"),
-                    f"{name}'s higher classes stop its lower ones where nodes are short; where its quota is used up, "
-                    "Slurm stops nothing and the higher class goes first when a job ends",
-                    "nothing, if that is good enough; preempt: never says that none is ever stopped",
-                )
+    teams = [name for name, team in governance.teams.items() if team.quota and team.preempt == "lower_priority"]
+    if on_slurm(environment) and len(governance.priorities) > 1 and teams:
+        yield Problem(
+            ("governance", "priorities"),
+            f"higher classes of {listed(teams, 'and')} stop lower ones where nodes are short; where the quota is used "
+            "up, Slurm stops nothing and the higher class goes first when a job ends",
+            "nothing, if that is good enough; preempt: never says that none is ever stopped",
+        )
 
 
 @rule("USR001", ERROR, on=Environment, source="", final=True)
