@@ -18,9 +18,11 @@ def mount_unit(path: str) -> str:
 
 
 def installed(node: Node, units: Mapping[str, str], enabled: Sequence[str] = ()) -> bool:
-    """Whether these units are there word for word, and some of them start at boot."""
-    return all(node.read(f"{FOLDER}/{name}") == text for name, text in units.items()) and all(
-        _wants(node, name, units[name]).is_symlink() for name in enabled
+    """Whether these units are there word for word, systemd has read them, and some of them start at boot."""
+    return (
+        all(node.read(f"{FOLDER}/{name}") == text for name, text in units.items())
+        and all(_wants(node, name, units[name]).is_symlink() for name in enabled)
+        and not _is_stale(node, sorted({_owner(name) for name in units}))
     )
 
 
@@ -54,6 +56,17 @@ def is_active(node: Node, unit: str) -> bool:
     """
     state = node.run("systemctl", "show", "--property=ActiveState", "--value", unit).strip()
     return state not in ("inactive", "failed", "deactivating")
+
+
+def _owner(name: str) -> str:
+    """The unit that a file belongs to: itself, or the one that it is a drop-in of."""
+    folder, _, file = name.partition("/")
+    return folder[: -len(".d")] if file else folder
+
+
+def _is_stale(node: Node, units: Sequence[str]) -> bool:
+    """Whether systemd knows an older text of one of them."""
+    return "yes" in node.run("systemctl", "show", "--property=NeedDaemonReload", "--value", *units)
 
 
 def _wants(node: Node, name: str, text: str) -> Path:

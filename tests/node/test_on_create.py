@@ -230,8 +230,9 @@ def test_knows_itself_by_its_instance_id(folder: Path) -> None:
 def test_waits_for_names_to_resolve(folder: Path) -> None:
     node = make_node(folder, "ml.m5.4xlarge")
     node.hosts = "127.0.0.1 localhost\n"
-    line = f"127.0.0.1 {SERVICE}"
-    result = node.shell(f"(sleep 1.2; echo '{line}' >>/etc/hosts) & on_create; wait")
+    asked = f"grep -qs 'waiting step=name-resolution' {node.root}/var/log/provision/provisioning.log"
+    later = f"until {asked}; do sleep 0.1; done; echo '127.0.0.1 {SERVICE}' >>/etc/hosts"
+    result = node.shell(f"({later}) & on_create; wait")
     assert result.returncode == 0, node.log
     assert f'waiting step=name-resolution what="{SERVICE} resolves" seconds=' in node.log
     assert node.summary["steps"]["name-resolution"]["outcome"] == "changed"
