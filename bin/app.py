@@ -23,6 +23,7 @@ gc.disable()
 stacks = Thread(target=import_module, args=["podwright.stacks.stage"])
 stacks.start()
 
+from podwright.config.archives import archive_findings, locked_files  # noqa: E402
 from podwright.config.artifacts import chart_archive, chart_findings, read_artifacts  # noqa: E402
 from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart  # noqa: E402
 from podwright.config.findings import Finding, InvalidFile, errors, write_findings  # noqa: E402
@@ -30,7 +31,9 @@ from podwright.config.load import LoadedEnvironment  # noqa: E402
 from podwright.config.mirrors import mirror_findings, mirror_of  # noqa: E402
 from podwright.config.project import Project  # noqa: E402
 from podwright.config.rules import findings  # noqa: E402
+from podwright.operations.assets import needed  # noqa: E402
 from podwright.operations.charts import stand_in  # noqa: E402
+from podwright.operations.kernels import missing_programs, needed_programs  # noqa: E402
 
 stacks.join()
 
@@ -65,14 +68,27 @@ def add_stage(app: cdk.App, root: Path, loaded: LoadedEnvironment, *, account: s
     """Add the stage of one environment. What is missing for a deployment stops `cdk deploy`, but not `cdk ls`."""
     environment = loaded.environment.model_copy(update={"account": account}) if account else loaded.environment
     dependencies, artifacts = chart(HYPERPOD_DEPENDENCIES), read_artifacts(root)
+    wanted, on_eks = needed(environment), environment.cluster.orchestrator == "eks"
     missing: list[Finding] = []
     if not sandboxed:
-        missing = [*chart_findings(root, dependencies), *mirror_findings(environment, artifacts, dependencies)]
-    archive = stand_in(dependencies) if sandboxed or missing else chart_archive(root, dependencies)
+        missing = [
+            *archive_findings(root, wanted),
+            *missing_programs(root, environment),
+            *(chart_findings(root, dependencies) if on_eks else ()),
+            *mirror_findings(environment, artifacts, dependencies),
+        ]
+    archive = stand_in(dependencies) if sandboxed or missing or not on_eks else chart_archive(root, dependencies)
     mirror = mirror_of(environment, artifacts)
-    stage = TrainingStage(app, environment.name, environment=environment, archive=archive, mirror=mirror)
+    stage = TrainingStage(
+        app,
+        environment.name,
+        environment=environment,
+        archive=archive,
+        mirror=mirror,
+        node_archives=locked_files(root, [*wanted, *needed_programs(environment)]),
+    )
     for finding in missing:
-        cdk.Annotations.of(stage.eks).add_error(f"{finding.id}: {finding.message}; {finding.hint}")
+        cdk.Annotations.of(stage.eks or stage.cluster).add_error(f"{finding.id}: {finding.message}; {finding.hint}")
 
 
 if __name__ == "__main__":

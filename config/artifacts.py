@@ -44,6 +44,17 @@ class LockedChart(Settings):
     """Images that it runs with every part enabled, as its rendered manifests name them."""
 
 
+class LockedArchive(Settings):
+    """An archive that nodes install from, or that is published for them, as it was downloaded."""
+
+    address: str
+    """URL that it came from; for a Python wheel its requirement."""
+    sha256: Sha256
+    """Of the file."""
+    bytes: int
+    """Its length."""
+
+
 class Artifacts(Settings):
     """What `artifacts.lock` holds."""
 
@@ -51,6 +62,8 @@ class Artifacts(Settings):
     """Charts by podwright's name."""
     mirrors: dict[str, dict[str, ImageDigest]] = {}
     """By registry: the images that are mirrored there, by their original reference."""
+    archives: dict[str, LockedArchive] = {}
+    """Archives by podwright's name."""
 
 
 @dataclass(frozen=True, slots=True)

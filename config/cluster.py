@@ -1,11 +1,14 @@
-"""The HyperPod cluster and the EKS cluster that orchestrates it."""
+"""The HyperPod cluster and what orchestrates it: an EKS cluster, or Slurm."""
 
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from .base import Cidr, ClusterName, KmsKeyArn, RoleArn, SecurityGroupId, Settings, ZoneIds
+from .benchmarks import Benchmarks
 from .groups import GroupName, RestrictedLustre
+from .slurm import Slurm
+from .software import NodeSoftware
 
 EksVersion = Annotated[str, StringConstraints(pattern=r"^1\.[0-9]{2}$")]
 AddonVersion = Annotated[str, StringConstraints(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+$", max_length=64)]
@@ -77,13 +80,15 @@ class Cluster(Settings):
     zones: ZoneIds = Field(min_length=1)
     """Zones of the control plane's interfaces; the cluster's own default subnet is in the first of them. EKS takes no
     other zones later, and a change of the first replaces the cluster. Default: the first two zones of the network."""
-    orchestrator: Literal["eks"] = "eks"
-    """What schedules the work."""
+    orchestrator: Literal["eks", "slurm"] = "eks"
+    """What schedules the work. A change replaces the cluster."""
     eks: Eks = Eks()
-    """The EKS control plane."""
+    """The EKS control plane; only with orchestrator eks."""
+    slurm: Slurm = Slurm()
+    """Slurm; only with orchestrator slurm."""
     system_group: GroupName
     """Instance group whose nodes a deployment waits for, because add-ons and system pods run there. Default: `system`,
-    else the first group by name that has no accelerators."""
+    else the first group by name that has no accelerators; the controllers with orchestrator slurm."""
     node_recovery: Literal["automatic", "none"] = "automatic"
     """Replace or reboot faulty nodes, or only label them."""
     provisioning: Literal["continuous", "all_or_nothing"] = "continuous"
@@ -102,6 +107,10 @@ class Cluster(Settings):
     """Managed tiered checkpointing. Absent leaves the cluster as it is; `off` turns off what was on."""
     restricted_environment: SharedRestrictedEnvironment | None = None
     """Shared settings of restricted groups."""
+    node_software: NodeSoftware = NodeSoftware()
+    """EFA, NCCL and what belongs to them on the nodes."""
+    benchmarks: Benchmarks = Benchmarks()
+    """Benchmark kernels when nodes boot; each group's own `benchmarks` says what follows from them."""
 
     @property
     def checkpoint_memory_percent(self) -> int:

@@ -20,6 +20,8 @@ def with_defaults(data: Any) -> Any:
 
     - Cluster: its name is the environment's, its zones are the first two of the network, its system group is `system`
       or else the first group by name without accelerators; deletion protection of EKS follows `protection`.
+    - Slurm: groups called `controller` and `login` are that, all others compute in a partition of their own name; the
+      system group is the controllers', and several controllers share the mount of the Lustre file system.
     - Each group's zone is that of its training plan, else the cluster's first.
     - File systems stand in the cluster's first zone too, whatever groups come and go, and an SSD file system has the
       smallest legal capacity.
@@ -42,9 +44,31 @@ def _complete_cluster(data: dict[str, Any]) -> None:
     cluster = _mapping(data, "cluster")
     _default(cluster, "name", data.get("name"))
     _default(cluster, "zones", _texts(_mapping(data, "network").get("zones"))[:2] if data.get("network") else None)
+    if cluster.get("orchestrator") == "slurm":
+        _complete_slurm(data, cluster)
+        return
     _default(cluster, "system_group", _system_group(data.get("instance_groups")))
     if data.get("protection") in (None, "retain", "destroy"):
         _default(_mapping(cluster, "eks"), "deletion_protection", data.get("protection") != "destroy")
+
+
+def _complete_slurm(data: dict[str, Any], cluster: dict[str, Any]) -> None:
+    groups = data.get("instance_groups")
+    several = False
+    for name, group in groups.items() if isinstance(groups, dict) else ():
+        if not isinstance(group, dict):
+            continue
+        part = _mapping(group, "slurm")
+        _default(part, "node_type", name if name in ("controller", "login") else "compute")
+        if part.get("node_type") == "compute":
+            _default(part, "partition", name)
+        if part.get("node_type") == "controller":
+            _default(cluster, "system_group", name)
+            several |= str(group.get("count")) not in ("0", "1")
+    _default(cluster, "system_group", _system_group(groups))
+    lustre = data["storage"].get("lustre") if isinstance(data.get("storage"), dict) else None
+    if several and isinstance(lustre, dict):
+        _default(_mapping(cluster, "slurm"), "shared_directory", lustre.get("mount") or "/fsx")
 
 
 def _complete_storage(storage: Any, home_zone: Any) -> None:

@@ -45,4 +45,9 @@ def services(features: Iterable[str]) -> list[str]:
 def features(environment: Environment) -> frozenset[str]:
     """The features that an environment uses."""
     lustre = {"lustre"} if environment.storage.lustres else set[str]()
-    return frozenset({"nodes", "kubectl", "nodes_ready", "runner"} | lustre)
+    if environment.cluster.orchestrator == "eks":
+        return frozenset({"nodes", "kubectl", "nodes_ready", "runner"} | lustre)
+    slurm = environment.cluster.slurm
+    accounting = {"slurm_accounting"} if slurm.accounting else set[str]()
+    failover = {"slurm_failover"} if slurm.failover_topic else set[str]()
+    return frozenset({"slurm_nodes"} | lustre | accounting | failover)

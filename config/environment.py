@@ -10,6 +10,7 @@ from .defaults import with_defaults
 from .groups import GroupName, InstanceGroup, RestrictedInstanceGroup
 from .network import Network
 from .storage import Storage
+from .teams import Governance, UnixId, User, UserName
 
 EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=32)]
 PlanName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", max_length=64)]
@@ -79,6 +80,12 @@ class Environment(Settings):
     """Instance groups by name. Order has no meaning."""
     restricted_instance_groups: dict[GroupName, RestrictedInstanceGroup] = Field(default={}, max_length=100)
     """Restricted instance groups by name."""
+    governance: Governance = Governance()
+    """Teams, their quotas and the priorities of work."""
+    users: dict[UserName, User] = {}
+    """People with an account on Slurm's nodes."""
+    user_groups: dict[UserName, UnixId] = {}
+    """Unix groups of theirs by name, each with its id."""
     instance_types: dict[InstanceTypeName, dict[str, Any]] = {}
     """Facts that replace or complete those of the instance catalog, by type and field."""
     acknowledge: tuple[Acknowledgement, ...] = ()

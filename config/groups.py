@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from .base import CronExpression, InstanceTypeName, KmsKeyArn, RoleArn, S3Uri, Settings, SubnetId, ZoneId
+from .slurm import GroupSlurm
 
 GroupName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", max_length=63)]
 LabelKey = Annotated[
@@ -16,6 +17,7 @@ LabelKey = Annotated[
     ),
 ]
 LabelValue = Annotated[str, StringConstraints(pattern=r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$", max_length=63)]
+BenchmarkPolicy = Literal["gate", "report", "skip"]
 AlarmName = Annotated[str, StringConstraints(pattern=r"\S", max_length=255)]
 
 
@@ -159,6 +161,11 @@ class InstanceGroup(GroupBase):
     """Updates on a schedule."""
     lifecycle: Lifecycle | None = None
     """Scripts of your own; podwright publishes its own when absent."""
+    slurm: GroupSlurm | None = None
+    """What its nodes are to Slurm. Default with orchestrator slurm: see its settings."""
+    benchmarks: BenchmarkPolicy | None = None
+    """Benchmark kernels when a node boots. report: publish the verdict. gate: have a node that fails replaced as well.
+    skip: run none. Default: report with accelerators, skip without."""
 
     @property
     def types(self) -> tuple[str, ...]:

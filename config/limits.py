@@ -183,6 +183,22 @@ class NetworkLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class DatabaseLimits:
+    """Aurora."""
+
+    zones: int
+    """At least so many in a group of subnets."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnixLimits:
+    """Accounts on nodes."""
+
+    reserved_ids: Range
+    """User and group ids that packages and systemd take for themselves."""
+
+
+@dataclass(frozen=True, slots=True)
 class CloudFormationLimits:
     """One stack."""
 
@@ -208,6 +224,8 @@ class Limits:
     lustre: LustreLimits
     openzfs: OpenZfsLimits
     network: NetworkLimits
+    database: DatabaseLimits
+    unix: UnixLimits
     cloudformation: CloudFormationLimits
     citations: dict[str, tuple[Citation, ...]]
     """Sources by dotted name, such as `lustre.associations`."""
@@ -233,6 +251,8 @@ def limits() -> Limits:
         lustre=LustreLimits(**values["lustre"]),
         openzfs=OpenZfsLimits(**values["openzfs"]),
         network=NetworkLimits(**values["network"]),
+        database=DatabaseLimits(**values["database"]),
+        unix=UnixLimits(**values["unix"]),
         cloudformation=CloudFormationLimits(**values["cloudformation"]),
         citations={
             f"{section}.{name}": cited(entry["source"])

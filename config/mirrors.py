@@ -1,11 +1,12 @@
 """Mirrored images: where an account's own registry holds copies, and what a closed network still lacks."""
 
 from .artifacts import Artifacts
-from .chart_values import dependencies_values, nodes_with
-from .charts import NEURON_DEVICE_PLUGIN_IMAGE, Chart
+from .chart_values import dependencies_values
+from .charts import Chart
 from .environment import Environment
 from .findings import Finding, Level
 from .images import Image, ecr_registry
+from .own_images import own_images
 from .rules.run import environment_types
 
 
@@ -29,9 +30,8 @@ def foreign_images(environment: Environment, artifacts: Artifacts, chart: Chart)
     values = dependencies_values(chart, groups, types, region=environment.region)
     locked = artifacts.charts.get(chart.name)
     images = [Image.parse(reference) for reference in (locked.images if locked else ())]
-    if nodes_with(groups, types, lambda row: row.accelerator_vendor == "neuron", "aws.amazon.com/neuron").types:
-        images.append(Image.parse(NEURON_DEVICE_PLUGIN_IMAGE))
-    return tuple(image for image in images if image.ecr_region is None and _enabled(image, chart, values))
+    enabled = [image for image in images if _enabled(image, chart, values)]
+    return tuple(image for image in (*enabled, *own_images(environment)) if image.ecr_region is None)
 
 
 def _enabled(image: Image, chart: Chart, values: dict[str, dict[str, dict[str, bool]]]) -> bool:
@@ -40,8 +40,8 @@ def _enabled(image: Image, chart: Chart, values: dict[str, dict[str, dict[str, b
 
 
 def mirror_findings(environment: Environment, artifacts: Artifacts, chart: Chart) -> list[Finding]:
-    """What a closed network cannot pull; nothing for a network with a way out."""
-    if environment.network.endpoints != "closed":
+    """What a closed network cannot pull; nothing for a network with a way out, nor for Slurm, which runs no pods."""
+    if environment.network.endpoints != "closed" or environment.cluster.orchestrator != "eks":
         return []
     mirrored = mirror_of(environment, artifacts)
     return [

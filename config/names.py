@@ -10,3 +10,12 @@ def lifecycle_bucket_name(environment: str, account: str, region: str) -> str:
     unlike all others in S3. S3 takes at most 63 characters, which a rule compares.
     """
     return f"{limits().cluster.lifecycle_bucket_prefix}{environment}-{account}-{region}"
+
+
+def benchmark_prefix(cluster: str) -> str:
+    """Prefix of the lifecycle bucket for what the nodes of a cluster measured.
+
+    It lies below the cluster's own prefix, beside the digests of published scripts, which are hexadecimal: what removes
+    a cluster's scripts removes its results.
+    """
+    return f"{cluster}/benchmarks"

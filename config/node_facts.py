@@ -5,15 +5,21 @@ It holds what a node cannot find out by itself and what decides its set-up. It h
 leaves the file, and with it the published prefix, as they are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from .archives import LockedFile
 from .base import MountPath, Settings, ZoneId
+from .benchmarks import benchmark_policy
 from .catalog import Catalog
-from .groups import InstanceGroup
+from .groups import BenchmarkPolicy, InstanceGroup
 from .instances import InstanceType
+from .lustre_clients import lustre_efa_interfaces
+from .slurm_facts import SlurmFacts
+from .software import NodeSoftware
+from .software_facts import ArchiveFacts, ClusterSoftware, GroupSoftware, cluster_software, group_software
 
 
 class ClusterFacts(Settings):
@@ -21,7 +27,7 @@ class ClusterFacts(Settings):
 
     name: str
     """Name of the HyperPod cluster."""
-    orchestrator: Literal["eks"]
+    orchestrator: Literal["eks", "slurm"]
     """What schedules the work."""
     region: str
     """AWS region."""
@@ -91,6 +97,31 @@ class InstanceTypeFacts(Settings):
     """Whether the node runs NVIDIA's fabric manager."""
     imex: bool
     """Whether the node runs NVIDIA's IMEX service."""
+    lustre_efa_interfaces: int
+    """EFA interfaces that Lustre uses; 0 where FSx takes no EFA client."""
+
+
+class BenchmarkFacts(Settings):
+    """How nodes measure themselves, and where their results and the count of replacements lie."""
+
+    mode: Literal["quick", "thorough"]
+    """How long the kernels run."""
+    results_uri: str
+    """S3 URI of the prefix for results and replacements, without a slash at its end."""
+    max_replacements: int
+    """Nodes of a group that may be replaced within `window_days`."""
+    window_days: int
+    """Days after which a replacement no longer counts."""
+    programs: Literal["shipped", "compile"]
+    """Where the programs that measure NVIDIA GPUs come from."""
+    driver_minimum: str
+    """The oldest NVIDIA driver that shipped programs run with."""
+    archives: tuple[ArchiveFacts, ...]
+    """The shipped programs, by architecture; none when they were not built."""
+    archives_uri: str
+    """S3 URI of the prefix of archives, without a slash at its end; empty when there are none."""
+    continuous: bool
+    """Whether HyperPod replaces a node whose scripts fail and keeps the rest; else it fails the whole request."""
 
 
 class GroupFacts(Settings):
@@ -102,6 +133,14 @@ class GroupFacts(Settings):
     """Zone ids of its nodes; empty when the group names subnets instead."""
     volumes_gib: tuple[int, ...]
     """Sizes of the further EBS volumes; the first is mounted at /opt/sagemaker."""
+    mounts_lustre: bool
+    """Whether the scripts mount the Lustre file systems; else HyperPod does, or pods."""
+    mounts_home: bool
+    """Whether the scripts mount the home folders."""
+    benchmarks: BenchmarkPolicy
+    """What follows from the benchmarks of a node."""
+    software: GroupSoftware
+    """What its nodes install, and what jobs on them find set."""
 
 
 class NodeFacts(Settings):
@@ -115,12 +154,27 @@ class NodeFacts(Settings):
     """Shared file systems."""
     instance_types: dict[str, InstanceTypeFacts]
     """Facts of every type that a group may hold, by name."""
+    software: ClusterSoftware
+    """How nodes check and install their software."""
+    benchmarks: BenchmarkFacts | None
+    """Benchmarks on boot; none run without."""
     groups: dict[str, GroupFacts]
     """The groups that these scripts set up, by name. A node finds its own in HyperPod's resource_config.json."""
+    slurm: SlurmFacts | None
+    """What Slurm is made of; null on EKS."""
 
 
 def node_facts(
-    *, cluster: ClusterFacts, groups: Mapping[str, InstanceGroup], types: Catalog, file_systems: FileSystems
+    *,
+    cluster: ClusterFacts,
+    groups: Mapping[str, InstanceGroup],
+    types: Catalog,
+    file_systems: FileSystems,
+    benchmarks: BenchmarkFacts | None = None,
+    slurm: SlurmFacts | None = None,
+    software: NodeSoftware | None = None,
+    archives: Sequence[LockedFile] = (),
+    archives_uri: str = "",
 ) -> NodeFacts:
     """The facts of the nodes of `groups`. Groups with scripts of their own are left out.
 
@@ -129,10 +183,16 @@ def node_facts(
         groups: Instance groups by name.
         types: The catalog with the environment's overrides.
         file_systems: Shared file systems; DNS and mount names may be values that only a deployment knows.
+        benchmarks: How nodes measure themselves; they do not when absent.
+        slurm: What Slurm is made of, on a Slurm cluster.
+        software: EFA, NCCL and what belongs to them; checked as they are when absent.
+        archives: What is published for nodes to install from.
+        archives_uri: S3 URI of the prefix that it is published under.
 
     Raises:
         UnknownInstanceType: a group holds a type that the catalog lacks.
     """
+    software = software or NodeSoftware()
     ours = {name: group for name, group in sorted(groups.items()) if group.lifecycle is None}
     return NodeFacts(
         version=1,
@@ -142,16 +202,25 @@ def node_facts(
             name: _instance_type(types.get(name))
             for name in sorted({name for group in ours.values() for name in group.types})
         },
+        software=cluster_software(software, archives, archives_uri),
+        benchmarks=benchmarks,
         groups={
             name: GroupFacts(
                 instance_types=group.types,
                 zones=group.zone_ids,
                 volumes_gib=tuple(volume.size_gib for volume in group.volumes),
+                mounts_lustre=cluster.orchestrator == "slurm" and bool(file_systems.lustre) and not group.mount_lustre,
+                mounts_home=cluster.orchestrator == "slurm" and file_systems.home is not None and not group.mount_home,
+                benchmarks=benchmark_policy(group, types),
+                software=group_software(software, cluster.orchestrator, group, types, archives),
             )
             for name, group in ours.items()
         },
+        slurm=slurm,
     )
 
 
 def _instance_type(row: InstanceType) -> InstanceTypeFacts:
-    return InstanceTypeFacts(**{name: getattr(row, name) for name in InstanceTypeFacts.model_fields})
+    names = InstanceTypeFacts.model_fields.keys() - {"lustre_efa_interfaces"}
+    own = {name: getattr(row, name) for name in names}
+    return InstanceTypeFacts(**own, lustre_efa_interfaces=lustre_efa_interfaces(row))

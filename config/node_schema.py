@@ -4,10 +4,9 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from .node_facts import ClusterFacts, FileSystems, GroupFacts, InstanceTypeFacts, LustreMount, NodeFacts, OpenZfsMount
+from .base import Settings
+from .node_facts import NodeFacts
 from .schema import attribute_docstrings
-
-_MODELS = (ClusterFacts, FileSystems, GroupFacts, InstanceTypeFacts, LustreMount, OpenZfsMount)
 
 
 class _WithoutTitles(GenerateJsonSchema):
@@ -18,7 +17,9 @@ class _WithoutTitles(GenerateJsonSchema):
 def node_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of `node.json`, published as docs/node.schema.json."""
     schema = NodeFacts.model_json_schema(schema_generator=_WithoutTitles)
-    for model, definition in ((NodeFacts, schema), *((model, schema["$defs"][model.__name__]) for model in _MODELS)):
+    models = {model.__name__: model for model in Settings.__subclasses__()}
+    parts = ((models[name], definition) for name, definition in schema["$defs"].items())
+    for model, definition in ((NodeFacts, schema), *parts):
         for name, text in attribute_docstrings(model).items():
             definition["properties"][name]["description"] = text
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "podwright node.json"}

@@ -26,7 +26,7 @@ _NO_RESOURCES = "The action supports no resources."
 
 
 class ExecutionRole(Construct):
-    """Execution role of instance groups on EKS.
+    """Execution role of instance groups, on EKS or with Slurm.
 
     It allows what the managed policies AmazonSageMakerClusterInstanceRolePolicy (2023-11-29) and AmazonEKS_CNI_Policy
     allow, which AWS documents for HyperPod on EKS, and attaches neither: the first lets every node read every bucket of
@@ -48,7 +48,7 @@ class ExecutionRole(Construct):
         construct_id: str,
         *,
         cluster_name: str,
-        eks_cluster_arn: str,
+        eks_cluster_arn: str | None = None,
         vpc: ec2.IVpc,
         security_groups: Sequence[ec2.ISecurityGroup],
         volume_keys: Sequence[kms.IKey] = (),
@@ -61,7 +61,7 @@ class ExecutionRole(Construct):
             scope: Parent construct.
             construct_id: Id within the parent.
             cluster_name: Name of the HyperPod cluster; its log groups carry it.
-            eks_cluster_arn: ARN of the EKS cluster, whose pod identities the nodes hand out.
+            eks_cluster_arn: ARN of the EKS cluster, whose pod identities the nodes hand out; None with Slurm.
             vpc: The VPC of the nodes, in whose subnets interfaces are made.
             security_groups: Security groups that such interfaces may have.
             volume_keys: Customer-managed KMS keys of node volumes.
@@ -76,7 +76,9 @@ class ExecutionRole(Construct):
         self.role = cast(iam.IRole, role)
         """The role."""
         self._allow_logs_and_sessions(cluster_name)
-        self._allow_kubernetes(eks_cluster_arn)
+        self._allow_images()
+        if eks_cluster_arn:
+            self._allow_kubernetes(eks_cluster_arn)
         self._allow_interfaces(vpc, security_groups)
         self._allow_volumes(volume_keys)
         if lustre:
@@ -93,6 +95,28 @@ class ExecutionRole(Construct):
         allow(self.role, ["s3:ListBucket"], [bucket.bucket_arn], only_if=below)
         if key is not None:
             allow(self.role, ["kms:Decrypt"], [key.key_arn])
+
+    def grant_results(self, bucket: s3.IBucket, prefix: str, key: kms.IKey | None = None) -> None:
+        """Let nodes write benchmark results below `prefix` of `bucket`, and ask SageMaker whether they are new.
+
+        Reading them, which conditional writes need as well, comes with `grant_read` of a prefix above.
+        """
+        reason = "The names of results carry the ids of instances."
+        allow(self.role, ["s3:PutObject"], [bucket.arn_for_objects(f"{prefix}/*")], because=reason)
+        if key is not None:
+            allow(self.role, ["kms:GenerateDataKey"], [key.key_arn])
+        reason = "SageMaker gives the cluster its id when it creates it, and wants this role before that."
+        allow(self.role, ["sagemaker:DescribeClusterNode"], [self._arn("sagemaker", "cluster/*")], because=reason)
+
+    def grant_secret(self, secret_arn: str, key: kms.IKey | None = None) -> None:
+        """Let nodes read a secret, encrypted with `key`."""
+        allow(self.role, ["secretsmanager:GetSecretValue"], [secret_arn])
+        if key is not None:
+            allow(self.role, ["kms:Decrypt"], [key.key_arn])
+
+    def grant_publish(self, topic_arn: str) -> None:
+        """Let nodes publish to an SNS topic."""
+        allow(self.role, ["sns:Publish"], [topic_arn])
 
     def _arn(self, service: str, resource: str, *, region: str | None = None, account: str | None = None) -> str:
         form = cdk.ArnFormat.NO_RESOURCE_NAME
@@ -115,6 +139,8 @@ class ExecutionRole(Construct):
         reason = "SageMaker gives the cluster its id when it creates it, and wants this role before that."
         clusters = [self._arn("sagemaker", "cluster/*")]
         allow(self.role, ["sagemaker:AttachClusterNodeNetworkInterface"], clusters, because=reason)
+
+    def _allow_images(self) -> None:
         allow(self.role, ["ecr:GetAuthorizationToken"], ["*"], because=_NO_RESOURCES)
         allow(
             self.role,

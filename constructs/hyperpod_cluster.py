@@ -13,16 +13,20 @@ from ..config.catalog import Catalog
 from ..config.cluster import Cluster, SharedRestrictedEnvironment
 from ..config.groups import InstanceGroup, RestrictedInstanceGroup
 from ..config.rules import check
+from ..config.slurm_facts import AccountingFacts
 from .instance_group import GroupResources, instance_group, restricted_instance_group, restricted_lustre
+
+_STRATEGIES = {"merge": "Merge", "managed": "Managed", "overwrite": "Overwrite"}
 
 
 class HyperPodCluster(Construct):
-    """`AWS::SageMaker::Cluster`, orchestrated by an EKS cluster.
+    """`AWS::SageMaker::Cluster`, orchestrated by an EKS cluster or by Slurm.
 
     Decided for you: every group names its own subnets and security groups, and groups come in the order of their names,
     so that adding, removing or reordering groups and zones changes those groups only. The cluster's own `VpcConfig`
     (`default_subnets`), its name and its EKS cluster are create-only: a change of one replaces the cluster with all its
-    nodes. Continuous provisioning unless the settings say otherwise: nodes then come after the cluster is InService.
+    nodes. Continuous provisioning unless the settings say otherwise: nodes then come after the cluster is InService,
+    except that a Slurm cluster is in service only once a controller and a login node are.
 
     Source: AWS CloudFormation schema AWS::SageMaker::Cluster, 2026-10-20.
 
@@ -49,7 +53,8 @@ class HyperPodCluster(Construct):
         restricted_groups: Mapping[str, RestrictedInstanceGroup] | None = None,
         resources: GroupResources,
         default_subnets: Sequence[ec2.ISubnet],
-        eks_cluster_arn: str,
+        eks_cluster_arn: str | None = None,
+        accounting: AccountingFacts | None = None,
         cluster_role: iam.IRole | None = None,
         requires: Sequence[IDependable] = (),
         types: Catalog | None = None,
@@ -64,7 +69,8 @@ class HyperPodCluster(Construct):
             restricted_groups: Restricted instance groups by name.
             resources: What the groups refer to.
             default_subnets: Subnets of the cluster itself. Choose those that stay when zones come and go.
-            eks_cluster_arn: ARN of the EKS cluster.
+            eks_cluster_arn: ARN of the EKS cluster; only with orchestrator eks.
+            accounting: Slurm's accounting database outside the controller, if there is one.
             cluster_role: Role of Karpenter; only with `autoscaling`.
             requires: What has to be there first: the HyperPod dependencies chart, the published scripts, the rules of
                 the security groups, the endpoint of S3.
@@ -72,7 +78,7 @@ class HyperPodCluster(Construct):
 
         Raises:
             Refused: settings that cannot be built.
-            ValueError: autoscaling without a role.
+            ValueError: autoscaling without a role, or orchestrator eks without an EKS cluster.
         """
         super().__init__(scope, construct_id)
         restricted = restricted_groups or {}
@@ -84,13 +90,12 @@ class HyperPodCluster(Construct):
 
         if settings.provisioning != "continuous":
             resources = replace(resources, volume_key=None)
+        resources = replace(resources, slurm_by_api=_slurm_by_api(settings))
         resource = CfnCluster(
             self,
             "Resource",
             cluster_name=settings.name,
-            orchestrator=CfnCluster.OrchestratorProperty(
-                eks=CfnCluster.ClusterOrchestratorEksConfigProperty(cluster_arn=eks_cluster_arn)
-            ),
+            orchestrator=_orchestrator(settings, eks_cluster_arn, accounting),
             vpc_config=CfnCluster.VpcConfigProperty(
                 subnets=[subnet.subnet_id for subnet in default_subnets],
                 security_group_ids=[group.security_group_id for group in resources.security_groups],
@@ -136,6 +141,39 @@ class HyperPodCluster(Construct):
 def _acknowledge(resource: CfnCluster, finding: str, reason: str) -> None:
     cdk.Validations.of(resource).acknowledge(
         cdk.Acknowledgment(id=f"CloudFormation-Validate::{finding}", reason=reason)
+    )
+
+
+def _slurm_by_api(settings: Cluster) -> bool:
+    return settings.orchestrator == "slurm" and settings.slurm.configuration == "api"
+
+
+def _orchestrator(
+    settings: Cluster, eks_cluster_arn: str | None, accounting: AccountingFacts | None
+) -> CfnCluster.OrchestratorProperty | None:
+    """What orchestrates; None leaves Slurm to provisioning_parameters.json."""
+    if settings.orchestrator == "eks":
+        if eks_cluster_arn is None:
+            raise ValueError("orchestrator is eks; eks_cluster_arn has to name the EKS cluster")
+        return CfnCluster.OrchestratorProperty(
+            eks=CfnCluster.ClusterOrchestratorEksConfigProperty(cluster_arn=eks_cluster_arn)
+        )
+    if not _slurm_by_api(settings):
+        return None
+    # HyperPod always merges with continuous provisioning, and refuses a request that says so.
+    merges = settings.provisioning == "continuous"
+    return CfnCluster.OrchestratorProperty(
+        slurm=CfnCluster.ClusterOrchestratorSlurmConfigProperty(
+            slurm_config_strategy=None if merges else _STRATEGIES[settings.slurm.strategy],
+            accounting_database=CfnCluster.ClusterAccountingDatabaseProperty(
+                endpoint=accounting.host,
+                port=accounting.port,
+                name=accounting.database,
+                secret_arn=accounting.secret_arn,
+            )
+            if accounting
+            else None,
+        )
     )
 
 

@@ -13,8 +13,11 @@ from ..config.groups import GroupBase, InstanceGroup, Patching, RestrictedInstan
 from ..config.node_facts import FileSystems
 
 ENTRY_POINT: Final = "on_create.sh"
-"""The script of ours that HyperPod runs on a new node."""
+"""The script of ours that HyperPod runs on a new node, which then sets the whole node up."""
+AFTER_THE_IMAGE: Final = "on_init_complete.sh"
+"""The script of ours that HyperPod runs once its image has set up Slurm by what the API says."""
 _DEEP_CHECKS: Final = {"stress": "InstanceStress", "connectivity": "InstanceConnectivity"}
+_NODE_TYPES: Final = {"controller": "Controller", "login": "Login", "compute": "Compute"}
 _PATCHING: Final = {"when_idle": "WhenIdle", "when_all_idle": "WhenAllIdle"}
 
 
@@ -38,6 +41,8 @@ class GroupResources:
     """What a group that asks for it mounts on the host."""
     training_plan_arns: Mapping[str, str] = field(default_factory=dict)
     """Training plans by their name in the settings."""
+    slurm_by_api: bool = False
+    """Whether HyperPod learns from the groups what their nodes are to Slurm, and sets it up before our scripts run."""
 
 
 def instance_group(
@@ -77,6 +82,12 @@ def instance_group(
         on_start_deep_health_checks=_deep_checks(settings),
         override_vpc_config=_placement(settings.subnet_ids or _subnet_ids(settings.zone_ids, resources), resources),
         auto_patch_config=_patching(settings.patching),
+        slurm_config=CfnCluster.ClusterSlurmConfigProperty(
+            node_type=_NODE_TYPES[settings.slurm.node_type],
+            partition_names=[settings.slurm.partition] if settings.slurm.partition else None,
+        )
+        if settings.slurm and resources.slurm_by_api
+        else None,
         scheduled_update_config=CfnCluster.ScheduledUpdateConfigProperty(
             schedule_expression=settings.scheduled_update.schedule,
             deployment_config=_deployment(settings.scheduled_update),
@@ -207,14 +218,12 @@ def _kubernetes(settings: InstanceGroup) -> CfnCluster.ClusterKubernetesConfigPr
 
 
 def _lifecycle(settings: InstanceGroup, resources: GroupResources) -> CfnCluster.ClusterLifeCycleConfigProperty:
-    own = settings.lifecycle
-    return (
-        CfnCluster.ClusterLifeCycleConfigProperty(
-            source_s3_uri=own.source, on_create=own.on_create, on_init_complete=own.on_init_complete
-        )
-        if own
-        else CfnCluster.ClusterLifeCycleConfigProperty(source_s3_uri=resources.scripts_uri, on_create=ENTRY_POINT)
-    )
+    kind, own = CfnCluster.ClusterLifeCycleConfigProperty, settings.lifecycle
+    if own:
+        return kind(source_s3_uri=own.source, on_create=own.on_create, on_init_complete=own.on_init_complete)
+    if resources.slurm_by_api:
+        return kind(source_s3_uri=resources.scripts_uri, on_init_complete=AFTER_THE_IMAGE)
+    return kind(source_s3_uri=resources.scripts_uri, on_create=ENTRY_POINT)
 
 
 def _deep_checks(settings: GroupBase) -> list[str] | None:

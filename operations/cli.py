@@ -33,9 +33,13 @@ COMMANDS: Final = (
     Command("destroy", ".destroy", "delete the stacks of an environment"),
     Command("sandbox", ".sandbox.command", "start, stop or reset the stand-in for AWS on this machine"),
     Command("chart", ".charts", "fetch the Helm charts that are installed, and lock their digests"),
+    Command("assets", ".assets", "fetch the archives that nodes install from, and lock their digests"),
+    Command("kernels", ".kernels", "build the benchmark programs that nodes measure their GPUs with"),
     Command("images", ".images", "list the container images of an environment, or mirror them to ECR"),
+    Command("image", ".image_check", "check what a container image brings for EFA and NCCL, and whether it fits"),
     Command("connect", ".connect", "reach the Kubernetes API: a kubeconfig, and a tunnel where it is private"),
     Command("shell", ".shell", "open a shell on a node"),
+    Command("bench", ".bench", "print and draw what the benchmarks of nodes measured"),
 )
 
 

@@ -1,8 +1,12 @@
-"""Reach the Kubernetes API of an environment: a kubeconfig of its own, and a tunnel where the API is private.
+"""Reach the Kubernetes API of an environment, or a login node of its Slurm cluster.
+
+On EKS it makes a kubeconfig, and a tunnel where the API is private.
 
 The kubeconfig lies in .podwright/kubeconfig/ENV; your own stays untouched. A private API is reached directly where the
 network leads to it (a VPN, for instance), else through a node by AWS Systems Manager. Where there is no node yet, or no
 session-manager-plugin, --run carries a command out inside the VPC.
+
+With Slurm it opens a shell on a login node, or on the controller where there is none.
 """
 
 import argparse
@@ -21,7 +25,7 @@ from .deployment import add_environment, load
 from .helm import tool
 from .output import Stop, write_line
 from .runner import run_in_vpc
-from .session import hand_over, nodes, tunnel
+from .session import hand_over, nodes, shell, tunnel
 
 _REACH_SECONDS: Final = 3.0
 _API_PORT: Final = 443
@@ -38,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
     """Write the kubeconfig, say how to use it, and hold the tunnel open if there is one."""
     environment = load(args).environment
     account = account_of(environment, args.project, args.sandbox)
+    if environment.cluster.orchestrator == "slurm":
+        return _login(environment, account, args.command)
     if args.command:
         if account.endpoint:
             raise Stop("the sandbox runs no builds", "leave --run away: its Kubernetes API is within reach")
@@ -60,6 +66,23 @@ def run(args: argparse.Namespace) -> int:
     _say(file)
     write_line("The tunnel stays open until you press Ctrl-C.")
     return hand_over(command)
+
+
+def _login(environment: Environment, account: Account, command: str | None) -> int:
+    """Become a shell on the node where people use Slurm."""
+    if command or account.endpoint:
+        what = "--run needs the runner of an EKS cluster" if command else "the nodes of the sandbox are simulated"
+        raise Stop(f"{what}; {environment.name} is a Slurm cluster", "connect without --run to one in AWS")
+    there = nodes(account, environment.cluster.name)
+    for node_type in ("login", "controller"):
+        groups = [
+            name
+            for name, group in environment.instance_groups.items()
+            if group.slurm and group.slurm.node_type == node_type
+        ]
+        if found := [node for node in there if node.group in groups]:
+            return hand_over(shell(account, min(found, key=lambda node: node.instance)))
+    raise Stop(f"no login node or controller of {environment.name} is running", "`podwright status` shows its nodes")
 
 
 def reachable(host: str, port: int) -> bool:

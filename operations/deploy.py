@@ -8,6 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from ..config.archives import archive_findings
 from ..config.artifacts import chart_findings, read_artifacts
 from ..config.charts import HYPERPOD_DEPENDENCIES, chart
 from ..config.environment import Environment
@@ -15,9 +16,11 @@ from ..config.findings import Finding, errors
 from ..config.mirrors import mirror_findings
 from ..config.rules import findings
 from .account import is_sandboxed
+from .assets import needed
 from .cdk import Cdk
 from .cluster_table import report, write_report
 from .deployment import add_environment, bootstrap, cdk_for, failure, load, wait_for_earlier_run
+from .kernels import missing_programs
 from .output import Stop, write_findings, write_json, write_line
 from .progress import Progress
 
@@ -63,7 +66,12 @@ def run(args: argparse.Namespace) -> int:
 def _artifact_findings(environment: Environment, project: Path) -> list[Finding]:
     """What of `artifacts.lock` is missing for AWS. The sandbox takes a chart of podwright's own instead."""
     dependencies = chart(HYPERPOD_DEPENDENCIES)
-    return chart_findings(project, dependencies) + mirror_findings(environment, read_artifacts(project), dependencies)
+    return [
+        *(chart_findings(project, dependencies) if environment.cluster.orchestrator == "eks" else ()),
+        *mirror_findings(environment, read_artifacts(project), dependencies),
+        *archive_findings(project, needed(environment)),
+        *missing_programs(project, environment),
+    ]
 
 
 def _show_and_ask(cdk: Cdk) -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ..config.artifacts import Artifacts, ChartArchive, chart_archive, read_artifacts, write_artifacts
-from ..config.chart_values import dependencies_values, nodes_with
-from ..config.charts import HYPERPOD_DEPENDENCIES, NEURON_DEVICE_PLUGIN_IMAGE, Chart, chart
+from ..config.chart_values import dependencies_values
+from ..config.charts import HYPERPOD_DEPENDENCIES, Chart, chart
 from ..config.environment import Environment
 from ..config.images import Image, ecr_registry, eks_registry
 from ..config.mirrors import mirror_of
+from ..config.own_images import own_images
 from ..config.rules.run import environment_types
 from .account import SANDBOX_ACCOUNT, Account, account_of
 from .charts import stand_in
@@ -37,6 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List or mirror."""
     environment = load(args).environment
+    if environment.cluster.orchestrator == "slurm":
+        raise Stop(f"{environment.name} is a Slurm cluster and runs no pods", "nothing has to be mirrored for it")
     wanted = chart(HYPERPOD_DEPENDENCIES)
     sandboxed = args.sandbox or environment.account == SANDBOX_ACCOUNT
     archive = stand_in(wanted) if sandboxed else chart_archive(args.project, wanted)
@@ -87,8 +90,7 @@ def images(environment: Environment, wanted: Chart, archive: ChartArchive, artif
     groups = tuple(environment.groups.values())
     values = dependencies_values(wanted, groups, types, region=environment.region)
     found = {Image.parse(reference) for reference in images_in(render(archive, wanted, values))}
-    if nodes_with(groups, types, lambda row: row.accelerator_vendor == "neuron", "aws.amazon.com/neuron").types:
-        found.add(Image.parse(NEURON_DEVICE_PLUGIN_IMAGE))
+    found.update(own_images(environment))
     copies = mirror_of(environment, artifacts)
     return [RunImage(image, copies.get(image.name)) for image in sorted(found, key=str)]
 
@@ -113,11 +115,8 @@ def mirror(environment: Environment, root: Path, wanted: Chart, archive: ChartAr
         # After each, so that an interrupted run keeps what it has copied.
         artifacts = artifacts.model_copy(update={"mirrors": artifacts.mirrors | {registry: dict(digests)}})
         write_artifacts(root, artifacts)
-    fixed = [
-        image
-        for image in foreign
-        if image.name not in wanted.image_values and image != Image.parse(NEURON_DEVICE_PLUGIN_IMAGE)
-    ]
+    ours = own_images(environment)
+    fixed = [image for image in foreign if image.name not in wanted.image_values and image not in ours]
     for image in fixed:
         write_line(f"warning: {wanted.name} has no value for {image.name}; nodes still pull it from {image.registry}")
     return 1 if fixed else 0

@@ -37,6 +37,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         write_json({"settings": settings, "subnets": subnets})
         return 0
+    other = "slurm" if loaded.environment.cluster.orchestrator == "eks" else "eks"
+    if ("cluster", other) not in loaded.source.places:
+        # A copy of what is printed would say that it is wanted.
+        del settings["cluster"][other]
     yaml = YAML()
     yaml.width = 120
     yaml.indent(mapping=2, sequence=4, offset=2)

@@ -1,21 +1,32 @@
 """The stack of the HyperPod cluster: scripts, roles, groups, and what comes after the first nodes."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from ..config.archives import LockedFile
+from ..config.benchmarks import benchmark_policy
 from ..config.environment import Environment
 from ..config.groups import InstanceGroup
-from ..config.node_facts import ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
+from ..config.kernels import COMPONENT, driver_minimum
+from ..config.names import benchmark_prefix
+from ..config.node_facts import BenchmarkFacts, ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
+from ..config.provisioning_parameters import provisioning_parameters
 from ..config.rules.run import environment_types
+from ..config.slurm_facts import AccountingFacts, SlurmFacts, slurm_facts
+from ..config.software_facts import archive_facts
 from ..constructs.addons import WorkloadAddons
+from ..constructs.eks_control_plane import EksControlPlane
 from ..constructs.execution_role import ExecutionRole
 from ..constructs.hyperpod_cluster import HyperPodCluster
 from ..constructs.instance_group import GroupResources
 from ..constructs.karpenter_role import KarpenterRole
-from ..constructs.lifecycle_publication.construct import LifecyclePublication
+from ..constructs.lifecycle_publication.construct import LifecyclePublication, archives_uri
 from ..constructs.nodes_ready.construct import NodesReady
 from .eks import EksStack
 from .network import NetworkStack
@@ -23,7 +34,10 @@ from .storage import StorageStack
 
 
 class ClusterStack(cdk.Stack):
-    """Lifecycle scripts, HyperPod cluster, wait for the system group, workload add-ons: in that order. Stateless."""
+    """Lifecycle scripts, HyperPod cluster, wait for the system group, workload add-ons: in that order. Stateless.
+
+    With Slurm it ends with the cluster, which is in service once a controller and a login node are.
+    """
 
     def __init__(
         self,
@@ -33,14 +47,15 @@ class ClusterStack(cdk.Stack):
         environment: Environment,
         network: NetworkStack,
         storage: StorageStack,
-        eks: EksStack,
+        eks: EksStack | None,
+        node_archives: Sequence[LockedFile],
     ) -> None:
-        """Defines the stack of `environment` on top of the other three."""
+        """Defines the stack of `environment` on top of the others; nodes install from `node_archives`."""
         super().__init__(scope, construct_id, description="HyperPod cluster")
         self._environment, settings = environment, environment.cluster
         self._types = environment_types(environment.instance_types)
-        control_plane, nodes = eks.control_plane, network.network.node_security_group
-        file_systems = self._file_systems(storage)
+        eks_cluster_arn = eks.control_plane.cluster.cluster_arn if eks else None
+        file_systems, accounting = self._file_systems(storage), self._accounting(storage)
 
         publication = LifecyclePublication(
             self,
@@ -57,11 +72,18 @@ class ClusterStack(cdk.Stack):
                 groups=environment.instance_groups,
                 types=self._types,
                 file_systems=file_systems,
+                benchmarks=self._benchmarks(storage, node_archives),
+                software=settings.node_software,
+                archives=node_archives,
+                archives_uri=archives_uri(storage.lifecycle_bucket, settings.name) if node_archives else "",
+                slurm=self._slurm(accounting),
             ),
+            provisioning_parameters=self._provisioning_parameters(storage, file_systems, accounting),
+            archives=node_archives,
             key=network.key,
             protection=environment.protection,
         )
-        role = self._execution_role(network, storage, control_plane.cluster.cluster_arn)
+        role = self._execution_role(network, storage, eks_cluster_arn)
         self.cluster = HyperPodCluster(
             self,
             "Cluster",
@@ -70,7 +92,7 @@ class ClusterStack(cdk.Stack):
             restricted_groups=environment.restricted_instance_groups,
             resources=GroupResources(
                 subnets=network.network.node_subnets,
-                security_groups=[nodes],
+                security_groups=[network.network.node_security_group],
                 execution_role=role,
                 scripts_uri=publication.source_uri,
                 volume_key=network.key,
@@ -78,19 +100,26 @@ class ClusterStack(cdk.Stack):
                 training_plan_arns={name: plan.arn for name, plan in environment.training_plans.items()},
             ),
             default_subnets=[network.network.node_subnets[settings.zones[0]]],
-            eks_cluster_arn=control_plane.cluster.cluster_arn,
+            eks_cluster_arn=eks_cluster_arn,
+            accounting=accounting,
             cluster_role=self._karpenter_role(network),
             requires=[publication.resource],
             types=self._types,
         )
         """The HyperPod cluster."""
-        system = environment.instance_groups[settings.system_group]
+        if eks:
+            self._add_ons(network, eks.control_plane)
+
+    def _add_ons(self, network: NetworkStack, control_plane: EksControlPlane) -> None:
+        """What runs on the first nodes of an EKS cluster, and the wait for these nodes."""
+        settings = self._environment.cluster
+        system = self._environment.instance_groups[settings.system_group]
         workload = WorkloadAddons(
             self,
             "WorkloadAddons",
             settings=settings.eks,
             cluster_name=control_plane.cluster.cluster_name,
-            lustre=bool(environment.storage.lustres),
+            lustre=bool(self._environment.storage.lustres),
         )
         if system.count:
             ready = NodesReady(
@@ -128,7 +157,62 @@ class ClusterStack(cdk.Stack):
             else None,
         )
 
-    def _execution_role(self, network: NetworkStack, storage: StorageStack, eks_cluster_arn: str) -> iam.IRole | None:
+    def _accounting(self, storage: StorageStack) -> AccountingFacts | None:
+        settings, database = self._environment.cluster.slurm.accounting, storage.accounting
+        if settings is None or database is None:
+            return None
+        return AccountingFacts(
+            host=database.host, port=database.port, database=settings.name, secret_arn=database.secret_arn
+        )
+
+    def _slurm(self, accounting: AccountingFacts | None) -> SlurmFacts | None:
+        environment = self._environment
+        if environment.cluster.orchestrator != "slurm":
+            return None
+        return slurm_facts(
+            settings=environment.cluster.slurm,
+            groups=environment.instance_groups,
+            governance=environment.governance,
+            users=environment.users,
+            user_groups=environment.user_groups,
+            accounting=accounting,
+            types=self._types,
+        )
+
+    def _provisioning_parameters(
+        self, storage: StorageStack, file_systems: FileSystems, accounting: AccountingFacts | None
+    ) -> dict[str, Any] | None:
+        cluster = self._environment.cluster
+        if cluster.orchestrator != "slurm" or cluster.slurm.configuration != "provisioning_parameters":
+            return None
+        return provisioning_parameters(
+            settings=cluster.slurm,
+            groups=self._environment.instance_groups,
+            lustre=file_systems.lustre.get("lustre"),
+            accounting=accounting,
+            database_user=storage.accounting.user if storage.accounting else "",
+        )
+
+    def _benchmarks(self, storage: StorageStack, archives: Sequence[LockedFile]) -> BenchmarkFacts | None:
+        """How nodes measure themselves, if any do."""
+        settings, groups = self._environment.cluster, self._environment.instance_groups.values()
+        if all(benchmark_policy(group, self._types) == "skip" for group in groups):
+            return None
+        return BenchmarkFacts(
+            mode=settings.benchmarks.mode,
+            results_uri=f"s3://{storage.lifecycle_bucket.bucket_name}/{benchmark_prefix(settings.name)}",
+            programs=settings.benchmarks.programs,
+            driver_minimum=driver_minimum(),
+            archives=archive_facts(file for file in archives if file.archive.component == COMPONENT),
+            archives_uri=archives_uri(storage.lifecycle_bucket, settings.name) if archives else "",
+            max_replacements=settings.benchmarks.max_replacements,
+            window_days=settings.benchmarks.window_days,
+            continuous=settings.provisioning == "continuous",
+        )
+
+    def _execution_role(
+        self, network: NetworkStack, storage: StorageStack, eks_cluster_arn: str | None
+    ) -> iam.IRole | None:
         """The role of the groups that name none, if there are such groups."""
         groups = [group for group in self._environment.groups.values() if group.role is None]
         if not groups:
@@ -147,6 +231,12 @@ class ClusterStack(cdk.Stack):
             alarms=[alarm for rollout in rollouts for alarm in rollout.rollback_alarms],
         )
         role.grant_read(storage.lifecycle_bucket, self._environment.cluster.name, network.key)
+        if any(benchmark_policy(group, self._types) != "skip" for group in own):
+            role.grant_results(storage.lifecycle_bucket, benchmark_prefix(self._environment.cluster.name), network.key)
+        if storage.accounting:
+            role.grant_secret(storage.accounting.secret_arn, storage.accounting.key)
+        if topic := self._environment.cluster.slurm.failover_topic:
+            role.grant_publish(topic)
         for source in sorted({group.lifecycle.source for group in own if group.lifecycle}):
             bucket, _, prefix = source.removeprefix("s3://").partition("/")
             role.grant_read(s3.Bucket.from_bucket_name(self, f"Scripts-{bucket}-{prefix}", bucket), prefix.rstrip("/"))

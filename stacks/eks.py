@@ -6,6 +6,7 @@ import aws_cdk as cdk
 import cdk8s
 from constructs import Construct
 
+from ..cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
 from ..cdk8s_charts.device_plugins import NeuronDevicePlugin
 from ..cdk8s_charts.node_readers import NodeReaders
 from ..config.artifacts import ChartArchive
@@ -70,6 +71,11 @@ class EksStack(cdk.Stack):
         neuron = NeuronDevicePlugin(cdk8s.App(), "neuron", groups=groups, types=types, mirror=mirror)
         if neuron.instance_types:
             cluster.add_cdk8s_chart("NeuronDevicePlugin", neuron)
+        labels = BenchmarkLabels(
+            cdk8s.App(), "benchmark-labels", groups=environment.instance_groups, types=types, mirror=mirror
+        )
+        if labels.groups:
+            cluster.add_cdk8s_chart("BenchmarkLabels", labels)
         existing = settings.existing
         if existing is None or not existing.dependencies_installed:
             dependencies = chart(archive.name)

@@ -1,10 +1,11 @@
 """One environment as a CDK stage: the only place where the parts of an environment meet."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from constructs import Construct
 
+from ..config.archives import LockedFile
 from ..config.artifacts import ChartArchive
 from ..config.environment import Environment
 from ..config.images import Image
@@ -16,7 +17,10 @@ from .storage import StorageStack
 
 
 class TrainingStage(cdk.Stage):
-    """Network, storage, control plane and cluster of one environment, in the order in which they must come to be."""
+    """Network, storage, control plane and cluster of one environment, in the order in which they must come to be.
+
+    With Slurm there is no control plane: its controller is a node of the cluster.
+    """
 
     def __init__(
         self,
@@ -26,6 +30,7 @@ class TrainingStage(cdk.Stage):
         environment: Environment,
         archive: ChartArchive,
         mirror: Mapping[str, Image] | None = None,
+        node_archives: Sequence[LockedFile] = (),
     ) -> None:
         """Defines the stacks of `environment`.
 
@@ -33,8 +38,9 @@ class TrainingStage(cdk.Stage):
             scope: The app, or a pipeline.
             construct_id: Id of the stage; it prefixes the names of the stacks.
             environment: The environment.
-            archive: HyperPod's dependencies chart, or a stand-in for it.
+            archive: HyperPod's dependencies chart, or a stand-in for it. Not read with Slurm.
             mirror: Where mirrored images lie, by the original's name.
+            node_archives: What nodes install from.
         """
         boundary = environment.iam.permissions_boundary
         super().__init__(
@@ -46,11 +52,19 @@ class TrainingStage(cdk.Stage):
 
         self.network = NetworkStack(self, "network", environment=environment)
         self.storage = StorageStack(self, "storage", environment=environment, network=self.network)
-        self.eks = EksStack(
-            self, "eks", environment=environment, network=self.network, archive=archive, mirror=mirror or {}
+        self.eks = (
+            EksStack(self, "eks", environment=environment, network=self.network, archive=archive, mirror=mirror or {})
+            if environment.cluster.orchestrator == "eks"
+            else None
         )
         self.cluster = ClusterStack(
-            self, "cluster", environment=environment, network=self.network, storage=self.storage, eks=self.eks
+            self,
+            "cluster",
+            environment=environment,
+            network=self.network,
+            storage=self.storage,
+            eks=self.eks,
+            node_archives=node_archives,
         )
         # CloudFormation sees only what a template names; pods and scripts need the file systems beyond that.
         self.cluster.add_stack_dependency(self.storage, "nodes mount its file systems")

@@ -5,6 +5,7 @@ from constructs import Construct
 
 from ..config.environment import Environment
 from ..config.names import lifecycle_bucket_name
+from ..constructs.accounting_database import SlurmAccounting
 from ..constructs.buckets import CheckpointBucket, LifecycleBucket
 from ..constructs.lustre import LustreFileSystem
 from ..constructs.openzfs import OpenZfsHome
@@ -13,7 +14,10 @@ from .network import NetworkStack
 
 
 class StorageStack(cdk.Stack):
-    """File systems and buckets of an environment. Stateful. Exports what clients need, used today or not."""
+    """File systems, buckets and the accounting database of an environment. Stateful.
+
+    Exports what clients need, used today or not.
+    """
 
     def __init__(self, scope: Construct, construct_id: str, *, environment: Environment, network: NetworkStack) -> None:
         """Defines the stack of `environment` in `network`."""
@@ -67,10 +71,30 @@ class StorageStack(cdk.Stack):
         ).bucket
         """For checkpoints of jobs."""
 
+        slurm = environment.cluster.slurm if environment.cluster.orchestrator == "slurm" else None
+        self.accounting = (
+            SlurmAccounting(
+                self,
+                "SlurmAccounting",
+                settings=slurm.accounting,
+                vpc=vpc,
+                subnets=list(subnets.values()),
+                clients=clients,
+                key=key,
+                protection=protection,
+            )
+            if slurm and slurm.accounting
+            else None
+        )
+        """Slurm's accounts outside the controller, if they are there."""
+
         created = [self.lustre[name] for name, settings in storage.lustres.items() if settings.existing is None]
         for file_system in created:
             self.export_value(file_system.dns_name)
             self.export_value(file_system.mount_name)
         if self.home:
             self.export_value(self.home.dns_name)
+        if self.accounting and self.accounting.key:
+            self.export_value(self.accounting.host)
+            self.export_value(self.accounting.secret_arn)
         keep_deployable(self)

@@ -15,12 +15,14 @@ from podwright.config.load import environment_from
 from podwright.config.project import Project
 from podwright.config.source import parse_source
 from podwright.operations.charts import stand_in
+from podwright.operations.sandbox.schemas import changed_create_only
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 from podwright.stacks.stage import TrainingStage
 
 ROOT = Path(__file__).parent.parent
 NAMES = Project.at(ROOT).names
 Template = dict[str, Any]
+_REGION = "us-west-2"
 # What holds data or nodes, by resource type.
 STATEFUL = {
     "AWS::EC2::VPC": "vpc",
@@ -28,8 +30,10 @@ STATEFUL = {
     "AWS::EKS::Cluster": "eks",
     "AWS::FSx::FileSystem": "file system",
     "AWS::KMS::Key": "key",
+    "AWS::RDS::DBCluster": "database",
     "AWS::S3::Bucket": "bucket",
     "AWS::SageMaker::Cluster": "cluster",
+    "AWS::SecretsManager::Secret": "secret",
 }
 
 
@@ -79,3 +83,23 @@ def synthesis(name: str) -> Synthesis:
 def environment_of(text: str, name: str = "test") -> Environment:
     """The environment that YAML text describes."""
     return environment_from(parse_source(text, f"{name}.yaml"), name).environment
+
+
+def effects(before: Synthesis, after: Synthesis) -> set[str]:
+    """The stateful resources that are touched, and how: `+` made, `-` removed, `~` updated in place, `!` replaced."""
+    found = set()
+    for stack in before.templates.keys() | after.templates.keys():
+        old = before.templates.get(stack, {}).get("Resources", {})
+        new = after.templates.get(stack, {}).get("Resources", {})
+        for logical_id in old.keys() | new.keys():
+            was, now = old.get(logical_id), new.get(logical_id)
+            kind = STATEFUL.get((was or now)["Type"])
+            if kind and was != now:
+                found.add(f"{_sign(was, now)} {kind}")
+    return found
+
+
+def _sign(was: dict[str, Any] | None, now: dict[str, Any] | None) -> str:
+    if was is None or now is None:
+        return "+" if was is None else "-"
+    return "!" if changed_create_only(was["Type"], _REGION, was["Properties"], now["Properties"]) else "~"

@@ -2,6 +2,7 @@
 
 from . import (  # noqa: F401  importing a module registers its rules
     addresses,
+    benchmarks,
     capacity,
     cluster,
     environment,
@@ -10,8 +11,12 @@ from . import (  # noqa: F401  importing a module registers its rules
     lustre,
     network,
     nodes,
+    orchestrator,
+    slurm,
+    software,
     storage,
     system,
+    teams,
     template,
     updates,
     zones,

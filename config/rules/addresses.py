@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Network
+from typing import Literal
 
 from ..catalog import Catalog
 from ..cidrs import usable
@@ -38,21 +39,34 @@ class Demand:
 
 def demand(environment: Environment, zone: str, types: Catalog) -> Demand:
     """What the groups of `zone` take: of a group in several zones an equal part, of one of mixed types the largest."""
-    parts = [_part(path, group, types) for path, group in sections(environment) if zone in group.zone_ids]
+    orchestrator = environment.cluster.orchestrator
+    parts = [_part(path, group, types, orchestrator) for path, group in sections(environment) if zone in group.zone_ids]
     shown = [f"{name} {count} × {each} = {count * each:,}" for name, each, _, count, _ in parts if count]
-    full = sum(each * count for _, each, _, count, _ in parts)
+    database = database_instances(environment)
+    shown += [f"accounting database {database}"] if database else []
+    full = sum(each * count for _, each, _, count, _ in parts) + database
     return Demand(
-        now=sum(each * least for _, each, least, _, _ in parts),
+        now=sum(each * least for _, each, least, _, _ in parts) + database,
         full=full,
         replacing=full + sum(each * batch for _, each, _, _, batch in parts),
         sums=", ".join(shown),
     )
 
 
-def _part(path: Path, group: AnyGroup, types: Catalog) -> tuple[str, int, int, int, int]:
+def database_instances(environment: Environment) -> int:
+    """Instances of an accounting database of ours. RDS chooses among the zones, so each may hold them all."""
+    accounting = environment.cluster.slurm.accounting
+    if environment.cluster.orchestrator != "slurm" or accounting is None or accounting.existing:
+        return 0
+    return 2 if accounting.standby else 1
+
+
+def _part(
+    path: Path, group: AnyGroup, types: Catalog, orchestrator: Literal["eks", "slurm"]
+) -> tuple[str, int, int, int, int]:
     """Name, addresses of a node, and how many nodes in one zone: at least, in full, and replaced at a time."""
     interface = group.network_interface if isinstance(group, InstanceGroup) else None
-    each = max((row.addresses("eks", interface or "efa").total for row in known(group, types)), default=0)
+    each = max((row.addresses(orchestrator, interface or "efa").total for row in known(group, types)), default=0)
     share = max(1, len(group.zone_ids))
     least = group.min_count if isinstance(group, InstanceGroup) and group.min_count is not None else group.count
     rollout = (group.patching or group.scheduled_update) if isinstance(group, InstanceGroup) else None
@@ -111,14 +125,17 @@ def control_plane(environment: Environment) -> Problems:
     """A control-plane subnet that is too small."""
     network = environment.network
     endpoints = len([name for name in services(features(environment)) if name != GATEWAY_SERVICE])
-    need = _CONTROL_PLANE + endpoints + _FUNCTIONS
+    parts = {"endpoints": endpoints}
+    if environment.cluster.orchestrator == "eks":
+        parts = {"for EKS": _CONTROL_PLANE, "endpoints": endpoints, "functions": _FUNCTIONS}
+    need = sum(parts.values())
     for (zone, role), block in planned(network).items():
         if role == "control_plane" and usable(block) < need:
             given = zone in network.subnets and network.subnets[zone].control_plane
             path = ("network", "subnets", zone, role) if given else ("network", "cidr")
             yield Problem(
                 path,
-                f"{zone}: {_CONTROL_PLANE} for EKS + {endpoints} endpoints + {_FUNCTIONS} functions = {need} "
-                f"addresses, and {_room(block)}",
+                f"{zone}: {' + '.join(f'{count} {part}' for part, count in parts.items())} = {need} addresses, "
+                f"and {_room(block)}",
                 "use a wider cidr, or a control_plane range of /26 under network.subnets",
             )

@@ -86,6 +86,8 @@ def private_range(eks: Eks) -> Problems:
 def admins(environment: Environment) -> Problems:
     """Nobody is an administrator."""
     eks = environment.cluster.eks
+    if environment.cluster.orchestrator != "eks":
+        return
     if eks.existing is None and not eks.admins and environment.protection == "retain":
         yield Problem(
             ("cluster", "eks", "admins"),
@@ -273,7 +275,12 @@ def ultraserver_version(environment: Environment, types: Catalog) -> Problems:
     eks, needed = environment.cluster.eks, limits().eks.ultraserver_from
     members = {unit.instance_type for unit in types.ultraservers.values()}
     used = sorted(members & {name for _, group in sections(environment) for name in group.types})
-    if eks.existing is None and used and _numbers(eks.version) < _numbers(needed):
+    if (
+        environment.cluster.orchestrator == "eks"
+        and eks.existing is None
+        and used
+        and _numbers(eks.version) < _numbers(needed)
+    ):
         yield Problem(
             ("cluster", "eks", "version"),
             f"version is {eks.version}; {listed(used, 'and')} needs dynamic resource allocation, from "

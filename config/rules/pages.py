@@ -33,6 +33,10 @@ BEFORE_RULES: Final = {
     "CHT004": "A chart that differs from its digest",
     "CHT005": "A damaged artifacts.lock",
     "CHT006": "An image that a closed network cannot pull",
+    "ART001": "An archive of node software without a digest in artifacts.lock",
+    "ART002": "An archive of node software that was not fetched",
+    "ART003": "An archive of node software that differs from its digest",
+    "ART004": "A gate without benchmark programs",
 }
 """Findings that no rule makes but readers of files do: id → title. They stop a command, and nobody can accept them."""
 

@@ -78,8 +78,7 @@ def exists(environment: Environment) -> Problems:
 @rule("GRP041", ERROR, on=Environment, source="k8s-taints")
 def usable(environment: Environment) -> Problems:
     """A system group on which no system pod can run."""
-    name = environment.cluster.system_group
-    group = environment.instance_groups.get(name)
+    name, group = _system_group(environment)
     if group and (group.count == 0 or any(taint.effect != "PreferNoSchedule" for taint in group.taints)):
         reason = f"taints {listed((taint.key for taint in group.taints), 'and')}" if group.count else "no node"
         yield Problem(
@@ -93,8 +92,7 @@ def usable(environment: Environment) -> Problems:
 @rule("GRP042", ERROR, on=Environment, source="hyperpod-pods eks-ami addon-requests")
 def large_enough(environment: Environment, types: Catalog) -> Problems:
     """A system group too small for the cluster's own pods."""
-    name = environment.cluster.system_group
-    group = environment.instance_groups.get(name)
+    name, group = _system_group(environment)
     rooms = [node_room(environment, group, row) for row in known(group, types)] if group else []
     if group is None or not rooms or group.count == 0 or environment.cluster.eks.existing:
         return
@@ -116,8 +114,7 @@ def large_enough(environment: Environment, types: Catalog) -> Problems:
 @rule("GRP043", WARNING, on=Environment, source="hyperpod-spot hyperpod-checks")
 def stable(environment: Environment, types: Catalog) -> Problems:
     """A system group whose nodes go away or come late."""
-    name = environment.cluster.system_group
-    group = environment.instance_groups.get(name)
+    name, group = _system_group(environment)
     if group and group.capacity != "on_demand":
         where = f"training plan {group.plan}, which ends" if group.plan else "Spot, which AWS reclaims"
         yield Problem(
@@ -136,14 +133,19 @@ def stable(environment: Environment, types: Catalog) -> Problems:
 @rule("GRP044", WARNING, on=Environment, source="hyperpod-field-notes")
 def spare(environment: Environment) -> Problems:
     """A system group of one node."""
-    name = environment.cluster.system_group
-    group = environment.instance_groups.get(name)
+    name, group = _system_group(environment)
     if group and group.count == 1 and environment.protection == "retain":
         yield Problem(
             (*_PATH, name, "count"),
             f"count of system group {name} is 1: while that node is replaced, for 20 to 30 minutes, DNS is away",
             "set 2",
         )
+
+
+def _system_group(environment: Environment) -> tuple[str, InstanceGroup | None]:
+    """Name and settings of the system group; no settings where it is missing, or where Slurm runs no pods."""
+    name = environment.cluster.system_group
+    return name, environment.instance_groups.get(name) if environment.cluster.orchestrator == "eks" else None
 
 
 def _text(room: Room) -> str:

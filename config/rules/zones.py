@@ -122,7 +122,7 @@ def one_way_to_place(group: InstanceGroup) -> Problems:
 def control_plane_zones(environment: Environment) -> Problems:
     """A control plane in fewer than two zones."""
     cluster, needed = environment.cluster, limits().eks.control_plane_zones
-    if cluster.eks.existing is None and len(set(cluster.zones)) < needed:
+    if cluster.orchestrator == "eks" and cluster.eks.existing is None and len(set(cluster.zones)) < needed:
         path = ("cluster", "zones") if len(environment.network.zones) >= needed else ("network", "zones")
         yield Problem(
             path,
@@ -140,6 +140,8 @@ def control_plane_subnets(environment: Environment) -> Problems:
         adopted = network.vpc.subnets.get(name) if network.vpc else None
         if name not in network.zones:
             yield Problem(path, f"{name} is not in network.zones", other)
+        elif cluster.orchestrator != "eks":
+            continue
         elif not takes_control_plane(name):
             refused = f"Local Zones and {listed(without_control_plane(), 'and')}"
             yield Problem(path, f"EKS takes no control-plane subnet in {name}; refused are {refused}", other)

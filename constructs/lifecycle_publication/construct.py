@@ -1,13 +1,18 @@
 """Lifecycle scripts and node.json in S3, where HyperPod nodes read them."""
 
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
+from ...config.archives import LockedFile
 from ...config.node_facts import NodeFacts
+from ...config.software_facts import published_name
 from ..assets import folder_asset, shipped_files
 from ..custom_resource import HandlerFunction
 from ..permission import allow
@@ -16,6 +21,8 @@ from ..protection import Protection
 SCRIPTS: Final = Path(__file__).resolve().parents[2] / "lifecycle_scripts"
 """podwright's own lifecycle scripts."""
 RESOURCE_TYPE: Final = "Custom::PodwrightLifecycle"
+ARCHIVES: Final = "archives"
+"""Name of the prefix of archives beside the prefixes of scripts, whose names are digests."""
 
 
 class LifecyclePublication(Construct):
@@ -25,6 +32,9 @@ class LifecyclePublication(Construct):
     a new content gets a new prefix, `source_uri` moves to it, and the older ones stay while the stack exists. Nodes
     read a new prefix when they are created, replaced or get new software. With protection `destroy` everything below
     PREFIX goes with the stack; with `retain` it stays.
+
+    Archives that nodes install from lie in `archives_uri(bucket, PREFIX)`, outside of what HyperPod copies to every
+    node: a node takes the one it needs.
 
     Example:
         from podwright.config.catalog import catalog
@@ -49,6 +59,8 @@ class LifecyclePublication(Construct):
         protection: Protection,
         key: kms.IKey | None = None,
         scripts: Path = SCRIPTS,
+        archives: Sequence[LockedFile] = (),
+        provisioning_parameters: Mapping[str, Any] | None = None,
     ) -> None:
         """Defines the publication.
 
@@ -56,11 +68,13 @@ class LifecyclePublication(Construct):
             scope: Parent construct.
             construct_id: Id within the parent.
             bucket: Where to; its name begins with sagemaker-.
-            prefix: Below which, such as the cluster's name. Nothing else may write there.
+            prefix: Below which, such as the cluster's name. Nothing else may write there, but for nodes their results.
             node_facts: What becomes node.json.
             protection: Whether what was published survives the stack.
             key: The KMS key of the bucket.
             scripts: The folder; its `on_create.sh` is what HyperPod runs.
+            archives: What nodes install from.
+            provisioning_parameters: What becomes provisioning_parameters.json, if Slurm is configured by it.
 
         Raises:
             FileNotFoundError: the folder is missing or empty.
@@ -69,6 +83,12 @@ class LifecyclePublication(Construct):
         removes = protection == "destroy"
 
         asset = folder_asset(self, "Files", shipped_files(scripts))
+        files = {
+            file: s3_assets.Asset(
+                self, f"Archive-{file.archive.name}", path=str(file.path), asset_hash=file.locked.sha256
+            )
+            for file in archives
+        }
         function = HandlerFunction(
             self,
             "Handler",
@@ -87,6 +107,8 @@ class LifecyclePublication(Construct):
         allow(function.role, objects, [below], because=reason)
         allow(function.role, lists, [bucket.bucket_arn], only_if={"StringLike": {"s3:prefix": f"{prefix}/*"}})
         allow(function.role, ["s3:GetObject"], [asset.bucket.arn_for_objects(asset.s3_object_key)])
+        for file in files.values():
+            allow(function.role, ["s3:GetObject"], [file.bucket.arn_for_objects(file.s3_object_key)])
         if key is not None:
             allow(function.role, ["kms:Decrypt", "kms:GenerateDataKey"], [key.key_arn])
         self.resource = function.resource(
@@ -101,9 +123,20 @@ class LifecyclePublication(Construct):
                 "AssetDigest": asset.asset_hash,
                 # Not `to_json_string`: on the way to it jsii loses every null, which readers of node.json rely on.
                 "NodeFacts": node_facts.model_dump_json(),
+                **({"ProvisioningParameters": json.dumps(provisioning_parameters)} if provisioning_parameters else {}),
                 "RemoveOnDelete": str(removes).lower(),
+                **({"Archives": [_source(file, asset) for file, asset in files.items()]} if files else {}),
             },
         )
         """The custom resource; what reads the scripts depends on it."""
         self.source_uri: str = self.resource.get_att_string("SourceS3Uri")
         """S3 URI of the current prefix, for `LifeCycleConfig`."""
+
+
+def archives_uri(bucket: s3.IBucket, prefix: str) -> str:
+    """S3 URI of the prefix under which a publication to `prefix` puts archives."""
+    return f"s3://{bucket.bucket_name}/{prefix}/{ARCHIVES}"
+
+
+def _source(file: LockedFile, asset: s3_assets.Asset) -> dict[str, str]:
+    return {"Bucket": asset.s3_bucket_name, "Key": asset.s3_object_key, "Name": f"{ARCHIVES}/{published_name(file)}"}

@@ -6,13 +6,57 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import name_resolution, storage
+from . import (
+    benchmarks,
+    clock,
+    efa,
+    gdrcopy,
+    gpus,
+    homes,
+    limits,
+    lnet,
+    local_nvme,
+    log_rotation,
+    name_resolution,
+    network,
+    neuron,
+    shared_files,
+    slurm_steps,
+    software_steps,
+    ssh,
+    storage,
+)
 from .bundle import verify
+from .failure import Failure
+from .lock import held
 from .log import Log
-from .node import Failure, Node
+from .node import Node
 from .steps import run
 
-STEPS = (name_resolution.STEP, storage.STEP)
+SET_UP = (
+    network.STEP,
+    name_resolution.STEP,
+    clock.STEP,
+    limits.STEP,
+    ssh.STEP,
+    log_rotation.STEP,
+    local_nvme.STEP,
+    storage.STEP,
+    efa.STEP,
+    lnet.STEP,
+    shared_files.LUSTRE,
+    shared_files.HOME,
+    homes.STEP,
+    gpus.GPUS,
+    gpus.PERSISTENCE,
+    gpus.FABRIC,
+    gpus.IMEX_STEP,
+    gdrcopy.STEP,
+    neuron.STEP,
+    *slurm_steps.STEPS,
+    *software_steps.STEPS,
+)
+STEPS = (*SET_UP, benchmarks.after(SET_UP))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -21,14 +65,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=Path("/"), help="root of the file system")
     root = parser.parse_args(arguments).root
     bundle = Path(__file__).resolve().parent.parent
-    with Log(root / "var/log/provision/podwright.jsonl") as log:
-        try:
-            verify(bundle)
-            node = Node.here(root, bundle, log)
-        except Failure as failure:
-            log.say("failed", step="start", error=str(failure))
-            return 1
-        return 0 if run(STEPS, node) else 1
+    try:
+        with Log(root / "var/log/provision/podwright.jsonl") as log:
+            try:
+                with held(root / "run/podwright.lock"):
+                    verify(bundle)
+                    return 0 if run(STEPS, Node.here(root, bundle, log)) else 1
+            except (Failure, OSError) as error:
+                log.say("error", step="start", error=str(error))
+                return 1
+    except OSError as error:
+        # Not even the log can be written: the root volume is full or broken.
+        print(f"podwright: error step=start error={str(error)!r}")
+        return 1
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from .node import Failure
+from .failure import Failure
 
 MANIFEST = "manifest.json"
 

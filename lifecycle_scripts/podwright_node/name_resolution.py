@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import socket
-import time
 
-from .node import Failure, Node
+from .applies import Only
+from .node import Node
+from .retry import wait_until
 from .steps import Step
 
 PATIENCE_SECONDS = 120
-LONGEST_PAUSE_SECONDS = 8
 
 
 def service_name(node: Node) -> str:
@@ -29,17 +29,13 @@ def resolves(node: Node) -> bool:
 
 def wait(node: Node) -> None:
     """Ask again, with pauses that grow, until the name resolves."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    pause = 0.5
-    while not resolves(node):
-        if time.monotonic() + pause > deadline:
-            raise Failure(
-                f"{service_name(node)} does not resolve after {PATIENCE_SECONDS} s",
-                "turn DNS support of the VPC on, and see that its DHCP options name a resolver that knows AWS services",
-            )
-        node.log.say("waiting", step=STEP.name, name=service_name(node), seconds=pause)
-        time.sleep(pause)
-        pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+    wait_until(
+        node,
+        lambda: resolves(node),
+        seconds=PATIENCE_SECONDS,
+        what=f"{service_name(node)} resolves",
+        next_step="turn DNS support of the VPC on, and let its DHCP options name a resolver that knows AWS services",
+    )
 
 
-STEP = Step("name-resolution", applies_to=lambda node: True, check=resolves, apply=wait)
+STEP = Step("name-resolution", applies_to=Only(), check=resolves, apply=wait, needs=("network",))

@@ -90,14 +90,17 @@ class Evaluator:
         if isinstance(value, dict):
             name, function = self._function(value)
             if function:
-                return function(value[name])
+                result = function(value[name])
+                return self._dereferenced(result) if isinstance(result, str) else result
             resolved = {key: self.resolve(item) for key, item in value.items()}
             return {key: item for key, item in resolved.items() if item is not NO_VALUE}
         if isinstance(value, list):
             return [item for item in map(self.resolve, value) if item is not NO_VALUE]
-        if isinstance(value, str) and "{{resolve:" in value:
-            return _DYNAMIC_REFERENCE.sub(lambda match: self.scope.dynamic(match[1], match[2]), value)
-        return value
+        return self._dereferenced(value) if isinstance(value, str) else value
+
+    def _dereferenced(self, text: str) -> str:
+        """The text with the value of each dynamic reference; functions may have written some of them."""
+        return _DYNAMIC_REFERENCE.sub(lambda match: self.scope.dynamic(match[1], match[2]), text)
 
     def condition(self, name: str) -> bool:
         """Whether a condition of the template holds."""

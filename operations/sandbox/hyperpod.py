@@ -90,6 +90,11 @@ class Group:
         return int(self.specification["InstanceCount"])
 
     @property
+    def slurm_type(self) -> str | None:
+        """What its nodes are to Slurm, if the API says so: Controller, Login or Compute."""
+        return self.specification.get("SlurmConfig", {}).get("NodeType")
+
+    @property
     def instance_type(self) -> str:
         """The type, or the first of the allowed types."""
         types = self.specification.get("InstanceRequirements", {}).get("InstanceTypes", [])
@@ -132,6 +137,8 @@ class Cluster:
     busy_until: datetime = field(default_factory=now)
     outcome: str = "InService"
     failure: str = ""
+    # False until a Slurm cluster with continuous provisioning has the nodes that it needs to be in service.
+    begun: bool = True
     subnets: dict[str, JsonObject] = field(default_factory=dict)
 
     @property
@@ -141,7 +148,21 @@ class Cluster:
 
     def status(self, moment: datetime) -> str:
         """The cluster's status."""
-        return self.busy if moment < self.busy_until else self.outcome
+        if moment < self.busy_until:
+            return self.busy
+        return self.outcome if self.begun or self.outcome != "InService" else "Creating"
+
+    def runs(self, moment: datetime, *slurm_types: str) -> bool:
+        """Whether each group of these node types, if there is one with nodes to be, has a node that runs."""
+        return all(
+            any(node.status(moment) == "Running" for node in self.members(group.name, moment))
+            for group in self.groups.values()
+            if group.slurm_type in slurm_types and group.target
+        )
+
+    def turn_of(self, group: Group, moment: datetime) -> bool:
+        """Whether nodes of a group may come: with continuous provisioning all others wait for a Slurm controller."""
+        return not self.continuous or group.slurm_type in (None, "Controller") or self.runs(moment, "Controller")
 
     def members(self, group: str, moment: datetime) -> list[Node]:
         """The nodes of a group that are not gone and not going."""
@@ -159,10 +180,11 @@ class Cluster:
     def settle(self, obstacle: Obstacle, moment: datetime) -> None:
         """Drop nodes that are gone; with continuous provisioning, launch what is missing and has no obstacle."""
         self.nodes = [node for node in self.nodes if node.status(moment)]
-        if self.continuous and self.outcome != "Deleting":
+        if self.continuous and self.outcome not in ("Deleting", "Failed"):
+            self.begun = self.begun or self.runs(moment, "Controller", "Login")
             for group in self.groups.values():
                 missing = group.target - len(self.members(group.name, moment))
-                if missing > 0 and obstacle(self, group) is None:
+                if missing > 0 and self.turn_of(group, moment) and obstacle(self, group) is None:
                     self.launch(group, missing)
 
     def vpc_of(self, group: Group) -> JsonObject:
@@ -233,7 +255,7 @@ class Cluster:
             members = self.members(group.name, moment)
             if len(members) > group.target:
                 self.retire(members[group.target :])
-            elif group.name not in short and (self.continuous or not short):
+            elif group.name not in short and (self.continuous or not short) and self.turn_of(group, moment):
                 before = len(self.nodes)
                 self.launch(group, group.target - len(members))
                 launched += self.nodes[before:]
@@ -248,6 +270,10 @@ class Cluster:
             )
         wait = self.timing.scale * (0.5 if self.continuous else self.timing.boot)
         self.busy, self.busy_until, self.outcome = verb, moment + timedelta(seconds=wait), "InService"
+        if self.continuous and verb == "Creating":
+            # Of all groups only a controller that cannot come ends the creation of a continuous cluster.
+            lost = [reason for name, reason in short.items() if self.groups[name].slurm_type == "Controller"]
+            self.failure, self.outcome = (lost[0], "Failed") if lost else ("", "InService")
         if not self.continuous:
             self.busy_until = max([self.busy_until, *(node.ready for node in launched)])
             if short:
@@ -282,7 +308,6 @@ def group_answer(cluster: Cluster, group: Group, moment: datetime) -> JsonObject
             "KubernetesConfig",
             "ImageId",
             "ImageReleaseVersion",
-            "SlurmConfig",
             "NetworkInterface",
         )
     }

@@ -9,6 +9,7 @@ from botocore.session import Session
 from .eks import Eks
 from .hyperpod import NO_CAPACITY, Cluster, Group, Shortage, Timing, kubernetes_node
 from .hyperpod_boot import EFA_FAILED, LIFECYCLE_FAILED, efa_can_work, lifecycle_script_exists
+from .hyperpod_slurm import check, check_immutable, two_masters
 from .providers.base import Clients
 from .service import refuse
 from .stack import ACCOUNT, now
@@ -66,6 +67,8 @@ class HyperPod:
         groups = self._groups(values)
         if not groups:
             raise refuse("ValidationException", "At least one instance group is needed (sandbox)")
+        check(name, request, groups)
+        cluster.begun = not cluster.continuous or all(group.slurm_type is None for group in groups)
         cluster.groups = {group.name: group for group in groups}
         self._look_up_subnets(cluster)
         self.clusters[region, name] = cluster
@@ -76,9 +79,14 @@ class HyperPod:
     def update(self, region: str, values: JsonObject) -> Cluster:
         """Change groups and settings; groups that are not named stay as they are."""
         cluster = self._idle(region, values["ClusterName"])
-        for group in self._groups(values):
+        groups, removed = self._groups(values), values.get("InstanceGroupsToDelete", [])
+        check_immutable(cluster.groups, groups)
+        kept = {name: group for name, group in cluster.groups.items() if name not in removed}
+        later = kept | {group.name: group for group in groups}
+        check(cluster.name, cluster.request | values, list(later.values()))
+        for group in groups:
             cluster.groups[group.name] = group
-        for name in values.get("InstanceGroupsToDelete", []):
+        for name in removed:
             group = cluster.groups.pop(name, None)
             if group is None:
                 raise refuse("ValidationException", f"Instance group {name} does not exist (sandbox)")
@@ -112,6 +120,8 @@ class HyperPod:
         """Why a group gets no new nodes: no capacity, no lifecycle script, or a network that EFA does not work in."""
         if cluster.short_of(group, self.shortages):
             return NO_CAPACITY
+        if both := two_masters(self.clients.client("s3", cluster.region), list(cluster.groups.values())):
+            return both
         if not lifecycle_script_exists(self.clients.client("s3", cluster.region), group):
             return LIFECYCLE_FAILED.format(instance=f"i-{uuid.uuid4().hex[:17]}")
         if not efa_can_work(self.clients.client("ec2", cluster.region), cluster, group):

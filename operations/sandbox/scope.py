@@ -111,7 +111,9 @@ class PlannedScope:
 
     def dynamic(self, service: str, reference: str) -> str:
         """The value behind a dynamic reference."""
-        return self.deployed.dynamic(service, reference) if self.deployed else KNOWN_AFTER_APPLY
+        if self.deployed is None or KNOWN_AFTER_APPLY.rstrip("}") in reference:
+            return KNOWN_AFTER_APPLY
+        return self.deployed.dynamic(service, reference)
 
     def ssm(self, name: str) -> str:
         """The value of an SSM parameter."""

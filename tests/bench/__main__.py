@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import boot_times
 import commands
 import mutated
 import synthesis_times
@@ -24,6 +25,7 @@ PARTS = {
     "commands": commands.report,
     "mutations": mutated.report,
     "deploy": commands.deploy_report,
+    "boot": boot_times.report,
 }
 
 

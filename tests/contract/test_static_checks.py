@@ -1,4 +1,4 @@
-"""Ruff, basedpyright and shellcheck have nothing to say."""
+"""Ruff, basedpyright, shellcheck and shfmt have nothing to say."""
 
 import subprocess
 import sys
@@ -43,6 +43,11 @@ def scripts() -> list[Path]:
 def test_bash() -> None:
     assert ROOT / "bin/setup" in scripts()
     result = subprocess.run([TOOLS / "shellcheck", *scripts()], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_bash_format() -> None:
+    result = subprocess.run([TOOLS / "shfmt", "-i", "2", "-ci", "-d", *scripts()], capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
 
 

@@ -45,7 +45,7 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield client
 
 
-def request(kind: str = "Create", facts: dict[str, Any] | None = None, **properties: str) -> dict[str, Any]:
+def request(kind: str = "Create", facts: dict[str, Any] | None = None, **properties: Any) -> dict[str, Any]:
     return {
         "RequestType": kind,
         "ResourceType": "Custom::PodwrightLifecycle",
@@ -82,9 +82,23 @@ def test_lays_out_the_scripts_the_facts_and_a_manifest_of_both(s3: Any) -> None:
     found = {key.removeprefix(f"{PREFIX}/{digest}/"): data for key, data in published(s3).items()}
     manifest = json.loads(found.pop("manifest.json"))
     assert json.loads(found["node.json"]) == FACTS
+    assert "provisioning_parameters.json" not in found
     assert {name: data for name, data in found.items() if name != "node.json"} == FILES
     assert manifest["digest"] == digest
     assert manifest["files"] == {name: hashlib.sha256(data).hexdigest() for name, data in found.items()}
+
+
+def test_parameters_of_slurm_lie_beside_the_facts_and_count_in_the_digest(s3: Any) -> None:
+    parameters = {"version": "1.0.0", "controller_group": "controller"}
+    plain, uri = publish(), publish(ProvisioningParameters=json.dumps(parameters))
+    below = uri.removeprefix(f"s3://{BUCKET}/")
+    found = published(s3, below)
+    assert uri != plain
+    assert json.loads(found[f"{below}/provisioning_parameters.json"]) == parameters
+    manifest = json.loads(found[f"{below}/manifest.json"])
+    written = found[f"{below}/provisioning_parameters.json"]
+    assert manifest["files"]["provisioning_parameters.json"] == hashlib.sha256(written).hexdigest()
+    assert publish(ProvisioningParameters=json.dumps(parameters | {"controller_group": "head"})) not in (plain, uri)
 
 
 @pytest.mark.parametrize(
@@ -226,3 +240,26 @@ def test_delete_says_what_it_could_not_remove(s3: Any, monkeypatch: pytest.Monke
     monkeypatch.setattr(s3, "delete_objects", lambda **_: refusal)
     with pytest.raises(RuntimeError, match="1 objects stay, first prod/x: AccessDenied"):
         index.handle(request("Delete"), CONTEXT)
+
+
+def test_copies_archives_beside_the_scripts_once(s3: Any) -> None:
+    s3.put_object(Bucket=ASSETS, Key="efa.tar.gz", Body=b"an installer")
+    archives = [{"Bucket": ASSETS, "Key": "efa.tar.gz", "Name": "archives/abc/efa_installer-1.50.0"}]
+    publish(Archives=archives)
+    assert published(s3)["prod/archives/abc/efa_installer-1.50.0"] == b"an installer"
+    s3.delete_object(Bucket=ASSETS, Key="efa.tar.gz")
+    publish(facts={"version": 1, "changed": True}, Archives=archives)
+    assert published(s3)["prod/archives/abc/efa_installer-1.50.0"] == b"an installer"
+
+
+def test_scripts_are_finished_only_after_their_archives(s3: Any) -> None:
+    with pytest.raises(ClientError):
+        publish(Archives=[{"Bucket": ASSETS, "Key": "missing", "Name": "archives/abc/missing"}])
+    assert not [key for key in published(s3) if key.endswith("manifest.json")]
+
+
+def test_archives_go_with_the_stack(s3: Any) -> None:
+    s3.put_object(Bucket=ASSETS, Key="efa.tar.gz", Body=b"an installer")
+    publish(Archives=[{"Bucket": ASSETS, "Key": "efa.tar.gz", "Name": "archives/abc/efa"}])
+    index.handle(request("Delete"), CONTEXT)
+    assert published(s3) == {}

@@ -16,6 +16,7 @@ from loopback import serving
 from podwright.config.artifacts import read_artifacts
 from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
 from podwright.config.environment import Environment
+from podwright.config.own_images import BENCHMARK_LABELS_IMAGE
 from podwright.config.project import Project
 from podwright.operations import images
 from podwright.operations.charts import stand_in
@@ -23,7 +24,14 @@ from podwright.operations.output import Stop
 from registry_double import Double, client
 
 CHART = chart(HYPERPOD_DEPENDENCIES)
-ENVIRONMENT = Project.at(Path(__file__).parents[2]).load("prod").environment
+MEASURED = Project.at(Path(__file__).parents[2]).load("prod").environment
+ENVIRONMENT = MEASURED.model_copy(
+    update={
+        "instance_groups": {
+            name: group.model_copy(update={"benchmarks": "skip"}) for name, group in MEASURED.instance_groups.items()
+        }
+    }
+)
 REGISTRY = "111122223333.dkr.ecr.us-west-2.amazonaws.com"
 MPI, NVIDIA = "docker.io/mpioperator/mpi-operator:stand-in", "nvcr.io/nvidia/k8s-device-plugin:stand-in"
 
@@ -46,6 +54,10 @@ def test_the_neuron_plugin_is_listed_where_it_runs(tmp_path: Path) -> None:
     environment = ENVIRONMENT.model_copy(update={"instance_groups": {"trn": group}})
     assert [name for name in listed(environment, tmp_path) if "neuron" in name]
     assert not [name for name in listed(ENVIRONMENT, tmp_path) if "neuron" in name]
+
+
+def test_the_image_of_benchmark_labels_is_listed_where_nodes_are_measured(tmp_path: Path) -> None:
+    assert listed(MEASURED, tmp_path).keys() - listed(ENVIRONMENT, tmp_path).keys() == {BENCHMARK_LABELS_IMAGE}
 
 
 class Ecr:

@@ -1,73 +1,96 @@
 """A node that is killed anywhere during its set-up and started again ends as if it had not been."""
 
 import json
+import os
 import shutil
-import tempfile
-from concurrent.futures import ThreadPoolExecutor
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fake_node import make_node
 
-DYING = Path(__file__).parent / "dying.py"
-# What is left behind: the mounts, the data below them, the units, the state, and which services run.
-STATE = """
-    state() {
-      cd "$PODWRIGHT_ROOT"
-      for service in containerd kubelet; do
-        [[ var/lib/$service -ef opt/dlami/nvme/podwright/$service ]] && echo "$service is mounted"
-      done
-      find etc var/lib opt run/fake-systemd -printf '%y %p %l\n' | sort
-      find etc var/lib run/fake-systemd -type f -print0 | sort -z | xargs -0 sha256sum
-    }
-"""
+TESTS = Path(__file__).parents[1]
+NODES: dict[str, dict[str, Any]] = {
+    "eks": {"node": {"instance_type": "ml.p5en.48xlarge"}, "running": ["containerd", "kubelet"]},
+    "slurm": {
+        "node": {"instance_type": "ml.p5.48xlarge", "orchestrator": "slurm", "system": "ubuntu22.04"},
+        "file_systems": True,
+        "running": ["containerd", "docker", "docker.socket", "slurmd"],
+    },
+    "ultraserver": {
+        "node": {"instance_type": "ml.p6e-gb200.36xlarge", "orchestrator": "slurm", "system": "ubuntu24.04"},
+        "running": [],
+    },
+    "trainium": {"node": {"instance_type": "ml.trn1.32xlarge"}, "running": ["containerd"]},
+}
+CASES = {"eks": 120, "slurm": 170, "ultraserver": 120, "trainium": 100}
+"""At least so many points of each kind: 510."""
+STEPS = {
+    "eks": {"clock", "efa", "fabric-manager", "gdrcopy", "gpus", "limits", "local-nvme", "log-rotation", "persistence"},
+    "slurm": {"home", "homes", "lnet", "lustre", "ssh", "storage"},
+    "ultraserver": {"imex", "storage"},
+    "trainium": {"neuron"},
+}
+"""Steps of the host that have to be among them. Those of Slurm itself are killed where Slurm is real."""
 
 
-def left_behind(script: str, dies_before: int | None = None) -> tuple[str, str]:
-    """What a first run that dies prints, and the state after `script`, on a new node where both services run."""
-    with tempfile.TemporaryDirectory(prefix="podwright-node-") as name:
-        node = make_node(Path(name))
-        node.running("containerd", "kubelet")
-        first = f"python3 {DYING} {dies_before} {node.bundle} {node.root} | tail -1; echo ${{PIPESTATUS[0]}}"
-        result = node.shell(f"{STATE} nvme; {':' if dies_before is None else first}; echo ---; {script}; state")
-        assert result.returncode == 0, result.stderr + node.log
-        printed, _, state = result.stdout.partition("---\n")
-        return printed, state.replace(str(node.root), "")
+def kill(folder: Path, name: str, *, spoilt: bool = False, steps: list[str] | None = None) -> dict[str, Any]:
+    """What killing.py says about that kind of node."""
+    bundle = TESTS.parent / "lifecycle_scripts" / "podwright_node"
+    slurm = [file.stem.replace("_", "-") for file in bundle.glob("slurm_*.py")]
+    task = {"file_systems": False, "without": slurm, "spoilt": spoilt, "steps": steps, **NODES[name]}
+    command = ["unshare", "--mount", *([] if os.getuid() == 0 else ["--user", "--map-root-user"])]
+    result = subprocess.run(
+        [*command, sys.executable, TESTS / "node" / "killing.py", folder],
+        input=json.dumps(task),
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        capture_output=True,
+        text=True,
+        timeout=1500,
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
 
 
-def test_killed_before_any_change(folder: Path) -> None:
-    _, wanted = left_behind("on_create")
-    assert "kubelet is mounted" in wanted
-    count, code = left_behind(":", dies_before=0)[0].split()
-    assert code == "0"
-    # Two copies, the state again and again, five units, a dozen commands: fewer would mean that nothing is counted.
-    assert int(count) > 30
+@pytest.mark.parametrize("name", NODES)
+def test_every_step_can_be_killed_at_every_point(folder: Path, name: str) -> None:
+    answer = kill(folder, name)
+    assert answer["code"] == 0, answer["log"]
+    assert answer["same"], "two undisturbed runs differ: nothing could be compared"
+    for case in answer["cases"]:
+        assert case["code"] == 0, f"killed before {case['point']}\n{case['log']}"
+        assert case["differs"] == {}, f"killed before {case['point']}"
+    points = [case["point"] for case in answer["cases"] if case["killed"]]
+    # A point that another step took over by chance, three times in a row, is a rare thing.
+    assert len(points) > 0.97 * len(answer["cases"])
+    assert len(points) >= CASES[name]
+    assert {point.partition(":")[0] for point in points} >= STEPS[name]
 
-    def killed(number: int) -> None:
-        printed, state = left_behind("on_create", number)
-        assert printed.endswith("137\n"), f"did not die before change {number}"
-        assert state == wanted, f"killed before change {number}"
 
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(killed, range(1, int(count) + 1)))
+def test_a_step_that_is_not_idempotent_is_caught(folder: Path) -> None:
+    answer = kill(folder, "trainium", spoilt=True, steps=["spoilt"])
+    caught = {case["point"]: sorted(case["differs"]) for case in answer["cases"] if case["differs"]}
+    assert len(answer["cases"]) >= 3
+    assert {"etc/spoilt"} in map(set, caught.values()), answer["cases"]
 
 
 @pytest.mark.parametrize("service", ["containerd", "kubelet"])
 def test_killed_in_the_middle_of_a_copy(folder: Path, service: str) -> None:
-    _, wanted = left_behind("on_create")
     real = shutil.which("cp")
-    with tempfile.TemporaryDirectory(prefix="podwright-node-") as name:
-        node = make_node(Path(name))
-        node.running("containerd", "kubelet")
-        # It leaves half a copy, and takes the process that called it along.
-        half = 'mkdir -p "${@: -1}/half"; kill -9 $PPID'
-        node.put("fakes/cp", f'#!/bin/bash\n[[ "$*" == *{service} ]] || exec {real} "$@"\n{half}\n')
-        (node.root / "fakes/cp").chmod(0o755)
-        result = node.shell(f"{STATE} nvme; on_create && exit 3; rm $PODWRIGHT_ROOT/fakes/cp; on_create; state")
-        assert result.returncode == 0, result.stderr + node.log
-        assert result.stdout.replace(str(node.root), "") == wanted
-        assert "failed with status 137" in node.log
+    node = make_node(folder)
+    node.running("containerd", "kubelet")
+    # It leaves half a copy, and takes the process that called it along.
+    half = 'mkdir -p "${@: -1}/half"; kill -9 $PPID'
+    node.put("fakes/cp", f'#!/bin/bash\n[[ "$*" == *{service} ]] || exec {real} "$@"\n{half}\n')
+    (node.root / "fakes/cp").chmod(0o755)
+    look = "find $PODWRIGHT_ROOT/var/lib/containerd $PODWRIGHT_ROOT/var/lib/kubelet -printf '%P\\n'"
+    result = node.shell(f"nvme; on_create && exit 3; rm $PODWRIGHT_ROOT/fakes/cp; on_create; {look}")
+    assert result.returncode == 0, result.stderr
+    assert "failed with status 137" in node.log
+    assert set(result.stdout.split()) == {"io.containerd.content", "io.containerd.content/blob", "config.json"}
 
 
 def test_the_state_says_where_the_data_went(folder: Path) -> None:

@@ -1,13 +1,15 @@
 """The units that keep the storage moved after a reboot, as systemd itself reads them."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from podwright.lifecycle_scripts.podwright_node import storage
+from podwright.lifecycle_scripts.podwright_node import lnet, local_nvme, shared_files, storage
+from podwright.lifecycle_scripts.podwright_node.units import mount_unit
 
 SERVICE = "[Service]\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.target\n"
 
@@ -17,11 +19,11 @@ def units(tmp_path: Path) -> Path:
     """The units of a node whose disk is the NVMe, beside bare ones of both services."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("needs systemd-analyze")
-    for name, text in storage.units("/opt/dlami/nvme").items():
+    for name, text in storage.units("/opt/dlami/nvme", storage.FOLDERS["eks"]).items():
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
-    for service in storage.FOLDERS:
+    for service in storage.FOLDERS["eks"]:
         (tmp_path / f"{service}.service").write_text(SERVICE)
     return tmp_path
 
@@ -49,9 +51,24 @@ def test_systemd_would_see_a_boot_that_waits_for_itself(units: Path) -> None:
 
 
 def test_no_service_starts_before_its_folder_is_mounted(units: Path) -> None:
-    for service, folder in storage.FOLDERS.items():
+    for service, folder in storage.FOLDERS["eks"].items():
         drop_in = (units / f"{service}.service.d/50-podwright-storage.conf").read_text()
         assert drop_in == f"[Unit]\nRequiresMountsFor={folder}\n"
-        mount = (units / storage.mount_unit(folder)).read_text()
+        mount = (units / mount_unit(folder)).read_text()
         assert f"Requires={storage.DISK_UNIT}\nAfter={storage.DISK_UNIT}\n" in mount
         assert f"What=/opt/dlami/nvme/podwright/{service}\nWhere={folder}\n" in mount
+
+
+def test_systemd_accepts_those_of_shared_files(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("needs systemd-analyze")
+    lustre = shared_files.Remote("fs-1.fsx@tcp:/abcdefgh", "/fsx/scratch-1", "lustre", "flock,_netdev", lnet.UNIT)
+    units = {
+        **lustre.units,
+        lnet.UNIT: lnet.unit("ens5", ["rdmap0s0", "rdmap1s0"]),
+        mount_unit(local_nvme.NVME): local_nvme.unit(),
+    }
+    for name, text in units.items():
+        # systemd looks whether the programs exist; whether they do on the image cannot be known here.
+        (tmp_path / name).write_text(re.sub(r"/usr/sbin/(lnetctl|modprobe)", "/usr/bin/true", text))
+    assert verify(tmp_path, *units) == ""

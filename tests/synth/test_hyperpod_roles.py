@@ -91,6 +91,17 @@ def test_reads_the_scripts_of_this_cluster_and_no_other_object(stack: cdk.Stack)
     assert allowed(stack, "kms:Decrypt") == [({KEY}, {})]
 
 
+def test_writes_benchmark_results_and_no_other_object(stack: cdk.Stack) -> None:
+    bucket = s3.Bucket.from_bucket_name(stack, "Bucket", "sagemaker-test")
+    role, key = make(stack), kms.Key.from_key_arn(stack, "Key", KEY)
+    role.grant_read(bucket, "prod", key)
+    role.grant_results(bucket, "prod/benchmarks", key)
+    assert allowed(stack, "s3:PutObject") == [({"arn:aws:s3:::sagemaker-test/prod/benchmarks/*"}, {})]
+    assert allowed(stack, "kms:GenerateDataKey") == [({KEY}, {})]
+    clusters = {"arn:aws:sagemaker:us-west-2:111122223333:cluster/*"}
+    assert allowed(stack, "sagemaker:DescribeClusterNode") == [(clusters, {})]
+
+
 def test_writes_logs_of_this_cluster_only(stack: cdk.Stack) -> None:
     make(stack)
     group = "arn:aws:logs:us-west-2:111122223333:log-group:/aws/sagemaker/Clusters/prod/*"
@@ -121,7 +132,7 @@ def test_hands_out_pod_identities_of_its_eks_cluster_only(stack: cdk.Stack) -> N
 
 def test_asks_for_what_the_environment_uses_only(stack: cdk.Stack) -> None:
     make(stack)
-    used = {"fsx:DescribeFileSystems", "cloudwatch:DescribeAlarms", "kms:CreateGrant", "s3:GetObject"}
+    used = {"fsx:DescribeFileSystems", "cloudwatch:DescribeAlarms", "kms:CreateGrant", "s3:GetObject", "s3:PutObject"}
     assert not used & {action for actions, _, _ in statements(stack) for action in actions}
 
 
@@ -169,7 +180,9 @@ def findings(stack: cdk.Stack) -> tuple[list[str], list[str]]:
 
 def test_every_wildcard_has_its_reason(stack: cdk.Stack) -> None:
     bucket = s3.Bucket.from_bucket_name(stack, "Bucket", "sagemaker-test")
-    make(stack, alarms=["errors"], lustre=True).grant_read(bucket, "prod")
+    role = make(stack, alarms=["errors"], lustre=True)
+    role.grant_read(bucket, "prod")
+    role.grant_results(bucket, "prod/benchmarks")
     KarpenterRole(stack, "Karpenter")
     refused, reasons = findings(stack)
     assert refused == []

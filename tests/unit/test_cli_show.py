@@ -29,6 +29,15 @@ def test_marks_what_the_file_does_not_say(capsys: pytest.CaptureFixture[str]) ->
     assert lines["logs: [api, audit, authenticator, controllerManager, scheduler]"] is True
 
 
+@pytest.mark.parametrize(("name", "shown", "left_out"), [("slurm-classic", "slurm", "eks"), ("prod", "eks", "slurm")])
+def test_leaves_out_the_orchestrator_that_is_not_used(
+    name: str, shown: str, left_out: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = show(name, capsys).splitlines()
+    assert f"  {shown}:" in lines
+    assert f"  {left_out}:" not in lines
+
+
 def test_json_holds_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
     shown = json.loads(show("prod", capsys, "--json"))
     assert shown["settings"]["storage"]["lustre"]["repositories"][0]["import"] == ["new", "changed"]

@@ -32,6 +32,13 @@ def test_nodes_alone_need_what_aws_lists_for_private_clusters() -> None:
     assert services({"nodes"}) == expected.split()
 
 
+def test_a_slurm_cluster_needs_no_endpoint_of_kubernetes() -> None:
+    slurm = TEXT.replace("cluster: {}", "cluster: {orchestrator: slurm, slurm: {accounting: {}}}")
+    environment = environment_from(parse_source(slurm, "test.yaml"), "test").environment
+    expected = "ec2messages ecr.api ecr.dkr logs monitoring s3 sagemaker.api secretsmanager ssm ssmmessages sts"
+    assert services(features(environment)) == expected.split()
+
+
 def test_each_service_is_named_once() -> None:
     named = services({call.feature for call in calls()})
     assert len(named) == len(set(named))

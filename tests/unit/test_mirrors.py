@@ -7,6 +7,7 @@ from podwright.config.charts import HYPERPOD_DEPENDENCIES, NEURON_DEVICE_PLUGIN_
 from podwright.config.environment import Environment
 from podwright.config.load import environment_from
 from podwright.config.mirrors import foreign_images, mirror_findings, mirror_of
+from podwright.config.own_images import BENCHMARK_LABELS_IMAGE
 from podwright.config.source import parse_source
 
 CHART = chart(HYPERPOD_DEPENDENCIES)
@@ -25,8 +26,11 @@ LOCKED = {
 }
 
 
-def environment(*types: str, endpoints: str = "closed") -> Environment:
-    groups = "".join(f"  g{number}: {{instance_type: {name}, count: 1}}\n" for number, name in enumerate(types))
+def environment(*types: str, endpoints: str = "closed", benchmarks: str = "skip") -> Environment:
+    groups = "".join(
+        f"  g{number}: {{instance_type: {name}, count: 1, benchmarks: {benchmarks}}}\n"
+        for number, name in enumerate(types)
+    )
     network = f"network: {{zones: [usw2-az1, usw2-az2], endpoints: {endpoints}}}"
     text = f"account: '111122223333'\nregion: us-west-2\n{network}\ninstance_groups:\n{groups}"
     return environment_from(parse_source(text, "test.yaml"), "test").environment
@@ -47,6 +51,11 @@ def test_images_of_ecr_and_of_parts_that_are_off_need_no_mirror() -> None:
     assert names(environment("ml.m5.4xlarge"), artifacts()) == [mpi]
     neuron = NEURON_DEVICE_PLUGIN_IMAGE.partition(":")[0]
     assert names(environment("ml.trn2.48xlarge"), artifacts()) == [mpi, neuron]
+
+
+def test_the_image_of_benchmark_labels_needs_a_mirror_where_nodes_are_measured() -> None:
+    python = BENCHMARK_LABELS_IMAGE.partition(":")[0]
+    assert names(environment("ml.m5.4xlarge", benchmarks="report"), artifacts())[-1] == python
 
 
 def test_a_closed_network_lacks_what_is_not_mirrored() -> None:

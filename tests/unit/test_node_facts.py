@@ -61,6 +61,10 @@ def test_writes_what_the_schema_says() -> None:
         "instance_types": ["ml.m5.4xlarge", "ml.m5.8xlarge"],
         "zones": ["usw2-az2"],
         "volumes_gib": [500],
+        "mounts_lustre": False,
+        "mounts_home": False,
+        "benchmarks": "skip",
+        "software": {"components": {}, "kernel_only": True, "variables": {}},
     }
 
 

@@ -1,15 +1,24 @@
 """How the steps of a node run, whatever they do."""
 
+import itertools
 import json
+import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from podwright.lifecycle_scripts.podwright_node import commands, deadline, steps
+from podwright.lifecycle_scripts.podwright_node.applies import Only
+from podwright.lifecycle_scripts.podwright_node.failure import Failure
+from podwright.lifecycle_scripts.podwright_node.lock import held
 from podwright.lifecycle_scripts.podwright_node.log import Log
-from podwright.lifecycle_scripts.podwright_node.node import Failure, Node
+from podwright.lifecycle_scripts.podwright_node.node import Node
+from podwright.lifecycle_scripts.podwright_node.retry import pauses, retry
 from podwright.lifecycle_scripts.podwright_node.steps import Step, run
 
 
@@ -108,3 +117,133 @@ def test_a_file_is_put_in_place_whole(node: Node) -> None:
     node.write("/etc/a/b", "2\n")
     assert node.path("/etc/a/b").read_text() == "2\n"
     assert [path.name for path in node.path("/etc/a").iterdir()] == ["b"]
+
+
+def test_a_step_that_takes_too_long_fails_and_its_command_is_gone(node: Node, tmp_path: Path) -> None:
+    def apply(node: Node) -> None:
+        node.run("sh", "-c", f"sleep 0.6; touch {tmp_path}/late")
+
+    began = time.monotonic()
+    assert not run([Step("a", lambda node: True, lambda node: False, apply, seconds=0.2)], node)
+    assert time.monotonic() - began < 0.5
+    (error,) = [event["error"] for event in events(node) if event["event"] == "error"]
+    assert "did not end in 0 s" in error
+    time.sleep(0.6)
+    assert not (tmp_path / "late").exists()
+
+
+def test_a_step_out_of_time_changes_nothing_more(node: Node) -> None:
+    def apply(node: Node) -> None:
+        time.sleep(0.2)
+        node.write("/etc/a", "too late")
+
+    assert not run([Step("a", lambda node: True, lambda node: False, apply, seconds=0.1)], node)
+    assert "was not through in 0 s" in events(node)[-1]["error"]
+    assert not node.path("/etc/a").exists()
+
+
+def test_nobody_waits_for_a_step_that_hangs_in_the_kernel(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "GRACE_SECONDS", 0.1)
+    forever, done = threading.Event(), list[str]()
+    hangs = step("a", done, meanwhile=forever.wait)
+    began = time.monotonic()
+    assert not run([replace(hangs, seconds=0.1), step("b", done, "a"), step("c", done)], node)
+    assert time.monotonic() - began < 2
+    assert outcomes(node) == {"a": "failed", "b": "held", "c": "changed"}
+    assert "hangs where no signal reaches it" in events(node)[-1]["error"]
+    forever.set()
+
+
+def test_a_step_is_tried_as_often_as_it_says(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "PATIENCE", 0.01)
+    tried: list[int] = []
+
+    def apply(node: Node) -> None:
+        tried.append(len(tried))
+        if len(tried) < 3:
+            raise Failure("not yet", "try again")
+
+    flaky = Step("a", lambda node: True, lambda node: len(tried) == 3, apply, attempts=3)
+    assert run([flaky], node)
+    assert [event["error"] for event in events(node) if event["event"] == "again"] == ["not yet; try again"] * 2
+    tried.clear()
+    assert not run([replace(flaky, attempts=2)], node)
+
+
+def test_pauses_grow_to_a_limit_and_differ() -> None:
+    first = list(itertools.islice(pauses(1, 8), 8))
+    for value, top in zip(first, (1, 2, 4, 8, 8, 8, 8, 8), strict=True):
+        assert top / 2 <= value <= top
+    assert first != list(itertools.islice(pauses(1, 8), 8))
+
+
+def test_retrying_ends_with_what_was_seen_last(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "PATIENCE", 0.01)
+    seen = itertools.count(1)
+
+    def look() -> None:
+        raise Failure(f"look {next(seen)}", "look again")
+
+    with pytest.raises(Failure, match=r"look [2-9]\d*; look again"):
+        retry(node, look, seconds=10, what="looking")
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        (Only(), True),
+        (Only(orchestrator="slurm"), True),
+        (Only(orchestrator="eks"), False),
+        (Only(roles=("controller", "login")), True),
+        (Only(roles=("compute",)), False),
+        (Only(families=("p5", "p5en")), True),
+        (Only(families=("p4d",)), False),
+        (Only(systems=("ubuntu",)), True),
+        (Only(systems=("ubuntu24.04", "amzn")), False),
+        (Only(accelerator="nvidia"), True),
+        (Only(accelerator="neuron"), False),
+        (Only(also=lambda node: node.group == "workers"), True),
+        (Only(orchestrator="slurm", also=lambda node: False), False),
+    ],
+)
+def test_where_a_step_applies(tmp_path: Path, condition: Only, holds: bool) -> None:
+    facts = {
+        "cluster": {"orchestrator": "slurm"},
+        "slurm": {"controller_group": "head", "login_groups": ["workers"]},
+        "instance_types": {"ml.p5en.48xlarge": {"accelerator_vendor": "nvidia"}},
+    }
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/os-release").write_text('NAME="Ubuntu"\nID=ubuntu\nVERSION_ID="22.04"\n')
+    with Log(tmp_path / "log.jsonl") as log:
+        assert condition(Node(tmp_path, facts, "workers", "ml.p5en.48xlarge", log)) is holds
+
+
+def test_one_run_at_a_time(tmp_path: Path) -> None:
+    lock = tmp_path / "run/podwright.lock"
+    with held(lock), pytest.raises(Failure, match="another run, or a command that it left behind"), held(lock, 0.1):
+        pytest.fail("two runs at once")
+
+
+def test_what_a_killed_run_left_behind_is_waited_for(tmp_path: Path) -> None:
+    lock = tmp_path / "run/podwright.lock"
+    with held(lock):
+        left = subprocess.Popen(["sleep", "0.5"], pass_fds=commands.INHERITED)
+    began = time.monotonic()
+    with held(lock):
+        assert time.monotonic() - began > 0.3
+    assert left.wait() == 0
+
+
+def test_reads_a_node_as_slurm_and_eks_know_it(node: Node) -> None:
+    eks = replace(node, facts={"cluster": {"orchestrator": "eks"}, "groups": {"workers": {"zones": ["usw2-az2"]}}})
+    assert (eks.role, eks.family, eks.zone) == ("worker", "m5", "usw2-az2")
+    unknown = replace(eks, group=None, instance_type=None)
+    assert (unknown.family, unknown.zone, unknown.type_facts, unknown.group_facts) == ("", None, {}, {})
+
+
+@pytest.mark.parametrize(("text", "says"), [(None, "No such file"), ("{", "Expecting"), ("7", "holds a int")])
+def test_provisioning_parameters_that_cannot_be_read(node: Node, text: str | None, says: str) -> None:
+    if text is not None:
+        node.write("/opt/ml/config/provisioning_parameters.json", text)
+    with pytest.raises(Failure, match=f"{says}.*publish provisioning_parameters.json"):
+        node.provisioning_parameters()

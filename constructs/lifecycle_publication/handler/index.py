@@ -18,6 +18,8 @@ from ...handler_runtime.response import Answer, answering
 ENTRY_POINT: Final = "on_create.sh"
 MANIFEST: Final = "manifest.json"
 NODE_FACTS: Final = "node.json"
+_DOCUMENTS: Final = {NODE_FACTS: "NodeFacts", "provisioning_parameters.json": "ProvisioningParameters"}
+"""Files beside the scripts, and the properties that hold their content."""
 _CHUNK: Final = 1 << 20
 _DELETE_AT_ONCE: Final = 1000
 
@@ -33,16 +35,24 @@ def handle(event: dict[str, Any], context: Any) -> Answer:
             _remove(bucket, f"{prefix}/")
         return Answer(event["PhysicalResourceId"])
     # The same text whatever the order of the template's keys.
-    facts = json.dumps(json.loads(properties["NodeFacts"]), indent=1, sort_keys=True).encode()
-    digest = hashlib.sha256(properties["AssetDigest"].encode() + b"\0" + facts).hexdigest()
-    _publish(bucket, f"{prefix}/{digest}", digest, facts, properties["AssetBucket"], properties["AssetKey"])
+    documents = {
+        name: json.dumps(json.loads(properties[key]), indent=1, sort_keys=True).encode()
+        for name, key in _DOCUMENTS.items()
+        if key in properties
+    }
+    digest = hashlib.sha256(b"\0".join([properties["AssetDigest"].encode(), *documents.values()])).hexdigest()
+    for archive in properties.get("Archives", ()):
+        _copy(bucket, f"{prefix}/{archive['Name']}", archive)
+    _publish(bucket, f"{prefix}/{digest}", digest, documents, properties["AssetBucket"], properties["AssetKey"])
     return Answer(f"s3://{bucket}/{prefix}", {"SourceS3Uri": f"s3://{bucket}/{prefix}/{digest}"})
 
 
 handler = answering(handle)
 
 
-def _publish(bucket: str, prefix: str, digest: str, facts: bytes, asset_bucket: str, asset_key: str) -> None:
+def _publish(
+    bucket: str, prefix: str, digest: str, documents: dict[str, bytes], asset_bucket: str, asset_key: str
+) -> None:
     if _exists(bucket, f"{prefix}/{MANIFEST}"):
         return
     with tempfile.TemporaryFile() as file:
@@ -54,10 +64,17 @@ def _publish(bucket: str, prefix: str, digest: str, facts: bytes, asset_bucket: 
             for name in sums:
                 with archive.open(name) as entry:
                     s3.upload_fileobj(entry, bucket, f"{prefix}/{name}")
-    s3.put_object(Bucket=bucket, Key=f"{prefix}/{NODE_FACTS}", Body=facts)
-    sums[NODE_FACTS] = hashlib.sha256(facts).hexdigest()
+    for name, document in documents.items():
+        s3.put_object(Bucket=bucket, Key=f"{prefix}/{name}", Body=document)
+        sums[name] = hashlib.sha256(document).hexdigest()
     manifest = json.dumps({"version": 1, "digest": digest, "files": sums}, indent=1, sort_keys=True)
     s3.put_object(Bucket=bucket, Key=f"{prefix}/{MANIFEST}", Body=manifest.encode())
+
+
+def _copy(bucket: str, key: str, source: dict[str, str]) -> None:
+    # Inside S3, in parts where it is large; the name holds the digest, so what is there is the same.
+    if not _exists(bucket, key):
+        s3.copy({"Bucket": source["Bucket"], "Key": source["Key"]}, bucket, key)
 
 
 def _exists(bucket: str, key: str) -> bool:

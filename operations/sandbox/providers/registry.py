@@ -3,6 +3,7 @@
 from ..schemas import is_custom
 from .base import Provider
 from .custom import CustomResource
+from .databases import DATABASES
 from .functions import FUNCTIONS
 from .identity import IDENTITY
 from .kubernetes import KUBERNETES
@@ -19,6 +20,7 @@ _HANDLERS: dict[str, Provider] = {
     **SECURITY_GROUPS,
     **IDENTITY,
     **STORES,
+    **DATABASES,
     **EKS,
     **TRAINING,
     **FUNCTIONS,

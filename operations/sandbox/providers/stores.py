@@ -1,4 +1,4 @@
-"""Buckets, keys, log groups, parameters, secrets, repositories, queues and topics: held by moto's backends."""
+"""Buckets, keys, log groups, parameters, repositories, queues and topics: held by moto's backends."""
 
 import json
 from typing import Any
@@ -277,16 +277,6 @@ STORES: dict[str, Provider] = {
             for key, value in request.properties.items()
             if key in ("RepositoryName", "ImageTagMutability", "ImageScanningConfiguration")
         },
-    ),
-    "AWS::SecretsManager::Secret": Api(
-        "secretsmanager",
-        "create_secret",
-        "ARN",
-        {"SecretId": ""},
-        "delete_secret",
-        ("update_secret",),
-        name="Name",
-        attributes={"Id": "ARN"},
     ),
     "AWS::SNS::Topic": Topic(
         "sns",

@@ -1,0 +1,187 @@
+"""Node labels that tell what the benchmarks said."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import cdk8s
+from constructs import Construct
+
+from ...config.benchmarks import benchmark_policy
+from ...config.catalog import Catalog
+from ...config.groups import InstanceGroup
+from ...config.images import Image
+from ...config.own_images import BENCHMARK_LABELS_IMAGE
+from .handler.benchmark_labeller import CARRIED_OVER, HEALTH, REASON, VERDICT
+
+_NAME = "podwright-benchmark-labels"
+_NAMESPACE = "kube-system"
+_USER = f"system:serviceaccount:{_NAMESPACE}:{_NAME}"
+_SCRIPT = Path(__file__).parent / "handler/benchmark_labeller.py"
+_RECORDS = "/var/lib/podwright"
+_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_GROUP_LABEL = "sagemaker.amazonaws.com/instance-group-name"
+_NODE = "authentication.kubernetes.io/node-name"
+_NOBODY = 65534
+
+
+class BenchmarkLabels(cdk8s.Chart):
+    """A pod on each node of the groups with benchmarks, which makes labels of the results that the node has written.
+
+    Every such node gets `podwright/benchmarks` with the verdict: pass, warn, fail or skip. A node that is to be
+    replaced gets HyperPod's own health label as well. RBAC cannot bind a pod to its own node, so an admission policy
+    does: the service account may change only the node that its pod runs on, and there only these labels and
+    annotations. The pod runs as nobody, reads one folder of the node and tolerates every taint. Empty when no group has
+    benchmarks.
+
+    The policy needs Kubernetes 1.30. Sources: Kubernetes documentation, "Validating Admission Policy" and "Managing
+    Service Accounts" (node name in bound tokens), 2026-11.
+
+    Example:
+        from podwright.config.catalog import catalog
+        from podwright.config.groups import InstanceGroup
+        h200 = InstanceGroup(instance_type="ml.p5en.48xlarge", count=4, benchmarks="gate")
+        BenchmarkLabels(cdk8s.App(), "labels", groups={"h200": h200}, types=catalog())
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        chart_id: str,
+        *,
+        groups: Mapping[str, InstanceGroup],
+        types: Catalog,
+        mirror: Mapping[str, Image] | None = None,
+    ) -> None:
+        """Defines the pods.
+
+        Args:
+            scope: Parent construct.
+            chart_id: Id within the parent.
+            groups: All instance groups by name.
+            types: Instance catalog of the environment.
+            mirror: Where mirrored images lie, by the original's name.
+        """
+        super().__init__(scope, chart_id, disable_resource_name_hashes=True)
+        measured = tuple(sorted(name for name, group in groups.items() if benchmark_policy(group, types) != "skip"))
+        original = Image.parse(BENCHMARK_LABELS_IMAGE)
+        image = (mirror or {}).get(original.name, original)
+
+        if measured:
+            self._permissions()
+            self._limits()
+            script = _SCRIPT.read_text(encoding="utf-8")
+            self._object("script", "v1", "ConfigMap", {"/data": {_SCRIPT.name: script}})
+            self._daemon_set(image, measured, hashlib.sha256(script.encode()).hexdigest())
+
+        self.groups = measured
+        """Names of the groups whose nodes get labels."""
+
+    def _object(self, construct_id: str, api_version: str, kind: str, fields: Mapping[str, Any]) -> None:
+        """An object of our name; `fields` are its parts by JSON pointer."""
+        spread = kind in ("ClusterRole", "ClusterRoleBinding") or kind.startswith("Validating")
+        made = cdk8s.ApiObject(
+            self,
+            construct_id,
+            api_version=api_version,
+            kind=kind,
+            metadata=cdk8s.ApiObjectMetadata(name=_NAME, namespace=None if spread else _NAMESPACE),
+        )
+        for pointer, value in fields.items():
+            made.add_json_patch(cdk8s.JsonPatch.add(pointer, value))
+
+    def _permissions(self) -> None:
+        rbac = "rbac.authorization.k8s.io"
+        nodes = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}
+        subject = {"kind": "ServiceAccount", "name": _NAME, "namespace": _NAMESPACE}
+        role = {"apiGroup": rbac, "kind": "ClusterRole", "name": _NAME}
+        self._object("account", "v1", "ServiceAccount", {})
+        self._object("role", f"{rbac}/v1", "ClusterRole", {"/rules": [nodes]})
+        self._object("binding", f"{rbac}/v1", "ClusterRoleBinding", {"/roleRef": role, "/subjects": [subject]})
+
+    def _limits(self) -> None:
+        """The admission policy that binds each pod to its node and to our labels."""
+        extra = f"'{_NODE}' in request.userInfo.extra && request.userInfo.extra['{_NODE}'][0] == object.metadata.name"
+        validations = [
+            {"expression": extra, "message": "a pod labels the node that it runs on, and no other"},
+            _only_changes("labels", (VERDICT, HEALTH)),
+            _only_changes("annotations", (CARRIED_OVER, REASON)),
+            {"expression": "object.spec == oldObject.spec", "message": "labels are all that may change"},
+        ]
+        nodes = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
+        policy = {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [nodes]},
+            "matchConditions": [{"name": "ours", "expression": f"request.userInfo.username == '{_USER}'"}],
+            "validations": validations,
+        }
+        group = "admissionregistration.k8s.io/v1"
+        self._object("policy", group, "ValidatingAdmissionPolicy", {"/spec": policy})
+        binding = {"policyName": _NAME, "validationActions": ["Deny"]}
+        self._object("policy-binding", group, "ValidatingAdmissionPolicyBinding", {"/spec": binding})
+
+    def _daemon_set(self, image: Image, groups: tuple[str, ...], script_digest: str) -> None:
+        labels = {"name": _NAME}
+        of_groups = {"key": _GROUP_LABEL, "operator": "In", "values": list(groups)}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [of_groups]}]}
+        pod = {
+            "serviceAccountName": _NAME,
+            "priorityClassName": "system-node-critical",
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+            # Nodes that fail are tainted, and those are the ones that need their label.
+            "tolerations": [{"operator": "Exists"}],
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": _NOBODY,
+                "runAsGroup": _NOBODY,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [_container(image)],
+            "volumes": [
+                {"name": "records", "hostPath": {"path": _RECORDS, "type": "DirectoryOrCreate"}},
+                {"name": "script", "configMap": {"name": _NAME}},
+            ],
+        }
+        # With the digest in the template a new script brings new pods.
+        annotated = {"labels": labels, "annotations": {"podwright/script": script_digest}}
+        spec = {
+            "selector": {"matchLabels": labels},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
+            "template": {"metadata": annotated, "spec": pod},
+        }
+        self._object("daemon-set", "apps/v1", "DaemonSet", {"/spec": spec})
+
+
+def _container(image: Image) -> dict[str, Any]:
+    values = {"RECORD": f"{_RECORDS}/benchmarks.json", "SERVICE_ACCOUNT": _ACCOUNT, "SECONDS_BETWEEN": "30"}
+    own_node = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    return {
+        "name": _NAME,
+        "image": str(image),
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["python3", "-B", f"/script/{_SCRIPT.name}"],
+        "env": [own_node, *({"name": name, "value": value} for name, value in values.items())],
+        "resources": {"requests": {"cpu": "5m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [
+            # The folder, not the file: a file that is replaced would stay the old one in here.
+            {"name": "records", "mountPath": _RECORDS, "readOnly": True},
+            {"name": "script", "mountPath": "/script", "readOnly": True},
+        ],
+    }
+
+
+def _only_changes(field: str, keys: tuple[str, ...]) -> dict[str, str]:
+    """That all other keys of a node's labels or annotations are as before."""
+    given = ", ".join(f"'{key}'" for key in keys)
+    new, old = (f"(has({of}.{field}) ? {of}.{field} : {{}})" for of in ("object.metadata", "oldObject.metadata"))
+    return {
+        "expression": f"{new}.all(key, key in [{given}] || (key in {old} && {old}[key] == {new}[key])) && "
+        f"{old}.all(key, key in {new})",
+        "message": f"of {field} only {' and '.join(keys)} may change",
+    }

@@ -1,0 +1,29 @@
+"""Container images of the manifests that podwright writes itself, without a Helm chart."""
+
+from typing import Final
+
+from .benchmarks import benchmark_policy
+from .chart_values import nodes_with
+from .charts import NEURON_DEVICE_PLUGIN_IMAGE
+from .environment import Environment
+from .images import Image
+from .rules.run import environment_types
+
+BENCHMARK_LABELS_IMAGE: Final = "public.ecr.aws/docker/library/python:3.14.6-slim-bookworm"
+"""A Python for the script that makes node labels of benchmark results; it needs the standard library only.
+
+Source: Docker Official Images, python, as Amazon ECR Public mirrors them, 2026-11.
+"""
+
+
+def own_images(environment: Environment) -> tuple[Image, ...]:
+    """The images of podwright's own manifests that an environment runs."""
+    if environment.cluster.orchestrator != "eks":
+        return ()
+    types = environment_types(environment.instance_types)
+    neuron = nodes_with(
+        environment.groups.values(), types, lambda row: row.accelerator_vendor == "neuron", "aws.amazon.com/neuron"
+    )
+    measured = any(benchmark_policy(group, types) != "skip" for group in environment.instance_groups.values())
+    references = [NEURON_DEVICE_PLUGIN_IMAGE] * bool(neuron.types) + [BENCHMARK_LABELS_IMAGE] * measured
+    return tuple(Image.parse(reference) for reference in references)

@@ -1,0 +1,52 @@
+"""The time that a step may take. Whatever waits on behalf of a step asks here how long it still may."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# Only tests set it: what part of every time limit and pause they have patience for.
+PATIENCE = float(os.environ.get("PODWRIGHT_PATIENCE", "1"))
+
+_thread = threading.local()
+
+
+class Late(Exception):
+    """The step has used up its time."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """What this thread does inside has that many seconds. An outer limit still holds."""
+    outer = getattr(_thread, "end", float("inf"))
+    _thread.end = min(outer, time.monotonic() + seconds * PATIENCE)
+    try:
+        yield
+    finally:
+        _thread.end = outer
+
+
+def remaining() -> float:
+    """Seconds that this thread has left; infinite outside a step.
+
+    Raises:
+        Late: none is left.
+    """
+    seconds = getattr(_thread, "end", float("inf")) - time.monotonic()
+    if seconds <= 0:
+        raise Late("its time was up")
+    return seconds
+
+
+def pause(seconds: float) -> None:
+    """Sleep.
+
+    Raises:
+        Late: the time would be up before.
+    """
+    left = remaining()
+    time.sleep(min(seconds * PATIENCE, left))
+    remaining()

@@ -1,0 +1,86 @@
+"""Where HyperPod has put this node: its own list of the cluster, resource_config.json."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .commands import run
+from .failure import Failure
+
+WROTE_IT = (
+    "HyperPod writes it before it runs these scripts; let it replace the node, and report one that stays so to AWS"
+)
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Group, type, id and address of this node. None for what the list does not tell."""
+
+    group: str | None
+    instance_type: str | None
+    instance_id: str | None
+    address: str | None
+
+    @classmethod
+    def of_this_node(cls, root: Path) -> Membership:
+        """Found by the instance id, else by the addresses of this node.
+
+        Raises:
+            Failure: the list cannot be read, or it is not of the form that HyperPod documents.
+        """
+        ids = _instance_ids(root)
+        instances = listed(root)
+        for key, own in (("InstanceId", ids), ("CustomerIpAddress", _addresses())):
+            for group, instance_type, instance in instances:
+                if instance.get(key) in own:
+                    address = instance.get("CustomerIpAddress")
+                    return cls(group, instance_type, instance.get("InstanceId", *ids[:1]), address)
+        return cls(None, None, ids[0] if ids else None, None)
+
+
+def listed(root: Path) -> list[tuple[str, str, dict[str, Any]]]:
+    """Group, instance type and entry of every node of the cluster. HyperPod does not keep a worker's list up to date.
+
+    Raises:
+        Failure: as above.
+    """
+    default = root / "opt/ml/config/resource_config.json"
+    path = Path(os.environ.get("SAGEMAKER_RESOURCE_CONFIG_PATH", default))
+    config = read_json(path, WROTE_IT)
+    try:
+        return [
+            (str(group["Name"]), str(group["InstanceType"]), dict(instance))
+            for group in config["InstanceGroups"]
+            for instance in group["Instances"]
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise Failure(f"{path} has not the form of a cluster's description ({error!r})", WROTE_IT) from error
+
+
+def read_json(path: Path, next_step: str) -> dict[str, Any]:
+    """The JSON object in a file.
+
+    Raises:
+        Failure: the file is missing, unreadable or holds something else.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Failure(f"cannot read {path}: {error}", next_step) from error
+    if not isinstance(value, dict):
+        raise Failure(f"{path} holds a {type(value).__name__}, not an object", next_step)
+    return value
+
+
+def _instance_ids(root: Path) -> list[str]:
+    # Nitro shows the instance id as the asset tag of the board; no call to the metadata service is needed.
+    tag = root / "sys/devices/virtual/dmi/id/board_asset_tag"
+    return tag.read_text(encoding="ascii").split() if tag.is_file() else []
+
+
+def _addresses() -> list[str]:
+    return run(("hostname", "-I")).split()

@@ -1,0 +1,29 @@
+"""The steps of a node that Slurm orchestrates."""
+
+from __future__ import annotations
+
+from . import (
+    slurm_accounting,
+    slurm_associations,
+    slurm_configuration,
+    slurm_containers,
+    slurm_daemons,
+    slurm_health,
+    slurm_refresh,
+    slurm_topology,
+    slurm_users,
+)
+
+STEPS = (
+    slurm_users.STEP,
+    slurm_daemons.CONFIGURED,
+    slurm_topology.STEP,
+    slurm_accounting.STEP,
+    slurm_configuration.STEP,
+    slurm_health.STEP,
+    slurm_containers.STEP,
+    slurm_daemons.STEP,
+    slurm_daemons.LOGIN_STEP,
+    slurm_associations.STEP,
+    slurm_refresh.STEP,
+)

@@ -1,0 +1,11 @@
+"""CUDA's compiler and libraries, as the wheels of the test extra install them."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def toolkit() -> Path:
+    """The folder with `bin/nvcc`; NCCL lies beside it."""
+    spec = find_spec("nvidia")
+    places = spec.submodule_search_locations if spec else None
+    return next(Path(place, "cu13") for place in places or () if Path(place, "cu13/bin/nvcc").is_file())

@@ -1,0 +1,26 @@
+"""A node is ready as fast as its longest chain of steps allows."""
+
+from pathlib import Path
+
+import boot
+
+
+def test_the_longest_chain_decides(folder: Path) -> None:
+    serial, parallel = boot.boot(serial=True), boot.boot(serial=False)
+    seconds, chain = boot.longest_chain(serial.steps)
+    assert parallel.seconds <= 1.15 * seconds, (parallel, chain)
+    # There is something to gain, and it is gained.
+    assert serial.seconds > 1.5 * parallel.seconds
+
+
+def test_the_longest_chain_is_found() -> None:
+    alone = {
+        "network": 1.0,
+        "name-resolution": 2.0,
+        "limits": 2.5,
+        "efa": 1.0,
+        "lnet": 1.0,
+        "lustre": 3.0,
+        "clock": 7.0,
+    }
+    assert boot.longest_chain(alone) == (7.5, ("limits", "efa", "lnet", "lustre"))

@@ -1,0 +1,52 @@
+"""Slurm's accounts in a database outside the controller, which knows a user of a secret and nothing of Slurm."""
+
+import json
+from typing import Any
+
+import pytest
+
+from slurm_world import missing, node_facts, slurm_world
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+SLURM: dict[str, Any] = {
+    "configuration": "provisioning_parameters",
+    "strategy": "merge",
+    "controller_group": "controller",
+    "login_groups": [],
+    "partitions": {"h200": ["h200"]},
+    "accounting": {"host": "10.16.5.9", "port": 3306, "database": "slurm_test", "secret_arn": "arn:aws:s:1"},
+    "shared_directory": None,
+    "groups": [],
+    "users": [],
+    "teams": [],
+    "priorities": {},
+    "fair_share": True,
+}
+
+
+def test_accounts_in_a_database_elsewhere() -> None:
+    with slurm_world() as world:
+        secret = json.dumps({"username": "admin", "password": "s3cret"})
+        world.put(
+            "/usr/local/bin/aws",
+            f"#!/bin/bash\n[[ \"$*\" == *--secret-id\\ arn:aws:s:1* ]] && echo '{secret}'\n",
+            0o755,
+        )
+        world.put("/etc/mysql/mariadb.conf.d/90-elsewhere.cnf", "[mariadb]\nbind-address=10.16.5.9\n")
+        world.says("systemctl start mariadb")
+        world.until(lambda: world.shell("mariadb --execute 'SELECT 1'").returncode == 0, "the database answers")
+        grant = "CREATE USER 'admin'@'%' IDENTIFIED BY 's3cret'; GRANT ALL ON *.* TO 'admin'@'%'"
+        world.says(f'mariadb --execute "{grant}"')
+        world.publish(node_facts(SLURM))
+        outcomes = world.steps("controller")
+        assert outcomes["slurm-accounting"] == outcomes["slurm-daemons"] == "changed", outcomes["log"]
+        assert "cluster_table" in world.says("mariadb --batch --execute 'SHOW TABLES IN slurm_test'").split()
+        assert world.says("sacctmgr --noheader --parsable2 show cluster format=Cluster").strip() == "test"
+        assert "60-podwright-slurm.cnf" not in world.says("ls /etc/mysql/mariadb.conf.d")
+        assert "s3cret" not in world.says("cat /var/log/provision/*.jsonl /opt/slurm/etc/slurm.conf")
+        # Without teams nobody is kept from anything.
+        assert "Preempt" not in world.says("cat /opt/slurm/etc/podwright.conf")
+        again = world.steps("controller")
+        again.pop("log")
+        assert set(again.values()) <= {"unchanged", "not-needed"}, again

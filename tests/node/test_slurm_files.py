@@ -1,0 +1,426 @@
+"""What Slurm's steps write and refuse, without a Slurm: also what Debian's release cannot read."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from podwright.lifecycle_scripts.podwright_node import (
+    slurm_accounting,
+    slurm_associations,
+    slurm_configuration,
+    slurm_containers,
+    slurm_control,
+    slurm_daemons,
+    slurm_health,
+    slurm_refresh,
+    slurm_topology,
+    slurm_users,
+)
+from podwright.lifecycle_scripts.podwright_node.failure import Failure
+from podwright.lifecycle_scripts.podwright_node.log import Log
+from podwright.lifecycle_scripts.podwright_node.node import Node
+from slurm_world import COMPUTE, node_facts, resource_config
+
+SCRIPT = Path(__file__).parents[2] / "lifecycle_scripts" / "slurm" / "health_check.sh"
+SLURM: dict[str, Any] = {
+    "configuration": "provisioning_parameters",
+    "strategy": "merge",
+    "controller_group": "controller",
+    "login_groups": [],
+    "partitions": {"h200": ["h200"]},
+    "accounting": None,
+    "shared_directory": None,
+    "groups": [],
+    "users": [],
+    "teams": [],
+    "priorities": {},
+    "fair_share": True,
+}
+CONF = """\
+ClusterName=test
+SlurmctldHost=ip-10-16-5-9(10.16.5.9)  # the controller
+SlurmUser=slurm
+SchedulerParameters=bf_window=60
+NodeName=ip-10-16-5-11 NodeAddr=10.16.5.11
+NodeName=ip-10-16-5-12 NodeAddr=10.16.5.12
+NodeName=ip-10-16-5-13 NodeAddr=10.16.5.13
+NodeName=ip-10-16-5-14 NodeAddr=10.16.5.14
+PartitionName=h200 Nodes=ALL
+include accounting.conf
+"""
+
+
+class Place:
+    """A node in a folder, with commands that only say what they were asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "root"
+        self.log = Log(folder / "log.jsonl")
+        self._said = folder / "log.jsonl"
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        self.put("/opt/slurm/etc/slurm.conf", CONF)
+        self.put("/opt/slurm/etc/accounting.conf", "")
+        self.command("scontrol", 'echo "slurm 22.05.8"')
+        self.command("systemctl", "echo inactive")
+
+    def put(self, path: str, text: str) -> None:
+        file = self.root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def command(self, name: str, script: str) -> None:
+        (self.bin / name).write_text(f'#!/bin/bash\necho "{name} $*" >>{self.bin}/asked\n{script}\n')
+        (self.bin / name).chmod(0o755)
+
+    @property
+    def asked(self) -> list[str]:
+        file = self.bin / "asked"
+        return file.read_text().splitlines() if file.exists() else []
+
+    @property
+    def said(self) -> str:
+        return self._said.read_text()
+
+    def node(self, group: str = "controller", **slurm: Any) -> Node:
+        facts = node_facts({**SLURM, **slurm})
+        kind = {"controller": "ml.m5.4xlarge", "h200": "ml.p5en.48xlarge"}[group]
+        return Node(self.root, facts, group, kind, self.log, "i-1", "10.16.5.9")
+
+    def layers(self, **above: tuple[str, ...]) -> None:
+        layers = {f"10.16.5.{name[1:]}": switches for name, switches in above.items()}
+        self.put("/opt/ml/config/resource_config.json", json.dumps(resource_config("controller", layers)))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    place = Place(tmp_path)
+    monkeypatch.setenv("PATH", f"{place.bin}:{os.environ['PATH']}")
+    with place.log:
+        yield place
+
+
+def team(**settings: Any) -> dict[str, Any]:
+    return {
+        "name": "research",
+        "quota": {"gres/gpu": 16},
+        "borrow": {"gres/gpu": 8},
+        "weight": 50,
+        "preempt": "lower_priority",
+        "users": ["ada"],
+        **settings,
+    }
+
+
+LABELLED = {"n11": ("top", "mid1", "leaf1"), "n12": ("top", "mid1", "leaf2"), "n13": ("top", "mid2", "leaf3")}
+
+
+def test_topology_conf_names_every_node_once(place: Place) -> None:
+    place.layers(**LABELLED)
+    written = slurm_topology.file(place.node())
+    assert written is not None
+    assert written[0] == "/opt/slurm/etc/topology.conf"
+    assert written[1].splitlines()[1:] == [
+        "SwitchName=cluster Switches=elsewhere,top",
+        "SwitchName=top Switches=mid1,mid2",
+        "SwitchName=mid1 Switches=leaf1,leaf2",
+        "SwitchName=leaf1 Nodes=ip-10-16-5-11",
+        "SwitchName=leaf2 Nodes=ip-10-16-5-12",
+        "SwitchName=mid2 Switches=leaf3",
+        "SwitchName=leaf3 Nodes=ip-10-16-5-13",
+        "SwitchName=elsewhere Nodes=ip-10-16-5-14",
+    ]
+    assert slurm_topology.plugin(place.node()) == {"TopologyPlugin": "topology/tree"}
+
+
+def test_topology_yaml_of_slurm_25_has_the_names_that_partitions_ask_for(place: Place) -> None:
+    """Debian's Slurm is older than this file: its form is checked, by topology.yaml(5), and not that Slurm takes it."""
+    place.command("scontrol", 'echo "slurm 25.11.2"')
+    place.put("/opt/slurm/etc/slurm.conf", CONF.replace("Nodes=ALL", "Nodes=ALL Topology=tree"))
+    place.put("/opt/slurm/etc/topology.yaml", "[]\n")
+    place.layers(**LABELLED)
+    written = slurm_topology.file(place.node())
+    assert written is not None
+    assert written[0] == "/opt/slurm/etc/topology.yaml"
+    (topology,) = YAML(typ="safe").load(written[1])
+    assert (topology["topology"], topology["cluster_default"]) == ("tree", True)
+    switches = {switch["switch"]: switch for switch in topology["tree"]["switches"]}
+    assert switches["mid1"] == {"switch": "mid1", "children": "leaf1,leaf2"}
+    assert switches["leaf3"] == {"switch": "leaf3", "nodes": "ip-10-16-5-13"}
+    named = [name for switch in switches.values() for name in switch.get("nodes", "").split(",") if name]
+    assert sorted(named) == [f"ip-{address.replace('.', '-')}" for address in COMPUTE]
+    assert slurm_topology.plugin(place.node()) == {}
+
+
+def test_an_empty_topology_that_slurm_conf_asks_for_is_filled(place: Place) -> None:
+    place.put("/opt/slurm/etc/slurm.conf", CONF + "TopologyPlugin=topology/tree\n")
+    place.put("/opt/slurm/etc/topology.conf", "# nothing yet\n")
+    place.layers()
+    written = slurm_topology.file(place.node())
+    assert written is not None
+    assert "SwitchName=elsewhere Nodes=ip-10-16-5-11,ip-10-16-5-12,ip-10-16-5-13,ip-10-16-5-14" in written[1]
+
+
+def test_without_layers_slurm_keeps_its_flat_view(place: Place) -> None:
+    place.layers()
+    assert slurm_topology.file(place.node()) is None
+
+
+def test_a_topology_of_hyperpods_own_stays(place: Place) -> None:
+    place.put("/opt/slurm/etc/topology.conf", "SwitchName=s1 Nodes=ip-10-16-5-[11-14]\n")
+    place.layers(**LABELLED)
+    assert slurm_topology.file(place.node()) is None
+
+
+def test_settings_come_from_included_files_and_never_from_ours(place: Place) -> None:
+    place.put("/opt/slurm/etc/slurm.conf", CONF + "include podwright.conf\n")
+    place.put("/opt/slurm/etc/podwright.conf", "JobRequeue=1\n")
+    place.put("/opt/slurm/etc/accounting.conf", "AccountingStorageType=accounting_storage/slurmdbd\n")
+    settings = slurm_control.settings(place.node())
+    assert settings["accountingstoragetype"] == "accounting_storage/slurmdbd"
+    assert "jobrequeue" not in settings
+    assert "nodename" not in settings
+    assert slurm_control.controllers(place.node()) == [("ip-10-16-5-9", "10.16.5.9")]
+
+
+def test_what_the_image_sets_stays(place: Place) -> None:
+    place.layers()
+    rows = slurm_configuration.text(place.node()).splitlines()
+    assert "SchedulerParameters=bf_window=60,nohold_on_prolog_fail" in rows
+    assert "AccountingStorageHost=10.16.5.9" in rows
+    assert "Prolog=/opt/slurm/etc/prolog.d/*" in rows
+    assert not [row for row in rows if row.startswith("Preempt")]
+    own = "AccountingStorageType=accounting_storage/slurmdbd\nProlog=/opt/image/prolog\nPrologFlags=Contain\n"
+    place.put("/opt/slurm/etc/accounting.conf", own)
+    rows = slurm_configuration.text(place.node()).splitlines()
+    assert not [row for row in rows if row.startswith(("AccountingStorage", "Prolog="))]
+    assert "PrologFlags=Contain,Alloc" in rows
+    assert slurm_health.skipped(slurm_control.settings(place.node())) == ["Prolog=/opt/image/prolog"]
+
+
+def test_the_include_is_the_last_line_and_stands_there_once(place: Place) -> None:
+    place.put("/opt/slurm/etc/slurm.conf", "include podwright.conf\n" + CONF)
+    place.layers()
+    slurm_configuration.enforce(place.node())
+    lines = (place.root / "opt/slurm/etc/slurm.conf").read_text().splitlines()
+    assert lines == [*CONF.splitlines(), "include podwright.conf"]
+    assert slurm_configuration.is_in_force(place.node())
+
+
+def test_a_class_called_borrow_is_refused() -> None:
+    with pytest.raises(Failure, match="a priority class is called borrow"):
+        slurm_associations.wanted({**SLURM, "teams": [team()], "priorities": {"borrow": 1}})
+
+
+def test_what_teams_become() -> None:
+    teams = [team(), team(name="vision", quota={}, borrow={}), team(name="web", borrow=None, preempt="never")]
+    qos, accounts = slurm_associations.wanted({**SLURM, "teams": teams, "priorities": {"low": 5, "high": 50}})
+    borrowing = {"research_borrow", "vision_borrow"}
+    assert {name: entry.preempts for name, entry in qos.items()} == {
+        "research_borrow": set(),
+        "vision_borrow": set(),
+        "podwright_none": set(),
+        "research_low": borrowing,
+        "research_high": borrowing | {"research_low"},
+        "web_low": borrowing,
+        "web_high": borrowing,
+    }
+    assert (qos["research_low"].priority, qos["research_high"].priority, qos["vision_borrow"].priority) == (105, 150, 0)
+    assert (qos["research_low"].limits, qos["research_low"].largest) == ("", "gres/gpu=16")
+    assert (qos["research_borrow"].limits, qos["vision_borrow"].limits) == ("gres/gpu=8", "")
+    assert {name: (account.limits, account.default) for name, account in accounts.items()} == {
+        "research": ("gres/gpu=16", "research_low"),
+        "research_borrow": ("", "research_borrow"),
+        "vision_borrow": ("", "vision_borrow"),
+        "web": ("gres/gpu=16", "web_low"),
+    }
+
+
+def test_a_guaranteed_qos_always_preempts_something() -> None:
+    """Slurm 22.05 takes an emptied list for a loop."""
+    qos, _ = slurm_associations.wanted({**SLURM, "teams": [team(borrow=None)]})
+    assert qos["research_guaranteed"].preempts == {"podwright_none"}
+
+
+USER = {"name": "ada", "uid": 2001, "gid": 2001, "groups": [], "ssh_keys": ["ssh-ed25519 A ada"]}
+
+
+def test_an_id_that_somebody_else_has_is_refused(place: Place) -> None:
+    place.put("/etc/passwd", "image:x:2001:2001::/home/image:/bin/bash\n")
+    place.put("/etc/group", "ada:x:2001:\n")
+    with pytest.raises(Failure, match="user ada the id 2001, and on this node id 2001 belongs to image"):
+        slurm_users.make(place.node(users=[USER]))
+    place.put("/etc/passwd", "ada:x:1005:1005::/home/ada:/bin/bash\n")
+    with pytest.raises(Failure, match="ada has id 1005"):
+        slurm_users.make(place.node(users=[USER]))
+
+
+def test_a_group_that_the_image_lacks_is_named_and_the_others_are_joined(place: Place) -> None:
+    place.put("/etc/passwd", "ada:x:2001:2001::/home/ada:/bin/bash\n")
+    place.put("/etc/group", "ada:x:2001:\nml:x:3000:\n")
+    place.put("/etc/shadow", "ada:!::::::\n")
+    (place.root / "home/ada").mkdir(parents=True)
+    node = place.node(users=[{**USER, "groups": ["docker", "ml"]}], groups=[{"name": "ml", "gid": 3000}])
+    place.command("usermod", f"sed -i 's/^ml:.*/ml:x:3000:ada/' {place.root}/etc/group")
+    slurm_users.make(node)
+    assert next(line for line in place.asked if line.startswith("usermod")).endswith("--append --groups ml ada")
+    assert slurm_users.are_there(node)
+    assert "user ada belongs to docker, which this image does not have" in place.said
+
+
+def test_keys_of_people_who_left_go(place: Place) -> None:
+    place.put("/etc/ssh/podwright_keys/bob", "ssh-ed25519 B bob\n")
+    slurm_users.make(place.node())
+    assert not (place.root / "etc/ssh/podwright_keys/bob").exists()
+    assert slurm_users.are_there(place.node())
+
+
+def test_homes_are_on_shared_storage_where_there_is_any(place: Place) -> None:
+    node = place.node()
+    assert slurm_users.home_folder(node) == "/home"
+    node.facts["file_systems"]["lustre"] = {"scratch": {"path": "/fsx"}}
+    assert slurm_users.home_folder(node) == "/fsx/home"
+    node.facts["file_systems"]["home"] = {"path": "/home"}
+    assert slurm_users.home_folder(node) == "/home"
+
+
+EXTERNAL = {"host": "db.example.com", "port": 3307, "database": "slurm_test", "secret_arn": "arn:aws:s:1"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to hand slurmdbd.conf to Slurm's user")
+def test_an_outside_database_is_reached_with_its_secret(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm_control, "database_answers", lambda host: host == "10.16.5.9")
+    place.put("/etc/passwd", "slurm:x:401:402::/:/bin/false\n")
+    place.command("aws", 'echo \'{"username": "admin", "password": "s3cret"}\'')
+    node = place.node(accounting=EXTERNAL)
+    slurm_accounting.set_up(node)
+    conf = (place.root / "opt/slurm/etc/slurmdbd.conf").read_text().splitlines()
+    for row in ("StorageHost=db.example.com", "StoragePort=3307", "StorageLoc=slurm_test", "StorageUser=admin"):
+        assert row in conf
+    written = (place.root / "opt/slurm/etc/slurmdbd.conf").stat()
+    assert (written.st_uid, written.st_gid, written.st_mode & 0o777) == (401, 402, 0o600)
+    assert "StoragePass=s3cret" in conf
+    call = "aws secretsmanager get-secret-value --secret-id arn:aws:s:1 --region us-west-2"
+    assert any(line.startswith(call) for line in place.asked)
+    assert not [line for line in place.asked if "mariadb" in line]
+    assert slurm_accounting.is_up(node)
+    assert not slurm_accounting.is_up(place.node(accounting={**EXTERNAL, "host": "other.example.com"}))
+
+
+@pytest.mark.parametrize(
+    ("secret", "complaint"),
+    [
+        ("no json", "holds no JSON with username and password"),
+        ('{"user": "admin"}', "holds no JSON with username and password"),
+        ('{"username": "admin", "password": "a#b"}', "blank, a quote, a backslash or #"),
+    ],
+)
+def test_a_secret_that_slurm_cannot_use_is_named(place: Place, secret: str, complaint: str) -> None:
+    place.command("aws", f"echo '{secret}'")
+    with pytest.raises(Failure, match=complaint):
+        slurm_accounting.set_up(place.node(accounting=EXTERNAL))
+    assert not (place.root / "opt/slurm/etc/slurmdbd.conf").exists()
+
+
+def test_several_controllers_know_one_another(place: Place) -> None:
+    place.put("/opt/slurm/etc/slurm.conf", CONF + "SlurmctldHost=ip-10-16-5-10(10.16.5.10)\n")
+    conf = slurm_accounting.conf_text(place.node(accounting=EXTERNAL), "u", "p").splitlines()
+    assert {"DbdHost=ip-10-16-5-9", "DbdAddr=10.16.5.9", "DbdBackupHost=ip-10-16-5-10"} <= set(conf)
+    assert slurm_accounting.settings(place.node())["AccountingStorageBackupHost"] == "10.16.5.10"
+
+
+def test_a_compute_node_asks_the_controllers_for_its_configuration(place: Place) -> None:
+    place.layers()
+    node = place.node("h200")
+    assert slurm_daemons.client(node) == {
+        slurm_daemons.CLIENT: '[Service]\nEnvironment="SLURMD_OPTIONS=--conf-server 10.16.5.9"\n'
+    }
+    assert slurm_daemons.run_already(place.node("h200", configuration="api"))
+    assert not slurm_daemons.run_already(node)
+
+
+def test_enroot_uses_the_large_disk(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = "ENROOT_CACHE_PATH /tmp/enroot\nENROOT_MOUNT_HOME y\n"
+    place.put("/etc/enroot/enroot.conf", original)
+    node = place.node("h200")
+    monkeypatch.setattr(slurm_containers, "is_mount_point", lambda _, path: path == "/opt/sagemaker")
+    slurm_containers.point(node)
+    text = (place.root / "etc/enroot/enroot.conf").read_text()
+    assert text.index("ENROOT_CACHE_PATH /opt/sagemaker/enroot/cache/user-$(id -u)\n") < text.index("/tmp/enroot")
+    assert (place.root / "opt/sagemaker/enroot/data").stat().st_mode & 0o7777 == 0o1777
+    assert slurm_containers.is_set(node)
+    slurm_containers.point(node)
+    assert (place.root / "etc/enroot/enroot.conf").read_text() == text
+    monkeypatch.setattr(slurm_containers, "is_mount_point", lambda _, path: False)
+    slurm_containers.point(node)
+    assert (place.root / "etc/enroot/enroot.conf").read_text() == original
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze, which .ci/run installs")
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    for name, text in slurm_refresh.UNITS.items():
+        (tmp_path / name).write_text(text)
+    command = ["systemd-analyze", "verify", "--man=no", *slurm_refresh.UNITS]
+    environment = os.environ | {"SYSTEMD_UNIT_PATH": f"{tmp_path}:"}
+    assert subprocess.run(command, env=environment, capture_output=True, text=True).stderr == ""
+
+
+def check(place: Place, **expected: str) -> tuple[int, str]:
+    """Exit code of the health check, and the reason that Slurm got."""
+    values = {
+        "GPUS": "8",
+        "NEURON": "0",
+        "NEURON_DEVICES": f"'{place.root}/dev/neuron[0-9]*'",
+        "EFA_DEVICES": "(rdmap1 rdmap2)",
+        "EFA_FOLDER": f"{place.root}/efa",
+        "MOUNTS": "(/proc)",
+        "SPACE_FOLDER": "/",
+        "SPACE_MIB": "1",
+        "SCONTROL": "scontrol",
+        **expected,
+    }
+    place.put("/etc/podwright-health.conf", "".join(f"{name}={value}\n" for name, value in values.items()))
+    place.put("/etc/prolog.d/check.sh", SCRIPT.read_text())
+    environment = os.environ | {"SLURMD_NODENAME": "ip-10-16-5-11"}
+    script = place.root / "etc/prolog.d/check.sh"
+    result = subprocess.run(["bash", script], env=environment, capture_output=True, text=True)
+    reasons = [line.partition("Reason=")[2] for line in place.asked if "State=DRAIN" in line]
+    return result.returncode, reasons[-1] if reasons else result.stderr
+
+
+@pytest.mark.parametrize(
+    ("expected", "reason"),
+    [
+        ({}, ""),
+        ({"GPUS": "9"}, "podwright: 8 of 9 GPUs"),
+        ({"NEURON": "1"}, "podwright: 0 of 1 Neuron devices"),
+        ({"EFA_DEVICES": "(rdmap1 rdmap3)"}, "podwright: EFA device rdmap3 is gone"),
+        ({"MOUNTS": "(/proc /nowhere)"}, "podwright: /nowhere is not mounted or hangs"),
+        ({"SPACE_MIB": "999999999"}, "999999999 needed"),
+    ],
+)
+def test_the_health_check_drains_with_its_reason(place: Place, expected: dict[str, str], reason: str) -> None:
+    place.command("nvidia-smi", 'for gpu in 0 1 2 3 4 5 6 7; do echo "GPU $gpu: NVIDIA H200"; done')
+    for device in ("rdmap1", "rdmap2"):
+        place.put(f"/efa/{device}", "")
+    code, told = check(place, **expected)
+    assert (code, told.endswith(reason)) == (1 if reason else 0, True), told
+    assert told or not reason
+
+
+def test_a_driver_that_fails_is_quoted(place: Place) -> None:
+    place.command("nvidia-smi", "echo 'Unable to determine the device handle'; exit 15")
+    assert check(place, EFA_DEVICES="()") == (1, "podwright: nvidia-smi says: Unable to determine the device handle")
+
+
+def test_the_health_check_knows_what_this_node_has(place: Place) -> None:
+    expected = slurm_health.expected(place.node("h200"))
+    assert "GPUS=8\n" in expected
+    assert "MOUNTS=()\n" in expected

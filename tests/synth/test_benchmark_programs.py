@@ -1,0 +1,57 @@
+"""Built benchmark programs in the templates: copied beside the scripts, and named in node.json."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+
+from podwright.config.archives import LockedFile, digest_of
+from podwright.config.artifacts import LockedArchive
+from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
+from podwright.config.kernels import driver_minimum, programs
+from podwright.operations.charts import stand_in
+from podwright.stacks.feature_flags import FEATURE_FLAGS
+from podwright.stacks.stage import TrainingStage
+from synthesis import environment_of
+
+FILE = """
+account: '111122223333'
+region: us-west-2
+network: {zones: [usw2-az1, usw2-az2]}
+instance_groups:
+  system: {instance_type: ml.m5.4xlarge, count: 2}
+  h200: {instance_type: ml.p5en.48xlarge, count: 4, zone: usw2-az1}
+"""
+
+
+def publication(*archives: LockedFile) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Properties of the publication, and the benchmarks of its node.json."""
+    app = cdk.App(outdir=tempfile.mkdtemp(), context=FEATURE_FLAGS)
+    archive = stand_in(chart(HYPERPOD_DEPENDENCIES))
+    stage = TrainingStage(app, "test", environment=environment_of(FILE), archive=archive, node_archives=archives)
+    app.synth()
+    resources = json.loads((Path(app.outdir) / "assembly-test" / stage.cluster.template_file).read_text())["Resources"]
+    (found,) = [item["Properties"] for item in resources.values() if item["Type"] == "Custom::PodwrightLifecycle"]
+    parts = found["NodeFacts"]["Fn::Join"][1]
+    text = "".join(part if isinstance(part, str) else "REFERENCE" for part in parts)
+    return found, json.loads(text)["benchmarks"]
+
+
+def test_nodes_learn_where_the_programs_are(tmp_path: Path) -> None:
+    (tmp_path / "built").write_bytes(b"programs")
+    digest = digest_of(tmp_path / "built")
+    item = programs("x86_64")
+    locked = LockedArchive(address=item.address, sha256=digest, bytes=8)
+    properties, facts = publication(LockedFile(item, tmp_path / "built", locked))
+    assert [source["Name"] for source in properties["Archives"]] == [f"archives/{digest}/{item.name}"]
+    assert facts["archives"] == [{"file": f"{digest}/{item.name}", "sha256": digest, "architecture": "x86_64"}]
+    assert facts["archives_uri"] == "s3://REFERENCE/test/archives"
+    assert (facts["programs"], facts["driver_minimum"]) == ("shipped", driver_minimum())
+
+
+def test_what_was_not_built_is_not_named() -> None:
+    properties, facts = publication()
+    assert "Archives" not in properties
+    assert (facts["archives"], facts["archives_uri"]) == ([], "")
