@@ -1,6 +1,8 @@
 """Synthesizing environments inside the tests: each file of `environments/` once a process."""
 
+import atexit
 import json
+import shutil
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -55,9 +57,22 @@ class Synthesis:
         }
 
 
+@cache
+def _scratch() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="podwright-assemblies-"))
+    # An assembly has tens of megabytes, and a run of the tests makes dozens.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def assembly_folder() -> str:
+    """A folder for an assembly, which goes when this process ends."""
+    return tempfile.mkdtemp(dir=_scratch())
+
+
 def synthesize(environment: Environment, app: cdk.App | None = None) -> Synthesis:
     """Synthesize one environment in this process, as `bin/app.py` would with a stand-in chart."""
-    app = app or cdk.App(outdir=tempfile.mkdtemp(), context=FEATURE_FLAGS)
+    app = app or cdk.App(outdir=assembly_folder(), context=FEATURE_FLAGS)
     stage = TrainingStage(
         app, environment.name, environment=environment, archive=stand_in(chart(HYPERPOD_DEPENDENCIES))
     )

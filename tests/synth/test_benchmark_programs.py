@@ -1,7 +1,6 @@
 """Built benchmark programs in the templates: copied beside the scripts, and named in node.json."""
 
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from podwright.config.kernels import driver_minimum, programs
 from podwright.operations.charts import stand_in
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 from podwright.stacks.stage import TrainingStage
-from synthesis import environment_of
+from synthesis import assembly_folder, environment_of
 
 FILE = """
 account: '111122223333'
@@ -28,7 +27,7 @@ instance_groups:
 
 def publication(*archives: LockedFile) -> tuple[dict[str, Any], dict[str, Any]]:
     """Properties of the publication, and the benchmarks of its node.json."""
-    app = cdk.App(outdir=tempfile.mkdtemp(), context=FEATURE_FLAGS)
+    app = cdk.App(outdir=assembly_folder(), context=FEATURE_FLAGS)
     archive = stand_in(chart(HYPERPOD_DEPENDENCIES))
     stage = TrainingStage(app, "test", environment=environment_of(FILE), archive=archive, node_archives=archives)
     app.synth()
