@@ -52,7 +52,7 @@ class FakeNode:
     environment: dict[str, str] = field(default_factory=dict)
 
     def behave(self, *lines: str) -> None:
-        """Let stand-ins be slow, fail or hang: `PATTERN|ACTION`, see fakes/common.sh."""
+        """Let stand-ins be slow, fail or hang: `PATTERN|ACTION`, see fakes/behaviour.sh."""
         self.put("run/fake/behaviour", "".join(f"{line}\n" for line in lines))
 
     def shell(self, script: str, *, timeout: int = 60) -> subprocess.CompletedProcess[str]:

@@ -22,7 +22,7 @@ def check(cluster: str, request: JsonObject, groups: list[Group]) -> None:
     types = [group.slurm_type for group in groups if group.slurm_type]
     settings, continuous = orchestrator.get("Slurm", {}), request.get("NodeProvisioningMode") == "Continuous"
     controllers = types.count("Controller")
-    if (types or "Slurm" in orchestrator or continuous) and controllers == 0:
+    if (types or "Slurm" in orchestrator) and controllers == 0:
         raise refuse("ValidationException", f"Cluster {cluster} has no InstanceGroup with Controller node type.")
     if controllers > 1:
         raise refuse(

@@ -1,6 +1,5 @@
 """What Slurm's steps write and refuse, without a Slurm: also what Debian's release cannot read."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -24,79 +23,8 @@ from podwright.lifecycle_scripts.podwright_node import (
     slurm_users,
 )
 from podwright.lifecycle_scripts.podwright_node.failure import Failure
-from podwright.lifecycle_scripts.podwright_node.log import Log
-from podwright.lifecycle_scripts.podwright_node.node import Node
-from slurm_world import COMPUTE, node_facts, resource_config
-
-SCRIPT = Path(__file__).parents[2] / "lifecycle_scripts" / "slurm" / "health_check.sh"
-SLURM: dict[str, Any] = {
-    "configuration": "provisioning_parameters",
-    "strategy": "merge",
-    "controller_group": "controller",
-    "login_groups": [],
-    "partitions": {"h200": ["h200"]},
-    "accounting": None,
-    "shared_directory": None,
-    "groups": [],
-    "users": [],
-    "teams": [],
-    "priorities": {},
-    "fair_share": True,
-}
-CONF = """\
-ClusterName=test
-SlurmctldHost=ip-10-16-5-9(10.16.5.9)  # the controller
-SlurmUser=slurm
-SchedulerParameters=bf_window=60
-NodeName=ip-10-16-5-11 NodeAddr=10.16.5.11
-NodeName=ip-10-16-5-12 NodeAddr=10.16.5.12
-NodeName=ip-10-16-5-13 NodeAddr=10.16.5.13
-NodeName=ip-10-16-5-14 NodeAddr=10.16.5.14
-PartitionName=h200 Nodes=ALL
-include accounting.conf
-"""
-
-
-class Place:
-    """A node in a folder, with commands that only say what they were asked."""
-
-    def __init__(self, folder: Path) -> None:
-        self.root = folder / "root"
-        self.log = Log(folder / "log.jsonl")
-        self._said = folder / "log.jsonl"
-        self.bin = folder / "bin"
-        self.bin.mkdir()
-        self.put("/opt/slurm/etc/slurm.conf", CONF)
-        self.put("/opt/slurm/etc/accounting.conf", "")
-        self.command("scontrol", 'echo "slurm 22.05.8"')
-        self.command("systemctl", "echo inactive")
-
-    def put(self, path: str, text: str) -> None:
-        file = self.root / path.lstrip("/")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-
-    def command(self, name: str, script: str) -> None:
-        (self.bin / name).write_text(f'#!/bin/bash\necho "{name} $*" >>{self.bin}/asked\n{script}\n')
-        (self.bin / name).chmod(0o755)
-
-    @property
-    def asked(self) -> list[str]:
-        file = self.bin / "asked"
-        return file.read_text().splitlines() if file.exists() else []
-
-    @property
-    def said(self) -> str:
-        return self._said.read_text()
-
-    def node(self, group: str = "controller", **slurm: Any) -> Node:
-        facts = node_facts({**SLURM, **slurm})
-        kind = {"controller": "ml.m5.4xlarge", "h200": "ml.p5en.48xlarge"}[group]
-        return Node(self.root, facts, group, kind, self.log, "i-1", "10.16.5.9")
-
-    def layers(self, **above: tuple[str, ...]) -> None:
-        layers = {f"10.16.5.{name[1:]}": switches for name, switches in above.items()}
-        self.put("/opt/ml/config/resource_config.json", json.dumps(resource_config("controller", layers)))
+from slurm_place import CONF, SLURM, Place
+from slurm_world import COMPUTE
 
 
 @pytest.fixture
@@ -370,57 +298,3 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     command = ["systemd-analyze", "verify", "--man=no", *slurm_refresh.UNITS]
     environment = os.environ | {"SYSTEMD_UNIT_PATH": f"{tmp_path}:"}
     assert subprocess.run(command, env=environment, capture_output=True, text=True).stderr == ""
-
-
-def check(place: Place, **expected: str) -> tuple[int, str]:
-    """Exit code of the health check, and the reason that Slurm got."""
-    values = {
-        "GPUS": "8",
-        "NEURON": "0",
-        "NEURON_DEVICES": f"'{place.root}/dev/neuron[0-9]*'",
-        "EFA_DEVICES": "(rdmap1 rdmap2)",
-        "EFA_FOLDER": f"{place.root}/efa",
-        "MOUNTS": "(/proc)",
-        "SPACE_FOLDER": "/",
-        "SPACE_MIB": "1",
-        "SCONTROL": "scontrol",
-        **expected,
-    }
-    place.put("/etc/podwright-health.conf", "".join(f"{name}={value}\n" for name, value in values.items()))
-    place.put("/etc/prolog.d/check.sh", SCRIPT.read_text())
-    environment = os.environ | {"SLURMD_NODENAME": "ip-10-16-5-11"}
-    script = place.root / "etc/prolog.d/check.sh"
-    result = subprocess.run(["bash", script], env=environment, capture_output=True, text=True)
-    reasons = [line.partition("Reason=")[2] for line in place.asked if "State=DRAIN" in line]
-    return result.returncode, reasons[-1] if reasons else result.stderr
-
-
-@pytest.mark.parametrize(
-    ("expected", "reason"),
-    [
-        ({}, ""),
-        ({"GPUS": "9"}, "podwright: 8 of 9 GPUs"),
-        ({"NEURON": "1"}, "podwright: 0 of 1 Neuron devices"),
-        ({"EFA_DEVICES": "(rdmap1 rdmap3)"}, "podwright: EFA device rdmap3 is gone"),
-        ({"MOUNTS": "(/proc /nowhere)"}, "podwright: /nowhere is not mounted or hangs"),
-        ({"SPACE_MIB": "999999999"}, "999999999 needed"),
-    ],
-)
-def test_the_health_check_drains_with_its_reason(place: Place, expected: dict[str, str], reason: str) -> None:
-    place.command("nvidia-smi", 'for gpu in 0 1 2 3 4 5 6 7; do echo "GPU $gpu: NVIDIA H200"; done')
-    for device in ("rdmap1", "rdmap2"):
-        place.put(f"/efa/{device}", "")
-    code, told = check(place, **expected)
-    assert (code, told.endswith(reason)) == (1 if reason else 0, True), told
-    assert told or not reason
-
-
-def test_a_driver_that_fails_is_quoted(place: Place) -> None:
-    place.command("nvidia-smi", "echo 'Unable to determine the device handle'; exit 15")
-    assert check(place, EFA_DEVICES="()") == (1, "podwright: nvidia-smi says: Unable to determine the device handle")
-
-
-def test_the_health_check_knows_what_this_node_has(place: Place) -> None:
-    expected = slurm_health.expected(place.node("h200"))
-    assert "GPUS=8\n" in expected
-    assert "MOUNTS=()\n" in expected

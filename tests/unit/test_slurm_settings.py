@@ -81,7 +81,7 @@ def test_a_name_of_ones_own_for_the_controllers() -> None:
 def test_groups_stay_without_a_part_on_eks() -> None:
     plain = {"controller": BASE["instance_groups"]["controller"], "h200": BASE["instance_groups"]["h200"]}
     made = environment(cluster={}, instance_groups=plain)
-    assert {group.slurm for group in made.instance_groups.values()} == {None}
+    assert [group.slurm for group in made.instance_groups.values()] == [None, None]
     assert made.cluster.eks.deletion_protection
 
 

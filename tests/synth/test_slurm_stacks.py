@@ -223,7 +223,7 @@ def test_the_database_is_encrypted_private_and_kept(stack: cdk.Stack) -> None:
 
 def one_of(template: Template, resource_type: str) -> dict[str, Any]:
     (found,) = template.find_resources(resource_type).values()
-    return found
+    return dict(found)
 
 
 def test_the_password_is_made_by_secrets_manager_and_stands_nowhere(stack: cdk.Stack) -> None:
