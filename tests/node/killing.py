@@ -213,6 +213,8 @@ def main() -> None:
     clean, again = all_of(task, folder, [None, None])
     names = task["steps"]
     points = [point for point in clean["points"] if names is None or point.partition(":")[0] in names]
+    # Every so many of each step, and so its first in any case.
+    points = [point for point in points if (int(point.partition(":")[2]) - 1) % task["stride"] == 0]
     cases = all_of(task, folder, points)
     for result in cases:
         differs = {
