@@ -1,16 +1,22 @@
 """The stack of what outlives the cluster: file systems and buckets."""
 
+from typing import TYPE_CHECKING
+
 import aws_cdk as cdk
 from constructs import Construct
 
 from ..config.environment import Environment
 from ..config.names import lifecycle_bucket_name
-from ..constructs.accounting_database import SlurmAccounting
+from ..config.slurm import AccountingDatabase
 from ..constructs.buckets import CheckpointBucket, LifecycleBucket
 from ..constructs.lustre import LustreFileSystem
 from ..constructs.openzfs import OpenZfsHome
+from ..constructs.protection import Protection
 from .adopted import keep_deployable
 from .network import NetworkStack
+
+if TYPE_CHECKING:
+    from ..constructs.accounting_database import SlurmAccounting
 
 
 class StorageStack(cdk.Stack):
@@ -73,18 +79,7 @@ class StorageStack(cdk.Stack):
 
         slurm = environment.cluster.slurm if environment.cluster.orchestrator == "slurm" else None
         self.accounting = (
-            SlurmAccounting(
-                self,
-                "SlurmAccounting",
-                settings=slurm.accounting,
-                vpc=vpc,
-                subnets=list(subnets.values()),
-                clients=clients,
-                key=key,
-                protection=protection,
-            )
-            if slurm and slurm.accounting
-            else None
+            self._accounting(slurm.accounting, network, protection) if slurm and slurm.accounting else None
         )
         """Slurm's accounts outside the controller, if they are there."""
 
@@ -98,3 +93,20 @@ class StorageStack(cdk.Stack):
             self.export_value(self.accounting.host)
             self.export_value(self.accounting.secret_arn)
         keep_deployable(self)
+
+    def _accounting(
+        self, settings: AccountingDatabase, network: NetworkStack, protection: Protection
+    ) -> "SlurmAccounting":
+        # The CDK's databases take a tenth of a second to import, which every other environment would pay.
+        from ..constructs.accounting_database import SlurmAccounting
+
+        return SlurmAccounting(
+            self,
+            "SlurmAccounting",
+            settings=settings,
+            vpc=network.network.vpc,
+            subnets=list(network.network.node_subnets.values()),
+            clients=network.network.node_security_group,
+            key=network.key,
+            protection=protection,
+        )

@@ -88,8 +88,8 @@ class BenchmarkLabels(cdk8s.Chart):
             kind=kind,
             metadata=cdk8s.ApiObjectMetadata(name=_NAME, namespace=None if spread else _NAMESPACE),
         )
-        for pointer, value in fields.items():
-            made.add_json_patch(cdk8s.JsonPatch.add(pointer, value))
+        if fields:
+            made.add_json_patch(*(cdk8s.JsonPatch.add(pointer, value) for pointer, value in fields.items()))
 
     def _permissions(self) -> None:
         rbac = "rbac.authorization.k8s.io"
