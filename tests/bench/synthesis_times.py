@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from table import Report, markdown, verdict
-from timing import ROOT, Timing, measure
+from timing import ROOT, Timing, measure_in_turn
 
 from podwright.operations.node import use_bundled_node
 
@@ -18,12 +18,10 @@ CONTEXT = json.loads((ROOT / "cdk.json").read_text())["context"]
 GROUP = "  {name}: {{instance_type: ml.g5.8xlarge, count: 1, zone: usw2-az2}}\n"
 
 
-def _app(script: Path, outdir: Path, runs: int, **context: str) -> Timing:
-    return measure(
-        [sys.executable, str(script)],
-        runs=runs,
-        env={"CDK_OUTDIR": str(outdir), "CDK_CONTEXT_JSON": json.dumps(CONTEXT | context)},
-    )
+def _app(script: Path, outdir: Path, **context: str) -> tuple[list[str], dict[str, str]]:
+    """The command that synthesizes, and its variables."""
+    variables = {"CDK_OUTDIR": str(outdir), "CDK_CONTEXT_JSON": json.dumps(CONTEXT | context)}
+    return [sys.executable, str(script)], variables
 
 
 def _with_groups(folder: Path, count: int) -> Path:
@@ -38,20 +36,21 @@ def compare(folder: Path, runs: int) -> dict[str, Timing]:
     """Whole-process timings of prod, the mechanical baseline and an empty app, and of prod with 3 and 50 groups."""
     use_bundled_node()
     app = ROOT / "bin" / "app.py"
-    timings = {"prod": _app(app, folder / "prod", runs, environment="prod", chart="stand-in")}
-    timings["baseline"] = _app(
-        HERE / "baseline_app.py",
-        folder / "baseline",
-        runs,
-        assembly=str(folder / "prod" / "assembly-prod"),
-        account="111122223333",
-        region="us-west-2",
-    )
-    timings["empty"] = _app(HERE / "empty_app.py", folder / "empty", runs)
+    apps = {
+        "prod": _app(app, folder / "prod", environment="prod", chart="stand-in"),
+        "baseline": _app(
+            HERE / "baseline_app.py",
+            folder / "baseline",
+            assembly=str(folder / "prod" / "assembly-prod"),
+            account="111122223333",
+            region="us-west-2",
+        ),
+        "empty": _app(HERE / "empty_app.py", folder / "empty"),
+    }
     for count in (0, 47):
         file = _with_groups(folder, count)
-        timings[f"{count + 3} groups"] = _app(app, folder / file.stem, runs, environment=str(file), chart="stand-in")
-    return timings
+        apps[f"{count + 3} groups"] = _app(app, folder / file.stem, environment=str(file), chart="stand-in")
+    return measure_in_turn(apps, runs=runs)
 
 
 def where_time_goes(folder: Path) -> list[tuple[str, float]]:
@@ -72,7 +71,6 @@ def where_time_goes(folder: Path) -> list[tuple[str, float]]:
         return sum(row[3] for (path, _, name), row in stats.items() if path.endswith(file) and name == function)
 
     parts = [
-        ("import of aws_cdk and jsii start", cumulative("aws_cdk/__init__.py", "<module>")),
         ("reading the environment", cumulative("config/project.py", "load")),
         ("rules", cumulative("config/rules/run.py", "findings")),
         ("constructs and stacks", cumulative("stacks/stage.py", "__init__")),

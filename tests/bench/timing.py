@@ -30,21 +30,39 @@ class Timing:
 
 def measure(command: Sequence[str], *, runs: int = 5, env: Mapping[str, str] | None = None, cwd: Path = ROOT) -> Timing:
     """Run a command `runs` times after one warm-up. Raises CalledProcessError when it fails."""
-    seconds, peak = [], 0.0
+    return measure_in_turn({"": (command, env or {})}, runs=runs, cwd=cwd)[""]
+
+
+def measure_in_turn(
+    commands: Mapping[str, tuple[Sequence[str], Mapping[str, str]]], *, runs: int = 5, cwd: Path = ROOT
+) -> dict[str, Timing]:
+    """Run several commands, each with its variables, one after the other and `runs` times over after one warm-up.
+
+    What slows the machine down for a while then slows all of them. Raises CalledProcessError when one fails.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in commands}
+    peaks = dict.fromkeys(commands, 0.0)
     for run in range(runs + 1):
-        start = time.perf_counter()
-        process = subprocess.Popen(
-            command, cwd=cwd, env=os.environ | (env or {}), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
-        assert process.stderr
-        output = process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        elapsed = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            sys.stderr.buffer.write(output)
-            raise subprocess.CalledProcessError(process.returncode, command)
-        if run:
-            seconds.append(elapsed)
-        peak = max(peak, usage.ru_maxrss / 1024)
-    return Timing(tuple(seconds), peak)
+        for name, (command, env) in commands.items():
+            elapsed, peak = _once(command, env, cwd)
+            peaks[name] = max(peaks[name], peak)
+            if run:
+                seconds[name].append(elapsed)
+    return {name: Timing(tuple(seconds[name]), peaks[name]) for name in commands}
+
+
+def _once(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> tuple[float, float]:
+    """Seconds, and MiB of the largest process."""
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        command, cwd=cwd, env=os.environ | env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    assert process.stderr
+    output = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    elapsed = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.stderr.buffer.write(output)
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return elapsed, usage.ru_maxrss / 1024

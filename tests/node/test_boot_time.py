@@ -6,9 +6,10 @@ import boot
 
 
 def test_the_longest_chain_decides(folder: Path) -> None:
-    serial, parallel = boot.boot(serial=True), boot.boot(serial=False)
+    # The bench takes the whole delays on an idle machine, and holds them to 1.15.
+    serial, parallel = boot.boot(serial=True, pace=0.4), boot.boot(serial=False, pace=0.4)
     seconds, chain = boot.longest_chain(serial.steps)
-    assert parallel.seconds <= 1.15 * seconds, (parallel, chain)
+    assert parallel.seconds <= 1.4 * seconds, (parallel, chain)
     # There is something to gain, and it is gained.
     assert serial.seconds > 1.5 * parallel.seconds
 

@@ -18,7 +18,7 @@ from sandbox_stacks import StackUnderTest
 
 REGION = "us-west-2"
 LARGE = os.urandom(200_000)
-SLOW = 20.0
+SLOW = 200.0
 
 
 @pytest.fixture
