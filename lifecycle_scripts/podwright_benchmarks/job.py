@@ -12,14 +12,14 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from .gpus import COLLECTIVES
-from .judge import VERSION, judge, verdict
+from .judge import judge
 from .measured import Measured, Say, finish, results
 from .programs import Unavailable, environment, obtain
+from .record import Started
 
 PORT = 47599
 PATIENCE_SECONDS = 300.0
@@ -64,22 +64,9 @@ def job(facts: Mapping[str, Any], instance_type: str, mode: str, bundle: Path, r
 
     Every task returns a record; those of all nodes have the same rates. Arguments are those of `run`.
     """
-    started, began = datetime.now(timezone.utc), time.monotonic()
+    started = Started()
     measured, nodes = _measure(facts, mode, bundle, root, say)
-    judged = judge(measured, instance_type, nodes=nodes)
-    return {
-        "version": 1,
-        "cluster": facts["cluster"]["name"],
-        "group": "",
-        "instance_id": None,
-        "instance_type": instance_type,
-        "started": started.isoformat(timespec="milliseconds"),
-        "seconds": round(time.monotonic() - began, 3),
-        "mode": mode,
-        "thresholds_version": VERSION,
-        "results": judged,
-        "verdict": verdict(judged),
-    }
+    return started.record(facts, instance_type, mode, judge(measured, instance_type, nodes=nodes))
 
 
 def _measure(facts: Mapping[str, Any], mode: str, bundle: Path, root: Path, say: Say) -> tuple[list[Measured], int]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Callable
 
 from . import efa, files, gpus, neuron
-from .judge import VERSION, judge, verdict
+from .judge import judge
 from .measured import Measured, Say
+from .record import Started
 
 
 def run(
@@ -32,7 +31,7 @@ def run(
     Returns:
         The record that docs/benchmark.schema.json describes, without group and instance id, which the caller knows.
     """
-    started, began = datetime.now(timezone.utc), time.monotonic()
+    started = Started()
     kind: Mapping[str, Any] = node_facts["instance_types"].get(instance_type, {})
     count = int(kind.get("accelerator_count", 0))
     tasks: list[Callable[[], list[Measured]]] = [lambda: _beside(node_facts, kind, mode, root, say)]
@@ -42,20 +41,7 @@ def run(
         tasks.append(lambda: neuron.measure(count, mode, say))
     with ThreadPoolExecutor(len(tasks)) as pool:
         measured = [item for done in [pool.submit(task) for task in tasks] for item in done.result()]
-    results = judge(measured, instance_type, accelerators=count)
-    return {
-        "version": 1,
-        "cluster": node_facts["cluster"]["name"],
-        "group": "",
-        "instance_id": None,
-        "instance_type": instance_type,
-        "started": started.isoformat(timespec="milliseconds"),
-        "seconds": round(time.monotonic() - began, 3),
-        "mode": mode,
-        "thresholds_version": VERSION,
-        "results": results,
-        "verdict": verdict(results),
-    }
+    return started.record(node_facts, instance_type, mode, judge(measured, instance_type, accelerators=count))
 
 
 def _beside(node_facts: Mapping[str, Any], kind: Mapping[str, Any], mode: str, root: Path, say: Say) -> list[Measured]:

@@ -1,7 +1,6 @@
 """Software on a node: what is installed, checked and refused, with the real programs that build and unpack."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fake_node import SCRIPTS, FakeNode, publish
+from kill_runs import kill_runs
 from software_world import nccl_library, remembered, run, software_node
 
 ALL = {
@@ -254,20 +254,7 @@ def test_killed_before_any_change_it_ends_the_same(folder: Path, request: pytest
         "spoilt": False,
         "stride": stride,
     }
-    tests = Path(__file__).parents[1]
-    command = ["unshare", "--mount", *([] if os.getuid() == 0 else ["--user", "--map-root-user"])]
-    result = subprocess.run(
-        [*command, sys.executable, tests / "node" / "killing_software.py", folder],
-        input=json.dumps(task),
-        env={**os.environ, "PYTHONPATH": str(tests)},
-        capture_output=True,
-        text=True,
-        timeout=1500,
-    )
-    assert result.returncode == 0, result.stderr
-    answer = json.loads(result.stdout)
-    assert answer["code"] == 0, answer["log"]
-    assert answer["same"], "two undisturbed runs differ: nothing could be compared"
+    answer = kill_runs("killing_software.py", folder, task)
     for case in answer["cases"]:
         assert case["killed"], f"did not come to {case['point']}"
         assert case["code"] == 0, f"killed before {case['point']}\n{case['log']}"

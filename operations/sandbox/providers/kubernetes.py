@@ -10,6 +10,7 @@ import json
 import tempfile
 import uuid
 import zipfile
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from .base import HandlerError, Outcome, Provider, Request
 _RELEASE_TYPE = "helm.sh/release.v1"
 
 
-class KubectlResource:
+class KubectlResource(ABC):
     """What the handlers below share: the cluster's store and the words of failures."""
 
     kubernetes: Kubernetes
@@ -45,9 +46,9 @@ class KubectlResource:
         if (request.region, request.properties["ClusterName"]) in self.kubernetes.stores:
             self._guarded(request, "Delete")
 
+    @abstractmethod
     def run(self, request: Request, store: KubernetesStore, kind: str) -> JsonObject:
         """Do it; returns the attributes."""
-        raise NotImplementedError
 
     def _guarded(self, request: Request, kind: str) -> JsonObject:
         try:
