@@ -8,9 +8,10 @@ folder (default: where the CLI runs); `chart` = `stand-in` installs a chart of o
 import gc
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
+from typing import Final
 
 from podwright.operations.node import use_bundled_node
 
@@ -20,8 +21,10 @@ os.environ.setdefault("CDK_DISABLE_STACK_TRACE", "1")
 # A synthesis keeps nearly all that it makes until it ends, so looking for garbage finds none.
 gc.disable()
 # Importing the CDK starts Node and waits until it has loaded; meanwhile the rest can be imported.
-stacks = Thread(target=import_module, args=["podwright.stacks.stage"])
-stacks.start()
+import jsii  # noqa: E402, F401
+
+node = ThreadPoolExecutor(max_workers=1)
+loaded_cdk = node.submit(import_module, "aws_cdk")
 
 from podwright.config.archives import archive_findings, locked_files  # noqa: E402
 from podwright.config.artifacts import chart_archive, chart_findings, read_artifacts  # noqa: E402
@@ -35,12 +38,14 @@ from podwright.operations.assets import needed  # noqa: E402
 from podwright.operations.charts import stand_in  # noqa: E402
 from podwright.operations.kernels import missing_programs, needed_programs  # noqa: E402
 
-stacks.join()
+loaded_cdk.result()
 
 import aws_cdk as cdk  # noqa: E402
 
 from podwright.stacks.feature_flags import FEATURE_FLAGS  # noqa: E402
-from podwright.stacks.stage import TrainingStage  # noqa: E402
+
+CDK_MODULES: Final = ("ec2", "eks_v2", "sagemaker", "lambda", "s3", "logs", "iam", "codebuild", "fsx", "kms")
+"""Those of the CDK's modules that take longest to import."""
 
 
 def main() -> int:
@@ -55,6 +60,7 @@ def main() -> int:
         write_findings(found, sys.stderr)
         if errors(found):
             return 1
+        add_validator(app)
         for loaded in environments:
             add_stage(app, root, loaded, account=context("account"), sandboxed=context("chart") == "stand-in")
     except InvalidFile as error:
@@ -64,8 +70,25 @@ def main() -> int:
     return 0
 
 
+def add_validator(app: cdk.App) -> None:
+    """Add the validator that `synth` would make by itself.
+
+    Node takes a second to make it. Made now, it costs next to nothing: Python needs half of that second to import what
+    the stacks are made of.
+    """
+    if os.environ.get("CDK_VALIDATION") == "false":
+        return
+    validator = node.submit(lambda: cdk.Validations.of(app).add_plugins(cdk.CloudFormationValidatePlugin()))
+    # Nothing that asks Node for more: it answers one thread only.
+    for module in CDK_MODULES:
+        import_module(f"aws_cdk.aws_{module}")
+    validator.result()
+
+
 def add_stage(app: cdk.App, root: Path, loaded: LoadedEnvironment, *, account: str | None, sandboxed: bool) -> None:
     """Add the stage of one environment. What is missing for a deployment stops `cdk deploy`, but not `cdk ls`."""
+    from podwright.stacks.stage import TrainingStage
+
     environment = loaded.environment.model_copy(update={"account": account}) if account else loaded.environment
     dependencies, artifacts = chart(HYPERPOD_DEPENDENCIES), read_artifacts(root)
     wanted, on_eks = needed(environment), environment.cluster.orchestrator == "eks"

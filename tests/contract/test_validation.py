@@ -23,20 +23,30 @@ ACCEPTED = {
 }
 # Types by region, a list that lags (podwright has a warning of its own); dependencies that the CDK writes twice.
 LINT_IGNORES = ["E3644", "W3005"]
-APP = Path(__file__).parent / "validated_app.py"
+HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module", params=NAMES)
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """The name of an environment and its validated assembly."""
     outdir = tmp_path_factory.mktemp(request.param) / "out"
-    environment = {key: value for key, value in os.environ.items() if key != "CDK_VALIDATION"}
-    environment |= {"CDK_OUTDIR": str(outdir), "PYTHONPATH": str(ROOT / "tests")}
-    done = subprocess.run(
-        [sys.executable, str(APP), request.param], capture_output=True, text=True, env=environment, timeout=300
-    )
+    done = validated("validated_app.py", outdir, request.param)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return request.param, outdir
+
+
+def validated(app: str, outdir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key != "CDK_VALIDATION"}
+    environment |= {"CDK_OUTDIR": str(outdir), "PYTHONPATH": str(ROOT / "tests")}
+    command = [sys.executable, str(HERE / app), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+
+
+def test_what_the_app_validates_with_finds_what_is_wrong(tmp_path: Path) -> None:
+    validated("refused_app.py", tmp_path).check_returncode()
+    [report] = json.loads((tmp_path / "validation-report.json").read_text())["pluginReports"]
+    assert report["pluginName"] == "CloudFormation Validate"
+    assert "NO_SUCH_USAGE" in json.dumps(report["violations"])
 
 
 def test_validator_and_nag_find_nothing(report: tuple[str, Path]) -> None:
