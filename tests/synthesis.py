@@ -70,12 +70,15 @@ def assembly_folder() -> str:
     return tempfile.mkdtemp(dir=_scratch())
 
 
-def synthesize(environment: Environment, app: cdk.App | None = None) -> Synthesis:
-    """Synthesize one environment in this process, as `bin/app.py` would with a stand-in chart."""
-    app = app or cdk.App(outdir=assembly_folder(), context=FEATURE_FLAGS)
-    stage = TrainingStage(
-        app, environment.name, environment=environment, archive=stand_in(chart(HYPERPOD_DEPENDENCIES))
-    )
+def stage_of(environment: Environment, app: cdk.App) -> TrainingStage:
+    """The stage that `bin/app.py` would make of an environment with a stand-in chart."""
+    return TrainingStage(app, environment.name, environment=environment, archive=stand_in(chart(HYPERPOD_DEPENDENCIES)))
+
+
+def synthesize(environment: Environment) -> Synthesis:
+    """Synthesize one environment in this process."""
+    app = cdk.App(outdir=assembly_folder(), context=FEATURE_FLAGS)
+    stage = stage_of(environment, app)
     app.synth()
     directory = Path(app.outdir) / f"assembly-{environment.name}"
     stacks = [stack for stack in stage.node.children if isinstance(stack, cdk.Stack)]
