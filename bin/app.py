@@ -67,6 +67,8 @@ def main() -> int:
         write_findings(error.findings, sys.stderr)
         return 2
     app.synth()
+    # All that is left has to go with the process; Python would look through it for garbage once more.
+    gc.freeze()
     return 0
 
 
