@@ -66,6 +66,7 @@ class Endpoints(Construct):
         # The CDK's own classes need six calls an endpoint where one is enough.
         vpc_id, group_id, region = vpc.vpc_id, group.security_group_id, cdk.Stack.of(self).region
         subnet_ids = [subnet.subnet_id for subnet in interfaces]
+        route_table_ids = [subnet.route_table.route_table_id for subnet in routed]
         for service in services(features):
             gateway = service == GATEWAY_SERVICE
             name = service.replace(".", "-")
@@ -75,7 +76,7 @@ class Endpoints(Construct):
                 vpc_id=vpc_id,
                 service_name=f"com.amazonaws.{region}.{service}",
                 vpc_endpoint_type="Gateway" if gateway else "Interface",
-                route_table_ids=[subnet.route_table.route_table_id for subnet in routed] if gateway else None,
+                route_table_ids=route_table_ids if gateway else None,
                 subnet_ids=None if gateway else subnet_ids,
                 security_group_ids=None if gateway else [group_id],
                 private_dns_enabled=None if gateway else True,

@@ -76,13 +76,16 @@ class HyperPodDependencies(Construct):
         )
         provider = cast(eks.IKubectlProvider, cluster.kubectl_provider)
         objects = cdk.Stack.of(self).resolve(asset.bucket.arn_for_objects("*"))
-        for wildcard in ("Action::s3:GetBucket*", "Action::s3:GetObject*", "Action::s3:List*", f"Resource::{objects}"):
-            cdk.Validations.of(cast(iam.IRole, provider.role)).acknowledge(
+        wildcards = ("Action::s3:GetBucket*", "Action::s3:GetObject*", "Action::s3:List*", f"Resource::{objects}")
+        cdk.Validations.of(cast(iam.IRole, provider.role)).acknowledge(
+            *(
                 cdk.Acknowledgment(
                     id=f"AwsSolutions::AwsSolutions-IAM5[{wildcard}]",
                     reason="The CDK lets its kubectl provider read the bucket of assets, where the chart lies.",
                 )
+                for wildcard in wildcards
             )
+        )
         resource = cast(cdk.CfnResource, release.node.find_child("Resource").node.default_child)
         if archive.stand_in:
             resource.add_metadata("podwright:stand-in", f"takes the place of the real {chart.name}; not for AWS")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from aws_cdk import aws_ec2 as ec2
@@ -43,6 +44,17 @@ class GroupResources:
     """Training plans by their name in the settings."""
     slurm_by_api: bool = False
     """Whether HyperPod learns from the groups what their nodes are to Slurm, and sets it up before our scripts run."""
+
+    # A cluster may have a hundred groups, and each look at an id asks Node.
+    @cached_property
+    def subnet_ids(self) -> Mapping[str, str]:
+        """Ids of `subnets`."""
+        return {zone: subnet.subnet_id for zone, subnet in self.subnets.items()}
+
+    @cached_property
+    def security_group_ids(self) -> list[str]:
+        """Ids of `security_groups`."""
+        return [group.security_group_id for group in self.security_groups]
 
 
 def instance_group(
@@ -231,13 +243,11 @@ def _deep_checks(settings: GroupBase) -> list[str] | None:
 
 
 def _subnet_ids(zone_ids: Sequence[str], resources: GroupResources) -> list[str]:
-    return [resources.subnets[zone].subnet_id for zone in sorted(zone_ids)]
+    return [resources.subnet_ids[zone] for zone in sorted(zone_ids)]
 
 
 def _placement(subnet_ids: Sequence[str], resources: GroupResources) -> CfnCluster.VpcConfigProperty:
-    return CfnCluster.VpcConfigProperty(
-        subnets=list(subnet_ids), security_group_ids=[group.security_group_id for group in resources.security_groups]
-    )
+    return CfnCluster.VpcConfigProperty(subnets=list(subnet_ids), security_group_ids=resources.security_group_ids)
 
 
 def _patching(settings: Patching | None) -> CfnCluster.AutoPatchConfigProperty | None:
