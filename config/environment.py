@@ -4,16 +4,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from .base import Account, InstanceTypeName, PolicyArn, Region, Settings, Tags, TrainingPlanArn, ZoneId
+from .base import Account, InstanceTypeName, PolicyArn, Region, Settings, Tags
 from .cluster import Cluster
 from .defaults import with_defaults
 from .groups import GroupName, InstanceGroup, RestrictedInstanceGroup
 from .network import Network
+from .plans import PlanName, TrainingPlan
 from .storage import Storage
 from .teams import Governance, UnixId, User, UserName
 
 EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=32)]
-PlanName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", max_length=64)]
 
 
 class Iam(Settings):
@@ -23,23 +23,6 @@ class Iam(Settings):
     """Managed policy set as permissions boundary."""
     role_path: Annotated[str, StringConstraints(pattern=r"^/([A-Za-z0-9._-]+/)*$", max_length=128)] = "/"
     """Path of roles."""
-
-
-class TrainingPlan(Settings):
-    """A training plan that exists. Its zone decides subnet and file system."""
-
-    arn: TrainingPlanArn
-    """ARN of the plan."""
-    zone: ZoneId
-    """Zone id of its reserved capacity, as DescribeTrainingPlan prints it."""
-    instance_type: InstanceTypeName | None = None
-    """Instance type that it reserves; checked against the groups when given."""
-    count: int | None = Field(default=None, ge=1)
-    """Instances that it reserves; checked against the sum of the groups when given."""
-    ultraserver_type: Annotated[str, StringConstraints(pattern=r"^ml\.u-[a-z0-9-]+$")] | None = None
-    """UltraServer type, when the plan reserves whole UltraServers."""
-    ultraserver_count: int | None = Field(default=None, ge=1)
-    """UltraServers that it reserves."""
 
 
 class Acknowledgement(Settings):

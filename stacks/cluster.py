@@ -97,7 +97,7 @@ class ClusterStack(cdk.Stack):
                 scripts_uri=publication.source_uri,
                 volume_key=network.key,
                 file_systems=file_systems,
-                training_plan_arns={name: plan.arn for name, plan in environment.training_plans.items()},
+                training_plan_arns={name: plan.arn for name, plan in environment.training_plans.items() if plan.arn},
             ),
             default_subnets=[network.network.node_subnets[settings.zones[0]]],
             eks_cluster_arn=eks_cluster_arn,

@@ -3,9 +3,10 @@
 from collections import defaultdict
 
 from ..catalog import Catalog
-from ..environment import Environment, TrainingPlan
+from ..environment import Environment
 from ..groups import GroupBase, InstanceGroup, RestrictedInstanceGroup
 from ..instances import UltraServer
+from ..plans import TrainingPlan
 from ..regions import offered, offering_regions
 from .rule import ERROR, INFO, WARNING, Problem, Problems, listed, rule
 from .zones import sections
@@ -86,7 +87,7 @@ def plan_once(environment: Environment) -> Problems:
     """One training plan under two names."""
     seen: dict[str, str] = {}
     for name, plan in environment.training_plans.items():
-        if (first := seen.setdefault(plan.arn, name)) != name:
+        if plan.arn and (first := seen.setdefault(plan.arn, name)) != name:
             yield Problem(
                 ("training_plans", name, "arn"),
                 f"{name} has the ARN of {first}, so its instances would be counted twice",
