@@ -1,8 +1,8 @@
-"""What an instance costs for an hour on demand, from price lists or from the environment's own file.
+"""What instances and the other parts of an environment cost, from price lists or from the environment's own file.
 
-The price of HyperPod itself is what counts. Where no public list prints it, the price of the same EC2 instance stands
-in, and says so: HyperPod charges more, by 18 to 25 percent where both are known. A type without either has no price
-here, and none is guessed.
+Of instances the price of HyperPod itself counts. Where no public list prints it, the price of the same EC2 instance
+stands in, and says so: HyperPod charges more, by 18 to 25 percent where both are known. What nobody prints has no
+price here, and none is guessed.
 """
 
 from collections.abc import Mapping
@@ -42,6 +42,43 @@ def hourly(instance_type: str, region: str, overrides: Mapping[str, float] | Non
         return Price(overrides[instance_type], "file", "set by the environment")
     prices = _listed().get((instance_type, region), {})
     return prices.get("hyperpod") or prices.get("ec2")
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceItem:
+    """Something other than an instance that is billed by the hour or by the month."""
+
+    name: str
+    """Such as nat_gateway: a key of an environment's `prices`."""
+    unit: str
+    """What one of it is: hour, zone-hour, month, GB-month, MB/s-month or IOPS-month."""
+    prices: Mapping[str, Price]
+    """By region; `*` where all regions cost the same."""
+
+    @property
+    def per_month(self) -> bool:
+        """Whether its price is for a month rather than for an hour."""
+        return self.unit.endswith("month")
+
+
+def service_price(name: str, region: str, overrides: Mapping[str, float] | None = None) -> Price | None:
+    """The price of one unit of a service item in US dollars; None where nobody says. `overrides` win."""
+    if overrides and name in overrides:
+        return Price(overrides[name], "file", "set by the environment")
+    prices = service_items()[name].prices
+    return prices.get(region) or prices.get("*")
+
+
+@cache
+def service_items() -> dict[str, ServiceItem]:
+    """Everything other than instances that podwright counts, by name."""
+    items: dict[str, ServiceItem] = {}
+    for row in table("service_prices"):
+        known = dict(items[row["item"]].prices) if row["item"] in items else {}
+        if row["usd"]:
+            known[row["region"]] = Price(float(row["usd"]), "service", str(cited(row["source"])[0]))
+        items[row["item"]] = ServiceItem(row["item"], row["unit"], known)
+    return items
 
 
 @cache

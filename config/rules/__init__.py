@@ -4,6 +4,7 @@ from . import (  # noqa: F401  importing a module registers its rules
     addresses,
     benchmarks,
     capacity,
+    capacity_choices,
     cluster,
     environment,
     groups,
@@ -18,6 +19,7 @@ from . import (  # noqa: F401  importing a module registers its rules
     system,
     teams,
     template,
+    ultraservers,
     updates,
     zones,
 )

@@ -54,19 +54,22 @@ def plan_type(environment: Environment) -> Problems:
 
 
 @rule("CAP004", ERROR, on=Environment, source="api-plan")
-def plan_count(environment: Environment) -> Problems:
+def plan_count(environment: Environment, types: Catalog) -> Problems:
     """Groups want more instances than their training plan has."""
     users: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for path, group in sections(environment):
         users[group.plan or ""].append((str(path[-1]), group.count))
     for name, plan in environment.training_plans.items():
         total = sum(count for _, count in users[name])
-        if plan.count is not None and total > plan.count:
+        unit = types.ultraservers.get(plan.ultraserver_type or "")
+        whole = unit.instances * plan.ultraserver_count if unit and plan.ultraserver_count else None
+        has = plan.count if plan.count is not None else whole
+        if has is not None and total > has:
             sums = " + ".join(f"{count} in {group}" for group, count in users[name])
             yield Problem(
-                ("training_plans", name, "count"),
-                f"the groups ask for {sums} = {total} instances, and the plan has {plan.count}",
-                f"lower the counts by {total - plan.count}, or use a larger plan",
+                ("training_plans", name, "ultraserver_count" if plan.count is None else "count"),
+                f"the groups ask for {sums} = {total} instances, and the plan has {has}",
+                f"lower the counts by {total - has}, or use a larger plan",
             )
 
 
@@ -125,8 +128,8 @@ def restricted_spot(group: RestrictedInstanceGroup) -> Problems:
     if group.capacity == "spot":
         yield Problem(
             "capacity",
-            "capacity is spot; restricted groups have no capacity requirements: allowed are on_demand "
-            "and {training_plan: NAME}",
+            "capacity is spot; restricted groups have no capacity requirements: allowed are on_demand, "
+            "account_team and {training_plan: NAME}",
             "use one of those",
         )
 
@@ -148,7 +151,8 @@ def region_offers(environment: Environment) -> Problems:
     """A region that is not known to offer the type."""
     for path, group in sections(environment):
         for name in group.types:
-            if group.plan is None and offered(name, environment.region) is False:
+            asked = group.plan is None and group.capacity != "account_team"
+            if asked and offered(name, environment.region) is False:
                 where = listed(offering_regions(name), "and")
                 yield Problem(
                     (*path, "instance_type" if group.instance_type else "instance_types"),
@@ -222,11 +226,12 @@ def whole_ultraservers(environment: Environment, types: Catalog) -> Problems:
 def ultraserver_capacity(environment: Environment, types: Catalog) -> Problems:
     """UltraServer instances without a training plan."""
     for path, group in sections(environment):
-        if group.plan is None and group.count and _ultraservers(group, types):
+        set_aside = group.plan is not None or group.capacity == "account_team"
+        if not set_aside and group.count and _ultraservers(group, types):
             yield Problem(
                 (*path, "capacity"),
                 f"capacity is {group.capacity}; UltraServers are reserved as a whole",
-                "draw on a training plan, unless your account team gave you the capacity",
+                "draw on a training plan, or write `capacity: account_team` where your account team set them aside",
             )
 
 
