@@ -9,12 +9,16 @@ A plan is in one of three states, and the file says which:
 """
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from .base import InstanceTypeName, Settings, TrainingPlanArn, ZoneId
+
+if TYPE_CHECKING:
+    from .plan_offers import Request
 
 PlanName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", max_length=64)]
 UltraServerTypeName = Annotated[str, StringConstraints(pattern=r"^ml\.u-[a-z0-9-]+$", max_length=64)]
@@ -92,3 +96,28 @@ class TrainingPlan(Settings):
     def zones(self) -> tuple[str, ...]:
         """The zone ids of all its parts in order, `zone` first."""
         return tuple(dict.fromkeys((self.zone, *(window.zone for window in self.windows))))
+
+    def request(self, environment: str, name: str) -> "Request":
+        """What the file asks of the plan called `name`: of one that exists what it holds, else what to buy."""
+        from .plan_offers import Request  # only who buys or compares plans pays for the import
+
+        held = Request(
+            environment,
+            name,
+            self.zones,
+            self.instance_type,
+            self.count,
+            self.ultraserver_type,
+            self.ultraserver_count,
+            self.spares_per_ultraserver,
+        )
+        if self.state == "exists":
+            return held
+        return replace(
+            held,
+            zones=(self.zone,),
+            hours=self.days * 24 if self.days else None,
+            start_after=self.start_after,
+            end_before=self.end_before,
+            max_upfront_usd=self.max_upfront_usd,
+        )
