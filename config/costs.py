@@ -5,7 +5,7 @@ makes a sum unknown in part: nothing here is guessed.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal
 
@@ -44,6 +44,8 @@ class Cost:
     """Of one unit; None where nobody says."""
     group: str | None = None
     """The instance group whose instances these are."""
+    settable: tuple[str, ...] = ()
+    """Keys of `prices` that would give it a price."""
 
     @property
     def monthly(self) -> float | None:
@@ -152,16 +154,12 @@ def by_team(environment: Environment, items: Iterable[Cost]) -> list[TeamCost]:
         TeamCost(
             team,
             sum(share.values()),
-            total(_share(groups[name], count) for name, count in share.items() if count),
+            total(replace(groups[name], quantity=count) for name, count in share.items() if count),
             sum(count * fees.get(name, 0.0) for name, count in share.items()),
         )
         for team, share in shares.items()
         if team or sum(share.values())
     ]
-
-
-def _share(item: Cost, count: float) -> Cost:
-    return Cost(item.stack, item.name, item.what, count, item.unit, item.price, item.group)
 
 
 def _fee_of_an_instance(environment: Environment) -> dict[str, float]:
@@ -248,7 +246,7 @@ def _control_plane(environment: Environment, today: date) -> Iterator[Cost]:
 def _cluster(environment: Environment) -> Iterator[Cost]:
     for name, group in environment.groups.items():
         if group.count:
-            yield Cost("cluster", name, *_instances(environment, group), group=name)
+            yield _instances(environment, name, group)
     root = limits().cluster.root_volume_gb
     sizes = [
         (root + sum(volume.size_gib for volume in group.volumes)) * group.count for group in environment.groups.values()
@@ -256,27 +254,23 @@ def _cluster(environment: Environment) -> Iterator[Cost]:
     yield _service(environment, "cluster", "node_volume", sum(sizes), "root and further volumes of all nodes")
 
 
-def _instances(environment: Environment, group: AnyGroup) -> tuple[str, float, str, Price | None]:
-    """What a group is, how many, the unit, and the price of one."""
-    types = " or ".join(group.types)
-    prices = [hourly(name, environment.region, environment.prices) for name in group.types]
-    known = [price for price in prices if price]
-    # A mixed group may consist of the dearest of its types.
-    dearest = max(known, key=lambda price: price.usd) if known and len(known) == len(prices) else None
+def _instances(environment: Environment, name: str, group: AnyGroup) -> Cost:
+    prices = {kind: hourly(kind, environment.region, environment.prices) for kind in group.types}
+    types, price, missing = " or ".join(group.types), None, ()
     if group.plan:
-        return (
-            f"{types} of plan {group.plan}",
-            group.count,
-            "instance-hour",
-            Price(0.0, "service", "paid upfront with the training plan"),
-        )
-    if group.capacity == "spot":
-        at_most = f", at most ${dearest.usd:,.2f}" if dearest and not dearest.lower_bound else ""
-        return f"{types}, Spot: the market decides{at_most}", group.count, "instance-hour", None
-    kind = "of the account team" if group.capacity == "account_team" else "on demand"
-    return f"{types} {kind}", group.count, "instance-hour", dearest
+        what = f"{types} of plan {group.plan}"
+        price = Price(0.0, "service", "paid upfront with the training plan")
+    elif group.capacity == "spot":
+        what = f"{types}, Spot: the market decides"
+    else:
+        what = f"{types} {'of the account team' if group.capacity == 'account_team' else 'on demand'}"
+        known = [price for price in prices.values() if price]
+        missing = tuple(kind for kind, price in prices.items() if price is None)
+        # A mixed group may come to consist of the dearest of its types.
+        price = max(known, key=lambda price: price.usd) if known and not missing else None
+    return Cost("cluster", name, what, group.count, "instance-hour", price, name, missing)
 
 
 def _service(environment: Environment, stack: StackName, item: str, quantity: float, what: str) -> Cost:
     price = service_price(item, environment.region, environment.prices)
-    return Cost(stack, item, what, quantity, service_items()[item].unit, price)
+    return Cost(stack, item, what, quantity, service_items()[item].unit, price, settable=() if price else (item,))
