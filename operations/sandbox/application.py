@@ -22,7 +22,7 @@ from moto.iam.access_control import PermissionResult
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
 
-from . import capacity, kubernetes_api, responses
+from . import capacity, kubernetes_api, responses, training_plan_knobs
 from .cloudformation import CloudFormation
 from .cloudformation_api import CloudFormationResponse
 from .eks import Eks
@@ -105,6 +105,8 @@ class Sandbox:
             ("eks", self.eks, "clusters"),
             ("hyperpod", self.hyperpod, "clusters"),
             ("shortages", self.hyperpod, "shortages"),
+            ("training plans", self.hyperpod.plans, "ledgers"),
+            ("times of training plans", self.hyperpod.plans, "times"),
             ("file systems", self.fsx, "file_systems"),
             ("associations", self.fsx, "associations"),
         ]
@@ -151,6 +153,9 @@ class Sandbox:
                 return responses.RESPONSES(environ, start_response)
             if path == capacity.PATH:
                 return capacity.serve(self.hyperpod, environ, start_response)
+            if path == training_plan_knobs.PATH:
+                self._changed.set()
+                return training_plan_knobs.serve(self.hyperpod.plans, environ, start_response)
             reading = _only_reads(environ)
             try:
                 return services(environ, start_response)

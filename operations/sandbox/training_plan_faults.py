@@ -21,6 +21,9 @@ class Fault:
     calls go well first; the fault meets `times` calls.
     """
 
+    # An unknown key of the sandbox's own operation is refused.
+    __pydantic_config__ = {"extra": "forbid"}
+
     operation: str
     kind: Literal["throttle", "error", "timeout", "vanish"]
     after: bool = False

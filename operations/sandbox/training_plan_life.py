@@ -32,9 +32,11 @@ class Window:
     ultraservers: int = 0
     arn: str = ""
 
-    def overlaps(self, start: datetime, end: datetime) -> bool:
-        """Whether any of its time lies between."""
-        return self.start < end and start < self.end
+    @property
+    def servers(self) -> list[str]:
+        """The ids of its UltraServers."""
+        name = self.arn.partition("reserved-capacity/")[2].replace("/", "-")
+        return [f"us-{name}-{index + 1}" for index in range(self.ultraservers)]
 
 
 @dataclass
@@ -114,15 +116,19 @@ class Plan:
         """Instances of a window that are kept back for repairs."""
         return self.spares * window.ultraservers
 
-    def usable(self, moment: datetime, zone_id: str) -> int:
-        """Instances that clusters can have in a zone now: none outside the windows, nor in their last 30 minutes."""
-        return sum(
-            window.instances - self.spare_instances(window)
+    def open_windows(self, moment: datetime, zone_id: str) -> list[Window]:
+        """The windows whose instances clusters can have in a zone now: those of the last 30 minutes are going."""
+        return [
+            window
             for window in self.windows
             if window.zone_id == zone_id
             and self.window_status(window, moment) == "Active"
             and moment < self.end_of(window, moment) - RECLAIM
-        )
+        ]
+
+    def usable(self, moment: datetime, zone_id: str) -> int:
+        """How many instances clusters can have in a zone now."""
+        return sum(window.instances - self.spare_instances(window) for window in self.open_windows(moment, zone_id))
 
     def describe(self, moment: datetime, in_use: int) -> JsonObject:
         """The plan as ListTrainingPlans shows it; `in_use`: how many of its instances clusters have."""

@@ -51,6 +51,9 @@ class Supply:
     `zone_id` names the zone, `usd_per_hour` is the price of an instance for an hour.
     """
 
+    # An unknown key of the sandbox's own operation is refused.
+    __pydantic_config__ = {"extra": "forbid"}
+
     zone_id: str
     count: int
     usd_per_hour: str

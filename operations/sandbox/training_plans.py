@@ -7,7 +7,7 @@ second plan of one name is refused) or carries "(sandbox)" in its words.
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -48,7 +48,7 @@ class Ledger:
 class TrainingPlans:
     """The operations over a ledger; `clock` gives the time in UTC, `zones` the name of each zone id of the region.
 
-    `in_use` gives how many instances of a plan (its ARN) in a zone (its id) clusters have.
+    `in_use` gives how many instances of a plan (its ARN) in a zone (its id) clusters have, by UltraServer, "" for none.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class TrainingPlans:
         region: str = "us-west-2",
         zones: dict[str, str] = ZONES,
         ledger: Ledger | None = None,
-        in_use: Callable[[str, str], int] = lambda arn, zone_id: 0,
+        in_use: Callable[[str, str], Mapping[str, int]] = lambda arn, zone_id: {},
     ):
         self.clock, self.region, self.zones, self.in_use = clock, region, zones, in_use
         self.ledger = ledger or Ledger(default_supply(zones), duplicate_names)
@@ -258,42 +258,55 @@ class TrainingPlans:
     def list_ultra_servers_by_reserved_capacity(
         self, *, ReservedCapacityArn: str, MaxResults: int = 10, NextToken: str = ""
     ) -> JsonObject:
-        """A page of the UltraServers of a window. Instances in use fill one UltraServer after another."""
+        """A page of the UltraServers of a window."""
         with self._lock:
             plan, window = self._window(ReservedCapacityArn, "list_ultra_servers_by_reserved_capacity")
-            counts, servers = self._counts(plan, window), list[JsonObject]()
-            used = counts["InUseInstanceCount"]
-            for index in range(window.ultraservers):
-                total = window.instances // window.ultraservers
-                here = min(used, total - plan.spares)
-                used -= here
-                open_now = window in plan.windows and plan.usable(self.clock(), window.zone_id) > 0
-                servers.append(
-                    {
-                        "UltraServerId": f"us-{window.arn.rpartition('/')[2]}-{index + 1}",
-                        "UltraServerType": window.ultraserver_type,
-                        "AvailabilityZone": window.zone,
-                        "InstanceType": window.instance_type,
-                        "TotalInstanceCount": total,
-                        "ConfiguredSpareInstanceCount": plan.spares,
-                        "AvailableInstanceCount": total - plan.spares - here if open_now else 0,
-                        "InUseInstanceCount": here,
-                        "AvailableSpareInstanceCount": plan.spares,
-                        "UnhealthyInstanceCount": 0,
-                        "HealthStatus": "OK",
-                    }
-                )
+            used, size = self.in_use(plan.arn, window.zone_id), window.instances // max(1, window.ultraservers)
+            open_now = window in plan.open_windows(self.clock(), window.zone_id)
+            servers = [
+                {
+                    "UltraServerId": server,
+                    "UltraServerType": window.ultraserver_type,
+                    "AvailabilityZone": window.zone,
+                    "InstanceType": window.instance_type,
+                    "TotalInstanceCount": size,
+                    "ConfiguredSpareInstanceCount": plan.spares,
+                    "AvailableInstanceCount": size - plan.spares - used.get(server, 0) if open_now else 0,
+                    "InUseInstanceCount": used.get(server, 0),
+                    "AvailableSpareInstanceCount": plan.spares,
+                    "UnhealthyInstanceCount": 0,
+                    "HealthStatus": "OK",
+                }
+                for server in window.servers
+            ]
             return _page(servers, "UltraServers", NextToken, MaxResults)
+
+    def find(self, arn: str) -> Plan | None:
+        """A plan by its ARN."""
+        return next((plan for plan in self.ledger.plans if plan.arn == arn), None)
+
+    def places(self, plan: Plan, zone_id: str) -> list[str]:
+        """One entry for each instance that clusters can still get in a zone: its UltraServer, "" for none."""
+        with self._lock:
+            used, found = self.in_use(plan.arn, zone_id), list[str]()
+            for window in plan.open_windows(self.clock(), zone_id):
+                size = window.instances // max(1, window.ultraservers) - plan.spares
+                for server in window.servers:
+                    found += [server] * (size - used.get(server, 0))
+                found += [""] * (0 if window.servers else window.instances)
+            plain = used.get("", 0)
+            return found[plain:]
 
     def _market(self) -> Market:
         return Market(self.ledger.supply, self.zones, self.ledger.plans, self.clock())
 
     def _described(self, plan: Plan) -> JsonObject:
-        used = sum(self.in_use(plan.arn, zone_id) for zone_id in {window.zone_id for window in plan.windows})
+        zones = {window.zone_id for window in plan.windows}
+        used = sum(sum(self.in_use(plan.arn, zone_id).values()) for zone_id in zones)
         return plan.describe(self.clock(), used)
 
     def _counts(self, plan: Plan, window: Window) -> JsonObject:
-        used = self.in_use(plan.arn, window.zone_id)
+        used = sum(self.in_use(plan.arn, window.zone_id).values())
         usable = plan.usable(self.clock(), window.zone_id)
         return {"AvailableInstanceCount": max(0, usable - used), "InUseInstanceCount": used}
 
