@@ -114,12 +114,12 @@ def _refuse_retries(client: Any) -> None:
 
 def code_of(error: Exception) -> str:
     """The error code of an AWS error, else the name of its class."""
-    response: Mapping[str, Any] = getattr(error, "response", {})
+    response: Mapping[str, Any] = getattr(error, "response", None) or {}
     return response.get("Error", {}).get("Code") or type(error).__name__
 
 
 def is_refusal(error: Exception) -> bool:
     """Whether AWS definitely did not do what was asked. No answer, or a server's error, leaves that open."""
-    response: Mapping[str, Any] = getattr(error, "response", {})
+    response: Mapping[str, Any] = getattr(error, "response", None) or {}
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
     return 400 <= status < 500 and code_of(error) not in _UNDECIDED
