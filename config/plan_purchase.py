@@ -79,7 +79,6 @@ def reserve(
             written or called.
         Exception: what AWS answered before anything could be bought.
     """
-
     if reasons := over_limit(request.max_upfront_usd, fee, currency):
         raise NotSold(f"the offer for training plan {request.plan} {', '.join(reasons)}; nothing was bought")
     draft = _plan_draft(request, offering, fee, currency, buyer, tags)

@@ -95,18 +95,19 @@ class Record:
 
     def to_item(self) -> dict[str, dict[str, str]]:
         """The record as an item of the table."""
-        return {
-            each.name: {"N" if each.name in _NUMBERS else "S": str(getattr(self, each.name))} for each in fields(self)
-        }
+        return {name: {"N" if name in _NUMBERS else "S": str(getattr(self, name))} for name in _FIELDS}
 
     @classmethod
     def of_item(cls, item: Mapping[str, Mapping[str, str]]) -> "Record":
         """The record that an item holds."""
-        values: dict[str, Any] = {each.name: next(iter(item[each.name].values())) for each in fields(cls)}
+        values: dict[str, Any] = {name: next(iter(item[name].values())) for name in _FIELDS}
         for name in _NUMBERS:
             values[name] = int(values[name])
         values["state"] = State(values["state"])
         return cls(**values)
+
+
+_FIELDS: Final = tuple(each.name for each in fields(Record))
 
 
 class NotRecorded(Exception):

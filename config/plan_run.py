@@ -107,6 +107,11 @@ class Purchase:
         yield Tell(f"looking whether {record.name} is there already")
         found = yield from find(record, LOOKS_BEFORE)
         there = next((each for each in found if not each.failed), None)
+        if there:
+            # Another run may have bought it since this one read the record.
+            now = yield from read(self.key)
+            if now and now.revision != record.revision:
+                return now
         if there and there.fits and any(each["name"] == record.name for each in record.attempts_before):
             return (yield from self._resolved(record, found))
         if there:
@@ -117,7 +122,7 @@ class Purchase:
         drafted = replace(
             draft, generation=record.generation, attempt=record.attempt, earlier=record.earlier, state=State.BUYING
         )
-        if len(drafted.name) > NAME_LENGTH:
+        if drafted.kind == "plan" and len(drafted.name) > NAME_LENGTH:
             raise NotSold(f"the plan's name {drafted.name} has more than {NAME_LENGTH} characters; nothing was bought")
         written = yield from self._put(drafted, record)
         return (yield from self._call(written)) if written.write == self._last_write else written

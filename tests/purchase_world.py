@@ -1,0 +1,403 @@
+"""A world in which training plans are bought: a table, a seller, buyers that take turns, and whatever goes wrong.
+
+Everything happens when a test says so. Nothing sleeps, nothing runs beside, and each run is a few hundred microseconds,
+so that tests can go through every way in which things can happen. The seller is far simpler than the sandbox's, which
+one test puts in its place.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+from podwright.config.plan_offers import Request
+from podwright.config.plan_purchase import acquire, close, extend, reserve
+from podwright.config.plan_record import TABLE
+from podwright.config.plan_run import Outcome, Result
+from podwright.config.plan_sightings import LOOKS_AFTER
+from podwright.config.plan_steps import Call, Now, Sleep, Steps, Tell
+
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
+START = datetime(2027, 1, 4, 11, 30, tzinfo=UTC)
+END = START + timedelta(days=28)
+ARN = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/"
+REQUEST = Request(
+    "prod",
+    "q1",
+    ("usw2-az2",),
+    instance_type="ml.p5en.48xlarge",
+    count=16,
+    hours=28 * 24,
+    start_after=NOW,
+    max_upfront_usd=900_000,
+)
+TAGS = {"podwright:environment": "prod"}
+
+Fault = Literal["refused", "lost before", "lost after", "late", "crash before", "crash after"]
+FAULTS: Final[tuple[Fault, ...]] = ("refused", "lost before", "lost after", "late", "crash before", "crash after")
+"""What befalls a call: refused and not done; no answer and not done; no answer and done; no answer and done a little
+later; and the caller gone before or after it was done."""
+Flow = Literal["reserve", "acquire", "extend"]
+_LISTS: Final = {
+    "list_training_plans": "TrainingPlanSummaries",
+    "describe_training_plan_extension_history": "TrainingPlanExtensions",
+}
+_LATE_BY = 3
+"""Calls of anybody after which a late one takes place."""
+
+
+class Refusal(Exception):
+    """An error answer of AWS as far as the code looks at it."""
+
+    def __init__(self, code: str, status: int = 400) -> None:
+        super().__init__(code)
+        self.response = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+
+
+class Crash(Exception):
+    """The buyer is gone."""
+
+
+@dataclass
+class Bought:
+    """A plan or an extension that the seller sold."""
+
+    shape: dict[str, Any]
+    by: str
+    unseen: int = 0
+    """So many more lists will not show it."""
+
+
+@dataclass
+class World:
+    """The state of everything outside a buyer."""
+
+    duplicates: Literal["refuse", "allow"] = "refuse"
+    stale: int = 0
+    """So many lists do not show yet what was bought."""
+    time: datetime = NOW
+    items: dict[str, dict[str, Any]] = field(default_factory=dict)
+    table: str = "ACTIVE"
+    plans: list[Bought] = field(default_factory=list)
+    extensions: list[Bought] = field(default_factory=list)
+    late: list[tuple[int, Call, str]] = field(default_factory=list)
+    calls: int = 0
+
+    def sold(self, flow: Flow) -> list[Bought]:
+        """What stands, not what failed."""
+        return [each for each in (self.extensions if flow == "extend" else self.plans) if not failed(each)]
+
+    def call(self, call: Call, by: str) -> Any:
+        """Carry out a call of AWS."""
+        self.calls += 1
+        due = [each for each in self.late if each[0] <= self.calls]
+        self.late = [each for each in self.late if each[0] > self.calls]
+        for _, other, whose in due:
+            self._late_call(other, whose)
+        return getattr(self, call.operation)(by, **call.parameters)
+
+    def settle(self) -> None:
+        """Let what is under way arrive, lists show everything, and an hour pass."""
+        for _, call, by in self.late:
+            self._late_call(call, by)
+        self.late = []
+        for each in (*self.plans, *self.extensions):
+            each.unseen = 0
+        self.stale, self.time = 0, self.time + timedelta(hours=1)
+
+    def _late_call(self, call: Call, by: str) -> None:
+        try:
+            getattr(self, call.operation)(by, **call.parameters)
+        except Refusal:
+            return
+
+    def describe_table(self, by: str, TableName: str) -> Any:
+        assert TableName == TABLE
+        if not self.table:
+            raise Refusal("ResourceNotFoundException")
+        return {"Table": {"TableStatus": self.table}}
+
+    def create_table(self, by: str, **parameters: Any) -> Any:
+        if self.table:
+            raise Refusal("ResourceInUseException")
+        assert parameters["DeletionProtectionEnabled"]
+        self.table = "ACTIVE"
+        return {}
+
+    def describe_continuous_backups(self, by: str, TableName: str) -> Any:
+        enabled = {"PointInTimeRecoveryStatus": "ENABLED"}
+        return {"ContinuousBackupsDescription": {"PointInTimeRecoveryDescription": enabled}}
+
+    def get_item(self, by: str, TableName: str, Key: Any, ConsistentRead: bool) -> Any:
+        assert ConsistentRead
+        item = self.items.get(Key["plan"]["S"])
+        return {"Item": item} if item else {}
+
+    def put_item(
+        self, by: str, TableName: str, Item: Any, ConditionExpression: str = "", ExpressionAttributeValues: Any = None
+    ) -> Any:
+        there = self.items.get(Item["plan"]["S"])
+        met = {
+            "": True,
+            "attribute_not_exists(revision)": there is None,
+            "revision = :seen": there is not None
+            and ExpressionAttributeValues is not None
+            and there["revision"] == ExpressionAttributeValues[":seen"],
+        }
+        if not met[ConditionExpression]:
+            raise Refusal("ConditionalCheckFailedException")
+        self.items[Item["plan"]["S"]] = Item
+        return {}
+
+    def describe_availability_zones(self, by: str) -> Any:
+        return {"AvailabilityZones": [{"ZoneName": "us-west-2a", "ZoneId": "usw2-az2"}]}
+
+    def search_training_plan_offerings(self, by: str, **parameters: Any) -> Any:
+        part = {
+            "InstanceType": parameters["InstanceType"],
+            "InstanceCount": parameters["InstanceCount"],
+            "AvailabilityZone": "us-west-2a",
+            "StartTime": START,
+            "EndTime": END,
+        }
+        offer = {
+            "TrainingPlanOfferingId": "tpo-1",
+            "TargetResources": ["hyperpod-cluster"],
+            "DurationHours": parameters["DurationHours"],
+            "UpfrontFee": "442552.32",
+            "CurrencyCode": "USD",
+            "ReservedCapacityOfferings": [part],
+        }
+        return {"TrainingPlanOfferings": [offer]}
+
+    def create_training_plan(self, by: str, TrainingPlanName: str, TrainingPlanOfferingId: str, Tags: Any = ()) -> Any:
+        namesakes = [each for each in self.plans if each.shape["TrainingPlanName"] == TrainingPlanName]
+        if namesakes and self.duplicates == "refuse":
+            raise Refusal("ResourceInUse")
+        plan = plan_shape(TrainingPlanName, f"{ARN}{len(self.plans)}")
+        self.plans.append(Bought(plan, by, self.stale))
+        return {"TrainingPlanArn": plan["TrainingPlanArn"]}
+
+    def list_training_plans(self, by: str) -> Any:
+        seen = [each.shape for each in self.plans if not each.unseen]
+        for each in self.plans:
+            each.unseen = max(0, each.unseen - 1)
+        return {"TrainingPlanSummaries": seen}
+
+    def extend_training_plan(self, by: str, TrainingPlanExtensionOfferingId: str) -> Any:
+        if self.extensions and self.duplicates == "refuse":
+            raise Refusal("ResourceInUse")
+        shape = {"TrainingPlanExtensionOfferingId": TrainingPlanExtensionOfferingId, "StartDate": END}
+        self.extensions.append(Bought(shape, by, self.stale))
+        return {"TrainingPlanExtensions": [shape]}
+
+    def describe_training_plan_extension_history(self, by: str, TrainingPlanArn: str) -> Any:
+        seen = [each.shape for each in self.extensions if not each.unseen]
+        for each in self.extensions:
+            each.unseen = max(0, each.unseen - 1)
+        return {"TrainingPlanExtensions": seen}
+
+
+def plan_shape(name: str, arn: str, status: str = "Scheduled", count: int = 16) -> dict[str, Any]:
+    """A plan as SageMaker lists it."""
+    part = {
+        "InstanceType": "ml.p5en.48xlarge",
+        "TotalInstanceCount": count,
+        "AvailabilityZoneId": "usw2-az2",
+        "StartTime": START,
+        "EndTime": END,
+        "Status": status,
+    }
+    return {
+        "TrainingPlanArn": arn,
+        "TrainingPlanName": name,
+        "Status": status,
+        "TargetResources": ["hyperpod-cluster"],
+        "DurationHours": 28 * 24,
+        "ReservedCapacitySummaries": [part],
+    }
+
+
+def failed(bought: Bought) -> bool:
+    """Whether it came to nothing."""
+    return bought.shape.get("Status") == "Failed"
+
+
+def steps_of(flow: Flow, run: str) -> Steps[Outcome]:
+    """A purchase as the command, the deployment or the extension makes it."""
+    if flow == "reserve":
+        return reserve(REQUEST, "tpo-1", Decimal("442552.32"), "USD", buyer=run, run=run, tags=TAGS)
+    if flow == "acquire":
+        return acquire(REQUEST, buyer=run, run=run, tags=TAGS)
+    return extend(f"{ARN}0", f"ext-{run}", END, Decimal(5000), "USD", 6000, buyer=run, run=run)
+
+
+@dataclass
+class Buyer:
+    """One run of a purchase, which goes on a step at a time."""
+
+    flow: Flow
+    run: str
+    world: World
+    faults: dict[int, Fault] = field(default_factory=dict)
+    """What befalls which of its calls, counted from 0."""
+    calls: int = 0
+    outcome: Outcome | None = None
+    error: Exception | None = None
+    crashed: bool = False
+    wakes: datetime = NOW
+    wrong: list[str] = field(default_factory=list)
+    """Reports that were not true when they were made."""
+    said: list[str] = field(default_factory=list)
+    looks: int = 0
+    """Lists that it got."""
+    saw: bool = False
+    """Whether one of them showed something that did not fail."""
+
+    steps: Steps[Outcome] | None = None
+    """What it carries out; a purchase of `flow` when not given."""
+
+    def __post_init__(self) -> None:
+        self.steps = self.steps or steps_of(self.flow, self.run)
+        self.then: Callable[[], Any] = lambda: next(self.steps)
+
+    @property
+    def over(self) -> bool:
+        return self.outcome is not None or self.error is not None or self.crashed
+
+    def go_on(self) -> None:
+        """One step."""
+        self.world.time = max(self.world.time, self.wakes)
+        try:
+            answer = self._carried_out(self.then())
+        except StopIteration as end:
+            self.outcome = end.value
+            self._judge(end.value)
+        except Crash:
+            self.crashed = True
+        except _Answer as problem:
+            raised = problem.error
+            self.then = lambda: self.steps.throw(raised)
+        except Exception as error:  # noqa: BLE001  what the purchase itself raised
+            self.error = error
+            if any(each.by == self.run for each in self.world.sold(self.flow)):
+                self.wrong.append(f"{error!r} after it had bought")
+        else:
+            self.then = lambda: self.steps.send(answer)
+
+    @property
+    def sleeps(self) -> bool:
+        """Whether it is in a pause."""
+        return self.wakes > self.world.time
+
+    def _carried_out(self, step: Any) -> Any:
+        match step:
+            case Call():
+                fault = self.faults.get(self.calls)
+                self.calls += 1
+                return self._called(step, fault)
+            case Sleep(seconds):
+                self.wakes = self.world.time + timedelta(seconds=seconds)
+            case Now():
+                return self.world.time
+            case Tell(text):
+                self.said.append(text)
+        return None
+
+    def _called(self, call: Call, fault: Fault | None) -> Any:
+        try:
+            match fault:
+                case None:
+                    answer = self.world.call(call, self.run)
+                    if call.operation in _LISTS:
+                        self.looks += 1
+                        self.saw |= any(shape.get("Status") != "Failed" for shape in answer[_LISTS[call.operation]])
+                    return answer
+                case "refused":
+                    raise Refusal("ThrottlingException")
+                case "lost before":
+                    raise TimeoutError
+                case "lost after":
+                    self.world.call(call, self.run)
+                    raise TimeoutError
+                case "late":
+                    self.world.late.append((self.world.calls + _LATE_BY, call, self.run))
+                    raise TimeoutError
+                case "crash before":
+                    raise Crash
+                case "crash after":
+                    self.world.call(call, self.run)
+                    raise Crash
+        except (Refusal, TimeoutError) as error:
+            if fault == "crash after":
+                raise Crash from None
+            raise _Answer(error) from None
+
+    def _judge(self, outcome: Outcome) -> None:
+        """Hold a report against the world at the moment at which it is made."""
+        sold = self.world.sold(self.flow)
+        match outcome.result:
+            case Result.BOUGHT:
+                arns = [each.shape.get("TrainingPlanArn", f"{ARN}0") for each in sold]
+                if arns != [outcome.arn] or not outcome.text:
+                    self.wrong.append(f"says {outcome.arn} is bought, and there is {arns}")
+                if outcome.paid and sold[-1].by != self.run:
+                    self.wrong.append("says that it paid, and another did")
+            case Result.REFUSED:
+                if sold:
+                    self.wrong.append(f"says that nothing was bought ({outcome.text}), and there is {sold}")
+            case Result.UNKNOWN:
+                if sold and (self.saw or self.looks + len(self.faults) < LOOKS_AFTER):
+                    self.wrong.append(f"says that it is unknown after {self.looks} looks, and there is {sold}")
+            case Result.FOUND:
+                if not any(each.by == "somebody" for each in sold):
+                    self.wrong.append("says that it found what it had bought itself")
+
+
+class _Answer(Exception):
+    """What a call raised, on its way into the steps."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def alone(buyer: Buyer) -> Buyer:
+    """Let a buyer go on to its end."""
+    while not buyer.over:
+        buyer.go_on()
+    return buyer
+
+
+def by_turns(buyers: list[Buyer], whose: Iterator[int]) -> None:
+    """Let buyers go on step by step in the order of `whose`; who sleeps is passed over while others are awake."""
+    while running := [buyer for buyer in buyers if not buyer.over]:
+        awake = [buyer for buyer in running if not buyer.sleeps]
+        chosen = awake[next(whose) % len(awake)] if awake else min(running, key=lambda buyer: buyer.wakes)
+        chosen.go_on()
+
+
+def verdict(world: World, buyers: list[Buyer], flow: Flow) -> list[str]:
+    """Everything that is wrong after buyers have ended: false reports, a second purchase, or no way on.
+
+    The way on: once lists show everything, the next run reports what there is, or buys it, or, when it was left unknown
+    and a person closes it, buys it then. At the end exactly one stands.
+    """
+    wrong = [each for buyer in buyers for each in buyer.wrong]
+    if len(world.sold(flow)) > 1:
+        return [*wrong, f"bought {len(world.sold(flow))} times"]
+    world.settle()
+    if len(world.sold(flow)) > 1:
+        return [*wrong, f"bought {len(world.sold(flow))} times, late"]
+    after = alone(Buyer(flow, "after", world))
+    if after.outcome and after.outcome.result is Result.UNKNOWN:
+        key = after.outcome.record.plan
+        wrong += alone(Buyer(flow, "closing", world, steps=close(key, buyer="a person", run="closing"))).wrong
+        after = alone(Buyer(flow, "at last", world))
+    wrong += after.wrong
+    if after.outcome is None or after.outcome.result not in (Result.BOUGHT, Result.FOUND):
+        wrong.append(f"no way on: {after.outcome.text if after.outcome else after.error!r}")
+    if len(world.sold(flow)) != 1:
+        wrong.append(f"bought {len(world.sold(flow))} times at the end")
+    return wrong

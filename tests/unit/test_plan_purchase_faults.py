@@ -1,0 +1,162 @@
+"""Whatever goes wrong while a training plan is bought, it is bought once, and every report is true when it is made.
+
+Every call of a purchase is lost, refused, late or the last of its buyer, before and after it took place, while a second
+buyer comes at every point, lists are stale, and the service refuses a second plan of one name or sells it. What that
+does not reach, chance does: more buyers, more faults each, any order of steps.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from podwright.config import plan_run
+from podwright.config.plan_record import TABLE, Record
+from podwright.config.plan_steps import Call, Steps
+from purchase_world import FAULTS, Bought, Buyer, Fault, Flow, World, alone, by_turns, plan_shape, verdict
+
+FLOWS: tuple[Flow, ...] = ("reserve", "acquire", "extend")
+VARIANTS = ("refuse", "allow")
+STALE = (1, 2, 5, 6, 7, 20)
+"""Lists that do not show yet what was bought: fewer and more than a run looks."""
+RANDOM_SCHEDULES = 10_000
+SHARDS = 4
+Case = tuple[str, Callable[[], list[str]]]
+Scene = Callable[[str], World]
+
+
+def empty(duplicates: str) -> World:
+    """Nothing was bought yet."""
+    return World(duplicates)  # pyright: ignore[reportArgumentType]
+
+
+def failed_before(duplicates: str) -> World:
+    """The plan was bought, and has failed since."""
+    world = empty(duplicates)
+    alone(Buyer("reserve", "long ago", world))
+    world.plans[0].shape |= {"Status": "Failed", "StatusMessage": "the payment did not go through"}
+    return world
+
+
+def record_lost(duplicates: str) -> World:
+    """There is a plan of the name, and nobody knows why."""
+    world = empty(duplicates)
+    world.plans.append(Bought(plan_shape("prod-q1", "arn:0"), "somebody"))
+    return world
+
+
+def calls_of(flow: Flow, scene: Scene) -> int:
+    return alone(Buyer(flow, "one", scene("refuse"))).calls
+
+
+def one_buyer(flow: Flow, scene: Scene, variant: str, stale: int) -> Iterator[Case]:
+    """Every fault at every call, with stale lists, and another run at once."""
+    for call in range(calls_of(flow, scene)):
+        for fault in FAULTS:
+
+            def case(call: int = call, fault: Fault = fault) -> list[str]:
+                world = scene(variant)
+                world.stale = stale
+                first = alone(Buyer(flow, "one", world, {call: fault}))
+                return verdict(world, [first, alone(Buyer(flow, "two", world))], flow)
+
+            yield f"{flow} {variant} {scene.__name__} stale {stale}: {fault} at call {call}, then a second run", case
+
+
+def two_buyers(flow: Flow, scene: Scene, variant: str) -> Iterator[Case]:
+    """Every fault at every call of one, and another coming before each of its calls: at once or by turns."""
+    # A plan that no record knows and no list shows cannot be known of, as the decision record says.
+    calls = calls_of(flow, scene)
+    for faults in ({}, *({call: fault} for call in range(calls) for fault in FAULTS)):
+        for comes in range(calls):
+            for waits in (True, False):
+
+                def case(faults: dict[int, Fault] = faults, comes: int = comes, waits: bool = waits) -> list[str]:
+                    world = scene(variant)
+                    first, second = Buyer(flow, "one", world, dict(faults)), Buyer(flow, "two", world)
+                    while not first.over and first.calls < comes:
+                        first.go_on()
+                    while not second.over:
+                        (first if waits and second.sleeps and not (first.over or first.sleeps) else second).go_on()
+                    return verdict(world, [alone(first), second], flow)
+
+                turns = "by turns" if waits else "at once"
+                yield f"{flow} {variant} {scene.__name__}: {faults}, a second before call {comes}, {turns}", case
+
+
+def every_case(flow: Flow, variant: str) -> Iterator[Case]:
+    yield from two_buyers(flow, empty, variant)
+    if flow != "extend":
+        yield from two_buyers(flow, record_lost, variant)
+    if flow == "reserve":
+        yield from two_buyers(flow, failed_before, variant)
+    for stale in STALE:
+        yield from one_buyer(flow, empty, variant, stale)
+
+
+def random_case(seed: int) -> Case:
+    """Two or three buyers with a few faults each, in any order, on any day."""
+    chance = random.Random(seed)
+    flow: Flow = chance.choice(FLOWS)
+    scene = chance.choice([empty] if flow == "extend" else [empty, empty, failed_before, record_lost])
+    variant, stale = chance.choice(VARIANTS), chance.choice((0, 0, *STALE)) if scene is not record_lost else 0
+
+    def case() -> list[str]:
+        world = scene(variant)
+        world.stale = stale
+        flows = ("extend",) if flow == "extend" else ("reserve", "acquire")
+        buyers = [
+            Buyer(
+                chance.choice(flows),
+                name,
+                world,
+                {chance.randrange(16): chance.choice(FAULTS) for _ in range(chance.randrange(4))},
+            )
+            for name in ("one", "two", "three")[: chance.randint(2, 3)]
+        ]
+        by_turns(buyers, iter(lambda: chance.randrange(6), None))
+        return verdict(world, buyers, flow)
+
+    return f"seed {seed}", case
+
+
+def violations(cases: Iterator[Case]) -> Iterator[str]:
+    for name, case in cases:
+        for problem in case():
+            yield f"{name}: {problem}"
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("flow", FLOWS)
+def test_every_fault_at_every_call(flow: Flow, variant: str) -> None:
+    cases = list(every_case(flow, variant))
+    assert len(cases) > 1000
+    assert next(violations(iter(cases)), None) is None
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_any_schedule(shard: int) -> None:
+    seeds = range(shard, RANDOM_SCHEDULES, SHARDS)
+    assert next(violations(random_case(seed) for seed in seeds), None) is None
+
+
+def without_condition(record: Record, seen: Record | None) -> Steps[Record]:
+    record = replace(record, revision=seen.revision + 1 if seen else 1)
+    yield Call("dynamodb", "put_item", {"TableName": TABLE, "Item": record.to_item()})
+    return record
+
+
+def without_looking(record: Record, looks: int, *, patient: bool = False) -> Steps[list[object]]:
+    yield from ()
+    return []
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+@pytest.mark.parametrize(("name", "mutation"), [("write", without_condition), ("find", without_looking)])
+def test_without_the_lock_or_the_look_up_it_fails(
+    monkeypatch: pytest.MonkeyPatch, name: str, mutation: object, flow: Flow
+) -> None:
+    monkeypatch.setattr(plan_run, name, mutation)
+    for variant in VARIANTS:
+        assert next(violations(every_case(flow, variant)), None), f"nobody noticed: {flow}, {variant}"
