@@ -21,6 +21,8 @@ class PreflightCheck:
     id: str
     """Stable, such as PRE012; never given to another check."""
     level: Level
+    subject: str
+    """What it looks at, in two or three words."""
     title: str
     """What is wrong when the check speaks."""
     actions: tuple[str, ...]
@@ -34,7 +36,12 @@ def preflight_checks() -> dict[str, PreflightCheck]:
     """Every check by id."""
     return {
         row["id"]: PreflightCheck(
-            row["id"], Level(row["level"]), row["title"], tuple(row["actions"].split()), cited(row["source"])
+            row["id"],
+            Level(row["level"]),
+            row["subject"],
+            row["title"],
+            tuple(row["actions"].split()),
+            cited(row["source"]),
         )
         for row in table("preflight")
     }

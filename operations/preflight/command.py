@@ -1,0 +1,138 @@
+"""Look at the account before a deployment does: read only, all checks at once, in less than ten seconds.
+
+It finds what no file shows: quotas, zones without the instance type, plans that do not fit, subnets without addresses,
+missing permissions. What your credentials or the network keep it from seeing is skipped, with the reason.
+"""
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from ...config.findings import Finding, counted, errors
+from ...config.load import LoadedEnvironment
+from ...config.rules.run import environment_types
+from ..account import Account, account_of
+from ..deployment import add_environment, load
+from ..output import write_findings, write_json, write_line
+from .check import Ask, Outcome, run_checks
+from .kubernetes_api import api_groups
+from .reader import Reader
+
+_SECONDS: Final = 8.0
+_MODULES: Final = ("account", "place", "network", "quota", "plan", "storage", "eks", "image")
+_SIGNS: Final = {"ok": "ok", "failed": "failed", "skipped": "SKIP"}
+_COLOURS: Final = {"ok": "32", "failed": "1;31", "skipped": "33"}
+_WIDTH: Final = 120
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright preflight`."""
+    add_environment(parser)
+    parser.add_argument("--json", action="store_true", help="print checks and findings as JSON")
+    parser.add_argument("--strict", action="store_true", help="return 1 when a check was skipped, too")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=_SECONDS,
+        metavar="S",
+        help=f"skip the checks that have no answer after so many seconds (default: {_SECONDS:g})",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns 1 when a check finds an error that nobody accepted, or with --strict when one was skipped; else 0."""
+    loaded = load(args)
+    account = account_of(loaded.environment, args.project, args.sandbox)
+    begun = datetime.now(UTC)
+    outcomes = preflight(loaded, account, args.project, seconds=args.seconds)
+    took = (datetime.now(UTC) - begun).total_seconds()
+    found = findings_of(outcomes)
+    code = 1 if errors(found) or (args.strict and any(outcome.skipped for outcome in outcomes)) else 0
+    if args.json:
+        write_json(
+            {
+                "environment": loaded.environment.name,
+                "account": account.id,
+                "region": account.region,
+                "ok": code == 0,
+                "seconds": round(took, 2),
+                "checks": [outcome.to_json() for outcome in outcomes],
+                "findings": [finding.to_json() for finding in found],
+            }
+        )
+        return code
+    write_line(f"{loaded.environment.name} → {account}")
+    for line in _table(outcomes, sys.stdout.isatty() and not os.environ.get("NO_COLOR")):
+        write_line(line)
+    if found:
+        write_line()
+        write_findings(found, sys.stdout)
+    write_line(f"\n{_summary(outcomes)}, in {took:.1f} s{f' ({counted(found)})' if found else ''}")
+    return code
+
+
+def preflight(
+    loaded: LoadedEnvironment,
+    account: Account,
+    project: Path,
+    *,
+    seconds: float = _SECONDS,
+    left_out: Sequence[str] = (),
+) -> list[Outcome]:
+    """What the checks find in `account`, in order of id; those `left_out` do not run."""
+    for name in _MODULES:
+        import_module(f".{name}_checks", __package__)
+    environment = loaded.environment
+    ask = Ask(
+        environment=environment,
+        account=account.id,
+        types=environment_types(environment.instance_types),
+        aws=Reader(_clients(account)),
+        project=project,
+        now=datetime.now(UTC),
+        api_groups=partial(api_groups, account),
+    )
+    return run_checks(ask, loaded.source, seconds, left_out)
+
+
+def findings_of(outcomes: Sequence[Outcome]) -> list[Finding]:
+    """The findings of all checks."""
+    return [finding for outcome in outcomes for finding in outcome.findings]
+
+
+def _clients(account: Account) -> Any:
+    """Makes clients that give up soon, so that one service without an answer does not hold the others up."""
+    from botocore.config import Config
+
+    patience = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 2}, max_pool_connections=25)
+    return partial(account.session().client, endpoint_url=account.endpoint, config=patience)
+
+
+def _table(outcomes: Sequence[Outcome], colour: bool) -> list[str]:
+    width = max(len(outcome.check.subject) for outcome in outcomes)
+    lines: list[str] = []
+    for outcome in outcomes:
+        if outcome.status == "not_needed":
+            continue
+        sign = f"{_SIGNS[outcome.status]:<6}"
+        shown = f"\x1b[{_COLOURS[outcome.status]}m{sign}\x1b[0m" if colour else sign
+        details = "; ".join(outcome.skipped or (() if outcome.findings else outcome.notes))
+        room = _WIDTH - width - 18
+        # Reasons of skipped checks are what somebody has to mend; they are never cut.
+        details = details if outcome.skipped or len(details) <= room else f"{details[: room - 1]}…"
+        lines.append(f"  {shown}  {outcome.check.id}  {outcome.check.subject:<{width}}  {details}".rstrip())
+    return lines
+
+
+def _summary(outcomes: Sequence[Outcome]) -> str:
+    counts = Counter(outcome.status for outcome in outcomes)
+    words = {"ok": "ok", "failed": "failed", "skipped": "skipped", "not_needed": "not needed"}
+    shown = ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])
+    return f"{len(outcomes)} checks: {shown}"
