@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import moto.ce.urls
 import moto.cloudformation.urls
 import moto.eks.urls
 import moto.fsx.urls
+import moto.iam.urls
 import moto.sagemaker.urls
+import moto.servicequotas.urls
 from boto3.session import Session
 from botocore.config import Config
 from moto.core.config import default_user_config
@@ -25,6 +28,7 @@ from moto.s3.models import FakeBucket
 from . import capacity, kubernetes_api, responses, training_plan_knobs
 from .cloudformation import CloudFormation
 from .cloudformation_api import CloudFormationResponse
+from .cost_tags import CostTags, CostTagsResponse
 from .eks import Eks
 from .eks_api import EksResponse
 from .failures import backend_app, readable
@@ -35,10 +39,13 @@ from .hyperpod_api import HyperPodResponse
 from .hyperpod_service import HyperPod
 from .kubernetes import Kubernetes
 from .kubernetes_api import KubernetesApi
+from .permissions import SimulatingIam
 from .persistence import Snapshots, State
 from .providers.custom import CustomResource
 from .providers.kubernetes import KubectlResource
 from .providers.registry import provider_for
+from .quotas import PATH as QUOTAS_PATH
+from .quotas import Quotas, QuotasResponse
 from .tls import certificates
 
 Environ = dict[str, Any]
@@ -87,6 +94,7 @@ class Sandbox:
         self.fsx = Fsx(clients)
         self.functions = Functions(clients, directory / "functions", _HANDLER_SLEEP * timing.scale)
         self.cloudformation = CloudFormation(clients, provider_for)
+        self.cost_tags, self.quotas = CostTags(self.cloudformation), Quotas()
         self.snapshots = Snapshots(directory, self._collect, self._restore)
         self._changed = threading.Event()
         self.cloudformation.finished = self._changed.set
@@ -109,6 +117,8 @@ class Sandbox:
             ("times of training plans", self.hyperpod.plans, "times"),
             ("file systems", self.fsx, "file_systems"),
             ("associations", self.fsx, "associations"),
+            ("cost tags", self.cost_tags, "active"),
+            ("quotas", self.quotas, "values"),
         ]
 
     def keep_saving(self) -> None:
@@ -134,6 +144,7 @@ class Sandbox:
         EksResponse.service = self.eks
         FsxResponse.service = self.fsx
         HyperPodResponse.service = self.hyperpod
+        CostTagsResponse.service, QuotasResponse.service = self.cost_tags, self.quotas
         CustomResource.functions = self.functions
         KubectlResource.kubernetes, KubectlResource.eks = self.kubernetes, self.eks
         self.functions.mount()
@@ -144,6 +155,9 @@ class Sandbox:
         moto.cloudformation.urls.url_paths = {"{0}/$": CloudFormationResponse.dispatch}
         moto.eks.urls.url_paths = {"{0}/(?P<path>.*)$": EksResponse.dispatch}
         moto.fsx.urls.url_paths = {"{0}/$": FsxResponse.dispatch}
+        moto.ce.urls.url_paths = {"{0}/$": CostTagsResponse.dispatch}
+        moto.iam.urls.url_paths = {"{0}/$": SimulatingIam.dispatch}
+        moto.servicequotas.urls.url_paths = {"{0}/$": QuotasResponse.dispatch}
         moto.sagemaker.urls.url_paths = {"{0}/$": HyperPodResponse.dispatch}
         services = readable(DomainDispatcherApplication(backend_app))
 
@@ -153,8 +167,10 @@ class Sandbox:
                 return responses.RESPONSES(environ, start_response)
             if path == capacity.PATH:
                 return capacity.serve(self.hyperpod, environ, start_response)
-            if path == training_plan_knobs.PATH:
+            if path in (training_plan_knobs.PATH, QUOTAS_PATH):
                 self._changed.set()
+                if path == QUOTAS_PATH:
+                    return self.quotas.serve(environ, start_response)
                 return training_plan_knobs.serve(self.hyperpod.plans, environ, start_response)
             reading = _only_reads(environ)
             try:
