@@ -18,11 +18,13 @@ from typing import Any, Final
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from ....config.plan_offers import Plan, Request, shown
 from ....config.plan_offers import misfits as differences
-from ....config.plan_purchase import NoOffer, Result, acquire
-from ....config.plan_steps import ONE_ATTEMPT, Service, run
+from ....config.plan_purchase import NoOffer, acquire
+from ....config.plan_run import Result
+from ....config.plan_steps import ONE_ATTEMPT, Service, code_of, run
 from ...handler_runtime.response import Answer, answering
 from .fit import Need, misfits
 from .reminders import SUBJECT_CHARACTERS, keep, reminders
@@ -127,10 +129,11 @@ def _bought(session: boto3.Session, wanted: Wanted, stack: str) -> str:
 
 def _look(session: boto3.Session, wanted: Wanted, arn: str) -> dict[str, Any]:
     """The plan as SageMaker describes it; empty while a plan that was just bought is not to be seen."""
-    client = session.client("sagemaker", config=_RETRIES)
     try:
-        return client.describe_training_plan(TrainingPlanName=arn)
-    except client.exceptions.ResourceNotFound:
+        return session.client("sagemaker", config=_RETRIES).describe_training_plan(TrainingPlanName=arn)
+    except ClientError as error:
+        if code_of(error) != "ResourceNotFound":
+            raise
         if wanted.arn:
             raise Unusable(
                 f"there is no training plan {arn} in this account and region; correct `arn` of {wanted.name}"
