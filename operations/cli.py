@@ -25,6 +25,7 @@ COMMANDS: Final = (
     Command("init", ".init", "start a project: an environment file and a cdk.json, ready to deploy"),
     Command("check", ".check", "check environment files and print every finding"),
     Command("preflight", ".preflight.command", "look at the account for what would make a deployment fail"),
+    Command("size", ".size", "say how many GPUs a training run needs, and how its parallelism lies on them"),
     Command("cost", ".cost", "print what an environment costs: upfront, by hour and month, by stack and by team"),
     Command("show", ".show", "print an environment with every default filled in, and its subnets"),
     Command("explain", ".explain", "print the page of a rule, or list all rules"),

@@ -16,6 +16,7 @@ from ..config.findings import errors
 from ..config.prices import HOURS_PER_MONTH
 from ..config.project import Project
 from ..config.rules import findings
+from .columns import columns
 from .output import Stop, write_findings, write_json, write_line
 
 
@@ -120,7 +121,7 @@ def _items(items: Sequence[Cost]) -> list[str]:
         price = f"{bound}${item.price.usd:,.3f}" if item.price else "unknown"
         month = f"{bound}{money(item.monthly)}" if item.monthly is not None else "unknown"
         rows.append((item.stack, item.name, item.what, f"{item.quantity:,g} {item.unit}", price, month))
-    return _table(rows, right=(3, 4, 5))
+    return columns(rows, right=(3, 4, 5))
 
 
 def _sums(items: Sequence[Cost]) -> list[str]:
@@ -129,7 +130,7 @@ def _sums(items: Sequence[Cost]) -> list[str]:
     for name, value in sums:
         missing = f"{value.unknown} without a price" if value.unknown else ""
         rows.append((str(name), shown(value, hourly=True), shown(value), missing))
-    return _table(rows, right=(1, 2))
+    return columns(rows, right=(1, 2))
 
 
 def _upfront(fees: Sequence[Upfront]) -> list[str]:
@@ -139,7 +140,7 @@ def _upfront(fees: Sequence[Upfront]) -> list[str]:
     rows += [
         (fee.plan, f"at most {money(fee.at_most)}" if fee.at_most else "not in the file", fee.what) for fee in fees
     ]
-    return ["", *_table(rows, right=(1,))]
+    return ["", *columns(rows, right=(1,))]
 
 
 def _teams(teams: Sequence[TeamCost]) -> list[str]:
@@ -150,7 +151,7 @@ def _teams(teams: Sequence[TeamCost]) -> list[str]:
         fee = f"at most {money(row.upfront)}" if row.upfront else ""
         sums = (shown(row.total, hourly=True), shown(row.total))
         rows.append((row.team or "(no quota)", f"{row.instances:g}", *sums, fee))
-    return ["", *_table(rows, right=(1, 2, 3, 4))]
+    return ["", *columns(rows, right=(1, 2, 3, 4))]
 
 
 def _notes(items: Sequence[Cost]) -> list[str]:
@@ -168,14 +169,3 @@ def _notes(items: Sequence[Cost]) -> list[str]:
     if unknown:
         notes.append(f"No price is known of {', '.join(unknown)}. Yours go under `prices:` of the environment.")
     return [*notes, f"Not counted: {'; '.join(NOT_COUNTED)}."]
-
-
-def _table(rows: Sequence[Sequence[str]], right: Sequence[int]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(
-            text.rjust(width) if column in right else text.ljust(width)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
