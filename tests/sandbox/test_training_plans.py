@@ -13,6 +13,9 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError, HTTPClientError
 
+from podwright.config.environment import Environment
+from podwright.operations.output import Stop
+from podwright.operations.sandbox.known_plans import make_known
 from podwright.operations.sandbox.server import Running
 from sandbox_network import Surroundings, eks_cluster, surroundings
 
@@ -242,6 +245,26 @@ def test_plans_of_elsewhere_can_be_made_known(here: Aws, around: Surroundings, k
     found = plan(here, arn)
     assert (found["AvailableInstanceCount"], found["TotalUltraServerCount"]) == (17, 1)
     assert [part["AvailabilityZoneId"] for part in found["ReservedCapacitySummaries"]] == list(ZONES)
+
+
+def test_plans_that_a_file_names_are_known_once_its_sandbox_is_used(sandbox: Running, here: Aws) -> None:
+    arn = f"arn:aws:sagemaker:{REGION}:111122223333:training-plan/named"
+    values = {
+        "name": "prod",
+        "account": "111122223333",
+        "region": REGION,
+        "network": {"zones": [*ZONES]},
+        "training_plans": {"named": {"arn": arn, "zone": ZONES[0], "instance_type": "ml.p5en.48xlarge", "count": 4}},
+        "instance_groups": {"gpu": {"instance_type": "ml.p5en.48xlarge", "count": 4, "zone": ZONES[0]}},
+    }
+    with pytest.raises(ClientError, match="ResourceNotFound"):
+        plan(here, arn)
+    for _ in range(2):
+        make_known(Environment.model_validate(values), sandbox.endpoint)
+    assert (plan(here, arn)["Status"], plan(here, arn)["AvailableInstanceCount"]) == ("Active", 4)
+    values["training_plans"] = {"named": {"arn": f"{arn}-2", "zone": "use2-az9", "count": 4}}
+    with pytest.raises(Stop, match="us-east-2 has the zones use2-az1"):
+        make_known(Environment.model_validate(values), sandbox.endpoint)
 
 
 @pytest.mark.parametrize(
