@@ -42,8 +42,7 @@ def bootstrapped(ask: Ask) -> Answers:
     if found is None:
         yield Problem(
             "account",
-            f"account {ask.account} is not prepared for the CDK in {environment.region}: "
-            f"there is no parameter {name}",
+            f"account {ask.account} is not prepared for the CDK in {environment.region}: there is no parameter {name}",
             f"`podwright deploy {environment.name} --bootstrap` does it, or somebody who may: {command}",
         )
     elif (version := int(found["Parameter"]["Value"])) < _BOOTSTRAP:

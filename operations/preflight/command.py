@@ -7,26 +7,18 @@ missing permissions. What your credentials or the network keep it from seeing is
 import argparse
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from functools import partial
-from importlib import import_module
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from ...config.findings import Finding, counted, errors
-from ...config.load import LoadedEnvironment
-from ...config.rules.run import environment_types
-from ..account import Account, account_of
+from ...config.findings import counted, errors
+from ..account import account_of
 from ..deployment import add_environment, load
 from ..output import write_findings, write_json, write_line
-from .check import Ask, Outcome, run_checks
-from .kubernetes_api import api_groups
-from .reader import Reader
+from .check import Outcome
+from .look import SECONDS, findings_of, preflight
 
-_SECONDS: Final = 8.0
-_MODULES: Final = ("account", "place", "network", "quota", "plan", "storage", "eks", "image")
 _SIGNS: Final = {"ok": "ok", "failed": "failed", "skipped": "SKIP"}
 _COLOURS: Final = {"ok": "32", "failed": "1;31", "skipped": "33"}
 _WIDTH: Final = 120
@@ -40,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=float,
-        default=_SECONDS,
+        default=SECONDS,
         metavar="S",
-        help=f"skip the checks that have no answer after so many seconds (default: {_SECONDS:g})",
+        help=f"skip the checks that have no answer after so many seconds (default: {SECONDS:g})",
     )
 
 
@@ -50,9 +42,9 @@ def run(args: argparse.Namespace) -> int:
     """Returns 1 when a check finds an error that nobody accepted, or with --strict when one was skipped; else 0."""
     loaded = load(args)
     account = account_of(loaded.environment, args.project, args.sandbox)
-    begun = datetime.now(UTC)
+    begun = time.monotonic()
     outcomes = preflight(loaded, account, args.project, seconds=args.seconds)
-    took = (datetime.now(UTC) - begun).total_seconds()
+    took = time.monotonic() - begun
     found = findings_of(outcomes)
     code = 1 if errors(found) or (args.strict and any(outcome.skipped for outcome in outcomes)) else 0
     if args.json:
@@ -74,45 +66,8 @@ def run(args: argparse.Namespace) -> int:
     if found:
         write_line()
         write_findings(found, sys.stdout)
-    write_line(f"\n{_summary(outcomes)}, in {took:.1f} s{f' ({counted(found)})' if found else ''}")
+    write_line(f"\n{summary(outcomes)}, in {took:.1f} s{f' ({counted(found)})' if found else ''}")
     return code
-
-
-def preflight(
-    loaded: LoadedEnvironment,
-    account: Account,
-    project: Path,
-    *,
-    seconds: float = _SECONDS,
-    left_out: Sequence[str] = (),
-) -> list[Outcome]:
-    """What the checks find in `account`, in order of id; those `left_out` do not run."""
-    for name in _MODULES:
-        import_module(f".{name}_checks", __package__)
-    environment = loaded.environment
-    ask = Ask(
-        environment=environment,
-        account=account.id,
-        types=environment_types(environment.instance_types),
-        aws=Reader(_clients(account)),
-        project=project,
-        now=datetime.now(UTC),
-        api_groups=partial(api_groups, account),
-    )
-    return run_checks(ask, loaded.source, seconds, left_out)
-
-
-def findings_of(outcomes: Sequence[Outcome]) -> list[Finding]:
-    """The findings of all checks."""
-    return [finding for outcome in outcomes for finding in outcome.findings]
-
-
-def _clients(account: Account) -> Any:
-    """Makes clients that give up soon, so that one service without an answer does not hold the others up."""
-    from botocore.config import Config
-
-    patience = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 2}, max_pool_connections=25)
-    return partial(account.session().client, endpoint_url=account.endpoint, config=patience)
 
 
 def _table(outcomes: Sequence[Outcome], colour: bool) -> list[str]:
@@ -131,8 +86,9 @@ def _table(outcomes: Sequence[Outcome], colour: bool) -> list[str]:
     return lines
 
 
-def _summary(outcomes: Sequence[Outcome]) -> str:
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """How many checks there were, and what came of them: `45 checks: 20 ok, 1 failed, 3 skipped`."""
     counts = Counter(outcome.status for outcome in outcomes)
     words = {"ok": "ok", "failed": "failed", "skipped": "skipped", "not_needed": "not needed"}
     shown = ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])
-    return f"{len(outcomes)} checks: {shown}"
+    return f"{len(outcomes)} check{'s' if len(outcomes) != 1 else ''}: {shown}"

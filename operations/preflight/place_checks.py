@@ -40,8 +40,7 @@ def zones(ask: Ask) -> Answers:
             usable = sorted(id for id, row in there.items() if row.get("OptInStatus") != "not-opted-in")
             yield Problem(
                 path,
-                f"account {ask.account} has no zone {zone} in {ask.environment.region}; it has "
-                f"{listed(usable, 'and')}",
+                f"account {ask.account} has no zone {zone} in {ask.environment.region}; it has {listed(usable, 'and')}",
                 "choose one of these",
             )
         elif known.get("OptInStatus") == "not-opted-in":

@@ -8,10 +8,13 @@ from typing import Any, cast
 import pytest
 
 from podwright.config.artifacts import chart_findings
+from podwright.config.findings import Finding, Level
+from podwright.config.preflight import preflight_checks
 from podwright.operations import deploy, deployment, destroy
 from podwright.operations.account import Account
 from podwright.operations.cdk import App, Cdk
 from podwright.operations.output import Stop
+from podwright.operations.preflight.check import Outcome
 from podwright.operations.progress import Event, Progress
 
 GOOD = """
@@ -192,11 +195,13 @@ class TestDeployToAws:
         monkeypatch.setattr(deploy, "cdk_for", lambda *_: made)
         monkeypatch.setattr(deploy, "report", lambda *_: {"environment": "prod"})
         monkeypatch.setattr(deploy, "chart_findings", lambda *_: [])
+        monkeypatch.setattr(deploy, "preflight", lambda *_, **__: [])
         monkeypatch.setattr("sys.stdin.isatty", lambda: True)
         return made
 
-    def run(self, made: FakeCdk, yes: bool = False) -> int:
-        return deploy.run(asked_for(made.project, "prod", yes=yes, bootstrap=False, json=True))
+    def run(self, made: FakeCdk, yes: bool = False, preflight: bool = True) -> int:
+        asked = asked_for(made.project, "prod", yes=yes, bootstrap=False, json=True, preflight=preflight)
+        return deploy.run(asked)
 
     def test_shows_the_changes_and_asks(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("builtins.input", lambda _: "y")
@@ -219,6 +224,20 @@ class TestDeployToAws:
     def test_yes_asks_nothing(self, made: FakeCdk) -> None:
         assert self.run(made, yes=True) == 0
         assert [call[0] for call in made.calls] == ["deploy"]
+
+    def test_what_preflight_finds_stops_it(
+        self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        finding = Finding("PRE012", Level.ERROR, "instance_groups.h200.zone", "not offered", "move the group")
+        found = Outcome(preflight_checks()["PRE012"], "failed", (finding,), (), (), 0.1)
+        monkeypatch.setattr(deploy, "preflight", lambda *_, **__: [found])
+        assert self.run(made, yes=True) == 1
+        assert made.calls == []
+        said = capsys.readouterr().err
+        assert "1 check: 1 failed" in said
+        assert "PRE012  error  instance_groups.h200.zone: not offered\n    → move the group" in said
+        assert "--no-preflight" in said
+        assert self.run(made, yes=True, preflight=False) == 0
 
     def test_charts_without_a_digest_stop_it(
         self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
