@@ -15,6 +15,7 @@ from pathlib import Path
 
 import boot_times
 import commands
+import handler_costs
 import mutated
 import synthesis_times
 from timing import ROOT
@@ -26,6 +27,7 @@ PARTS = {
     "mutations": mutated.report,
     "deploy": commands.deploy_report,
     "boot": boot_times.report,
+    "handlers": handler_costs.report,
 }
 
 

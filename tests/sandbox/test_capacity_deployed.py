@@ -6,7 +6,7 @@ import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
 import pytest
@@ -37,7 +37,7 @@ def template(aws: Aws, tmp_path: Path) -> Iterator[Callable[..., dict[str, Any]]
         synthesizer = cdk.DefaultStackSynthesizer(file_assets_bucket_name=BUCKET, generate_bootstrap_version_rule=False)
         environment = cdk.Environment(account=ACCOUNT, region=REGION)
         stack = cdk.Stack(app, "Capacity", env=environment, synthesizer=synthesizer)
-        key = kms.Key(stack, "Key")
+        key = cast(kms.IKey, kms.Key(stack, "Key"))
         topic = ReminderTopic(stack, "Topic", settings=PlanReminders(emails=("oncall@example.com",)), key=key)
         group = {"instance_type": TYPE, "count": count, "zone": plan["zone"], "capacity": {"training_plan": "q1"}}
         plans = TrainingPlans(
