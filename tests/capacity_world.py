@@ -67,6 +67,18 @@ class Identity:
         return {"Arn": "arn:aws:iam::111122223333:user/ada"}
 
 
+class Session:
+    """boto3's session in a region."""
+
+    def __init__(self, world: "World", region: str) -> None:
+        self.world, self.region = world, region
+
+    def client(self, service: str, endpoint_url: str | None, config: Any = None) -> Any:
+        """A client; `config` only where something is bought."""
+        clients = {"ec2": self.world.ec2[self.region], "dynamodb": self.world.dynamodb, "sts": Identity()}
+        return clients.get(service) or self.world.markets[self.region]
+
+
 @dataclass
 class World:
     """The account, and a project with one environment `prod`. Time passes only in pauses."""
@@ -103,11 +115,6 @@ class World:
         """What the file says."""
         return load_environment(self.file).environment
 
-    def client(self, account: Account, service: str, config: Any = None) -> Any:
-        """A client as `Account.client` gives it."""
-        clients = {"ec2": self.ec2[account.region], "dynamodb": self.dynamodb, "sts": Identity()}
-        return clients.get(service) or self.markets[account.region]
-
     def sleep(self, seconds: float) -> None:
         """A pause."""
         self.slept += seconds
@@ -124,7 +131,7 @@ def open_world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     account = Account("111122223333", "us-west-2", None, {})
     for verb in (search, show, reserve, extend):
         monkeypatch.setattr(verb, "account_of", lambda *_: account)
-    monkeypatch.setattr(Account, "client", lambda self, service, config=None: world.client(self, service, config))
+    monkeypatch.setattr(Account, "session", lambda self: Session(world, self.region))
     monkeypatch.setattr(search, "now", lambda: world.now)
     monkeypatch.setattr(show, "now", lambda: world.now)
     of = purchase.Buyer.of

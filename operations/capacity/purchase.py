@@ -42,9 +42,13 @@ class Buyer:
         """The buyer that the account's credentials are."""
         from botocore.config import Config
 
-        clients = {name: account.client(name) for name in ("sagemaker", "dynamodb", "ec2")}
-        clients["seller"] = account.client("sagemaker", Config(**ONE_ATTEMPT))  # pyright: ignore[reportCallIssue]
-        return cls(clients, account.client("sts").get_caller_identity()["Arn"])
+        session = account.session()
+        clients = {
+            name: session.client(name, endpoint_url=account.endpoint) for name in ("sagemaker", "dynamodb", "ec2")
+        }
+        clients["seller"] = session.client("sagemaker", endpoint_url=account.endpoint, config=Config(**ONE_ATTEMPT))
+        identity = session.client("sts", endpoint_url=account.endpoint).get_caller_identity()
+        return cls(clients, identity["Arn"])
 
     def carry_out(self, steps: Steps[Any], tell: Callable[[str], object]) -> Any:
         """Carry out steps of a purchase, and return their result."""

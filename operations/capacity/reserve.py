@@ -17,11 +17,11 @@ from ...config.plan_purchase import NothingToClose, close
 from ...config.plan_purchase import reserve as reserved
 from ...config.plan_run import NotSold, Outcome, Result
 from ...config.plans import TrainingPlan
-from ..account import Account, account_of
+from ..account import account_of
 from ..deployment import load
 from ..output import Stop, write_json, write_line
 from ..progress import Progress
-from .market import Answer, zone_ids
+from .market import Answer, Region, zone_ids
 from .offers import Found, described
 from .plans import describe
 from .purchase import (
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         return _close(args, buyer, request, tell)
     outcome, found = earlier(buyer, request.key, request, tell), None
     if outcome is None:
-        found = _chosen(args, environment, account, request)
+        found = _chosen(args, environment, buyer, request)
         consent(
             args,
             f"{args.plan} (offer {found.offer.id})",
@@ -114,9 +114,10 @@ def request_of(environment: Environment, name: str, plan: TrainingPlan, limit: i
     )
 
 
-def _chosen(args: argparse.Namespace, environment: Environment, account: Account, request: Request) -> Found:
+def _chosen(args: argparse.Namespace, environment: Environment, buyer: Buyer, request: Request) -> Found:
     """The offer to buy, after it was shown. Raises Stop when there is none, with those that come near."""
-    answer = ask_all(account, [environment.region], request)[0]
+    region = Region(environment.region, buyer.clients["sagemaker"], buyer.clients["ec2"])
+    answer = ask_all([region], request)[0]
     if args.offering:
         found = next((each for each in answer.everything if each.offer.id == args.offering), None)
         if found is None:

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
             raise Stop(str(error), "--region takes names such as us-west-2", 2) from None
     account = account_of(environment, args.project, args.sandbox)
     write_line(f"{described(request)} → {account}", sys.stderr)
-    answers = ask_all(account, names, request)
+    answers = ask_all(_regions(account, names), request)
     if args.json:
         answered = [answer_json(environment, answer) for answer in answers]
         write_json({"asked": described(request), "regions": answered})
@@ -79,14 +79,20 @@ def run(args: argparse.Namespace) -> int:
     return 0 if any(answer.fitting for answer in answers) else 1
 
 
-def ask_all(account: Account, names: list[str], request: Request) -> list[Answer]:
-    """Ask these regions, and say on standard error as each has answered."""
-    progress = Progress(sys.stderr)
+def _regions(account: Account, names: list[str]) -> list[Region]:
+    """The regions of these names, with clients."""
     asked = []
     for name in names:
-        there = replace(account, region=name)
-        asked.append(Region(name, there.client("sagemaker"), there.client("ec2")))
-    return ask(asked, request, now(), lambda answer: progress.say(answer.region, _summary(answer)))
+        session = replace(account, region=name).session()
+        clients = (session.client(service, endpoint_url=account.endpoint) for service in ("sagemaker", "ec2"))
+        asked.append(Region(name, *clients))
+    return asked
+
+
+def ask_all(regions: list[Region], request: Request) -> list[Answer]:
+    """Ask these regions, and say on standard error as each has answered."""
+    progress = Progress(sys.stderr)
+    return ask(regions, request, now(), lambda answer: progress.say(answer.region, _summary(answer)))
 
 
 def _summary(answer: Answer) -> str:

@@ -33,7 +33,8 @@ def run(args: argparse.Namespace) -> int:
     if args.plan is not None:
         plan_of(environment, args.plan)
     account = account_of(environment, args.project, args.sandbox)
-    clients = {name: account.client(name) for name in ("sagemaker", "dynamodb")}
+    session = account.session()
+    clients = {name: session.client(name, endpoint_url=account.endpoint) for name in ("sagemaker", "dynamodb")}
     found = account_plans(environment, clients, args.plan)
     if args.json:
         write_json(found)
