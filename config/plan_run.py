@@ -218,12 +218,20 @@ class Purchase:
                 ended = written
                 break
             if written.attempt != record.attempt:
-                recorded = False
-                break
+                return (yield from self._overtaken(ended, written, there, paid=paid))
             if written.state is State.BOUGHT or (state is State.UNKNOWN and written.state is not State.BUYING):
                 return self._outcome(written, there=there, paid=paid)
             seen = written
         return self._outcome(ended, there=there, paid=paid, recorded=recorded)
+
+    def _overtaken(self, ended: Record, newer: Record, there: Found | None, *, paid: bool) -> Steps[Outcome]:
+        """The end of an attempt after which somebody set out anew, because this run was away for minutes."""
+        if ended.state is State.BOUGHT or newer.state is State.INTENDED:
+            return self._outcome(ended, there=there, paid=paid, recorded=False)
+        if newer.state is State.BUYING:
+            step = yield from self._buying(newer)
+            newer = step.record if isinstance(step, Outcome) else step
+        return self._outcome(newer)
 
     def _drafted(self) -> Steps[Record]:
         if self._kept is None:
@@ -254,7 +262,8 @@ class Purchase:
                 text = f"{what} is bought, {how}: {record.arn}{note}"
                 return Outcome(Result.BOUGHT, text, record, record.arn, **common)
             case State.REFUSED:
-                text = f"{what} was not bought: {record.reason}"
+                whose = "" if recorded else " by this run, though another may have bought it since"
+                text = f"{what} was not bought{whose}: {record.reason}"
                 return Outcome(Result.REFUSED, text, record, **common)
             case State.INTENDED if there:
                 text = (

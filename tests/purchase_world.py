@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from podwright.config.plan_offers import Request
 from podwright.config.plan_purchase import acquire, close, extend, reserve
@@ -34,10 +34,10 @@ REQUEST = Request(
 )
 TAGS = {"podwright:environment": "prod"}
 
-Fault = Literal["refused", "lost before", "lost after", "late", "crash before", "crash after"]
-FAULTS: Final[tuple[Fault, ...]] = ("refused", "lost before", "lost after", "late", "crash before", "crash after")
-"""What befalls a call: refused and not done; no answer and not done; no answer and done; no answer and done a little
-later; and the caller gone before or after it was done."""
+Fault = Literal["throttled", "denied", "lost before", "lost after", "late", "crash before", "crash after", "table gone"]
+FAULTS: Final[tuple[Fault, ...]] = get_args(Fault)
+"""What befalls a call: refused for now or for good, and not done; no answer and not done; no answer and done; no answer
+and done a little later; the caller gone before or after it was done; and, from then on, no answer from the table."""
 Flow = Literal["reserve", "acquire", "extend"]
 _LISTS: Final = {
     "list_training_plans": "TrainingPlanSummaries",
@@ -250,6 +250,8 @@ class Buyer:
     wrong: list[str] = field(default_factory=list)
     """Reports that were not true when they were made."""
     said: list[str] = field(default_factory=list)
+    cut_off: bool = False
+    """Whether the table answers it no more."""
     looks: int = 0
     """Lists that it got."""
     saw: bool = False
@@ -295,6 +297,9 @@ class Buyer:
         match step:
             case Call():
                 fault = self.faults.get(self.calls)
+                self.cut_off |= fault == "table gone"
+                if self.cut_off:
+                    fault = "table gone" if step.service == "dynamodb" else None
                 self.calls += 1
                 return self._called(step, fault)
             case Sleep(seconds):
@@ -314,9 +319,11 @@ class Buyer:
                         self.looks += 1
                         self.saw |= any(shape.get("Status") != "Failed" for shape in answer[_LISTS[call.operation]])
                     return answer
-                case "refused":
+                case "throttled":
                     raise Refusal("ThrottlingException")
-                case "lost before":
+                case "denied":
+                    raise Refusal("AccessDeniedException")
+                case "lost before" | "table gone":
                     raise TimeoutError
                 case "lost after":
                     self.world.call(call, self.run)
@@ -337,6 +344,9 @@ class Buyer:
     def _judge(self, outcome: Outcome) -> None:
         """Hold a report against the world at the moment at which it is made."""
         sold = self.world.sold(self.flow)
+        stands = self.world.items[outcome.record.plan]["state"]["S"]
+        if outcome.recorded and stands != {Result.FOUND: "intended"}.get(outcome.result, str(outcome.result)):
+            self.wrong.append(f"says {outcome.result}, and the record says {stands}")
         match outcome.result:
             case Result.BOUGHT:
                 arns = [each.shape.get("TrainingPlanArn", f"{ARN}0") for each in sold]
@@ -345,7 +355,7 @@ class Buyer:
                 if outcome.paid and sold[-1].by != self.run:
                     self.wrong.append("says that it paid, and another did")
             case Result.REFUSED:
-                if sold:
+                if any(outcome.recorded or each.by == self.run for each in sold):
                     self.wrong.append(f"says that nothing was bought ({outcome.text}), and there is {sold}")
             case Result.UNKNOWN:
                 if sold and (self.saw or self.looks + len(self.faults) < LOOKS_AFTER):
@@ -378,6 +388,18 @@ def by_turns(buyers: list[Buyer], whose: Iterator[int]) -> None:
         chosen.go_on()
 
 
+def is_unknown(buyer: Buyer) -> bool:
+    """Whether it left it to a person."""
+    return buyer.outcome is not None and buyer.outcome.result is Result.UNKNOWN
+
+
+def closed(buyer: Buyer) -> Buyer:
+    """A person closes what a buyer left unknown."""
+    assert buyer.outcome
+    steps = close(buyer.outcome.record.plan, buyer="a person", run="closing")
+    return alone(Buyer(buyer.flow, "closing", buyer.world, steps=steps))
+
+
 def verdict(world: World, buyers: list[Buyer], flow: Flow) -> list[str]:
     """Everything that is wrong after buyers have ended: false reports, a second purchase, or no way on.
 
@@ -391,9 +413,8 @@ def verdict(world: World, buyers: list[Buyer], flow: Flow) -> list[str]:
     if len(world.sold(flow)) > 1:
         return [*wrong, f"bought {len(world.sold(flow))} times, late"]
     after = alone(Buyer(flow, "after", world))
-    if after.outcome and after.outcome.result is Result.UNKNOWN:
-        key = after.outcome.record.plan
-        wrong += alone(Buyer(flow, "closing", world, steps=close(key, buyer="a person", run="closing"))).wrong
+    if is_unknown(after):
+        wrong += closed(after).wrong
         after = alone(Buyer(flow, "at last", world))
     wrong += after.wrong
     if after.outcome is None or after.outcome.result not in (Result.BOUGHT, Result.FOUND):

@@ -13,12 +13,26 @@ import pytest
 
 from podwright.config import plan_run
 from podwright.config.plan_record import TABLE, Record
+from podwright.config.plan_sightings import LOOKS_AFTER
 from podwright.config.plan_steps import Call, Steps
-from purchase_world import FAULTS, Bought, Buyer, Fault, Flow, World, alone, by_turns, plan_shape, verdict
+from purchase_world import (
+    FAULTS,
+    Bought,
+    Buyer,
+    Fault,
+    Flow,
+    World,
+    alone,
+    by_turns,
+    closed,
+    is_unknown,
+    plan_shape,
+    verdict,
+)
 
 FLOWS: tuple[Flow, ...] = ("reserve", "acquire", "extend")
 VARIANTS = ("refuse", "allow")
-STALE = (1, 2, 5, 6, 7, 20)
+STALE = (0, 1, 2, 5, 6, 7, 20)
 """Lists that do not show yet what was bought: fewer and more than a run looks."""
 RANDOM_SCHEDULES = 10_000
 SHARDS = 4
@@ -46,6 +60,14 @@ def record_lost(duplicates: str) -> World:
     return world
 
 
+def stale_world(scene: Scene, variant: str, stale: int) -> World:
+    world = scene(variant)
+    world.stale = stale
+    for plan in world.plans if scene is record_lost else ():
+        plan.unseen = stale
+    return world
+
+
 def calls_of(flow: Flow, scene: Scene) -> int:
     return alone(Buyer(flow, "one", scene("refuse"))).calls
 
@@ -56,43 +78,61 @@ def one_buyer(flow: Flow, scene: Scene, variant: str, stale: int) -> Iterator[Ca
         for fault in FAULTS:
 
             def case(call: int = call, fault: Fault = fault) -> list[str]:
-                world = scene(variant)
-                world.stale = stale
+                world = stale_world(scene, variant, stale)
                 first = alone(Buyer(flow, "one", world, {call: fault}))
+                if is_unknown(first) and fault in ("throttled", "denied") and scene is not record_lost:
+                    first.wrong.append(f"says that it is unknown, and it was {fault}")
                 return verdict(world, [first, alone(Buyer(flow, "two", world))], flow)
 
             yield f"{flow} {variant} {scene.__name__} stale {stale}: {fault} at call {call}, then a second run", case
 
 
-def two_buyers(flow: Flow, scene: Scene, variant: str) -> Iterator[Case]:
-    """Every fault at every call of one, and another coming before each of its calls: at once or by turns."""
-    # A plan that no record knows and no list shows cannot be known of, as the decision record says.
-    calls = calls_of(flow, scene)
-    for faults in ({}, *({call: fault} for call in range(calls) for fault in FAULTS)):
-        for comes in range(calls):
-            for waits in (True, False):
+def two_buyers(flow: Flow, scene: Scene, variant: str, stale: int, faults: dict[int, Fault]) -> Iterator[Case]:
+    """Another buyer comes before each call of one: at once, as if that one were away, or by turns.
 
-                def case(faults: dict[int, Fault] = faults, comes: int = comes, waits: bool = waits) -> list[str]:
-                    world = scene(variant)
-                    first, second = Buyer(flow, "one", world, dict(faults)), Buyer(flow, "two", world)
-                    while not first.over and first.calls < comes:
-                        first.go_on()
-                    while not second.over:
-                        (first if waits and second.sleeps and not (first.over or first.sleeps) else second).go_on()
-                    return verdict(world, [alone(first), second], flow)
+    When the other one has to leave it unknown and nothing was bought, a person closes it and buys before the first one
+    goes on.
+    """
+    for comes in range(calls_of(flow, scene) + LOOKS_AFTER * bool(faults and stale)):
+        for waits in (True, False):
 
-                turns = "by turns" if waits else "at once"
-                yield f"{flow} {variant} {scene.__name__}: {faults}, a second before call {comes}, {turns}", case
+            def case(comes: int = comes, waits: bool = waits) -> list[str]:
+                world = stale_world(scene, variant, stale)
+                first, second = Buyer(flow, "one", world, dict(faults)), Buyer(flow, "two", world)
+                while not first.over and first.calls < comes:
+                    first.go_on()
+                while not second.over:
+                    (first if waits and second.sleeps and not (first.over or first.sleeps) else second).go_on()
+                more = []
+                if is_unknown(second) and not (world.sold(flow) or world.late):
+                    more = [closed(second), alone(Buyer(flow, "three", world))]
+                buyers = [alone(first), second, *more]
+                raised = [f"raised {buyer.error!r}" for buyer in buyers if buyer.error and not faults]
+                return raised + verdict(world, buyers, flow)
+
+            turns = "by turns" if waits else "at once"
+            what = f"{flow} {variant} {scene.__name__} stale {stale}"
+            yield f"{what}: {faults}, a second before call {comes}, {turns}", case
 
 
 def every_case(flow: Flow, variant: str) -> Iterator[Case]:
-    yield from two_buyers(flow, empty, variant)
-    if flow != "extend":
-        yield from two_buyers(flow, record_lost, variant)
-    if flow == "reserve":
-        yield from two_buyers(flow, failed_before, variant)
+    calls = calls_of(flow, empty)
     for stale in STALE:
         yield from one_buyer(flow, empty, variant, stale)
+        yield from two_buyers(flow, empty, variant, stale, {})
+        # The call that charges is the last but one.
+        yield from two_buyers(flow, empty, variant, stale, {calls - 2: "lost after"})
+    for call in range(calls):
+        for fault in FAULTS:
+            yield from two_buyers(flow, empty, variant, 0, {call: fault})
+    if flow == "extend":
+        return
+    yield from one_buyer(flow, failed_before, variant, 0)
+    yield from two_buyers(flow, failed_before, variant, 0, {})
+    # A plan that no record knows and no list shows cannot be known of: the service has to refuse its name.
+    for stale in STALE if variant == "refuse" else (0,):
+        yield from one_buyer(flow, record_lost, variant, stale)
+        yield from two_buyers(flow, record_lost, variant, stale, {})
 
 
 def random_case(seed: int) -> Case:
@@ -100,7 +140,7 @@ def random_case(seed: int) -> Case:
     chance = random.Random(seed)
     flow: Flow = chance.choice(FLOWS)
     scene = chance.choice([empty] if flow == "extend" else [empty, empty, failed_before, record_lost])
-    variant, stale = chance.choice(VARIANTS), chance.choice((0, 0, *STALE)) if scene is not record_lost else 0
+    variant, stale = chance.choice(VARIANTS), chance.choice((0, 0, 0, *STALE)) if scene is not record_lost else 0
 
     def case() -> list[str]:
         world = scene(variant)
