@@ -1,8 +1,8 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
-"""Cost allocation tags: billing sees the tags of deployed stacks, and a person activates them."""
+"""Cost allocation tags: billing sees the tags of deployed stacks and resources, and a person activates them."""
 
 import json
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from moto.ce.responses import CostExplorerResponse
 from moto.core.responses import ActionResult
@@ -18,13 +18,17 @@ class CostTags:
         self.active = set[str]()
 
     def seen(self) -> set[str]:
-        """The keys of all stacks' tags."""
-        return {
-            key
-            for region in list(self.cloudformation.regions.values())
-            for stack in list(region.stacks.values())
-            for key in stack.request.tags
+        """The keys of all tags of stacks, and of resources that they made."""
+        stacks = [stack for region in list(self.cloudformation.regions.values()) for stack in region.stacks.values()]
+        resources = [resource for stack in stacks for resource in list(stack.resources.values())]
+        return {key for stack in stacks for key in stack.request.tags} | {
+            key for resource in resources for key in _keys(resource.properties.get("Tags"))
         }
+
+
+def _keys(tags: Any) -> list[str]:
+    """The keys of a resource's tags, which are a list or a map."""
+    return list(tags) if isinstance(tags, dict) else [tag["Key"] for tag in tags or []]
 
 
 class CostTagsResponse(CostExplorerResponse):

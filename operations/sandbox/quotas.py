@@ -54,22 +54,50 @@ class Quotas:
 
 
 class QuotasResponse(ServiceQuotasResponse):
-    """Service Quotas' API: its list is ours, the rest moto's."""
+    """Service Quotas' API: the quotas that podwright knows are ours, the defaults of other services moto's."""
 
     service: ClassVar[Quotas]
 
     def list_service_quotas(self) -> ActionResult:
-        request = json.loads(self.body)
-        code, size, start = request["ServiceCode"], request.get("MaxResults", 100), int(request.get("NextToken", 0))
-        found = [
-            _quota(self.region, code, name, value)
-            for name, value in self.service.of(code).items()
-            if request.get("QuotaCode") in (None, _code(name))
-        ]
+        return self._page(self._applied())
+
+    def list_aws_default_service_quotas(self) -> Any:
+        found = self._defaults()
+        return self._page(found) if found else super().list_aws_default_service_quotas()
+
+    def get_service_quota(self) -> Any:
+        found = self._applied()
+        return self._one(found) if found else super().get_service_quota()
+
+    def get_aws_default_service_quota(self) -> ActionResult:
+        return self._one(self._defaults())
+
+    def _request(self) -> JsonObject:
+        return json.loads(self.body)
+
+    def _applied(self) -> list[JsonObject]:
+        code = self._request()["ServiceCode"]
+        return [_quota(self.region, code, name, value) for name, value in self.service.of(code).items()]
+
+    def _defaults(self) -> list[JsonObject]:
+        return [quota | {"Value": _PLENTY} for quota in self._applied()]
+
+    def _page(self, found: list[JsonObject]) -> ActionResult:
+        request = self._request()
         if not found:
-            raise refuse("NoSuchResourceException", f"The sandbox knows no quotas of {code} (sandbox)")
+            raise refuse(
+                "NoSuchResourceException", f"The sandbox knows no quotas of {request['ServiceCode']} (sandbox)"
+            )
+        size, start = request.get("MaxResults", 100), int(request.get("NextToken", 0))
         more = {"NextToken": str(start + size)} if len(found) > start + size else {}
         return ActionResult({"Quotas": found[start : start + size], **more})
+
+    def _one(self, found: list[JsonObject]) -> ActionResult:
+        code = self._request()["QuotaCode"]
+        for quota in found:
+            if quota["QuotaCode"] == code:
+                return ActionResult({"Quota": quota})
+        raise refuse("NoSuchResourceException", f"The sandbox knows no quota {code} (sandbox)")
 
 
 def _code(name: str) -> str:

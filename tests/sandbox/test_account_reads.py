@@ -43,10 +43,19 @@ def test_quotas_are_plenty_until_somebody_says_otherwise(aws: Aws, quotas: Calla
     assert value() > 10_000
     quotas({"sagemaker": {name: 8}})
     assert value() == 8
+    client = aws("service-quotas")
+    code = next(
+        quota["QuotaCode"]
+        for quota in client.list_aws_default_service_quotas(ServiceCode="sagemaker", MaxResults=100)["Quotas"]
+    )
+    by_code = {"ServiceCode": "sagemaker", "QuotaCode": code}
+    assert client.get_service_quota(**by_code)["Quota"] == client.get_aws_default_service_quota(**by_code)["Quota"]
+    with pytest.raises(ClientError, match="NoSuchResourceException"):
+        client.get_service_quota(ServiceCode="sagemaker", QuotaCode="L-0")
     with pytest.raises(urllib.error.HTTPError, match="400"):
         quotas({"sagemaker": {name: -1}})
     with pytest.raises(ClientError, match="NoSuchResourceException"):
-        aws("service-quotas").list_service_quotas(ServiceCode="athena")
+        client.list_service_quotas(ServiceCode="athena")
 
 
 def test_permissions_are_those_of_policies_and_boundary(aws: Aws) -> None:
@@ -74,11 +83,15 @@ def test_permissions_are_those_of_policies_and_boundary(aws: Aws) -> None:
 
 
 def test_billing_sees_the_tags_of_stacks_and_they_are_activated(aws: Aws, stack: StackUnderTest) -> None:
-    body = json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}})
+    topic = {"Type": "AWS::SNS::Topic", "Properties": {"Tags": [{"Key": "of-topic", "Value": "x"}]}}
+    body = json.dumps({"Resources": {"Topic": topic}})
     aws("cloudformation").create_stack(
         StackName=stack.name, TemplateBody=body, Tags=[{"Key": "cost-of", "Value": "a team"}]
     )
+    waiter = aws("cloudformation").get_waiter("stack_create_complete")
+    waiter.wait(StackName=stack.name, WaiterConfig={"Delay": 1})
     ce, keys = aws("ce"), ["cost-of", "nowhere"]
+    assert ce.list_cost_allocation_tags(TagKeys=["of-topic"])["CostAllocationTags"][0]["Status"] == "Inactive"
     found = ce.list_cost_allocation_tags(TagKeys=keys)["CostAllocationTags"]
     assert [(tag["TagKey"], tag["Status"]) for tag in found] == [("cost-of", "Inactive")]
     changes = [{"TagKey": key, "Status": "Active"} for key in keys]
