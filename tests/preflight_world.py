@@ -25,6 +25,7 @@ from podwright.config.endpoints import services
 from podwright.config.load import LoadedEnvironment
 from podwright.config.source import parse_source
 from podwright.operations.preflight.check import CHECKS, Ask, Outcome, run_checks
+from podwright.operations.preflight.quota_codes import Codes
 from podwright.operations.preflight.reader import Reader
 from rule_pages import loaded, overlaid
 
@@ -380,8 +381,8 @@ class World:
         self.calls.add((threading.current_thread().name, service, operation))
         shapes = operations(service)[operation]
         assert not (report := ParamValidator().validate(request, shapes.input_shape).generate_report()), report
-        answer = self.answers[service, operation]
-        answer = answer(**request) if callable(answer) else answer
+        kept: Any = self.answers[service, operation]
+        answer: Any = kept(**request) if callable(kept) else kept
         if isinstance(answer, Exception):
             raise answer
         pages: list[dict[str, Any]] = answer if isinstance(answer, list) else [answer]
@@ -413,7 +414,7 @@ class Client:
 @cache
 def operations(service: str) -> dict[str, Any]:
     """The operations of a service as boto3 calls them."""
-    model = botocore.session.get_session().get_service_model(service)
+    model: Any = botocore.session.get_session().get_service_model(service)
     return {xform_name(name): model.operation_model(name) for name in model.operation_names}
 
 
@@ -433,6 +434,7 @@ def examine(
     more: str = "{}",
     groups: tuple[str, ...] = (),
     lock: str = "",
+    codes: Codes | None = None,
     seconds: float = 60,
 ) -> list[Outcome]:
     """What the checks (or one of them) say of an environment in a world; `groups` are the APIs of its Kubernetes.
@@ -450,6 +452,7 @@ def examine(
             project=Path(folder),
             now=NOW,
             api_groups=lambda cluster: list(groups),
+            quota_codes={} if codes is None else codes,
         )
         return run_checks(ask, example.source, seconds, set(CHECKS) - {only} if only else ())
 

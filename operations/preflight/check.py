@@ -16,6 +16,7 @@ from ...config.preflight import PreflightCheck, preflight_checks
 from ...config.rules.acknowledgements import accepted_by
 from ...config.rules.rule import Problem
 from ...config.source import Source
+from .quota_codes import Codes
 from .reader import Reader, Unavailable, code_of
 
 
@@ -51,6 +52,8 @@ class Ask:
     now: datetime
     api_groups: Callable[[dict[str, Any]], list[str]]
     """API groups that an EKS cluster serves, as DescribeCluster gives the cluster; raises Unavailable."""
+    quota_codes: Codes
+    """Codes of quotas by service and name, to which checks add what they see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,7 @@ def run_checks(ask: Ask, source: Source | None, seconds: float, left_out: Iterab
         if outcome is None:
             raise RuntimeError(f"check {id} broke; its traceback stands above")
         outcomes[id] = outcome
-    late = f"no answer within {seconds:g} s"
+    late = f"no answer within {seconds:g} s; `podwright preflight --seconds {max(30, 3 * seconds):g}` waits longer"
     return [outcomes.get(id) or Outcome(preflight_checks()[id], "skipped", (), (), (late,), seconds) for id in wanted]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...config.findings import counted, errors
+from ...config.preflight import preflight_checks
 from ..account import account_of
 from ..deployment import add_environment, load
 from ..output import write_findings, write_json, write_line
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_environment(parser)
     parser.add_argument("--json", action="store_true", help="print checks and findings as JSON")
     parser.add_argument("--strict", action="store_true", help="return 1 when a check was skipped, too")
+    parser.add_argument("--policy", action="store_true", help="print an IAM policy with all that checks need, and stop")
     parser.add_argument(
         "--seconds",
         type=float,
@@ -40,6 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns 1 when a check finds an error that nobody accepted, or with --strict when one was skipped; else 0."""
+    if args.policy:
+        actions = sorted({action for check in preflight_checks().values() for action in check.actions})
+        write_json({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}]})
+        return 0
     loaded = load(args)
     account = account_of(loaded.environment, args.project, args.sandbox)
     begun = time.monotonic()

@@ -13,6 +13,7 @@ from ...config.rules.run import environment_types
 from ..account import Account
 from .check import Ask, Outcome, run_checks
 from .kubernetes_api import api_groups
+from .quota_codes import read_codes, write_codes
 from .reader import Reader
 
 SECONDS: Final = 8.0
@@ -40,8 +41,11 @@ def preflight(
         project=project,
         now=datetime.now(UTC),
         api_groups=partial(api_groups, account),
+        quota_codes=read_codes(project),
     )
-    return run_checks(ask, loaded.source, seconds, left_out)
+    outcomes = run_checks(ask, loaded.source, seconds, left_out)
+    write_codes(project, ask.quota_codes)
+    return outcomes
 
 
 def findings_of(outcomes: Sequence[Outcome]) -> list[Finding]:

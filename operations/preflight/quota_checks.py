@@ -147,18 +147,32 @@ def _compare(ask: Ask, key: str, wanted: int, taken: int, path: Path, unit: str,
 
 def _values(ask: Ask, service: str) -> dict[str, dict[str, Any]]:
     """The quotas of a service that an environment can meet, by name: as applied to the account, else as by default."""
-    names = set(_names(ask, service))
+    names, codes = set(_names(ask, service)), ask.quota_codes.setdefault(service, {})
 
     def complete(rows: list[Any]) -> bool:
+        # Called with each page, so even a reading that comes too late leaves its codes for the next run.
+        codes.update({row["QuotaName"]: row["QuotaCode"] for row in rows})
         return names <= {row["QuotaName"] for row in rows}
 
-    found: dict[str, dict[str, Any]] = {}
+    found = {
+        name: quota for name in sorted(names & codes.keys()) if (quota := _by_code(ask, service, name, codes[name]))
+    }
     for operation in ("list_service_quotas", "list_aws_default_service_quotas"):
         if names <= found.keys():
             break
         rows = ask.aws.pages("service-quotas", operation, "Quotas", until=complete, ServiceCode=service, MaxResults=100)
         found = {row["QuotaName"]: row for row in rows if row["QuotaName"] in names} | found
     return found
+
+
+def _by_code(ask: Ask, service: str, name: str, code: str) -> dict[str, Any] | None:
+    """The quota of a remembered code; None when it is another by now."""
+    for operation in ("get_service_quota", "get_aws_default_service_quota"):
+        absent = {"NoSuchResourceException"}
+        found = ask.aws.find("service-quotas", operation, absent, ServiceCode=service, QuotaCode=code)
+        if found:
+            return found["Quota"] if found["Quota"]["QuotaName"] == name else None
+    return None
 
 
 def _names(ask: Ask, service: str) -> Iterator[str]:

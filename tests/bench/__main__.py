@@ -17,6 +17,7 @@ import boot_times
 import commands
 import handler_costs
 import mutated
+import preflight_times
 import synthesis_times
 from timing import ROOT
 
@@ -27,6 +28,7 @@ PARTS = {
     "mutations": mutated.report,
     "deploy": commands.deploy_report,
     "boot": boot_times.report,
+    "preflight": preflight_times.report,
     "handlers": handler_costs.report,
 }
 

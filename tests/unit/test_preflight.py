@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from botocore import exceptions
 
+from podwright.config.preflight import preflight_checks
 from podwright.operations import cli
 from podwright.operations.account import Account
 from podwright.operations.preflight import command, look
@@ -74,7 +75,7 @@ def test_checks_run_at_once_and_the_late_ones_are_skipped(monkeypatch: pytest.Mo
     assert time.monotonic() - begun < 10
     assert [found[id].notes for id in ("PRE001", "PRE002", "PRE003")] == [("met",)] * 3
     assert found["PRE004"].status == "skipped"
-    assert found["PRE004"].skipped == ("no answer within 2 s",)
+    assert found["PRE004"].skipped[0].startswith("no answer within 2 s; `podwright preflight --seconds 30`")
     never.set()
 
 
@@ -161,6 +162,26 @@ class TestReader:
         assert found["PRE030"].status == "ok"
         assert "ml.p5en.48xlarge for cluster usage: 4 of 100" in found["PRE030"].notes
 
+    def test_a_quota_whose_code_was_seen_before_is_read_at_once(self) -> None:
+        names = [row["QuotaName"] for row in quotas()(ServiceCode="sagemaker")["Quotas"]]
+        codes = {"sagemaker": {name: f"L-{number}" for number, name in enumerate(names)}}
+
+        def by_code(**request: Any) -> dict[str, Any]:
+            return {"Quota": {"QuotaName": names[int(request["QuotaCode"][2:])], "Value": 3.0, "QuotaCode": "L-1"}}
+
+        world = World({("service-quotas", "get_service_quota"): by_code})
+        found = examine(world, NEW, "PRE030", codes=codes)[0]
+        assert "for cluster usage' is 3; 4 instances are wanted" in found.findings[0].message
+        assert not any("list" in operation for _, service, operation in world.calls if service == "service-quotas")
+
+    def test_a_code_that_leads_to_another_quota_is_not_trusted(self) -> None:
+        name = "ml.p5en.48xlarge for cluster usage"
+        other = {"Quota": {"QuotaName": "another", "Value": 0.0, "QuotaCode": "L-1"}}
+        world = World({("service-quotas", "get_service_quota"): other})
+        codes = {"sagemaker": {name: "L-1"}}
+        assert examine(world, NEW, "PRE030", codes=codes)[0].findings == ()
+        assert codes["sagemaker"][name] == "L-12345678", "what the list says is kept for the next run"
+
     def test_a_quota_that_nobody_lists_is_skipped(self) -> None:
         nothing = {"Quotas": []}
         world = World(
@@ -211,6 +232,15 @@ class TestCommand:
         assert self.run(project, monkeypatch, World(answers)) == 0
         assert "  SKIP    PRE001  CDK bootstrap" in capsys.readouterr().out
         assert self.run(project, monkeypatch, World(answers), "--strict") == 1
+
+    def test_the_policy_allows_all_that_checks_need_and_nothing_that_changes(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert cli.main(["preflight", "--policy"]) == 0
+        (statement,) = json.loads(capsys.readouterr().out)["Statement"]
+        assert {action for check in preflight_checks().values() for action in check.actions} == set(statement["Action"])
+        names = [action.partition(":")[2] for action in statement["Action"]]
+        assert [name for name in names if not name.startswith(("Describe", "Get", "List", "Simulate"))] == []
 
     def test_as_json(self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         world = World({("ssm", "get_parameter"): refusal("ParameterNotFound"), ("s3", "head_bucket"): refusal("404")})
