@@ -15,10 +15,10 @@ from typing import Any
 
 from ...config.environment import Environment
 from ...config.plan_offers import Plan, money, shown
-from ...config.plan_purchase import NothingToClose, close
+from ...config.plan_purchase import close
 from ...config.plan_purchase import extend as extended
 from ...config.plan_record import read
-from ...config.plan_run import NotSold, Outcome, Result
+from ...config.plan_run import Outcome, Result
 from ..account import account_of
 from ..deployment import load
 from ..output import Stop, write_json, write_line
@@ -106,13 +106,9 @@ def run(args: argparse.Namespace) -> int:
         what = f"{args.plan} until {minute(chosen.end)}Z (offer {chosen.id})"
         consent(args, what, chosen.fee, chosen.currency, args.max_upfront)
         limit = args.max_upfront or ceil(chosen.fee or 0)
-        try:
-            steps = extended(
-                arn, chosen.id, chosen.start, chosen.fee, chosen.currency, limit, buyer=buyer.identity, run=new_run()
-            )
-            outcome = buyer.carry_out(steps, tell)
-        except NotSold as error:
-            raise Stop(str(error)) from None
+        price = (chosen.fee, chosen.currency, limit)
+        steps = extended(arn, chosen.id, chosen.start, *price, buyer=buyer.identity, run=new_run())
+        outcome = buyer.carry_out(steps, tell)
     return _finish(args, buyer, outcome, plan, tell, deployed=settings.state == "purchase")
 
 
@@ -185,10 +181,7 @@ def _json(offer: Extension, count: int) -> Json:
 def _close(args: argparse.Namespace, buyer: Buyer, key: str, tell: Any) -> int:
     write_line("If the extension is in the plan's history in the console or on the bill, do not go on.", sys.stderr)
     typed(args.plan, "if nothing was bought", "nothing was changed")
-    try:
-        outcome = buyer.carry_out(close(key, buyer=buyer.identity, run=new_run()), tell)
-    except NothingToClose as error:
-        raise Stop(f"nothing was changed: {error}") from None
+    outcome = buyer.carry_out(close(key, buyer=buyer.identity, run=new_run()), tell)
     if outcome.result is not Result.REFUSED:
         raise Stop(outcome.text)
     if args.json:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...config.plan_offers import Part, Plan, over_limit
-from ...config.plan_record import Record, read
-from ...config.plan_run import Outcome, Purchase
+from ...config.plan_purchase import NothingToClose
+from ...config.plan_record import NotRecorded, Record, read
+from ...config.plan_run import NotSold, Outcome, Purchase
 from ...config.plan_steps import ONE_ATTEMPT, Sleep, Steps, Tell, run
 from ...config.project import Project
 from ..account import Account
@@ -51,8 +52,15 @@ class Buyer:
         return cls(clients, identity["Arn"])
 
     def carry_out(self, steps: Steps[Any], tell: Callable[[str], object]) -> Any:
-        """Carry out steps of a purchase, and return their result."""
-        return run(steps, self.clients, clock=self.clock, sleep=self.sleep, tell=tell)
+        """Carry out steps of a purchase, and return their result.
+
+        Raises:
+            Stop: what may not be bought or closed, or a record that cannot be written. Nothing was bought by this run.
+        """
+        try:
+            return run(steps, self.clients, clock=self.clock, sleep=self.sleep, tell=tell)
+        except (NotSold, NotRecorded, NothingToClose) as error:
+            raise Stop(str(error)) from None
 
 
 def add_purchase_arguments(parser: argparse.ArgumentParser, what: str) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 from ...config.environment import Environment
 from ...config.plan_offers import Plan, Request
-from ...config.plan_purchase import NothingToClose, close
+from ...config.plan_purchase import close
 from ...config.plan_purchase import reserve as reserved
-from ...config.plan_run import NotSold, Outcome, Result
+from ...config.plan_run import Outcome, Result
 from ...config.plans import TrainingPlan
 from ..account import account_of
 from ..deployment import load
@@ -74,23 +74,13 @@ def run(args: argparse.Namespace) -> int:
     outcome, found = earlier(buyer, request.key, request, tell), None
     if outcome is None:
         found = _chosen(args, environment, buyer, request)
-        consent(
-            args,
-            f"{args.plan} (offer {found.offer.id})",
-            found.offer.fee,
-            found.offer.currency,
-            request.max_upfront_usd,
-        )
+        offer = found.offer
+        consent(args, f"{args.plan} (offer {offer.id})", offer.fee, offer.currency, request.max_upfront_usd)
         # What is bought is what the person saw, even where the file asks for something else.
         taken = _as_offered(request, found)
-        offer = found.offer
-        try:
-            steps = reserved(
-                taken, offer.id, offer.fee, offer.currency, buyer=buyer.identity, run=new_run(), tags=environment.tags
-            )
-            outcome = buyer.carry_out(steps, tell)
-        except NotSold as error:
-            raise Stop(str(error)) from None
+        price = (offer.id, offer.fee, offer.currency)
+        steps = reserved(taken, *price, buyer=buyer.identity, run=new_run(), tags=environment.tags)
+        outcome = buyer.carry_out(steps, tell)
     return _finish(args, buyer, outcome, found, tell)
 
 
@@ -211,10 +201,7 @@ def _close(args: argparse.Namespace, buyer: Buyer, request: Request, tell: Any) 
         sys.stderr,
     )
     typed(args.plan, "if nothing was bought", "nothing was changed")
-    try:
-        outcome = buyer.carry_out(close(request.key, buyer=buyer.identity, run=new_run()), tell)
-    except NothingToClose as error:
-        raise Stop(f"nothing was changed: {error}") from None
+    outcome = buyer.carry_out(close(request.key, buyer=buyer.identity, run=new_run()), tell)
     if outcome.result is Result.REFUSED:
         if args.json:
             write_json({"result": "closed", "text": outcome.text})
@@ -237,7 +224,10 @@ def _finish(args: argparse.Namespace, buyer: Buyer, outcome: Outcome, found: Fou
             write_json({"result": str(outcome.result), "text": outcome.text, "arn": outcome.arn or None})
         raise Stop(outcome.text, hint)
     write_line(outcome.text, sys.stderr)
-    parts = found.offer.parts if found else outcome.plan.parts if outcome.plan else ()
+    if outcome.differs:
+        write_line(f"It is not what was asked for now: it {', and '.join(outcome.differs)}.", sys.stderr)
+    # Another buyer may have been first, and have taken another offer.
+    parts = found.offer.parts if found and found.offer.id == outcome.record.offering else ()
     # What is known at once goes into the file at once; what SageMaker makes of it follows.
     write_back(environment_file(args), args.plan, values_of(outcome.arn, parts, outcome.plan))
     plan = settled(buyer, outcome.arn, tell, lambda plan: plan.status != "Pending") or outcome.plan

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from capacity_world import FILE, NOW, World, open_world, types
+from capacity_world import FILE, NOW, Terminal, World, open_world, types
 from podwright.config.source import parse_source
 from podwright.operations.sandbox.training_plan_faults import Fault
 
@@ -240,6 +240,47 @@ def test_a_plan_of_that_name_that_nobody_recorded_is_not_taken_for_ours(
     assert "is there already, and not bought under the record" in said
     assert f"`arn: {ARN}` under training_plans.h200-q1 uses it" in said
     assert len(world.charges) == 1
+
+
+def test_who_buys_while_the_price_is_being_looked_at_is_the_only_one_who_buys(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.run("search", "prod", "h200-q1", "--json")
+    offers = json.loads(capsys.readouterr().out)["regions"][0]["offers"]
+    other = next(offer for offer in reversed(offers) if len(offer["parts"]) == 1)
+
+    class Slow(Terminal):
+        def readline(self, size: int = -1) -> str:
+            assert reserve(world, *YES, "--offering", other["id"]) == 0
+            world.file.write_text(FILE)
+            return "h200-q1\n"
+
+    monkeypatch.setattr("sys.stdin", Slow())
+    assert reserve(world) == 0
+    assert [offering for _, offering in world.charges] == [other["id"]]
+    assert settings(world)["start"] == datetime.fromisoformat(other["start"]).strftime("%Y-%m-%dT%H:%MZ")
+
+
+def test_what_is_there_and_differs_from_the_file_by_now_is_said(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reserve(world, *YES) == 0
+    world.file.write_text(FILE.replace("count: 16\n    days", "count: 32\n    days"))
+    assert reserve(world, *YES) == 0
+    assert "It is not what was asked for now: it has 16 instances, not 32" in capsys.readouterr().err
+    assert len(world.charges) == 1
+
+
+def test_without_the_record_nothing_is_bought(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def gone(*_: Any, **__: Any) -> Any:
+        raise TimeoutError("no answer")
+
+    monkeypatch.setattr(world.dynamodb.tables, "put_item", gone)
+    assert reserve(world, *YES) == 1
+    assert "could not be written: no answer" in capsys.readouterr().err
+    assert (world.charges, world.file.read_text()) == ([], FILE)
 
 
 def test_a_split_offer_is_only_bought_by_its_id_and_its_parts_are_written(
