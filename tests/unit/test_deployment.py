@@ -40,14 +40,26 @@ class Client:
     def describe_cluster(self, name: str) -> dict[str, Any]:
         return {"cluster": {"name": name, "deletionProtection": self.account.deletion_protection}}
 
+    def delete_stack(self, StackName: str) -> None:
+        self.account.deleted.append(StackName)
+
+    def get_waiter(self, name: str) -> "Client":
+        assert name == "stack_delete_complete"
+        return self
+
+    def wait(self, StackName: str) -> None:
+        assert self.account.deleted[-1] == StackName
+
     def get_paginator(self, operation: str) -> "Client":
         assert operation in ("describe_stacks", "list_stack_resources")
         return self
 
     def paginate(self, StackName: str | None = None) -> list[dict[str, Any]]:
         if StackName:
-            kind = "AWS::EKS::Cluster" if StackName.endswith("-eks") else "AWS::IAM::Role"
-            return [{"StackResourceSummaries": [{"ResourceType": kind, "PhysicalResourceId": "a-cluster"}]}]
+            kinds = {"eks": "AWS::EKS::Cluster", "capacity": "Custom::PodwrightTrainingPlan"}
+            kind = kinds.get(StackName.rpartition("-")[2], "AWS::IAM::Role")
+            name = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/q1" if "Plan" in kind else "a-cluster"
+            return [{"StackResourceSummaries": [{"ResourceType": kind, "PhysicalResourceId": name}]}]
         answer = self.account.stacks.pop(0) if len(self.account.stacks) > 1 else self.account.stacks[0]
         return [{"Stacks": [stack] if stack else []} for stack in answer]
 
@@ -61,6 +73,7 @@ class FakeAccount:
         self.parameters: dict[str, str] = {}
         self.variables: dict[str, str] = {}
         self.deletion_protection = False
+        self.deleted: list[str] = []
 
     def client(self, _: str) -> Client:
         return Client(self)
@@ -269,6 +282,32 @@ class TestDestroy:
         stacks = stack("prod-network", protected=True), stack("prod-eks", minute=1), stack("prod-cluster", minute=2)
         calls = self.run(project, monkeypatch, *stacks)
         assert calls == [("destroy", "prod/eks", "prod/cluster", "--force", "synthesize")]
+
+    def test_says_that_training_plans_stay(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.run(project, monkeypatch, stack("prod-capacity"), stack("prod-cluster", minute=1))
+        assert "training-plan/q1 stays and is paid for until its end" in capsys.readouterr().err
+
+    def test_deletes_a_stack_that_the_file_has_lost(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """After the cluster, which may import from it, and before the network, from which it imports."""
+        stray = stack("prod-capacity", minute=1) | {"Tags": [{"Key": "podwright:environment", "Value": "prod"}]}
+        calls = self.run(project, monkeypatch, stack("prod-network"), stray, stack("prod-cluster", minute=2))
+        assert calls == [
+            ("destroy", "prod/cluster", "--force", "synthesize"),
+            ("destroy", "prod/network", "--force", "synthesize"),
+        ]
+        said = capsys.readouterr().err
+        assert "prod-capacity            is of something that the file no longer has; deleting it" in said
+
+    def test_deletes_no_stack_of_others(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        account = FakeAccount([stack("prod-capacity")])
+        made = cdk(project, account)
+        monkeypatch.setattr(destroy, "cdk_for", lambda *_: made)
+        destroy.run(asked_for(project, "prod", yes=True))
+        assert account.deleted == []
 
     def test_nothing_to_delete(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert self.run(project, monkeypatch, stack("prod-network", protected=True)) == []
