@@ -5,9 +5,11 @@ Standard library only: this module travels into the Lambda function that buys, b
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
+
+from .plan_words import shown
 
 TARGET: Final = "hyperpod-cluster"
 """What our plans are for. A plan serves the targets that it was bought for and no others."""
@@ -207,11 +209,6 @@ def best(request: Request, offers: Iterable[Offer]) -> Offer | None:
     """The cheapest offer in one part that fits, the earlier one at the same price; None when none fits."""
     fitting = [offer for offer in offers if len(offer.parts) == 1 and not misfits(request, offer)]
     return min(fitting, key=lambda offer: (offer.fee, offer.parts[0].start, offer.id), default=None)
-
-
-def shown(moment: datetime) -> str:
-    """A moment in UTC as people and files write it: 2027-01-04T11:30Z."""
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
 
 
 _FROM_TEXT: Final[Mapping[str, Any]] = {

@@ -17,10 +17,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-from .plan_offers import Offer, Request, best, misfits, over_limit, shown
+from .plan_offers import Offer, Request, best, misfits, over_limit
 from .plan_record import Record, State, read
 from .plan_run import NotSold, Outcome, Purchase, Result
 from .plan_steps import Call, Now, Steps, Tell
+from .plan_words import plan_name, shown
 
 SHIPPED: Final = (
     "plan_offers.py",
@@ -29,6 +30,7 @@ SHIPPED: Final = (
     "plan_run.py",
     "plan_sightings.py",
     "plan_steps.py",
+    "plan_words.py",
 )
 """The modules of this room that a function needs to buy."""
 
@@ -46,11 +48,6 @@ class NoOffer(Exception):
 
 class NothingToClose(Exception):
     """The record is not in the state `unknown`."""
-
-
-def plan_name(environment: str, plan: str) -> str:
-    """What the first generation of a plan is called in AWS."""
-    return f"{environment}-{plan}"
 
 
 def reserve(

@@ -29,13 +29,13 @@ def plan_zone(environment: Environment) -> Problems:
     """A group outside the zone of its training plan."""
     for path, group in sections(environment):
         plan = environment.training_plans.get(group.plan or "")
-        if plan and (away := [zone for zone in group.zone_ids if zone != plan.zone]):
+        if plan and (away := [zone for zone in group.zone_ids if zone not in plan.zones]):
             field = "zones" if isinstance(group, InstanceGroup) and group.zones else "zone"
             yield Problem(
                 (*path, field),
                 f"{field} is {listed(away, 'and')}, and plan {group.plan} has its capacity in "
-                f"{plan.zone}: SageMaker would report insufficient capacity",
-                f"use {plan.zone}, or leave {field} out",
+                f"{listed(plan.zones, 'and')}: SageMaker would report insufficient capacity",
+                f"use {listed(plan.zones)}, or a plan in {listed(away)} (`podwright capacity search` shows offers)",
             )
 
 
