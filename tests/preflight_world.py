@@ -319,6 +319,8 @@ def answers() -> dict[tuple[str, str], Any]:
         },
         ("service-quotas", "list_service_quotas"): quotas(),
         ("service-quotas", "list_aws_default_service_quotas"): quotas(),
+        ("service-quotas", "get_service_quota"): refusal("NoSuchResourceException"),
+        ("service-quotas", "get_aws_default_service_quota"): refusal("NoSuchResourceException"),
         ("sagemaker", "list_clusters"): {"ClusterSummaries": []},
         ("sagemaker", "describe_cluster"): refusal("ResourceNotFound"),
         ("sagemaker", "describe_training_plan"): plan(),
@@ -435,11 +437,12 @@ def examine(
     groups: tuple[str, ...] = (),
     lock: str = "",
     codes: Codes | None = None,
+    seen: Codes | None = None,
     seconds: float = 60,
 ) -> list[Outcome]:
     """What the checks (or one of them) say of an environment in a world; `groups` are the APIs of its Kubernetes.
 
-    `lock` is the project's artifacts.lock.
+    `lock` is the project's artifacts.lock; `codes` of quotas are those of earlier runs, `seen` takes those of this one.
     """
     example = environment(piece, more)
     with TemporaryDirectory() as folder:
@@ -452,7 +455,8 @@ def examine(
             project=Path(folder),
             now=NOW,
             api_groups=lambda cluster: list(groups),
-            quota_codes={} if codes is None else codes,
+            quota_codes=codes or {},
+            seen_codes={} if seen is None else seen,
         )
         return run_checks(ask, example.source, seconds, set(CHECKS) - {only} if only else ())
 

@@ -53,7 +53,9 @@ class Ask:
     api_groups: Callable[[dict[str, Any]], list[str]]
     """API groups that an EKS cluster serves, as DescribeCluster gives the cluster; raises Unavailable."""
     quota_codes: Codes
-    """Codes of quotas by service and name, to which checks add what they see."""
+    """Codes of quotas that earlier runs saw."""
+    seen_codes: Codes
+    """Codes that this run sees; checks add to them."""
 
 
 @dataclass(frozen=True, slots=True)

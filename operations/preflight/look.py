@@ -33,6 +33,7 @@ def preflight(
     for name in _MODULES:
         import_module(f".{name}_checks", __package__)
     environment = loaded.environment
+    codes = read_codes(project)
     ask = Ask(
         environment=environment,
         account=account.id,
@@ -41,10 +42,11 @@ def preflight(
         project=project,
         now=datetime.now(UTC),
         api_groups=partial(api_groups, account),
-        quota_codes=read_codes(project),
+        quota_codes=codes,
+        seen_codes={service: dict(names) for service, names in codes.items()},
     )
     outcomes = run_checks(ask, loaded.source, seconds, left_out)
-    write_codes(project, ask.quota_codes)
+    write_codes(project, ask.seen_codes)
     return outcomes
 
 

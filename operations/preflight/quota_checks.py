@@ -147,11 +147,12 @@ def _compare(ask: Ask, key: str, wanted: int, taken: int, path: Path, unit: str,
 
 def _values(ask: Ask, service: str) -> dict[str, dict[str, Any]]:
     """The quotas of a service that an environment can meet, by name: as applied to the account, else as by default."""
-    names, codes = set(_names(ask, service)), ask.quota_codes.setdefault(service, {})
+    names, codes = set(_names(ask, service)), ask.quota_codes.get(service, {})
+    seen = ask.seen_codes.setdefault(service, {})
 
     def complete(rows: list[Any]) -> bool:
         # Called with each page, so even a reading that comes too late leaves its codes for the next run.
-        codes.update({row["QuotaName"]: row["QuotaCode"] for row in rows})
+        seen.update({row["QuotaName"]: row["QuotaCode"] for row in rows})
         return names <= {row["QuotaName"] for row in rows}
 
     found = {

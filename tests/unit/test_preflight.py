@@ -14,6 +14,7 @@ from podwright.operations import cli
 from podwright.operations.account import Account
 from podwright.operations.preflight import command, look
 from podwright.operations.preflight.check import CHECKS, Note, Outcome, check
+from podwright.operations.preflight.quota_codes import Codes
 from podwright.operations.preflight.reader import Reader, Unavailable
 from preflight_world import ACCOUNT, NEW, REGION, World, examine, quotas, refusal
 
@@ -178,9 +179,9 @@ class TestReader:
         name = "ml.p5en.48xlarge for cluster usage"
         other = {"Quota": {"QuotaName": "another", "Value": 0.0, "QuotaCode": "L-1"}}
         world = World({("service-quotas", "get_service_quota"): other})
-        codes = {"sagemaker": {name: "L-1"}}
-        assert examine(world, NEW, "PRE030", codes=codes)[0].findings == ()
-        assert codes["sagemaker"][name] == "L-12345678", "what the list says is kept for the next run"
+        seen: Codes = {}
+        assert examine(world, NEW, "PRE030", codes={"sagemaker": {name: "L-1"}}, seen=seen)[0].findings == ()
+        assert seen["sagemaker"][name] == "L-12345678", "what the list says is kept for the next run"
 
     def test_a_quota_that_nobody_lists_is_skipped(self) -> None:
         nothing = {"Quotas": []}
