@@ -113,7 +113,8 @@ def test_a_group_has_nodes_while_its_plan_has_a_window(
     name = f"plan-{mode or 'whole'}".lower()
     arn = buy(here, name)
     start, end = (plan(here, arn)[key] for key in ("StartTime", "EndTime"))
-    create(here, around, name, arn, **({"NodeProvisioningMode": mode} if mode else {}))
+    settings: dict[str, Any] = {"NodeProvisioningMode": mode} if mode else {}
+    create(here, around, name, arn, **settings)
     waiting = group(here, name)
     assert (waiting["TrainingPlanStatus"], waiting["CurrentCount"], waiting["TargetCount"]) == ("Scheduled", 0, 2)
     assert waiting["Cluster"]["ClusterStatus"] == "InService"
