@@ -431,8 +431,7 @@ def _parsed(pages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def examine(
     world: World,
     piece: str,
-    only: str | None = None,
-    *,
+    *only: str,
     more: str = "{}",
     groups: tuple[str, ...] = (),
     lock: str = "",
@@ -440,7 +439,7 @@ def examine(
     seen: Codes | None = None,
     seconds: float = 60,
 ) -> list[Outcome]:
-    """What the checks (or one of them) say of an environment in a world; `groups` are the APIs of its Kubernetes.
+    """What the checks (or `only` some) say of an environment in a world; `groups` are the APIs of its Kubernetes.
 
     `lock` is the project's artifacts.lock; `codes` of quotas are those of earlier runs, `seen` takes those of this one.
     """
@@ -458,7 +457,7 @@ def examine(
             quota_codes=codes or {},
             seen_codes={} if seen is None else seen,
         )
-        return run_checks(ask, example.source, seconds, set(CHECKS) - {only} if only else ())
+        return run_checks(ask, example.source, seconds, set(CHECKS) - set(only or CHECKS))
 
 
 @cache
