@@ -72,6 +72,8 @@ def run(
     Raises:
         ValueError: the client `seller` would send a call again that had no answer.
     """
+    if "seller" in clients:
+        _refuse_retries(clients["seller"])
     try:
         step = next(steps)
         while True:
@@ -94,8 +96,6 @@ def _carried_out(
 ) -> Any:
     match step:
         case Call(service, operation, parameters):
-            if service == "seller":
-                _refuse_retries(clients[service])
             return getattr(clients[service], operation)(**parameters)
         case Sleep(seconds):
             return sleep(seconds)

@@ -257,11 +257,11 @@ class Buyer:
     saw: bool = False
     """Whether one of them showed something that did not fail."""
 
-    steps: Steps[Outcome] | None = None
+    given: Steps[Outcome] | None = None
     """What it carries out; a purchase of `flow` when not given."""
 
     def __post_init__(self) -> None:
-        self.steps = self.steps or steps_of(self.flow, self.run)
+        self.steps = self.given or steps_of(self.flow, self.run)
         self.then: Callable[[], Any] = lambda: next(self.steps)
 
     @property
@@ -397,7 +397,7 @@ def closed(buyer: Buyer) -> Buyer:
     """A person closes what a buyer left unknown."""
     assert buyer.outcome
     steps = close(buyer.outcome.record.plan, buyer="a person", run="closing")
-    return alone(Buyer(buyer.flow, "closing", buyer.world, steps=steps))
+    return alone(Buyer(buyer.flow, "closing", buyer.world, given=steps))
 
 
 def verdict(world: World, buyers: list[Buyer], flow: Flow) -> list[str]:
