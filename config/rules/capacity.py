@@ -9,6 +9,7 @@ from ..instances import UltraServer
 from ..plans import TrainingPlan
 from ..regions import offered, offering_regions
 from .rule import ERROR, INFO, WARNING, Problem, Problems, listed, rule
+from .ultraservers import spares
 from .zones import sections
 
 
@@ -213,12 +214,14 @@ def whole_ultraservers(environment: Environment, types: Catalog) -> Problems:
             (unit.instances for unit in units if plan and unit.name == plan.ultraserver_type),
             min((unit.instances for unit in units), default=0),
         )
-        if size and group.count % size:
+        working = size - min(spares(plan), size - 1) if size and plan else size
+        if size and group.count % size and group.count % working:
+            aside = f", or of {working} where the spares are left aside" if working != size else ""
             yield Problem(
                 (*path, "count"),
                 f"count is {group.count}; an UltraServer has {size} instances, so an NVLink domain "
                 "would be split between this group and others",
-                f"use a multiple of {size}, spares left aside",
+                f"use a multiple of {size}{aside}",
             )
 
 
