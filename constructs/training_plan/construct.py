@@ -12,9 +12,10 @@ from constructs import Construct
 
 from ...config.groups import GroupBase
 from ...config.limits import limits
-from ...config.plan_offers import Request, shown
-from ...config.plan_purchase import SHIPPED, plan_name
+from ...config.plan_offers import Request
+from ...config.plan_purchase import SHIPPED
 from ...config.plan_record import TABLE
+from ...config.plan_words import plan_name, shown
 from ...config.plans import TrainingPlan
 from ...config.rules import check
 from ..custom_resource import HandlerFunction
@@ -73,17 +74,12 @@ class TrainingPlans(Construct):
             timeout: How long to wait for a payment; 55 minutes when absent, an hour at most.
 
         Raises:
-            Refused: settings that cannot be built.
-            ValueError: a plan that has no ARN and is not to be bought, or a timeout of more than an hour.
+            Refused: settings that cannot be built, such as a plan without an ARN that is not to be bought.
+            ValueError: a timeout of more than an hour.
         """
         super().__init__(scope, construct_id)
         for plan in plans.values():
             check(plan)
-        if wanted := sorted(name for name, plan in plans.items() if plan.state == "wanted"):
-            raise ValueError(
-                f"training plan {wanted[0]} has no arn: reserve it (`podwright capacity reserve {environment} "
-                f"{wanted[0]}`), or let the deployment buy it with `purchase: true`"
-            )
         timeout = timeout or cdk.Duration.minutes(55)
         if timeout.to_minutes() > _LONGEST_MINUTES:
             raise ValueError(
@@ -131,6 +127,8 @@ class TrainingPlans(Construct):
                     "Environment": environment,
                     "Plan": name,
                     **_what(environment, name, plan, tags or {}),
+                    # The end is read from SageMaker; here it makes an extension that is in the file a change.
+                    **({"End": shown(plan.end)} if plan.end else {}),
                     "Needs": list(_needs(name, groups)),
                     "Reminders": {
                         "Group": schedule_group.ref,
@@ -217,8 +215,7 @@ class TrainingPlans(Construct):
 def _what(environment: str, name: str, plan: TrainingPlan, tags: Mapping[str, str]) -> dict[str, Any]:
     """Which plan it is, or what to buy."""
     if plan.arn:
-        # The end is read from SageMaker; here it makes an extension that was written into the file a change.
-        return {"Arn": plan.arn, **({"End": shown(plan.end)} if plan.end else {})}
+        return {"Arn": plan.arn}
     request = Request(
         environment,
         name,

@@ -213,11 +213,6 @@ def _finish(
             f"`podwright capacity reserve {args.environment} {args.plan}` writes it into the file later",
         )
     text = f"{args.plan} now ends at {minute(plan.end)}Z; deploy, so that its reminders move along"
-    if deployed:
-        # The deployment that bought it keeps what it bought; the file says only what is wanted.
-        if args.json:
-            write_json({"result": "bought", "text": text, "paid": outcome.paid})
-        else:
-            write_line(text)
-        return 0
-    return report(args, text, values_of(before.arn, (), plan), "bought", paid=outcome.paid)
+    # The deployment that bought a plan goes on resolving it; the new end in the file makes it look again.
+    values = {"end": plan.end} if deployed and plan.end else values_of(before.arn, (), plan)
+    return report(args, text, values, "bought", paid=outcome.paid)

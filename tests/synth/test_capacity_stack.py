@@ -13,6 +13,7 @@ from aws_cdk.assertions import Template
 from podwright.config.plan_purchase import SHIPPED
 from podwright.config.plan_reminders import PlanReminders
 from podwright.config.plans import TrainingPlan
+from podwright.config.rules.run import Refused
 from podwright.constructs.reminder_topic import ReminderTopic
 from podwright.constructs.training_plan.construct import RESOURCE_TYPE, TrainingPlans
 from synthesis import Synthesis, environment_of, synthesize
@@ -89,6 +90,9 @@ def test_a_plan_to_buy_says_what_is_asked_for() -> None:
         "end_before": "2027-02-10T00:00:00+00:00",
         "max_upfront_usd": "900000",
     }
+    assert "End" not in properties
+    extended = PURCHASE.replace("purchase:", "end: 2027-03-01T11:30Z, purchase:")
+    assert one(extended, RESOURCE_TYPE) == properties | {"End": "2027-03-01T11:30Z"}
     assert properties["Tags"] == {"podwright:environment": "test", "cost-center": "ai"}
 
 
@@ -176,7 +180,7 @@ def parts(stack: cdk.Stack) -> dict[str, Any]:
 
 def test_a_plan_that_nobody_reserved_is_refused(stack: cdk.Stack, parts: dict[str, Any]) -> None:
     wanted = TrainingPlan(zone="usw2-az2", instance_type="ml.p5.48xlarge", count=4, days=28)
-    with pytest.raises(ValueError, match=r"podwright capacity reserve test q1`\), or .* `purchase: true`"):
+    with pytest.raises(Refused, match="CAP017"):
         TrainingPlans(stack, "Plans", plans={"q1": wanted}, **parts)
 
 
@@ -187,7 +191,8 @@ def test_no_wait_is_longer_than_cloudformation_s(stack: cdk.Stack, parts: dict[s
 
 
 def test_names_are_allowed_as_an_arn_may_spell_them(stack: cdk.Stack, parts: dict[str, Any]) -> None:
-    plan = TrainingPlan.model_validate({"zone": "usw2-az2", "purchase": True, "max_upfront_usd": 1, "days": 1})
+    wish = {"instance_type": "ml.p5.48xlarge", "count": 1, "days": 1, "start_after": "2027-01-04"}
+    plan = TrainingPlan.model_validate({"zone": "usw2-az2", "purchase": True, "max_upfront_usd": 1, **wish})
     TrainingPlans(stack, "Plans", plans={"H200": plan}, **parts)
     template = str(Template.from_stack(stack).to_json())
     assert "training-plan/test-H200-*" in template

@@ -1,5 +1,5 @@
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,8 @@ def test_a_length_that_is_not_offered_names_those_that_are(
     monkeypatch.setattr(
         world.plans,
         "search_training_plan_offerings",
-        lambda **request: {"TrainingPlanOfferings": []} if "DurationHours" in request else offered(**request),
+        # Whether offers of other lengths are left out, no source says.
+        lambda **request: offered(TrainingPlanArn=request["TrainingPlanArn"]),
     )
     assert extend(world, "--days", "3", *YES) == 1
     printed = capsys.readouterr()
@@ -117,6 +118,21 @@ def test_a_length_that_is_not_offered_names_those_that_are(
     monkeypatch.setattr(world.plans, "search_training_plan_offerings", lambda **_: {"TrainingPlanOfferings": []})
     assert extend(world) == 0
     assert "SageMaker offers no extension of h200-q1 now" in capsys.readouterr().out
+
+
+def test_a_payment_that_takes_long_is_no_reason_to_buy_or_to_ask_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.plans.ledger.payment = timedelta(hours=1)
+    assert extend(world, "--days", "7", *YES) == 1
+    assert "is bought, and SageMaker does not show the new end yet" in capsys.readouterr().err
+    types(monkeypatch)
+    assert extend(world, "--days", "7") == 1
+    assert "Type h200-q1" not in capsys.readouterr().err
+    assert len(world.charges) == 2
+    world.now += timedelta(hours=1)
+    assert world.run("reserve", "prod", "h200-q1") == 0
+    assert ends(world) == datetime(2027, 2, 22, 11, 30, tzinfo=UTC)
 
 
 def test_an_offer_by_its_id(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,14 +157,15 @@ def test_a_plan_that_is_not_there_or_over_is_not_extended(world: World, capsys: 
     assert "h200-q1 is not bought yet" in capsys.readouterr().err
 
 
-def test_a_plan_of_the_deployment_is_extended_and_its_file_stays(
+def test_a_plan_of_the_deployment_is_extended_and_its_file_says_until_when(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = FILE.replace("days: 28", "days: 28\n    purchase: true")
     world.file.write_text(text)
     assert extend(world, "--days", "7", *YES) == 0
     assert "now ends at 2027-02-22 11:30Z" in capsys.readouterr().out
-    assert world.file.read_text() == text
+    assert world.file.read_text().replace("    end: 2027-02-22T11:30Z\n", "") == text
+    assert world.environment.training_plans["h200-q1"].state == "purchase"
     assert len(world.charges) == 2
 
 
