@@ -63,8 +63,8 @@ class Outcome:
     """What came of one check."""
 
     check: PreflightCheck
-    status: Literal["ok", "failed", "skipped", "not_needed"]
-    """not_needed: the environment has nothing that the check looks at."""
+    status: Literal["ok", "found", "skipped", "not_needed"]
+    """found: it has findings. not_needed: the environment has nothing that the check looks at."""
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     skipped: tuple[str, ...]
@@ -152,7 +152,7 @@ def _outcome(id: str, ask: Ask, source: Source | None) -> Outcome:
                 place = source.place(path) if source else None
                 finding = Finding(about.id, about.level, dotted(path), answer.message, answer.hint, place)
                 findings.append(accepted_by(finding, ask.environment.acknowledge))
-    status = "failed" if findings else "skipped" if skipped else "ok" if notes else "not_needed"
+    status = "found" if findings else "skipped" if skipped else "ok" if notes else "not_needed"
     # Two groups that ask the same and get no answer need one reason.
     reasons = tuple(dict.fromkeys(skipped))
     return Outcome(about, status, tuple(findings), tuple(notes), reasons, time.monotonic() - begun)

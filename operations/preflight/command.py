@@ -20,8 +20,7 @@ from ..output import write_findings, write_json, write_line
 from .check import Outcome
 from .look import SECONDS, findings_of, preflight
 
-_SIGNS: Final = {"ok": "ok", "failed": "failed", "skipped": "SKIP"}
-_COLOURS: Final = {"ok": "32", "failed": "1;31", "skipped": "33"}
+_COLOURS: Final = {"ok": "32", "error": "1;31", "warning": "1;33", "accepted": "2", "SKIP": "33"}
 _WIDTH: Final = 120
 
 
@@ -82,19 +81,27 @@ def _table(outcomes: Sequence[Outcome], colour: bool) -> list[str]:
     for outcome in outcomes:
         if outcome.status == "not_needed":
             continue
-        sign = f"{_SIGNS[outcome.status]:<6}"
-        shown = f"\x1b[{_COLOURS[outcome.status]}m{sign}\x1b[0m" if colour else sign
+        word = _word(outcome)
+        sign = f"{word:<8}"
+        shown = f"\x1b[{_COLOURS[word]}m{sign}\x1b[0m" if colour else sign
         details = "; ".join(outcome.skipped or (() if outcome.findings else outcome.notes))
-        room = _WIDTH - width - 18
+        room = _WIDTH - width - 20
         # Reasons of skipped checks are what somebody has to mend; they are never cut.
         details = details if outcome.skipped or len(details) <= room else f"{details[: room - 1]}…"
         lines.append(f"  {shown}  {outcome.check.id}  {outcome.check.subject:<{width}}  {details}".rstrip())
     return lines
 
 
+def _word(outcome: Outcome) -> str:
+    if outcome.findings:
+        levels = [str(finding.level) for finding in outcome.findings if finding.acknowledged is None]
+        return "error" if "error" in levels else "warning" if levels else "accepted"
+    return "SKIP" if outcome.status == "skipped" else "ok"
+
+
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """How many checks there were, and what came of them: `45 checks: 20 ok, 1 failed, 3 skipped`."""
+    """How many checks there were, and what came of them: `45 checks: 20 ok, 1 with findings, 3 skipped`."""
     counts = Counter(outcome.status for outcome in outcomes)
-    words = {"ok": "ok", "failed": "failed", "skipped": "skipped", "not_needed": "not needed"}
+    words = {"ok": "ok", "found": "with findings", "skipped": "skipped", "not_needed": "not needed"}
     shown = ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])
     return f"{len(outcomes)} check{'s' if len(outcomes) != 1 else ''}: {shown}"

@@ -242,12 +242,12 @@ class TestDeployToAws:
         self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         finding = Finding("PRE012", Level.ERROR, "instance_groups.h200.zone", "not offered", "move the group")
-        found = Outcome(preflight_checks()["PRE012"], "failed", (finding,), (), (), 0.1)
+        found = Outcome(preflight_checks()["PRE012"], "found", (finding,), (), (), 0.1)
         monkeypatch.setattr(deploy, "preflight", lambda *_, **__: [found])
         assert self.run(made, yes=True) == 1
         assert made.calls == []
         said = capsys.readouterr().err
-        assert "1 check: 1 failed" in said
+        assert "1 check: 1 with findings" in said
         assert "PRE012  error  instance_groups.h200.zone: not offered\n    → move the group" in said
         assert "--no-preflight" in said
         assert self.run(made, yes=True, preflight=False) == 0
