@@ -22,11 +22,12 @@ StackName = Literal["network", "storage", "eks", "cluster"]
 NOT_COUNTED = (
     "data through NAT gateways, endpoints and between zones",
     "S3, backups, and data in intelligent tiering",
+    "scratch that HyperPod manages for restricted groups",
     "logs, metrics and images",
     "runs of CodeBuild and Lambda",
     "support and taxes",
 )
-"""What is billed by use."""
+"""What is billed by use, or by HyperPod with the instances of restricted groups."""
 
 
 @dataclass(frozen=True, slots=True)
