@@ -18,6 +18,7 @@ import commands
 import handler_costs
 import mutated
 import preflight_times
+import purchases
 import synthesis_times
 from timing import ROOT
 
@@ -30,6 +31,7 @@ PARTS = {
     "boot": boot_times.report,
     "preflight": preflight_times.report,
     "handlers": handler_costs.report,
+    "purchases": purchases.report,
 }
 
 
