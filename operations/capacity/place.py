@@ -28,11 +28,7 @@ def places(environment: Environment, found: Found) -> list[Place]:
     """The zones of an offer, in the order of its parts."""
     systems = file_systems(environment)
     return [
-        Place(
-            zone,
-            found.region == environment.region and zone in environment.network.zones,
-            tuple(name for name, at in systems.items() if at == zone),
-        )
+        Place(zone, zone in environment.network.zones, tuple(name for name, at in systems.items() if at == zone))
         for zone in found.zones
     ]
 

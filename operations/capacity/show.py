@@ -129,7 +129,7 @@ def _notes(plan: Json, moment: datetime) -> Iterable[str]:
         yield f"{name}: the plan {text} as the file says"
     for part in aws["parts"] if aws else ():
         end = datetime.fromisoformat(part["end"]) if part["end"] else None
-        if end and end > moment and part["status"] in ("Active", "Scheduled"):
+        if end and part["status"] in ("Active", "Scheduled"):
             gone = end - timedelta(minutes=limits().training_plan.reclaim_minutes)
             when = f"in {span(gone - moment)}" if gone > moment else "now"
             yield f"{name}: instances in {part['zone']} go at {minute(gone)}Z, {when}"

@@ -115,18 +115,23 @@ def test_a_price_above_the_files_limit_is_refused_before_any_call(
     )
     types(monkeypatch, "h200-q1")
     assert reserve(world, "--offering", dear) == 1
-    assert "costs 442,552.32 USD, above the limit of 400,000" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "costs 442,552.32 USD, above the limit of 400,000" in said
+    assert "Type h200-q1" not in said
     assert (world.charges, world.dynamodb.tables.items) == ([], {})
 
 
-def test_the_same_command_again_buys_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_same_command_again_buys_nothing_and_asks_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert reserve(world, *YES) == 0
     before = world.file.read_bytes()
     assert reserve(world) == 0
     assert "h200-q1 exists and is Scheduled; nothing was bought" in capsys.readouterr().out
     assert (len(world.charges), world.file.read_bytes()) == (1, before)
     world.file.write_text(FILE)
-    assert reserve(world, *YES) == 0
+    types(monkeypatch)
+    assert reserve(world) == 0
     assert (len(world.charges), settings(world)["arn"]) == (1, ARN)
 
 
@@ -242,8 +247,9 @@ def test_a_plan_of_that_name_that_nobody_recorded_is_not_taken_for_ours(
     assert len(world.charges) == 1
 
 
+@pytest.mark.parametrize("parts", [True, False], ids=["seen", "without parts"])
 def test_who_buys_while_the_price_is_being_looked_at_is_the_only_one_who_buys(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], parts: bool
 ) -> None:
     world.run("search", "prod", "h200-q1", "--json")
     offers = json.loads(capsys.readouterr().out)["regions"][0]["offers"]
@@ -253,12 +259,17 @@ def test_who_buys_while_the_price_is_being_looked_at_is_the_only_one_who_buys(
         def readline(self, size: int = -1) -> str:
             assert reserve(world, *YES, "--offering", other["id"]) == 0
             world.file.write_text(FILE)
+            if not parts:
+                bare = {"TrainingPlanArn": ARN, "TrainingPlanName": "prod-h200-q1", "Status": "Pending"}
+                monkeypatch.setattr(world.plans, "describe_training_plan", lambda **_: bare)
+                monkeypatch.setattr(world.plans, "list_training_plans", lambda **_: {"TrainingPlanSummaries": [bare]})
             return "h200-q1\n"
 
     monkeypatch.setattr("sys.stdin", Slow())
     assert reserve(world) == 0
     assert [offering for _, offering in world.charges] == [other["id"]]
-    assert settings(world)["start"] == datetime.fromisoformat(other["start"]).strftime("%Y-%m-%dT%H:%MZ")
+    start = datetime.fromisoformat(other["start"]).strftime("%Y-%m-%dT%H:%MZ")
+    assert settings(world).get("start") == (start if parts else None)
 
 
 def test_what_is_there_and_differs_from_the_file_by_now_is_said(
@@ -322,6 +333,31 @@ def test_an_offer_in_another_zone_takes_a_person_who_is_told_both_ways(
     assert "or wait for an offer in usw2-az1" in said
     assert settings(world)["zone"] == "usw2-az2"
     assert "# where the file system is" in world.file.read_text()
+
+
+def test_a_lost_answer_to_an_offer_that_differs_is_found_too(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.file.write_text(FILE.replace("count: 16\n    days", "count: 200\n    days"))
+    world.run("search", "prod", "h200-q1", "--json")
+    nearest = json.loads(capsys.readouterr().out)["regions"][0]["nearest"]
+    assert "has 32 instances, not 200" in nearest[0]["differs"]
+    fault(world, "create_training_plan", "error", after=True)
+    types(monkeypatch, "h200-q1")
+    assert reserve(world, "--offering", nearest[0]["id"]) == 0
+    assert (len(world.charges), settings(world)["arn"]) == (1, ARN)
+
+
+def test_what_sagemaker_does_not_show_yet_comes_from_the_offer_that_was_bought(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = world.plans.describe_training_plan
+    parts = {"ReservedCapacitySummaries": []}
+    monkeypatch.setattr(world.plans, "describe_training_plan", lambda **request: described(**request) | parts)
+    assert reserve(world, *YES) == 0
+    assert settings(world)["start"] == "2027-01-18T11:30Z"
+    first = world.plans.ledger.offers[world.charges[0][1]]
+    assert first.windows[0].start == world.environment.training_plans["h200-q1"].start
 
 
 def test_an_offer_that_nobody_makes_is_not_bought(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,6 +77,7 @@ def test_a_split_offer_shows_each_of_its_parts(
     rows = [line for line in capsys.readouterr().out.splitlines() if "usw2-az2   2027" in line]
     at = next(index for index, row in enumerate(rows) if split["id"] in row)
     assert "402,361 USD" in rows[at]
+    assert "≤ -41 %" in rows[at]
     assert "USD" not in rows[at + 1]
 
 
@@ -209,8 +210,13 @@ def test_a_search_by_options_ends_with_the_lines_for_the_file(
     world: World, search: Search, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """They are the plan that `reserve` then takes: in one part, where subnets and file systems are."""
+    offers = {offer["id"]: offer for offer in search(*ASKED)["regions"][0]["offers"]}
+    assert len(next(iter(offers.values()))["parts"]) == 2
     assert world.run("search", "prod", *ASKED) == 0
     printed = capsys.readouterr().out
+    named = printed.partition("To reserve ")[2].partition(",")[0]
+    assert len(offers[named]["parts"]) == 1
+    assert offers[named]["places"] == [{"zone": "usw2-az2", "subnet": True, "file_systems": ["lustre"]}]
     piece = printed.partition("  NAME:\n")[2].partition("\n\n")[0]
     world.file.write_text(world.file.read_text().replace("instance_groups:", f"  other:\n{piece}\ninstance_groups:"))
     plan = world.environment.training_plans["other"]
