@@ -18,7 +18,7 @@ from ..account import account_of
 from ..deployment import add_environment, load
 from ..output import write_findings, write_json, write_line
 from .check import Outcome
-from .look import SECONDS, findings_of, preflight
+from .look import SANDBOX_SECONDS, SECONDS, findings_of, preflight
 
 _COLOURS: Final = {"ok": "32", "error": "1;31", "warning": "1;33", "accepted": "2", "SKIP": "33"}
 _WIDTH: Final = 120
@@ -33,9 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=float,
-        default=SECONDS,
         metavar="S",
-        help=f"skip the checks that have no answer after so many seconds (default: {SECONDS:g})",
+        help=f"skip what has no answer after so many seconds (default: {SECONDS:g}; sandbox: {SANDBOX_SECONDS:g})",
     )
 
 

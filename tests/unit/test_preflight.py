@@ -201,7 +201,7 @@ class TestCommand:
         return tmp_path
 
     def run(self, project: Path, monkeypatch: pytest.MonkeyPatch, world: World, *more: str) -> int:
-        monkeypatch.setattr(look, "_clients", lambda _: world.client)
+        monkeypatch.setattr(look, "_clients", lambda *_: world.client)
         return cli.main(["preflight", "prod", *more, "--project", str(project)])
 
     def test_prints_what_each_check_saw_and_is_0(
