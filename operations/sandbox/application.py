@@ -25,7 +25,7 @@ from moto.iam.access_control import PermissionResult
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
 
-from . import capacity, kubernetes_api, responses, training_plan_knobs
+from . import capacity, kubernetes_api, quotas, responses, training_plan_knobs
 from .cloudformation import CloudFormation
 from .cloudformation_api import CloudFormationResponse
 from .cost_tags import CostTags, CostTagsResponse
@@ -44,8 +44,7 @@ from .persistence import Snapshots, State
 from .providers.custom import CustomResource
 from .providers.kubernetes import KubectlResource
 from .providers.registry import provider_for
-from .quotas import PATH as QUOTAS_PATH
-from .quotas import Quotas, QuotasResponse
+from .quotas import QuotasResponse
 from .tls import certificates
 
 Environ = dict[str, Any]
@@ -94,7 +93,7 @@ class Sandbox:
         self.fsx = Fsx(clients)
         self.functions = Functions(clients, directory / "functions", _HANDLER_SLEEP * timing.scale)
         self.cloudformation = CloudFormation(clients, provider_for)
-        self.cost_tags, self.quotas = CostTags(self.cloudformation), Quotas()
+        self.cost_tags = CostTags(self.cloudformation)
         self.snapshots = Snapshots(directory, self._collect, self._restore)
         self._changed = threading.Event()
         self.cloudformation.finished = self._changed.set
@@ -118,7 +117,7 @@ class Sandbox:
             ("file systems", self.fsx, "file_systems"),
             ("associations", self.fsx, "associations"),
             ("cost tags", self.cost_tags, "active"),
-            ("quotas", self.quotas, "values"),
+            ("quotas", self.hyperpod.quotas, "values"),
         ]
 
     def keep_saving(self) -> None:
@@ -144,7 +143,7 @@ class Sandbox:
         EksResponse.service = self.eks
         FsxResponse.service = self.fsx
         HyperPodResponse.service = self.hyperpod
-        CostTagsResponse.service, QuotasResponse.service = self.cost_tags, self.quotas
+        CostTagsResponse.service, QuotasResponse.service = self.cost_tags, self.hyperpod.quotas
         CustomResource.functions = self.functions
         KubectlResource.kubernetes, KubectlResource.eks = self.kubernetes, self.eks
         self.functions.mount()
@@ -167,10 +166,10 @@ class Sandbox:
                 return responses.RESPONSES(environ, start_response)
             if path == capacity.PATH:
                 return capacity.serve(self.hyperpod, environ, start_response)
-            if path in (training_plan_knobs.PATH, QUOTAS_PATH):
+            if path in (training_plan_knobs.PATH, quotas.PATH):
                 self._changed.set()
-                if path == QUOTAS_PATH:
-                    return self.quotas.serve(environ, start_response)
+                if path == quotas.PATH:
+                    return self.hyperpod.quotas.serve(environ, start_response)
                 return training_plan_knobs.serve(self.hyperpod.plans, environ, start_response)
             reading = _only_reads(environ)
             try:

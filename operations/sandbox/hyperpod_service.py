@@ -11,8 +11,10 @@ from .eks import Eks
 from .hyperpod import NO_CAPACITY, Cluster, Group, Shortage, Timing
 from .hyperpod_answers import kubernetes_node
 from .hyperpod_boot import EFA_FAILED, LIFECYCLE_FAILED, efa_can_work, lifecycle_script_exists
+from .hyperpod_quotas import check_quotas
 from .hyperpod_slurm import check, check_immutable, two_masters
 from .providers.base import Clients
+from .quotas import Quotas
 from .service import refuse
 from .stack import ACCOUNT, now
 from .template import JsonObject
@@ -35,6 +37,7 @@ class HyperPod:
         self.clients, self.eks, self.timing = clients, eks, timing
         self.clusters: dict[tuple[str, str], Cluster] = {}
         self.shortages: list[Shortage] = []
+        self.quotas = Quotas()
         self.plans = TrainingPlanService(clients, self._in_use)
 
     def all(self, region: str) -> list[Cluster]:
@@ -73,6 +76,7 @@ class HyperPod:
             raise refuse("ValidationException", "At least one instance group is needed (sandbox)")
         check(name, request, groups)
         self.plans.check(region, {}, groups)
+        check_quotas(self.quotas, [], groups, self._others(region, name))
         cluster.begun = not cluster.continuous or all(group.slurm_type is None for group in groups)
         cluster.groups = {group.name: group for group in groups}
         self._look_up_subnets(cluster)
@@ -90,6 +94,8 @@ class HyperPod:
         kept = {name: group for name, group in cluster.groups.items() if name not in removed}
         later = kept | {group.name: group for group in groups}
         check(cluster.name, cluster.request | values, list(later.values()))
+        before, others = list(cluster.groups.values()), self._others(region, cluster.name)
+        check_quotas(self.quotas, before, list(later.values()), others)
         for group in groups:
             cluster.groups[group.name] = group
         for name in removed:
@@ -167,6 +173,10 @@ class HyperPod:
             if eks and arn == eks.description["arn"]:
                 found += [kubernetes_node(cluster, node) for node in cluster.nodes if node.status(moment) == "Running"]
         return found
+
+    def _others(self, region: str, name: str) -> list[Group]:
+        """The groups of all other clusters of a region."""
+        return [group for other in self.all(region) if other.name != name for group in other.groups.values()]
 
     def _idle(self, region: str, name: str) -> Cluster:
         cluster = self.cluster(region, name)

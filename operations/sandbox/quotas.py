@@ -1,8 +1,8 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
 """Service Quotas: the quotas that podwright knows by name, with values that a person may set.
 
-There is plenty of everything until somebody says otherwise: `PUT /podwright/quotas` takes
-`{"sagemaker": {"ml.p5.48xlarge for cluster usage": 0}}`, `GET` shows what was set. Their codes are made up.
+There is plenty of everything until somebody says otherwise, and then HyperPod keeps to it: `PUT /podwright/quotas`
+takes `{"sagemaker": {"ml.p5.48xlarge for cluster usage": 0}}`, `GET` shows what was set. Their codes are made up.
 """
 
 import hashlib
@@ -41,6 +41,10 @@ class Quotas:
             for instance_type in ([row.name for row in catalog()] if "{type}" in quota.name else [""])
         }
         return dict.fromkeys(sorted(known), _PLENTY) | self.values.get(service, {})
+
+    def limit(self, service: str, name: str) -> float | None:
+        """The value that somebody set; None where nobody did."""
+        return self.values.get(service, {}).get(name)
 
     def serve(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Serve one request to PATH."""

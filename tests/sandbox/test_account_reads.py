@@ -1,6 +1,7 @@
 """What preflight reads of an account in the sandbox: quotas, simulated permissions, cost tags, versions and types."""
 
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from podwright.operations.sandbox.server import Running
+from sandbox_network import surroundings
 from sandbox_stacks import StackUnderTest
 
 Aws = Callable[[str], Any]
@@ -56,6 +58,31 @@ def test_quotas_are_plenty_until_somebody_says_otherwise(aws: Aws, quotas: Calla
         quotas({"sagemaker": {name: -1}})
     with pytest.raises(ClientError, match="NoSuchResourceException"):
         client.list_service_quotas(ServiceCode="athena")
+
+
+def test_hyperpod_keeps_to_the_quotas_that_were_set(aws: Aws, quotas: Callable[[Any], None]) -> None:
+    around, sagemaker, name = surroundings(aws), aws("sagemaker"), "ml.g6e.48xlarge for cluster usage"
+
+    def cluster(count: int) -> dict[str, Any]:
+        group: dict[str, Any] = {"InstanceGroupName": "gpu", "InstanceType": "ml.g6e.48xlarge", "InstanceCount": count}
+        return {"ClusterName": "within", "InstanceGroups": [group | {"ExecutionRole": around.role}]}
+
+    vpc = {"Subnets": around.subnets[:1], "SecurityGroupIds": [around.security_group]}
+    quotas({"sagemaker": {name: 3}})
+    with pytest.raises(ClientError, match=f"'{name}' is 3 Instances.* utilization of 0 .* request delta of 4"):
+        sagemaker.create_cluster(VpcConfig=vpc, **cluster(4))
+    sagemaker.create_cluster(VpcConfig=vpc, NodeProvisioningMode="Continuous", **cluster(2))
+    deadline = time.monotonic() + 20
+    while sagemaker.describe_cluster(ClusterName="within")["ClusterStatus"] != "InService":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    with pytest.raises(ClientError, match="current utilization of 2 Instances and a request delta of 2 Instances"):
+        sagemaker.update_cluster(**cluster(4))
+    sagemaker.update_cluster(**cluster(3))
+    sagemaker.delete_cluster(ClusterName="within")
+    while any(found["ClusterName"] == "within" for found in sagemaker.list_clusters()["ClusterSummaries"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_permissions_are_those_of_policies_and_boundary(aws: Aws) -> None:
