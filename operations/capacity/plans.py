@@ -1,12 +1,13 @@
 """Training plans as they are: what SageMaker says, beside what the file says and the record of purchases."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ...config.environment import Environment
-from ...config.plan_offers import Plan, Request, misfits, shown
+from ...config.plan_offers import Plan, misfits, shown
 from ...config.plan_record import Record, read
 from ...config.plan_steps import run
 from ...config.plans import TrainingPlan
@@ -75,15 +76,8 @@ def _record(key: str, clients: Mapping[Any, Any]) -> tuple[Record | None, str]:
 
 def _differs(environment: Environment, name: str, settings: TrainingPlan, shape: Json) -> list[str]:
     """Where SageMaker and the file disagree."""
-    wanted = Request(
-        environment.name,
-        name,
-        settings.zones,
-        settings.instance_type,
-        settings.count,
-        settings.ultraserver_type,
-        settings.ultraserver_count,
-    )
+    # An extension makes a plan longer than what was asked for.
+    wanted = replace(settings.request(environment.name, name), hours=None, start_after=None, end_before=None)
     found = misfits(wanted, Plan.of(shape))
     for field, there in (("start", shape.get("StartTime")), ("end", shape.get("EndTime"))):
         given = getattr(settings, field)

@@ -9,17 +9,19 @@ import argparse
 import sys
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from ...config.environment import Environment
+from ...config.findings import errors
+from ...config.load import LoadedEnvironment
 from ...config.plan_offers import Plan, Request
 from ...config.plan_purchase import close
 from ...config.plan_purchase import reserve as reserved
 from ...config.plan_run import Outcome, Result
-from ...config.plans import TrainingPlan
+from ...config.rules import findings
 from ..account import account_of
 from ..deployment import load
-from ..output import Stop, write_json, write_line
+from ..output import Stop, write_findings, write_json, write_line
 from ..progress import Progress
 from .market import Answer, Region, zone_ids
 from .offers import Found, described
@@ -38,8 +40,11 @@ from .purchase import (
     values_of,
     write_back,
 )
-from .search import ask_all, check_request, plan_of
+from .search import ask_all, check_request, plan_of, wanted
 from .table import legend, offer_json, offer_table, write_answers, write_tables
+
+_NOT_BOUGHT: Final = "CAP017"
+"""The rule that a plan has to be bought."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns 0 once the plan is bought and in the file."""
-    environment = load(args).environment
+    loaded = load(args)
+    environment = loaded.environment
     plan = plan_of(environment, args.plan)
     if plan.state == "purchase":
         raise Stop(
@@ -60,8 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if plan.arn:
         return _refresh(args, environment, plan.arn)
     check_consent(args)
-    request = request_of(environment, args.plan, plan, args.max_upfront)
-    check_request(request, environment)
+    request = _request(args, loaded)
     account = account_of(environment, args.project, args.sandbox)
     write_line(f"{described(request)} → {account}", sys.stderr)
     buyer, progress = Buyer.of(account), Progress(sys.stderr)
@@ -84,24 +89,26 @@ def run(args: argparse.Namespace) -> int:
     return _finish(args, buyer, outcome, found, tell)
 
 
-def request_of(environment: Environment, name: str, plan: TrainingPlan, limit: int | None) -> Request:
-    """What a wanted plan of the file asks for; of two limits the lower holds."""
-    limits = [each for each in (plan.max_upfront_usd, limit) if each is not None]
-    of_ultraservers = plan.ultraserver_type is not None
-    return Request(
-        environment.name,
-        name,
-        (plan.zone,),
-        None if of_ultraservers else plan.instance_type,
-        None if of_ultraservers else plan.count,
-        plan.ultraserver_type,
-        plan.ultraserver_count,
-        plan.spares_per_ultraserver,
-        plan.days and plan.days * 24,
-        plan.start_after,
-        plan.end_before,
-        min(limits, default=None),
-    )
+def _request(args: argparse.Namespace, loaded: LoadedEnvironment) -> Request:
+    """What the plan of the file asks for; of two limits the lower holds.
+
+    Raises:
+        Stop: it says too little, or breaks a rule that buying it would not mend.
+    """
+    path = f"training_plans.{args.plan}"
+    wrong = [
+        finding
+        for finding in errors(findings(loaded.environment, loaded.source))
+        if f"{finding.path}.".startswith(f"{path}.") and finding.id != _NOT_BOUGHT
+    ]
+    if wrong:
+        write_findings(wrong, sys.stderr)
+        raise Stop("nothing was bought", f"mend {path} first")
+    request = wanted(loaded.environment, args.plan)
+    limits = [each for each in (request.max_upfront_usd, args.max_upfront) if each is not None]
+    request = replace(request, max_upfront_usd=min(limits, default=None))
+    check_request(request, loaded.environment)
+    return request
 
 
 def _chosen(args: argparse.Namespace, environment: Environment, buyer: Buyer, request: Request) -> Found:

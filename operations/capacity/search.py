@@ -126,20 +126,21 @@ def _request(args: argparse.Namespace, environment: Environment) -> Request:
         "max_upfront_usd": args.max_upfront,
         "zones": (args.zone,) if args.zone else None,
     }
-    given: dict[str, Any] = dict.fromkeys(options) | {"zones": ()}
-    if args.plan is not None:
-        plan = plan_of(environment, args.plan)
-        given = {name: getattr(plan, name) for name in options if name != "hours"}
-        given["hours"] = plan.days and plan.days * 24
-        if plan.ultraserver_type or args.ultraserver_type:
-            # Of a plan of UltraServers these say what follows from its type.
-            given |= {"instance_type": None, "count": None}
-        if args.type:
-            given |= {"ultraserver_type": None, "ultraserver_count": None}
-    given |= {name: value for name, value in options.items() if value is not None}
-    request = Request(environment.name, args.plan or "", **given)
+    base = wanted(environment, args.plan) if args.plan else Request(environment.name, "", ())
+    if args.type:
+        base = replace(base, ultraserver_type=None, ultraserver_count=None)
+    if args.ultraserver_type:
+        base = replace(base, instance_type=None, count=None)
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    request = replace(base, **given)
     check_request(request, environment)
     return request
+
+
+def wanted(environment: Environment, name: str) -> Request:
+    """What a plan of the file asks for. Of UltraServers, only what does not follow from their type."""
+    request = plan_of(environment, name).request(environment.name, name)
+    return replace(request, instance_type=None, count=None) if request.ultraserver_type else request
 
 
 def check_request(request: Request, environment: Environment) -> None:

@@ -318,7 +318,7 @@ def test_an_offer_in_another_zone_takes_a_person_who_is_told_both_ways(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = FILE.replace("zone: usw2-az2  #", "zone: usw2-az1  #")
-    world.file.write_text(text)
+    world.file.write_text(text.replace("[usw2-az2, usw2-az3]", "[usw2-az1, usw2-az2]"))
     assert reserve(world, *YES) == 1
     printed = capsys.readouterr()
     assert "is in usw2-az2, not usw2-az1" in printed.out
@@ -371,9 +371,14 @@ def test_an_offer_that_nobody_makes_is_not_bought(world: World, capsys: pytest.C
         (FILE.replace("days: 28", "days: 28\n    purchase: true"), 2, "the deployment buys it"),
         (FILE.replace("    days: 28\n", ""), 2, "what shall be searched for?"),
         (FILE.replace("count: 16\n    days", f"count: 16\n    arn: {ARN}\n    days"), 1, f"SageMaker has no {ARN}"),
+        (
+            FILE.replace("days: 28", "days: 28\n    end_before: 2027-01-10"),
+            1,
+            "from start_after to end_before there are 6 days, and the plan lasts 28",
+        ),
         (FILE.replace("h200-q1:", "other:").replace("h200-q1}", "other}"), 2, "known: other"),
     ],
-    ids=["deployment", "incomplete", "gone", "unknown"],
+    ids=["deployment", "incomplete", "gone", "broken rule", "unknown"],
 )
 def test_what_is_not_for_sale(
     world: World, capsys: pytest.CaptureFixture[str], text: str, code: int, said: str
