@@ -13,6 +13,7 @@ from timing import ROOT, Timing, measure
 
 sys.path.insert(0, str(ROOT / "tests"))
 
+import preflight_answers
 import preflight_world
 
 LIMIT = 10.0
@@ -53,12 +54,12 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
 
 def _slow() -> tuple[Timing, Timing, int]:
     codes: dict[str, dict[str, str]] = {}
-    named = preflight_world.quotas()(ServiceCode="sagemaker")["Quotas"]
+    named = preflight_answers.quotas()(ServiceCode="sagemaker")["Quotas"]
 
     def by_code(**request: Any) -> dict[str, Any]:
         service = codes[request["ServiceCode"]]
         name = next(name for name, code in service.items() if code == request["QuotaCode"])
-        return {"Quota": preflight_world.quota(name, 100.0) | {"QuotaCode": request["QuotaCode"]}}
+        return {"Quota": preflight_answers.quota(name, 100.0) | {"QuotaCode": request["QuotaCode"]}}
 
     timings: list[float] = []
     found: list[Any] = []

@@ -16,7 +16,8 @@ from podwright.operations.preflight import command, look
 from podwright.operations.preflight.check import CHECKS, Note, Outcome, check
 from podwright.operations.preflight.quota_codes import Codes
 from podwright.operations.preflight.reader import Reader, Unavailable
-from preflight_world import ACCOUNT, NEW, REGION, World, examine, quotas, refusal
+from preflight_answers import ACCOUNT, REGION, quotas, refusal
+from preflight_world import NEW, World, examine
 
 FILE = f"""
 account: "{ACCOUNT}"
