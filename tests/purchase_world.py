@@ -83,6 +83,8 @@ class World:
     extensions: list[Bought] = field(default_factory=list)
     late: list[tuple[int, Call, str]] = field(default_factory=list)
     calls: int = 0
+    forgotten: list[str] = field(default_factory=list)
+    """Records of what was bought that something else was written over."""
 
     def sold(self, flow: Flow) -> list[Bought]:
         """What stands, not what failed."""
@@ -147,6 +149,9 @@ class World:
         }
         if not met[ConditionExpression]:
             raise Refusal("ConditionalCheckFailedException")
+        states = (there["state"]["S"] if there else "", Item["state"]["S"])
+        if there and there["attempt"] == Item["attempt"] and states[0] == "bought" != states[1]:
+            self.forgotten.append(f"{by} wrote {states[1]} over bought")
         self.items[Item["plan"]["S"]] = Item
         return {}
 
@@ -406,7 +411,7 @@ def verdict(world: World, buyers: list[Buyer], flow: Flow) -> list[str]:
     The way on: once lists show everything, the next run reports what there is, or buys it, or, when it was left unknown
     and a person closes it, buys it then. At the end exactly one stands.
     """
-    wrong = [each for buyer in buyers for each in buyer.wrong]
+    wrong = world.forgotten + [each for buyer in buyers for each in buyer.wrong]
     if len(world.sold(flow)) > 1:
         return [*wrong, f"bought {len(world.sold(flow))} times"]
     world.settle()

@@ -194,6 +194,17 @@ def test_closing_finds_what_is_there_after_all() -> None:
     assert (closing.outcome.result, closing.outcome.arn) == (Result.BOUGHT, f"{ARN}0")
 
 
+def test_nobody_gives_up_a_call_that_may_be_under_way() -> None:
+    world = World()
+    assert alone(Buyer("reserve", "one", world, {7: "crash before"})).crashed
+    won = world.time
+    second = alone(Buyer("reserve", "two", world))
+    assert second.outcome
+    assert second.outcome.result is Result.UNKNOWN
+    assert world.time - won > timedelta(seconds=30 + 5 + 60)
+    assert any("one has been buying prod-q1" in text for text in second.said)
+
+
 def test_closes_only_what_is_unknown() -> None:
     world = World()
     with pytest.raises(NothingToClose, match="not recorded"):
