@@ -300,6 +300,15 @@ def test_a_long_wait_goes_on_in_another_invocation_that_buys_nothing(world: Worl
     assert len(world.charges) == 1
 
 
+def test_a_plan_that_fails_during_a_long_wait_fails_this_deployment(world: World) -> None:
+    world.plans.ledger.payment = timedelta(minutes=15)
+    world.plans.ledger.payment_failure = "the card was refused"
+    assert world.run() is None
+    world.now += timedelta(minutes=10)
+    assert "failed: the card was refused" in failed(world.run_event(json.loads(world.invoked.calls[0]["Payload"])))
+    assert len(world.charges) == 1
+
+
 def test_a_payment_that_does_not_come_through_is_told(world: World) -> None:
     world.plans.ledger.payment = timedelta(hours=3)
     event, answer = world.event(), None
