@@ -7,20 +7,8 @@ from dataclasses import replace
 from podwright.config.plan_record import TABLE, Record
 from podwright.config.plan_sightings import LOOKS_AFTER
 from podwright.config.plan_steps import Call, Steps
-from purchase_world import (
-    FAULTS,
-    Bought,
-    Buyer,
-    Fault,
-    Flow,
-    World,
-    alone,
-    by_turns,
-    closed,
-    is_unknown,
-    plan_shape,
-    verdict,
-)
+from purchase_aws import Bought, Flow, World, plan_shape
+from purchase_world import FAULTS, Buyer, Fault, alone, by_turns, closed, is_unknown, verdict
 
 FLOWS: tuple[Flow, ...] = ("reserve", "acquire", "extend")
 VARIANTS = ("refuse", "allow")

@@ -20,7 +20,8 @@ from podwright.config.plan_steps import ONE_ATTEMPT, Call, Steps, run
 from podwright.config.plans import TrainingPlan
 from podwright.operations.sandbox.training_plan_faults import Fault
 from podwright.operations.sandbox.training_plans import TrainingPlans
-from purchase_world import ARN, END, NOW, REQUEST, START, TAGS, Bought, Buyer, Flow, World, alone, closed, plan_shape
+from purchase_aws import ARN, END, NOW, START, Bought, Flow, World, plan_shape
+from purchase_world import REQUEST, TAGS, Buyer, alone, closed
 
 FLOWS: tuple[Flow, ...] = ("reserve", "acquire", "extend")
 NO_REGION = {"region_name": "us-west-2", "aws_access_key_id": "x", "aws_secret_access_key": "x"}
