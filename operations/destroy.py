@@ -6,6 +6,7 @@ once the environment was deployed with `protection: destroy`. Training plans sta
 
 import argparse
 import sys
+from itertools import chain
 from typing import Any
 
 from ..config.environment import Environment
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     if kept:
         write_line(f"  kept for their termination protection: {', '.join(kept)}", sys.stderr)
     resources = _resources(cdk.account, going)
-    for cluster in _protected_control_planes(cdk.account, resources):
+    for cluster in _protected_control_planes(cdk.account, list(chain(*resources.values()))):
         # Found out halfway, the nodes would be gone and the control plane still there.
         raise Stop(
             f"nothing was deleted: the EKS cluster {cluster} has deletion protection",
@@ -45,11 +46,11 @@ def run(args: argparse.Namespace) -> int:
     if not going:
         write_line(f"{name}: no stack to delete")
         return 0
-    for plan in _training_plans(resources):
+    for plan in chain(*map(_training_plans, resources.values())):
         write_line(f"  {plan} stays and is paid for until its end: nothing cancels a training plan", sys.stderr)
     if not args.yes:
         _ask(name, going)
-    strays = _strays(loaded.environment, [stack for stack in there if stack["StackName"] in going])
+    strays = _strays(loaded.environment, resources)
     # What a stray exports only the cluster imports, and what it imports others still export.
     first = [stack for stack in going if strays and stack == f"{name}-cluster"]
     _destroy(cdk, progress, first)
@@ -59,13 +60,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _strays(environment: Environment, stacks: list[dict[str, Any]]) -> list[str]:
-    """Stacks of ours that the app does not know any more, because the file has lost what they were for."""
-    lost = {f"{environment.name}-eks"} if environment.cluster.orchestrator == "slurm" else set[str]()
-    lost |= set[str]() if environment.training_plans else {f"{environment.name}-capacity"}
-    # Another's stack may have such a name; the tag is on ours alone.
-    ours = {"Key": "podwright:environment", "Value": environment.name}
-    return [stack["StackName"] for stack in stacks if stack["StackName"] in lost and ours in stack.get("Tags", [])]
+def _strays(environment: Environment, resources: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Stacks of ours that the app does not know any more, because the file has lost its training plans."""
+    capacity = f"{environment.name}-capacity"
+    # Somebody else's stack may have that name; only ours holds such resources.
+    return [capacity] if not environment.training_plans and _training_plans(resources.get(capacity, [])) else []
 
 
 def _destroy(cdk: Cdk, progress: Progress, stacks: list[str]) -> None:
@@ -90,11 +89,13 @@ def _delete(account: Account, progress: Progress, stacks: list[str]) -> None:
             raise Stop(f"{stack} is not deleted: {error}", "CloudFormation's console shows its events") from None
 
 
-def _resources(account: Account, stacks: list[str]) -> list[dict[str, Any]]:
+def _resources(account: Account, stacks: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """The resources of each stack."""
     pages = account.client("cloudformation").get_paginator("list_stack_resources")
-    return [
-        row for stack in stacks for page in pages.paginate(StackName=stack) for row in page["StackResourceSummaries"]
-    ]
+    return {
+        stack: [row for page in pages.paginate(StackName=stack) for row in page["StackResourceSummaries"]]
+        for stack in stacks
+    }
 
 
 def _training_plans(resources: list[dict[str, Any]]) -> list[str]:

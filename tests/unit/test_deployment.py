@@ -56,8 +56,7 @@ class Client:
 
     def paginate(self, StackName: str | None = None) -> list[dict[str, Any]]:
         if StackName:
-            kinds = {"eks": "AWS::EKS::Cluster", "capacity": "Custom::PodwrightTrainingPlan"}
-            kind = kinds.get(StackName.rpartition("-")[2], "AWS::IAM::Role")
+            kind = self.account.kinds.get(StackName.rpartition("-")[2], "AWS::IAM::Role")
             name = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/q1" if "Plan" in kind else "a-cluster"
             return [{"StackResourceSummaries": [{"ResourceType": kind, "PhysicalResourceId": name}]}]
         answer = self.account.stacks.pop(0) if len(self.account.stacks) > 1 else self.account.stacks[0]
@@ -74,6 +73,7 @@ class FakeAccount:
         self.variables: dict[str, str] = {}
         self.deletion_protection = False
         self.deleted: list[str] = []
+        self.kinds = {"eks": "AWS::EKS::Cluster", "capacity": "Custom::PodwrightTrainingPlan"}
 
     def client(self, _: str) -> Client:
         return Client(self)
@@ -293,8 +293,8 @@ class TestDestroy:
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """After the cluster, which may import from it, and before the network, from which it imports."""
-        stray = stack("prod-capacity", minute=1) | {"Tags": [{"Key": "podwright:environment", "Value": "prod"}]}
-        calls = self.run(project, monkeypatch, stack("prod-network"), stray, stack("prod-cluster", minute=2))
+        stacks = stack("prod-network"), stack("prod-capacity", minute=1), stack("prod-cluster", minute=2)
+        calls = self.run(project, monkeypatch, *stacks)
         assert calls == [
             ("destroy", "prod/cluster", "--force", "synthesize"),
             ("destroy", "prod/network", "--force", "synthesize"),
@@ -303,7 +303,9 @@ class TestDestroy:
         assert "prod-capacity            is of something that the file no longer has; deleting it" in said
 
     def test_deletes_no_stack_of_others(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One of the name, without a plan in it."""
         account = FakeAccount([stack("prod-capacity")])
+        account.kinds = {}
         made = cdk(project, account)
         monkeypatch.setattr(destroy, "cdk_for", lambda *_: made)
         destroy.run(asked_for(project, "prod", yes=True))
