@@ -19,45 +19,39 @@ CASES = [
     Case(
         "PRE030",
         "new",
-        "'ml.p5en.48xlarge for cluster usage' is 5; 4 instances are wanted beside 2 elsewhere in the account, 6 in all",
+        "'ml.p5en.48xlarge for cluster usage' is 5; wanted: 4 beside 2 elsewhere in the account, 6 in all",
         f"{IN_ALL} sagemaker --quota-code L-12345678 --desired-value 6",
         {QUOTA: quotas({"ml.p5en.48xlarge for cluster usage": 5}), **clusters("other")},
     ),
     Case(
         "PRE030",
         "new",
-        "'ml.g5.48xlarge for cluster spot instance usage' is 0; 2 instances",
+        "'ml.g5.48xlarge for cluster spot instance usage' is 0; wanted: 2",
         "--desired-value 2",
         {QUOTA: quotas({"ml.g5.48xlarge for cluster spot instance usage": 0})},
     ),
     Case(
         "PRE031",
         "new",
-        "is 7; 8 instances",
+        "is 7; wanted: 8",
         "--desired-value 8",
         {QUOTA: quotas({"Maximum number instances allowed per SageMaker HyperPod cluster": 7})},
     ),
     Case(
         "PRE032",
         "adopted",
-        "is 100; 500 GB",
+        "is 100; wanted: 500",
         "--desired-value 500",
         {QUOTA: quotas({"Maximum size of EBS volume in GB for a SageMaker HyperPod cluster instance": 100})},
     ),
     Case(
         "PRE033",
         "new",
-        "'EC2-VPC Elastic IPs' is 1; 2 Elastic IP addresses are wanted",
+        "'EC2-VPC Elastic IPs' is 1; wanted: 2",
         f"{IN_ALL} ec2",
         {QUOTA: quotas({"EC2-VPC Elastic IPs": 1})},
     ),
-    Case(
-        "PRE033",
-        "new",
-        "'VPCs per Region' is 1; 1 VPCs are wanted beside 1",
-        "vpc",
-        {QUOTA: quotas({"VPCs per Region": 1})},
-    ),
+    Case("PRE033", "new", "'VPCs per Region' is 1; wanted: 1 beside 1", "vpc", {QUOTA: quotas({"VPCs per Region": 1})}),
     Case(
         "PRE034",
         "new",
@@ -68,7 +62,7 @@ CASES = [
     Case(
         "PRE035",
         "new",
-        "across training plans per Region' is 10; 4 instances are wanted beside 8",
+        "across training plans per Region' is 10; wanted: 4 beside 8",
         "--desired-value 12",
         {
             QUOTA: quotas(

@@ -7,13 +7,12 @@ from typing import Any, Final
 from ...config.environment import Environment
 from ...config.facts import table
 from ...config.findings import Path
+from ...config.limits import limits
 from ...config.rules.rule import Problem, listed
 from ...config.rules.zones import sections
 from .check import Answers, Ask, Note, Skip, check
 from .shared import STACK_PARTS, own_groups, partition, stack
 
-# The oldest version that templates of aws-cdk-lib 2.275's default synthesizer ask for.
-_BOOTSTRAP: Final = 6
 _STUCK: Final = {
     "UPDATE_ROLLBACK_FAILED": "mend what its events name, then `aws cloudformation continue-update-rollback "
     "--stack-name {name}`",
@@ -45,11 +44,9 @@ def bootstrapped(ask: Ask) -> Answers:
             f"account {ask.account} is not prepared for the CDK in {environment.region}: there is no parameter {name}",
             f"`podwright deploy {environment.name} --bootstrap` does it, or somebody who may: {command}",
         )
-    elif (version := int(found["Parameter"]["Value"])) < _BOOTSTRAP:
+    elif (version := int(found["Parameter"]["Value"])) < (oldest := limits().cloudformation.bootstrap_version):
         yield Problem(
-            "account",
-            f"the CDK's bootstrap stack has version {version}; {_BOOTSTRAP} is needed",
-            f"run {command} again",
+            "account", f"the CDK's bootstrap stack has version {version}; {oldest} is needed", f"run {command} again"
         )
     else:
         yield Note(f"bootstrap version {version}")

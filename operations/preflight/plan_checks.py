@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from ...config.limits import limits
 from ...config.plans import TrainingPlan
 from ...config.rules.rule import Problem, listed
 from ...config.rules.zones import sections
@@ -102,9 +103,10 @@ def times(ask: Ask) -> Answers:
                 "deploy before that with min_count: 0 on its groups, which then fill by themselves, or wait",
             )
         elif found.get("Status") == "Active" and end and end - ask.now < _SOON:
+            ahead = limits().training_plan.reclaim_minutes
             yield Problem(
                 path,
-                f"{name} ends {_when(end, ask.now)}; its instances go 30 minutes before",
+                f"{name} ends {_when(end, ask.now)}; its instances go {ahead} minutes before",
                 f"extend it (`podwright capacity extend {ask.environment.name} {name}`), or let jobs end",
             )
         elif end:

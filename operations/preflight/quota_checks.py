@@ -28,7 +28,7 @@ def types(ask: Ask) -> Answers:
                 wanted[group.types[0]] += group.count
                 paths.setdefault(group.types[0], (*path, "count"))
         for name, count in wanted.items():
-            yield from _compare(ask, key, count, others[name, spot], paths[name], "instances", name)
+            yield from _compare(ask, key, count, others[name, spot], paths[name], name)
 
 
 @check("PRE031")
@@ -38,11 +38,11 @@ def totals(ask: Ask) -> Answers:
     total = sum(group.count for group in groups.values())
     spot = sum(group.count for group in groups.values() if group.capacity == "spot")
     path, others_total = ("instance_groups",), sum(others.values())
-    yield from _compare(ask, "cluster", total, 0, path, "instances")
-    yield from _compare(ask, "clusters", total, others_total, path, "instances")
+    yield from _compare(ask, "cluster", total, 0, path)
+    yield from _compare(ask, "clusters", total, others_total, path)
     if spot:
         of_others = sum(count for (_, of_spot), count in others.items() if of_spot)
-        yield from _compare(ask, "spot_clusters", spot, of_others, path, "Spot instances")
+        yield from _compare(ask, "spot_clusters", spot, of_others, path)
 
 
 @check("PRE032")
@@ -55,7 +55,7 @@ def volumes(ask: Ask) -> Answers:
     ]
     if sizes:
         size, path = max(sizes, key=lambda item: item[0])
-        yield from _compare(ask, "volume", size, 0, path, "GB")
+        yield from _compare(ask, "volume", size, 0, path)
 
 
 @check("PRE033")
@@ -68,10 +68,10 @@ def networks(ask: Ask) -> Answers:
         yield Note("the network is there")
         return
     vpcs = len(ask.aws.pages("ec2", "describe_vpcs", "Vpcs"))
-    yield from _compare(ask, "vpcs", 1, vpcs, ("network",), "VPCs")
+    yield from _compare(ask, "vpcs", 1, vpcs, ("network",))
     if gateways := len(nat_zones(network)):
         taken = len(ask.aws.get("ec2", "describe_addresses")["Addresses"])
-        yield from _compare(ask, "addresses", gateways, taken, ("network", "nat"), "Elastic IP addresses")
+        yield from _compare(ask, "addresses", gateways, taken, ("network", "nat"))
 
 
 @check("PRE034")
@@ -86,11 +86,11 @@ def file_systems(ask: Ask) -> Answers:
     rows = ask.aws.pages("fsx", "describe_file_systems", "FileSystems")
     there = [row for row in rows if row.get("LustreConfiguration", {}).get("DeploymentType") == "PERSISTENT_2"]
     path = lustre_path(next(iter(created)))
-    yield from _compare(ask, "lustre_count", len(created), len(there), path, "file systems")
+    yield from _compare(ask, "lustre_count", len(created), len(there), path)
     capacity = sum(lustre.capacity_gib or 0 for lustre in created.values() if lustre.type == "ssd")
     if capacity:
         taken = sum(row.get("StorageCapacity", 0) for row in there)
-        yield from _compare(ask, "lustre_capacity", capacity, taken, path, "GiB")
+        yield from _compare(ask, "lustre_capacity", capacity, taken, path)
 
 
 @check("PRE035")
@@ -101,7 +101,7 @@ def training_plans(ask: Ask) -> Answers:
         return
     summaries = ask.aws.pages("sagemaker", "list_training_plans", "TrainingPlanSummaries")
     there = [row for row in summaries if row["Status"] not in _OVER]
-    yield from _compare(ask, "plans", len(wanted), len(there), ("training_plans",), "training plans")
+    yield from _compare(ask, "plans", len(wanted), len(there), ("training_plans",))
     taken: Counter[str] = Counter()
     for capacity in (each for row in there for each in row.get("ReservedCapacitySummaries", [])):
         taken[capacity["InstanceType"]] += capacity["TotalInstanceCount"]
@@ -110,7 +110,7 @@ def training_plans(ask: Ask) -> Answers:
         if plan.ultraserver_type and (server := ask.types.ultraservers.get(plan.ultraserver_type)):
             instance_type, count = server.instance_type, server.instances * (plan.ultraserver_count or 0)
         if instance_type and count:
-            yield from _compare(ask, "plan_type", count, taken[instance_type], path, "instances", instance_type)
+            yield from _compare(ask, "plan_type", count, taken[instance_type], path, instance_type)
 
 
 def _of_others(ask: Ask) -> Counter[tuple[str, bool]]:
@@ -124,7 +124,7 @@ def _of_others(ask: Ask) -> Counter[tuple[str, bool]]:
     return counts
 
 
-def _compare(ask: Ask, key: str, wanted: int, taken: int, path: Path, unit: str, instance_type: str = "") -> Answers:
+def _compare(ask: Ask, key: str, wanted: int, taken: int, path: Path, instance_type: str = "") -> Answers:
     """A quota against what is wanted beside what is taken."""
     name, service = quotas()[key].named(instance_type), quotas()[key].service
     quota = _values(ask, service).get(name)
@@ -135,10 +135,10 @@ def _compare(ask: Ask, key: str, wanted: int, taken: int, path: Path, unit: str,
     if needed <= value:
         yield Note(f"{name}: {needed:,} of {value:,}")
         return
-    beside = f" beside {taken:,} elsewhere in the account" if taken else ""
+    beside = f" beside {taken:,} elsewhere in the account, {needed:,} in all" if taken else ""
     yield Problem(
         path,
-        f"the quota {name!r} is {value:,}; {wanted:,} {unit} are wanted{beside}, {needed:,} in all",
+        f"the quota {name!r} is {value:,}; wanted: {wanted:,}{beside}",
         f"have it raised, which takes AWS hours to days: `aws service-quotas request-service-quota-increase "
         f"--region {ask.environment.region} --service-code {service} --quota-code {quota['QuotaCode']} "
         f"--desired-value {needed}`",

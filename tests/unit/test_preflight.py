@@ -173,7 +173,7 @@ class TestReader:
 
         world = World({("service-quotas", "get_service_quota"): by_code})
         found = examine(world, NEW, "PRE030", codes=codes)[0]
-        assert "for cluster usage' is 3; 4 instances are wanted" in found.findings[0].message
+        assert "for cluster usage' is 3; wanted: 4" in found.findings[0].message
         assert not any("list" in operation for _, service, operation in world.calls if service == "service-quotas")
 
     def test_a_code_that_leads_to_another_quota_is_not_trusted(self) -> None:
