@@ -39,7 +39,7 @@ from .purchase import (
     values_of,
 )
 from .search import plan_of
-from .table import new_table, write_tables
+from .table import new_table, write_blocks
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -162,7 +162,7 @@ def _list(args: argparse.Namespace, offers: Sequence[Extension], count: int) -> 
         times = (minute(offer.start), minute(offer.end), span(offer.end - offer.start))
         table.add_row(offer.id, *times, amount(offer.fee, offer.currency), f"{price:,.2f}" if price else "unknown")
     notes = [f"`podwright capacity extend {args.environment} {args.plan} --days N` buys one."]
-    write_tables([table] if offers else [], notes if offers else [f"SageMaker offers no extension of {args.plan} now."])
+    write_blocks([table] if offers else [], notes if offers else [f"SageMaker offers no extension of {args.plan} now."])
 
 
 def _json(offer: Extension, count: int) -> Json:

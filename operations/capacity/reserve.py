@@ -41,7 +41,7 @@ from .purchase import (
     write_back,
 )
 from .search import ask_all, check_request, plan_of, wanted
-from .table import legend, offer_json, offer_table, write_answers, write_tables
+from .table import legend, offer_blocks, offer_json, write_answers, write_blocks
 
 _NOT_BOUGHT: Final = "CAP017"
 """The rule that a plan has to be bought."""
@@ -131,8 +131,8 @@ def _chosen(args: argparse.Namespace, environment: Environment, buyer: Buyer, re
         others = sum(each is not found for each in answer.fitting)
         search = f"`podwright capacity search {args.environment} {args.plan}`"
         notes = [f"Others that fit: {others}; {search} lists them, and --offering takes one."] if others else []
-        table = offer_table(f"To be bought as {args.plan}", environment, [found])
-        write_tables([table], notes + legend(environment, [found]))
+        blocks = offer_blocks(f"To be bought as {args.plan}", environment, [found])
+        write_blocks(blocks, notes + legend(environment, [found]))
     if found.differs:
         write_line(f"It is not what the file asks for: it {', and '.join(found.differs)}.", sys.stderr)
         for zone in found.zones:

@@ -9,13 +9,14 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ...config.limits import limits
+from ...config.plan_offers import money
 from ..account import account_of
 from ..deployment import load
 from ..output import write_json
-from .offers import minute, span
+from .offers import amount, minute, span
 from .plans import Json, account_plans
 from .search import now, plan_of
-from .table import new_table, write_tables
+from .table import new_table, write_blocks
 
 _COLOURS: Final = {"Active": "green", "Scheduled": "cyan", "Pending": "yellow", "Failed": "red", "Expired": "dim"}
 _STATES: Final = {"wanted": "not bought", "purchase": "the deployment buys it", "exists": "not found"}
@@ -60,33 +61,29 @@ def write_plans(found: Json, moment: datetime) -> None:
     notes = [note for plan in own for note in _notes(plan, moment)]
     if not own and not others:
         notes.append(f"{found['environment']} has no training plan, nor has the account in {found['region']}.")
-    write_tables(tables, notes)
+    write_blocks(tables, notes)
 
 
 def _plans(title: str, plans: Iterable[Json]) -> Any:
-    counts = ("count", "in use", "free", "spare", "unhealthy")
-    table = new_table(title, "plan", "status", "what", "zone", "from (UTC)", "to (UTC)", *counts, "groups")
+    table = new_table(title, "plan", "status", "what", "zone", "from (UTC)", "to (UTC)", "instances", "groups")
     for plan in plans:
         aws = plan["aws"]
         groups = ", ".join(f"{name} {count}" for name, count in plan["groups"].items())
         if aws is None:
-            table.add_row(plan["plan"], _STATES[plan["state"]], *[""] * 9, groups)
+            table.add_row(plan["plan"], _STATES[plan["state"]], *[""] * 5, groups)
             continue
-        parts = aws["parts"]
-        units = {part["ultraserver_type"] or part["instance_type"] for part in parts}
-        zones = dict.fromkeys(part["zone"] for part in parts)
-        numbers = (aws[key] for key in ("total", "in_use", "free", "spare", "unhealthy"))
+        units = ", ".join({part["ultraserver_type"] or part["instance_type"]: None for part in aws["parts"]})
+        zones = ", ".join({part["zone"]: None for part in aws["parts"]})
         times = (_time(aws["start"]), _time(aws["end"]))
-        table.add_row(
-            plan["plan"],
-            _status(aws["status"]),
-            ", ".join(units),
-            ", ".join(zones),
-            *times,
-            *map(_number, numbers),
-            groups,
-        )
+        table.add_row(plan["plan"], _status(aws["status"]), units, zones, *times, _instances(aws), groups)
     return table
+
+
+def _instances(counts: Json) -> str:
+    """`16: 12 in use, 4 free`; what is nought or unknown is left out."""
+    named = (("in_use", "in use"), ("free", "free"), ("spare", "spare"), ("unhealthy", "unhealthy"))
+    there = ", ".join(f"{counts[key]} {name}" for key, name in named if counts[key])
+    return f"{counts['total']}{f': {there}' if there else ''}"
 
 
 def _parts(plan: Json) -> Any:
@@ -99,11 +96,9 @@ def _parts(plan: Json) -> Any:
 
 
 def _ultraservers(plan: Json) -> Any:
-    counts = ("count", "in use", "free", "spare", "unhealthy")
-    table = new_table(f"UltraServers of {plan['plan']}", "id", "health", "what", *counts)
+    table = new_table(f"UltraServers of {plan['plan']}", "id", "health", "what", "instances")
     for server in plan["ultraservers"]:
-        numbers = (server[key] for key in ("total", "in_use", "free", "spare", "unhealthy"))
-        table.add_row(server["id"], server["health"], server["type"], *map(_number, numbers))
+        table.add_row(server["id"], server["health"], server["type"], _instances(server))
     return table
 
 
@@ -112,7 +107,7 @@ def _extensions(plan: Json) -> Any:
         f"Extensions of {plan['plan']}", "offering", "status", "payment", "from (UTC)", "to (UTC)", "upfront"
     )
     for item in plan["extensions"]:
-        fee = f"{item['upfront']} {item['currency']}".strip()
+        fee = amount(money(item["upfront"]), item["currency"])
         times = (_time(item["start"]), _time(item["end"]))
         table.add_row(item["offering"], _status(item["status"]), item["payment"], *times, fee)
     return table
@@ -142,10 +137,6 @@ def _notes(plan: Json, moment: datetime) -> Iterable[str]:
 
 def _time(text: str | None) -> str:
     return minute(datetime.fromisoformat(text)) if text else ""
-
-
-def _number(number: int | None) -> str:
-    return "" if number is None else str(number)
 
 
 def _status(status: str) -> Any:

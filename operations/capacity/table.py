@@ -6,13 +6,24 @@ from typing import Any, Final
 from ...config.environment import Environment
 from ...config.plan_offers import Part
 from .market import Answer
-from .offers import Found, hours, minute, span
+from .offers import Found, hours, minute
 from .place import compared, file_systems, places
 
 _LOG_WIDTH: Final = 170
 _SHOWN: Final = 8
-_WRAPPED: Final = ("offer", "there", "differs", "what")
-_RIGHT: Final = ("length", "count", "upfront", "instance-hour", "on demand", "free", "in use", "spare", "unhealthy")
+_WRAPPED: Final = ("plan", "what", "there", "offering", "id", "instances", "groups")
+_RIGHT: Final = (
+    "#",
+    "length",
+    "count",
+    "upfront",
+    "instance-hour",
+    "on demand",
+    "free",
+    "in use",
+    "spare",
+    "unhealthy",
+)
 _LOWER_BOUND: Final = "≤: HyperPod's price is not published there, and EC2's, which is lower, stands in."
 
 
@@ -20,12 +31,12 @@ def write_answers(environment: Environment, answers: Sequence[Answer]) -> None:
     """Print what fits, and where nothing does, what comes nearest."""
     fitting = [found for answer in answers for found in answer.fitting[:_SHOWN]]
     nearest = [found for answer in answers for found in answer.nearest]
-    tables, notes = [], []
+    blocks, notes = [], []
     if fitting:
-        tables.append(offer_table("Offers that fit, the cheapest first", environment, fitting))
+        blocks += offer_blocks("Offers that fit, the cheapest first", environment, fitting)
     if nearest:
         without = ", ".join(answer.region for answer in answers if answer.nearest)
-        tables.append(offer_table(f"Nothing fits in {without}. The nearest", environment, nearest))
+        blocks += offer_blocks(f"Nothing fits in {without}. The nearest", environment, nearest)
     for answer in answers:
         if (more := len(answer.fitting) - _SHOWN) > 0:
             notes.append(f"{answer.region}: {more} dearer besides; --json has all")
@@ -33,7 +44,7 @@ def write_answers(environment: Environment, answers: Sequence[Answer]) -> None:
             notes.append(f"{answer.region}: {answer.problem}")
         elif not (answer.fitting or answer.nearest):
             notes.append(f"{answer.region}: no offer, nor one near it")
-    write_tables(tables, notes + legend(environment, [*fitting, *nearest]))
+    write_blocks(blocks, notes + legend(environment, [*fitting, *nearest]))
 
 
 def legend(environment: Environment, shown: Sequence[Found]) -> list[str]:
@@ -47,27 +58,27 @@ def legend(environment: Environment, shown: Sequence[Found]) -> list[str]:
     return [f"there: what of {environment.name} is in that zone; it has {has}.", *([_LOWER_BOUND] if bounded else [])]
 
 
-def offer_table(title: str, environment: Environment, shown: Sequence[Found]) -> Any:
-    """A row for each part of an offer; what holds for the whole offer stands in the first."""
-    regions, differ = len({found.region for found in shown}) > 1, any(found.differs for found in shown)
-    head = ("offer", *(("region",) if regions else ()), "zone", "from (UTC)", "to (UTC)")
-    # How an offer differs takes the room of what follows from its times and its price.
-    tail = ("there", "differs") if differ else ("on demand", "there")
-    table = new_table(title, *head, *(() if differ else ("length",)), "count", "upfront", "instance-hour", *tail)
-    for found in shown:
+def offer_blocks(title: str, environment: Environment, shown: Sequence[Found]) -> list[Any]:
+    """A table with a row for each part of an offer, and what is too long for it: ids, and how offers differ.
+
+    What holds for the whole offer stands in its first row.
+    """
+    regions = len({found.region for found in shown}) > 1
+    columns = ("#", *(("region",) if regions else ()), "zone", "from (UTC)", "to (UTC)", "count")
+    table = new_table(title, *columns, "upfront", "instance-hour", "on demand", "there")
+    lines = []
+    for number, found in enumerate(shown, 1):
         there = {place.zone: str(place) for place in places(environment, found)}
-        whole = [found.offer.id, *([found.region] if regions else [])]
-        costs = [_fee(found), _hourly(found)]
-        beside = ["\n".join(found.differs) if differ else str(compared(found, environment.prices) or "unknown")]
+        whole = [str(number), *([found.region] if regions else [])]
+        costs = [_fee(found), _hourly(found), str(compared(found, environment.prices) or "unknown")]
         for part in found.offer.parts:
-            times = [minute(part.start), minute(part.end)]
-            if not differ:
-                times.append(span(part.end - part.start) if part.start and part.end else "")
-            cells = [*whole, part.zone, *times, str(part.ultraserver_count or part.count), *costs]
-            here = there.pop(part.zone, "")
-            table.add_row(*cells, *([here, *beside] if differ else [*beside, here]))
-            whole, costs, beside = ([""] * len(each) for each in (whole, costs, beside))
-    return table
+            times = (minute(part.start), minute(part.end))
+            count = str(part.ultraserver_count or part.count)
+            table.add_row(*whole, part.zone, *times, count, *costs, there.pop(part.zone, ""))
+            whole, costs = [""] * len(whole), [""] * len(costs)
+        differs = f"  {'; '.join(found.differs)}" if found.differs else ""
+        lines.append(f"{number:>3}  {found.offer.id}{differs}")
+    return [table, "\n".join(lines)]
 
 
 def new_table(title: str, *columns: str) -> Any:
@@ -85,18 +96,18 @@ def new_table(title: str, *columns: str) -> Any:
     return table
 
 
-def write_tables(tables: Sequence[Any], notes: Sequence[str]) -> None:
-    """Print tables and what there is to say about them."""
+def write_blocks(blocks: Sequence[Any], notes: Sequence[str]) -> None:
+    """Print tables and texts, and what there is to say about them."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = _LOG_WIDTH
-    for table in tables:
-        console.print(table)
+    for block in blocks:
+        console.print(block, soft_wrap=isinstance(block, str))
         console.print()
     for note in notes:
-        console.print(note)
+        console.print(note, soft_wrap=True)
 
 
 def answer_json(environment: Environment, answer: Answer) -> dict[str, Any]:

@@ -322,7 +322,7 @@ def test_an_offer_in_another_zone_takes_a_person_who_is_told_both_ways(
     assert reserve(world, *YES) == 1
     printed = capsys.readouterr()
     assert "is in usw2-az2, not usw2-az1" in printed.out
-    other = next(line.split()[0] for line in printed.out.splitlines() if "is in usw2-az2, not usw2-az1" in line)
+    other = next(line.split()[1] for line in printed.out.splitlines() if "is in usw2-az2, not usw2-az1" in line)
     assert reserve(world, *YES, "--offering", other) == 1
     assert "--yes takes only what the file asks for" in capsys.readouterr().err
     types(monkeypatch, "h200-q1")

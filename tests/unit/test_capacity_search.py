@@ -74,11 +74,13 @@ def test_a_split_offer_shows_each_of_its_parts(
     assert (split["start"], split["end"]) == (first["start"], second["end"])
     assert split["hours"] == 28 * 24
     assert world.run("search", "prod", "h200-q1") == 0
-    rows = [line for line in capsys.readouterr().out.splitlines() if "usw2-az2   2027" in line]
-    at = next(index for index, row in enumerate(rows) if split["id"] in row)
-    assert "402,361 USD" in rows[at]
-    assert "≤ -41 %" in rows[at]
-    assert "USD" not in rows[at + 1]
+    printed = capsys.readouterr().out
+    rows = [line for line in printed.splitlines() if "usw2-az2   2027" in line]
+    assert f"  1  {split['id']}\n" in printed
+    assert rows[0].split()[0] == "1"
+    assert "402,361 USD" in rows[0]
+    assert "≤ -41 %" in rows[0]
+    assert "USD" not in rows[1]
 
 
 def test_regions_stand_side_by_side_and_a_zone_counts_in_its_own(search: Search) -> None:

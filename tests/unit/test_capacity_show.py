@@ -94,7 +94,9 @@ def test_ultraservers_and_their_health(world: World, show: Show, capsys: pytest.
     assert (server["type"], server["health"], server["total"], server["spare"]) == ("ml.u-p6e-gb200x72", "OK", 18, 1)
     assert plan["aws"]["ultraservers"] == 1
     world.run("show", "prod")
-    assert "UltraServers of h200-q1" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "UltraServers of h200-q1" in printed
+    assert "18: 17 free, 1 spare" in printed
 
 
 def test_where_the_file_and_sagemaker_disagree(world: World, show: Show, capsys: pytest.CaptureFixture[str]) -> None:
