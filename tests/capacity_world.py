@@ -15,7 +15,7 @@ from podwright.operations import cli
 from podwright.operations.account import Account
 from podwright.operations.capacity import extend, purchase, reserve, search, show
 from podwright.operations.sandbox.training_plans import ZONES, TrainingPlans
-from purchase_world import World as Tables
+from purchase_aws import World as Tables
 
 NOW = datetime(2027, 1, 1, 9, 0, tzinfo=UTC)
 EAST = {"use1-az1": "us-east-1a", "use1-az4": "us-east-1c", "use1-az6": "us-east-1d"}

@@ -13,7 +13,7 @@ from podwright.config.plan_offers import Request
 from podwright.config.plan_steps import Call
 from podwright.constructs.training_plan.handler import index
 from podwright.operations.sandbox.training_plans import TrainingPlans
-from purchase_world import World as Ledger
+from purchase_aws import World as Ledger
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 TYPE = "ml.p5en.48xlarge"
