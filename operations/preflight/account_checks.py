@@ -119,6 +119,7 @@ def deployment_actions(environment: Environment) -> list[str]:
         "file_system": bool(created or storage.home),
         "repository": any(lustre.repositories for lustre in created),
         "database": accounting is not None and accounting.existing is None,
+        "plans": bool(environment.training_plans),
     }
     return [row["action"] for row in table("deployment_actions") if parts[row["part"]]]
 

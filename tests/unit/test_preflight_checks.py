@@ -9,6 +9,7 @@ import preflight_account_cases
 import preflight_network_cases
 import preflight_quota_cases
 import preflight_storage_cases
+from podwright.config.facts import table
 from podwright.config.preflight import preflight_checks
 from podwright.config.rules.pages import explain
 from podwright.operations.preflight.check import CHECKS, Outcome
@@ -99,3 +100,16 @@ def test_asks_for_what_its_page_names() -> None:
         not in preflight_checks()[id].actions
     }
     assert stray == set()
+
+
+def test_actions_of_a_deployment_are_operations_of_their_services() -> None:
+    permission_only = {"iam:PassRole", "lambda:InvokeFunction"}
+    actions = {row["action"] for row in table("deployment_actions")} - permission_only
+    known = {
+        service: {model.name for model in operations(service).values()} for service in {_service(a) for a in actions}
+    }
+    assert [action for action in actions if action.partition(":")[2] not in known[_service(action)]] == []
+
+
+def _service(action: str) -> str:
+    return action.partition(":")[0]
