@@ -150,9 +150,9 @@ class World:
 
     def bought(self, count: int = 4, target: str = "hyperpod-cluster", parts: int = 1, **wish: Any) -> str:
         """The ARN of a plan that somebody else bought: 28 days in a week's time, in usw2-az2 when in one part."""
-        wish = {"DurationHours": 28 * 24, "StartTimeAfter": NOW + timedelta(days=6)} | wish
+        usual = {"InstanceType": TYPE, "DurationHours": 28 * 24, "StartTimeAfter": NOW + timedelta(days=6)}
         found = self.plans.search_training_plan_offerings(
-            InstanceType=TYPE, InstanceCount=count, TargetResources=[target], **wish
+            **{"InstanceCount": count, "TargetResources": [target], **usual, **wish}
         )["TrainingPlanOfferings"]
         offer = next(each for each in found if len(each["ReservedCapacityOfferings"]) == parts)
         arn = self.plans.create_training_plan(

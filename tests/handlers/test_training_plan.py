@@ -154,6 +154,16 @@ def test_groups_count_together(world: World) -> None:
     assert succeeded(world.run(Arn=arn, Needs=[two[0], two[1] | {"Count": "2"}])) == arn
 
 
+def test_spares_of_ultraservers_are_for_nobody(world: World) -> None:
+    wish = {"InstanceType": "", "UltraServerType": "ml.u-p6e-gb200x72", "UltraServerCount": 1}
+    arn = world.bought(**wish)
+    zone = world.plans.ledger.plans[0].windows[0].zone_id
+    need = NEEDS[0] | {"InstanceType": "ml.p6e-gb200.36xlarge", "Zone": zone}
+    assert succeeded(world.run(Arn=arn, Needs=[need | {"Count": "17"}])) == arn
+    reason = failed(world.run(Arn=arn, Needs=[need | {"Count": "18"}]))
+    assert "never has more than 17 there, 1 kept as spares left aside; lower the counts by 1" in reason
+
+
 def test_a_plan_for_something_else(world: World) -> None:
     reason = failed(world.run(Arn=world.bought(target="training-job")))
     assert "serves training-job, and instance groups need hyperpod-cluster" in reason
