@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 from ...config.environment import Environment
 from ...config.plan_offers import Plan, money, shown
 from ...config.plan_purchase import close
 from ...config.plan_purchase import extend as extended
-from ...config.plan_record import read
+from ...config.plan_record import State, read
 from ...config.plan_run import Outcome, Result
 from ..account import account_of
 from ..deployment import load
@@ -32,6 +33,7 @@ from .purchase import (
     check_consent,
     consent,
     earlier,
+    environment_file,
     new_run,
     report,
     settled,
@@ -92,13 +94,15 @@ def run(args: argparse.Namespace) -> int:
     plan = Plan.of(shape, zone_ids(buyer.clients["ec2"]))
     if plan.status not in ("Scheduled", "Active") or plan.end is None:
         raise Stop(f"{args.plan} is {plan.status}; only a plan that is Scheduled or Active can be extended")
-    key = f"{arn}/extension/{shown(plan.end)}"
+    offers = _offers(buyer, arn, args.days)
+    # An extension is recorded by its start, which is the plan's end: nobody says that it is so to the minute.
+    starts = dict.fromkeys(shown(moment) for moment in (plan.end, *(offer.start for offer in offers)))
+    keys = [f"{arn}/extension/{start}" for start in starts]
     if args.nothing_was_bought:
-        return _close(args, buyer, key, tell)
-    outcome = earlier(buyer, key, None, tell)
+        return _close(args, buyer, keys, tell)
+    outcome = next((found for key in keys if (found := earlier(buyer, key, None, tell))), None)
     if outcome is None:
         count = shape.get("TotalInstanceCount", 0)
-        offers = _offers(buyer, arn, args.days)
         if choosing:
             _list(args, offers, count)
             return 0
@@ -109,7 +113,8 @@ def run(args: argparse.Namespace) -> int:
         price = (chosen.fee, chosen.currency, limit)
         steps = extended(arn, chosen.id, chosen.start, *price, buyer=buyer.identity, run=new_run())
         outcome = buyer.carry_out(steps, tell)
-    return _finish(args, buyer, outcome, plan, tell, deployed=settings.state == "purchase")
+    file = environment_file(args, environment)
+    return _finish(args, buyer, outcome, plan, file, tell, deployed=settings.state == "purchase")
 
 
 def _recorded(environment: Environment, name: str, buyer: Buyer, tell: Any) -> str:
@@ -178,7 +183,9 @@ def _json(offer: Extension, count: int) -> Json:
     }
 
 
-def _close(args: argparse.Namespace, buyer: Buyer, key: str, tell: Any) -> int:
+def _close(args: argparse.Namespace, buyer: Buyer, keys: Sequence[str], tell: Any) -> int:
+    records = [buyer.carry_out(read(key), tell) for key in keys]
+    key = next((record.plan for record in records if record and record.state is State.UNKNOWN), keys[0])
     write_line("If the extension is in the plan's history in the console or on the bill, do not go on.", sys.stderr)
     typed(args.plan, "if nothing was bought", "nothing was changed")
     outcome = buyer.carry_out(close(key, buyer=buyer.identity, run=new_run()), tell)
@@ -192,7 +199,14 @@ def _close(args: argparse.Namespace, buyer: Buyer, key: str, tell: Any) -> int:
 
 
 def _finish(
-    args: argparse.Namespace, buyer: Buyer, outcome: Outcome, before: Plan, tell: Any, *, deployed: bool
+    args: argparse.Namespace,
+    buyer: Buyer,
+    outcome: Outcome,
+    before: Plan,
+    file: Path | None,
+    tell: Any,
+    *,
+    deployed: bool,
 ) -> int:
     if outcome.result is not Result.BOUGHT:
         if args.json:
@@ -215,4 +229,4 @@ def _finish(
     text = f"{args.plan} now ends at {minute(plan.end)}Z; deploy, so that its reminders move along"
     # The deployment that bought a plan goes on resolving it; the new end in the file makes it look again.
     values = {"end": plan.end} if deployed and plan.end else values_of(before.arn, (), plan)
-    return report(args, text, values, "bought", paid=outcome.paid)
+    return report(args, file, text, values, "bought", paid=outcome.paid)

@@ -11,13 +11,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
+from ...config.environment import Environment
 from ...config.plan_offers import Part, Plan, over_limit
 from ...config.plan_purchase import NothingToClose
 from ...config.plan_record import NotRecorded, Record, read
 from ...config.plan_run import NotSold, Outcome, Purchase
 from ...config.plan_steps import ONE_ATTEMPT, Sleep, Steps, Tell, run
 from ...config.project import Project
-from ..account import Account
+from ..account import SANDBOX_ACCOUNT, Account
 from ..output import Stop, write_json, write_line
 from .market import zone_ids
 from .offers import amount
@@ -181,16 +182,19 @@ def values_of(arn: str, parts: Sequence[Part], plan: Plan | None) -> Values:
     return values
 
 
-def environment_file(args: argparse.Namespace) -> Path:
-    """The file that the arguments mean."""
-    known = Project.at(args.project).names
-    if args.environment in known:
+def environment_file(args: argparse.Namespace, environment: Environment) -> Path | None:
+    """The file that the arguments mean; None where a plan of the sandbox must not get into the file of an account."""
+    if args.sandbox and environment.account != SANDBOX_ACCOUNT:
+        return None
+    if args.environment in Project.at(args.project).names:
         return args.project / "environments" / f"{args.environment}.yaml"
     return Path(args.environment)
 
 
-def write_back(file: Path, plan: str, values: Values) -> str:
+def write_back(file: Path | None, plan: str, values: Values) -> str:
     """Write the values into the file; empty, or why that did not work and what to put there by hand."""
+    if file is None:
+        return ""
     try:
         write_plan(file, plan, values)
     except NotWritten as error:
@@ -198,21 +202,25 @@ def write_back(file: Path, plan: str, values: Values) -> str:
     return ""
 
 
-def report(args: argparse.Namespace, text: str, values: Values, result: str, **more: Any) -> int:
+def report(args: argparse.Namespace, file: Path | None, text: str, values: Values, result: str, **more: Any) -> int:
     """Write the values into the file, and say what there is.
 
     Raises:
         Stop: the file could not be written; with everything that would have gone into it.
     """
-    file = environment_file(args)
     if problem := write_back(file, args.plan, values):
         raise Stop(f"{text}, and {problem}")
     if args.json:
-        write_json({"result": result, "text": text, **more, "file": str(file), "plan": plain(values)})
+        named = {"file": str(file)} if file else {}
+        write_json({"result": result, "text": text, **more, **named, "plan": plain(values)})
         return 0
     write_line(f"{text}.")
-    near = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
-    write_line(f"In {near} are now: {', '.join(f'{name} {_short(value)}' for name, value in plain(values).items())}.")
+    said = ", ".join(f"{name} {_short(value)}" for name, value in plain(values).items())
+    if file is None:
+        write_line(f"The file stays as it is, because this was the sandbox. It would say: {said}.")
+    else:
+        near = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+        write_line(f"In {near} are now: {said}.")
     return 0
 
 

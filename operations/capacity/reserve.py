@@ -9,6 +9,7 @@ import argparse
 import sys
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Final
 
 from ...config.environment import Environment
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     loaded = load(args)
     environment = loaded.environment
     plan = plan_of(environment, args.plan)
-    if plan.state == "purchase":
+    if plan.state == "purchase" and not args.nothing_was_bought:
         raise Stop(
             f"{args.plan} says `purchase: true`: the deployment buys it",
             "deploy, or take `purchase: true` out to buy it here; a plan has one buyer",
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     if plan.arn:
         return _refresh(args, environment, plan.arn)
     check_consent(args)
-    request = _request(args, loaded)
+    request = wanted(environment, args.plan) if args.nothing_was_bought else _request(args, loaded)
     account = account_of(environment, args.project, args.sandbox)
     write_line(f"{described(request)} → {account}", sys.stderr)
     buyer, progress = Buyer.of(account), Progress(sys.stderr)
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         price = (offer.id, offer.fee, offer.currency)
         steps = reserved(taken, *price, buyer=buyer.identity, run=new_run(), tags=environment.tags)
         outcome = buyer.carry_out(steps, tell)
-    return _finish(args, buyer, outcome, found, tell)
+    return _finish(args, buyer, outcome, found, environment_file(args, environment), tell)
 
 
 def _request(args: argparse.Namespace, loaded: LoadedEnvironment) -> Request:
@@ -198,7 +199,8 @@ def _refresh(args: argparse.Namespace, environment: Environment, arn: str) -> in
     if plan.status == "Failed":
         raise Stop(f"{arn} has failed: {plan.message}", f"take `arn` out of {args.plan} and run this again")
     text = f"{args.plan} exists and is {plan.status}; nothing was bought"
-    return report(args, text, values_of(arn, (), plan), "exists", paid=False)
+    file = environment_file(args, environment)
+    return report(args, file, text, values_of(arn, (), plan), "exists", paid=False)
 
 
 def _close(args: argparse.Namespace, buyer: Buyer, request: Request, tell: Any) -> int:
@@ -213,12 +215,14 @@ def _close(args: argparse.Namespace, buyer: Buyer, request: Request, tell: Any) 
         if args.json:
             write_json({"result": "closed", "text": outcome.text})
         else:
-            write_line(f"{args.plan}: closed; the next `podwright capacity reserve` may buy")
+            write_line(f"{args.plan}: closed; the next purchase may be made")
         return 0
     raise Stop(outcome.text)
 
 
-def _finish(args: argparse.Namespace, buyer: Buyer, outcome: Outcome, found: Found | None, tell: Any) -> int:
+def _finish(
+    args: argparse.Namespace, buyer: Buyer, outcome: Outcome, found: Found | None, file: Path | None, tell: Any
+) -> int:
     """Bring what was bought into the file, or say what came of it instead."""
     if outcome.result is not Result.BOUGHT:
         hint = {
@@ -236,7 +240,7 @@ def _finish(args: argparse.Namespace, buyer: Buyer, outcome: Outcome, found: Fou
     # Another buyer may have been first, and have taken another offer.
     parts = found.offer.parts if found and found.offer.id == outcome.record.offering else ()
     # What is known at once goes into the file at once; what SageMaker makes of it follows.
-    write_back(environment_file(args), args.plan, values_of(outcome.arn, parts, outcome.plan))
+    write_back(file, args.plan, values_of(outcome.arn, parts, outcome.plan))
     plan = settled(buyer, outcome.arn, tell, lambda plan: plan.status != "Pending") or outcome.plan
     if plan and plan.status == "Failed":
         raise Stop(
@@ -245,4 +249,4 @@ def _finish(args: argparse.Namespace, buyer: Buyer, outcome: Outcome, found: Fou
         )
     text = f"{args.plan} is bought{f' and {plan.status}' if plan else ''}: {outcome.arn}"
     price = float(Decimal(outcome.record.price))
-    return report(args, text, values_of(outcome.arn, parts, plan), "bought", paid=outcome.paid, upfront=price)
+    return report(args, file, text, values_of(outcome.arn, parts, plan), "bought", paid=outcome.paid, upfront=price)

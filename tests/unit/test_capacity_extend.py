@@ -95,6 +95,31 @@ def test_what_stays_unknown_is_closed_by_a_person(
     assert len(world.charges) == 2
 
 
+@pytest.mark.parametrize("late", [0, 5], ids=["to the minute", "later"])
+def test_an_unknown_extension_is_found_again_by_its_start(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], late: int
+) -> None:
+    """Whether an extension starts at the very end of the plan, no source says."""
+    offered = world.plans.search_training_plan_offerings
+
+    def shifted(**request: Any) -> Any:
+        answer = offered(**request)
+        for offer in answer["TrainingPlanExtensionOfferings"]:
+            offer["StartDate"] += timedelta(minutes=late)
+        return answer
+
+    monkeypatch.setattr(world.plans, "search_training_plan_offerings", shifted)
+    world.plans.faults.append(Fault("extend_training_plan", "timeout"))
+    assert extend(world, "--days", "7", *YES) == 1
+    types(monkeypatch)
+    assert extend(world, "--days", "14") == 1
+    assert "Type h200-q1" not in capsys.readouterr().err
+    types(monkeypatch, "h200-q1")
+    assert extend(world, "--nothing-was-bought") == 0
+    assert extend(world, "--days", "7", *YES) == 0
+    assert len(world.charges) == 2
+
+
 def test_a_price_above_the_limit_is_refused_before_the_call(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert extend(world, "--days", "7", "--yes", "--max-upfront", "100000") == 1
     assert "costs 112,896.00 USD, above the limit of 100,000" in capsys.readouterr().err

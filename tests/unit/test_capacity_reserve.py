@@ -186,6 +186,19 @@ def test_what_stays_unknown_is_not_bought_again_before_a_person_says_so(
     assert (len(world.charges), settings(world)["arn"]) == (1, ARN)
 
 
+def test_a_person_closes_the_purchase_of_a_deployment_too(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fault(world, "create_training_plan", "timeout")
+    assert reserve(world, *YES) == 1
+    world.file.write_text(FILE.replace("days: 28", "days: 28\n    purchase: true"))
+    assert reserve(world, *YES) == 2
+    types(monkeypatch, "h200-q1")
+    assert reserve(world, "--nothing-was-bought") == 0
+    assert "h200-q1: closed; the next purchase may be made" in capsys.readouterr().out
+    assert world.charges == []
+
+
 def test_what_was_unknown_and_shows_up_later_is_the_plan(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -397,6 +410,16 @@ def test_ultraservers_are_bought_by_number_with_their_spares(world: World) -> No
     [plan] = world.plans.ledger.plans
     assert (plan.spares, plan.windows[0].ultraservers, plan.windows[0].instances) == (2, 1, 18)
     assert settings(world)["ultraserver_count"] == "1"
+
+
+def test_a_plan_of_the_sandbox_never_gets_into_the_file_of_an_account(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reserve(world, *YES, "--sandbox") == 0
+    assert f"The file stays as it is, because this was the sandbox. It would say: arn {ARN}" in capsys.readouterr().out
+    assert world.run("extend", "prod", "h200-q1", "--days", "7", *YES, "--sandbox", "--json") == 0
+    assert "file" not in json.loads(capsys.readouterr().out)
+    assert (len(world.charges), world.file.read_text()) == (2, FILE)
 
 
 def test_tags_of_the_environment_are_those_of_the_plan(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
