@@ -90,6 +90,7 @@ class Reader:
         if not _READS.fullmatch(operation):
             raise ValueError(f"{service}.{operation} may change something; preflight only reads")
         from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
 
         key = json.dumps([service, operation, part, arguments], sort_keys=True, default=str)
         with self._asking:
@@ -98,7 +99,7 @@ class Reader:
             if key not in self._answers:
                 try:
                     self._answers[key] = read(self._client(service))
-                except (BotoCoreError, ClientError) as error:
+                except (BotoCoreError, ClientError, ResponseParserError) as error:
                     self._answers[key] = _explained(error, service, operation)
         answer = self._answers[key]
         if isinstance(answer, Exception):
@@ -120,6 +121,7 @@ def code_of(error: Any) -> str:
 def _explained(error: Exception, service: str, operation: str) -> Exception:
     """The error, or the Unavailable that it amounts to."""
     from botocore import exceptions
+    from botocore.parsers import ResponseParserError
 
     call = f"{service} {operation.replace('_', '-')}"
     match error:
@@ -135,6 +137,8 @@ def _explained(error: Exception, service: str, operation: str) -> Exception:
             if status >= _SERVER_ERROR or code in _UNSERVED:
                 return Unavailable(f"{call}: the service does not answer it ({code})")
             return error
+        case ResponseParserError():
+            return Unavailable(f"{call}: something that is not the service answered, such as a proxy")
         case exceptions.BotoCoreError():
             return Unavailable(f"{call}: {' '.join(str(error).split())}")
     return error

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from botocore import exceptions
+from botocore.parsers import ResponseParserError
 
 from podwright.config.preflight import preflight_checks
 from podwright.operations import cli
@@ -41,6 +42,7 @@ def by_id(outcomes: list[Outcome]) -> dict[str, Outcome]:
         (exceptions.EndpointConnectionError(endpoint_url="https://ec2.example"), "Could not connect to the endpoint"),
         (exceptions.ConnectTimeoutError(endpoint_url="https://ec2.example"), "Connect timeout"),
         (exceptions.ReadTimeoutError(endpoint_url="https://ec2.example"), "Read timeout"),
+        (ResponseParserError("no element found"), "something that is not the service answered"),
         (refusal("SomethingNew"), "an answer that this check does not know (SomethingNew)"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
