@@ -11,9 +11,12 @@ import pytest
 
 from podwright.config.environment import Environment
 from podwright.config.load import load_environment
+from podwright.config.source import parse_source
 from podwright.operations import cli
 from podwright.operations.account import Account
-from podwright.operations.capacity import extend, purchase, reserve, search, show
+from podwright.operations.capacity import extend, purchase, search, show
+from podwright.operations.capacity import reserve as reserve_module
+from podwright.operations.sandbox.training_plan_faults import Fault
 from podwright.operations.sandbox.training_plans import ZONES, TrainingPlans
 from purchase_aws import World as Tables
 
@@ -129,7 +132,7 @@ def open_world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """A world to which the command's accounts, times and pauses lead."""
     world = World(folder)
     account = Account("111122223333", "us-west-2", None, {})
-    for verb in (search, show, reserve, extend):
+    for verb in (search, show, reserve_module, extend):
         monkeypatch.setattr(verb, "account_of", lambda *_: account)
     monkeypatch.setattr(Account, "session", lambda self: Session(world, self.region))
     monkeypatch.setattr(search, "now", lambda: world.now)
@@ -153,3 +156,23 @@ class Terminal(io.StringIO):
 def types(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
     """Let a person at a terminal type lines."""
     monkeypatch.setattr("sys.stdin", Terminal("".join(f"{word}\n" for word in words)))
+
+
+ARN = "arn:aws:sagemaker:us-west-2:123456789012:training-plan/prod-h200-q1"
+"""Of the plan of the file, once it is bought."""
+YES = ("--yes", "--max-upfront", "900000")
+
+
+def reserve(world: World, *arguments: str) -> int:
+    """Run `podwright capacity reserve` for the plan of the file."""
+    return world.run("reserve", "prod", "h200-q1", *arguments)
+
+
+def settings(world: World) -> dict[str, Any]:
+    """What the file says of the plan, as it is written."""
+    return parse_source(world.file.read_text(), "file").data["training_plans"]["h200-q1"]
+
+
+def fault(world: World, operation: str, kind: Any, **more: Any) -> None:
+    """Let something go wrong with the next call of an operation."""
+    world.plans.faults.append(Fault(operation, kind, **more))
