@@ -91,7 +91,7 @@ def test_a_purchase_in_the_life_of_a_stack(
     stack: StackUnderTest, other_stack: StackUnderTest, aws: Aws, template: Callable[..., dict[str, Any]]
 ) -> None:
     wish = {"zone": "usw2-az2", "instance_type": TYPE, "count": 4, "days": 28}
-    wish |= {"purchase": True, "max_upfront_usd": 500_000}
+    wish |= {"start_after": "2026-01-01", "purchase": True, "max_upfront_usd": 500_000}
     two, five = (template(wish, count) for count in (2, 5))
 
     assert stack.create(two["Resources"], Outputs=two["Outputs"]) == "CREATE_COMPLETE", stack.log()
