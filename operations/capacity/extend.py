@@ -16,7 +16,6 @@ from typing import Any
 
 from ...config.environment import Environment
 from ...config.plan_offers import Plan, money, shown
-from ...config.plan_purchase import close
 from ...config.plan_purchase import extend as extended
 from ...config.plan_record import State, read
 from ...config.plan_run import Outcome, Result
@@ -31,13 +30,13 @@ from .purchase import (
     Buyer,
     add_purchase_arguments,
     check_consent,
+    close_unknown,
     consent,
     earlier,
     environment_file,
     new_run,
     report,
     settled,
-    typed,
     values_of,
 )
 from .search import plan_of
@@ -186,16 +185,8 @@ def _json(offer: Extension, count: int) -> Json:
 def _close(args: argparse.Namespace, buyer: Buyer, keys: Sequence[str], tell: Any) -> int:
     records = [buyer.carry_out(read(key), tell) for key in keys]
     key = next((record.plan for record in records if record and record.state is State.UNKNOWN), keys[0])
-    write_line("If the extension is in the plan's history in the console or on the bill, do not go on.", sys.stderr)
-    typed(args.plan, "if nothing was bought", "nothing was changed")
-    outcome = buyer.carry_out(close(key, buyer=buyer.identity, run=new_run()), tell)
-    if outcome.result is not Result.REFUSED:
-        raise Stop(outcome.text)
-    if args.json:
-        write_json({"result": "closed", "text": outcome.text})
-    else:
-        write_line(f"{args.plan}: closed; the next `podwright capacity extend` may buy")
-    return 0
+    warning = "If the extension is in the plan's history in the console or on the bill, do not go on."
+    return close_unknown(args, buyer, key, warning, tell)
 
 
 def _finish(

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from ...config.environment import Environment
 from ...config.plan_offers import Part, Plan, over_limit
-from ...config.plan_purchase import NothingToClose
+from ...config.plan_purchase import NothingToClose, close
 from ...config.plan_record import NotRecorded, Record, read
-from ...config.plan_run import NotSold, Outcome, Purchase
+from ...config.plan_run import NotSold, Outcome, Purchase, Result
 from ...config.plan_steps import ONE_ATTEMPT, Sleep, Steps, Tell, run
 from ...config.project import Project
 from ..account import SANDBOX_ACCOUNT, Account
@@ -115,6 +115,20 @@ def typed(name: str, why: str, otherwise: str) -> None:
         answer = ""
     if answer.strip() != name:
         raise Stop(otherwise)
+
+
+def close_unknown(args: argparse.Namespace, buyer: Buyer, key: str, warning: str, tell: Callable[[str], object]) -> int:
+    """Let a purchase whose outcome is unknown be made again, once a person has typed the plan's name."""
+    write_line(warning, sys.stderr)
+    typed(args.plan, "if nothing was bought", "nothing was changed")
+    outcome = buyer.carry_out(close(key, buyer=buyer.identity, run=new_run()), tell)
+    if outcome.result is not Result.REFUSED:
+        raise Stop(outcome.text)
+    if args.json:
+        write_json({"result": "closed", "text": outcome.text})
+    else:
+        write_line(f"{args.plan}: closed; the next purchase may be made")
+    return 0
 
 
 class _Anew(Exception):

@@ -16,9 +16,9 @@ from ...config.environment import Environment
 from ...config.findings import errors
 from ...config.load import LoadedEnvironment
 from ...config.plan_offers import Plan, Request
-from ...config.plan_purchase import close
 from ...config.plan_purchase import reserve as reserved
 from ...config.plan_run import Outcome, Result
+from ...config.plan_words import plan_name
 from ...config.rules import findings
 from ..account import account_of
 from ..deployment import load
@@ -31,13 +31,13 @@ from .purchase import (
     Buyer,
     add_purchase_arguments,
     check_consent,
+    close_unknown,
     consent,
     earlier,
     environment_file,
     new_run,
     report,
     settled,
-    typed,
     values_of,
     write_back,
 )
@@ -76,7 +76,11 @@ def run(args: argparse.Namespace) -> int:
         progress.say(args.plan, text)
 
     if args.nothing_was_bought:
-        return _close(args, buyer, request, tell)
+        warning = (
+            f"If {plan_name(environment.name, args.plan)} is among the training plans in the console or on the bill, "
+            "do not go on: it would be bought a second time."
+        )
+        return close_unknown(args, buyer, request.key, warning, tell)
     outcome, found = earlier(buyer, request.key, request, tell), None
     if outcome is None:
         found = _chosen(args, environment, buyer, request)
@@ -201,23 +205,6 @@ def _refresh(args: argparse.Namespace, environment: Environment, arn: str) -> in
     text = f"{args.plan} exists and is {plan.status}; nothing was bought"
     file = environment_file(args, environment)
     return report(args, file, text, values_of(arn, (), plan), "exists", paid=False)
-
-
-def _close(args: argparse.Namespace, buyer: Buyer, request: Request, tell: Any) -> int:
-    write_line(
-        f"If {request.environment}-{request.plan} is among the training plans in the console or on the bill, do not go "
-        "on: it would be bought a second time.",
-        sys.stderr,
-    )
-    typed(args.plan, "if nothing was bought", "nothing was changed")
-    outcome = buyer.carry_out(close(request.key, buyer=buyer.identity, run=new_run()), tell)
-    if outcome.result is Result.REFUSED:
-        if args.json:
-            write_json({"result": "closed", "text": outcome.text})
-        else:
-            write_line(f"{args.plan}: closed; the next purchase may be made")
-        return 0
-    raise Stop(outcome.text)
 
 
 def _finish(
