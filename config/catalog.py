@@ -109,6 +109,7 @@ def _shipped() -> Catalog:
             int(row["instances"]),
             int(row["accelerators"]),
             _WORDS[row["hyperpod"]],
+            row["member"],
             cited(row["source"]),
         )
         for row in table("ultraservers")

@@ -4,16 +4,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from .base import Account, InstanceTypeName, PolicyArn, Region, Settings, Tags, TrainingPlanArn, ZoneId
+from .base import Account, InstanceTypeName, PolicyArn, Region, Settings, Tags
 from .cluster import Cluster
 from .defaults import with_defaults
 from .groups import GroupName, InstanceGroup, RestrictedInstanceGroup
 from .network import Network
+from .plan_reminders import PlanReminders
+from .plans import PlanName, TrainingPlan
 from .storage import Storage
 from .teams import Governance, UnixId, User, UserName
 
 EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=32)]
-PlanName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9])*$", max_length=64)]
+PriceName = Annotated[str, StringConstraints(pattern=r"^(ml\.[a-z0-9-]+\.[a-z0-9]+|[a-z0-9_]+)$", max_length=64)]
 
 
 class Iam(Settings):
@@ -23,23 +25,6 @@ class Iam(Settings):
     """Managed policy set as permissions boundary."""
     role_path: Annotated[str, StringConstraints(pattern=r"^/([A-Za-z0-9._-]+/)*$", max_length=128)] = "/"
     """Path of roles."""
-
-
-class TrainingPlan(Settings):
-    """A training plan that exists. Its zone decides subnet and file system."""
-
-    arn: TrainingPlanArn
-    """ARN of the plan."""
-    zone: ZoneId
-    """Zone id of its reserved capacity, as DescribeTrainingPlan prints it."""
-    instance_type: InstanceTypeName | None = None
-    """Instance type that it reserves; checked against the groups when given."""
-    count: int | None = Field(default=None, ge=1)
-    """Instances that it reserves; checked against the sum of the groups when given."""
-    ultraserver_type: Annotated[str, StringConstraints(pattern=r"^ml\.u-[a-z0-9-]+$")] | None = None
-    """UltraServer type, when the plan reserves whole UltraServers."""
-    ultraserver_count: int | None = Field(default=None, ge=1)
-    """UltraServers that it reserves."""
 
 
 class Acknowledgement(Settings):
@@ -76,6 +61,8 @@ class Environment(Settings):
     """The HyperPod cluster and its control plane. Default: every default of its own."""
     training_plans: dict[PlanName, TrainingPlan] = {}
     """Training plans by a name of your own."""
+    plan_reminders: PlanReminders = PlanReminders()
+    """Who hears that training plans end."""
     instance_groups: dict[GroupName, InstanceGroup] = Field(min_length=1, max_length=100)
     """Instance groups by name. Order has no meaning."""
     restricted_instance_groups: dict[GroupName, RestrictedInstanceGroup] = Field(default={}, max_length=100)
@@ -88,6 +75,9 @@ class Environment(Settings):
     """Unix groups of theirs by name, each with its id."""
     instance_types: dict[InstanceTypeName, dict[str, Any]] = {}
     """Facts that replace or complete those of the instance catalog, by type and field."""
+    prices: dict[PriceName, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = {}
+    """US dollars that you pay, where that differs from the price lists: an hour of an instance type, or a unit of what
+    `podwright cost` prints."""
     acknowledge: tuple[Acknowledgement, ...] = ()
     """Findings that are accepted, each with a reason."""
 

@@ -29,7 +29,8 @@ class PlanCapacity(Settings):
 
 
 Capacity = Annotated[
-    Annotated[Literal["on_demand", "spot"], Tag("a kind")] | Annotated[PlanCapacity, Tag("a training plan")],
+    Annotated[Literal["on_demand", "spot", "account_team"], Tag("a kind")]
+    | Annotated[PlanCapacity, Tag("a training plan")],
     Discriminator(lambda value: "a kind" if isinstance(value, str) else "a training plan"),
 ]
 
@@ -108,7 +109,8 @@ class GroupBase(Settings):
     deep_health_checks: tuple[Literal["stress", "connectivity"], ...] = ()
     """Deep health checks before a node takes work."""
     capacity: Capacity = "on_demand"
-    """on_demand, spot, or {training_plan: NAME}."""
+    """on_demand; spot, which AWS reclaims, so for jobs that go on after an interruption; account_team, set aside for
+    this account in the group's zone and without an id; or {training_plan: NAME}."""
     role: RoleArn | None = None
     """Existing execution role; podwright's least-privilege role when absent."""
 
@@ -116,6 +118,11 @@ class GroupBase(Settings):
     def plan(self) -> str | None:
         """Name of the training plan, if the capacity comes from one."""
         return self.capacity.training_plan if isinstance(self.capacity, PlanCapacity) else None
+
+    @property
+    def stays(self) -> bool:
+        """Whether its instances neither end with a plan nor go when AWS reclaims Spot capacity."""
+        return self.capacity in ("on_demand", "account_team")
 
     @property
     def types(self) -> tuple[str, ...]:

@@ -144,6 +144,8 @@ class UltraServer:
     """Of all instances together: the size of the NVLink or NeuronLink domain."""
     hyperpod: bool
     """False where HyperPod does not take the member type."""
+    member: str
+    """The catalog's type with the same accelerators: the member type, or the one that differs by its links alone."""
     sources: tuple[Citation, ...]
 
 

@@ -202,6 +202,8 @@ class UnixLimits:
 class CloudFormationLimits:
     """One stack."""
 
+    bootstrap_version: int
+    """The oldest version of the CDK's bootstrap stack that our templates take."""
     resources: int
     template_bytes: int
     outputs: int

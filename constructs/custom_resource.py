@@ -17,6 +17,7 @@ from .permission import allow
 
 _ROOM = Path(__file__).resolve().parent
 _RUNTIME = _ROOM / "handler_runtime"
+_CONFIG = _ROOM.parent / "config"
 # Lambda runs an asynchronous invocation that failed twice more, after one and after two minutes.
 # Source: AWS Lambda Developer Guide, "Asynchronous invocation", 2026-10.
 _RUNS = 3
@@ -53,6 +54,7 @@ class HandlerFunction(Construct):
         subnets: Sequence[ec2.ISubnet] = (),
         security_groups: Sequence[ec2.ISecurityGroup] = (),
         environment: Mapping[str, str] | None = None,
+        config_files: Sequence[str] = (),
     ) -> None:
         """Defines the function.
 
@@ -68,6 +70,8 @@ class HandlerFunction(Construct):
             subnets: Subnets of that VPC.
             security_groups: Its security groups there.
             environment: Environment variables.
+            config_files: Modules of `config/` that ship with the handler; they import the standard library and each
+                other.
         """
         super().__init__(scope, construct_id)
         relative = folder.resolve().relative_to(_ROOM)
@@ -89,6 +93,7 @@ class HandlerFunction(Construct):
         # In the asset the modules have the names that they have here, so one relative import serves both.
         at = f"podwright/constructs/{relative.as_posix()}"
         files = shipped_files(folder, at=at) | shipped_files(_RUNTIME, at="podwright/constructs/handler_runtime")
+        files |= {f"podwright/config/{name}": _CONFIG / name for name in config_files}
         with folder_code(files) as code:
             function = lambda_.Function(
                 self,

@@ -153,8 +153,9 @@ def _role_arn(name: str, settings: GroupBase, resources: GroupResources) -> str:
 
 def _capacity(settings: InstanceGroup) -> CfnCluster.ClusterCapacityRequirementsProperty | None:
     # On demand is HyperPod's default; said aloud, so that leaving spot is a change of a value and not of a silence.
+    # Capacity of the account team has no id: SageMaker draws on it for whatever the account asks for in its zone.
     match settings.capacity:
-        case "on_demand":
+        case "on_demand" | "account_team":
             return CfnCluster.ClusterCapacityRequirementsProperty(on_demand={})
         case "spot":
             return CfnCluster.ClusterCapacityRequirementsProperty(spot={})

@@ -28,14 +28,16 @@ class Account:
     variables: Mapping[str, str]
     """The process environment of whatever works on the account, such as the CDK CLI."""
 
-    def client(self, service: str) -> Any:
-        """A boto3 client of `service`."""
+    def session(self) -> Any:
+        """A boto3 session of the account. Its clients still need `endpoint`; making several from one is far quicker."""
         import boto3
 
-        if self.endpoint is None:
-            return boto3.Session(region_name=self.region).client(service)  # pyright: ignore[reportCallIssue, reportArgumentType]
-        session = boto3.Session("sandbox", "sandbox", region_name=self.region)
-        return session.client(service, endpoint_url=self.endpoint)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        keys = ("sandbox", "sandbox") if self.endpoint else ()
+        return boto3.Session(*keys, region_name=self.region)
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of `service`."""
+        return self.session().client(service, endpoint_url=self.endpoint)
 
     def __str__(self) -> str:
         where = f"the sandbox at {self.endpoint}" if self.endpoint else "AWS"
@@ -54,7 +56,7 @@ def account_of(environment: Environment, project: Path, sandbox: bool) -> Accoun
         Stop: the sandbox does not start, or AWS does not let the user in.
     """
     if is_sandboxed(environment, sandbox):
-        return _sandbox_account(environment.region, project)
+        return _sandbox_account(environment, project)
     return _aws_account(environment)
 
 
@@ -64,7 +66,8 @@ def require_sandbox() -> None:
         raise Stop("the sandbox is not installed", "pip install 'podwright[sandbox]'")
 
 
-def _sandbox_account(region: str, project: Path) -> Account:
+def _sandbox_account(environment: Environment, project: Path) -> Account:
+    from .sandbox.known_plans import make_known
     from .sandbox.server import SandboxError, start
 
     require_sandbox()
@@ -72,6 +75,8 @@ def _sandbox_account(region: str, project: Path) -> Account:
         running = start(project)
     except SandboxError as error:
         raise Stop(str(error), "`podwright sandbox reset` forgets what the sandbox holds and starts afresh") from None
+    make_known(environment, running.endpoint)
+    region = environment.region
     # Nothing of the user's AWS set-up is used, and no proxy of theirs sees what stays on this machine.
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     loopback = {"NO_PROXY": "localhost,127.0.0.1", "no_proxy": "localhost,127.0.0.1"}

@@ -1,4 +1,7 @@
-"""Check environment files: syntax, types and every rule. Accepted findings are printed with their reasons."""
+"""Check environment files: syntax, types and every rule. Accepted findings are printed with their reasons.
+
+An environment without errors gets a line that says what it costs.
+"""
 
 import argparse
 import sys
@@ -28,27 +31,32 @@ def run(args: argparse.Namespace) -> int:
         raise Stop(f"{args.project} holds no environments/*.yaml", "`podwright init DIR` starts a project", 2)
     results = [(name, *_check(project, name)) for name in names]
     if args.json:
-        write_json({"environments": [_report(name, code, found) for name, code, found in results]})
+        write_json({"environments": [_report(*result) for result in results]})
     else:
-        for index, (name, code, found) in enumerate(results):
+        for index, (name, code, found, cost) in enumerate(results):
             if index and found:
                 write_line()
             write_findings(found, sys.stdout)
             verdict = ("ok", "failed", "not an environment")[code]
             write_line(f"{name}: {verdict}{f' ({counted(found)})' if found else ''}")
-    return max(code for _, code, _ in results)
+            if cost:
+                write_line(f"    {cost['summary']}")
+    return max(code for _, code, *_ in results)
 
 
-def _check(project: Project, name: str) -> tuple[int, list[Finding]]:
+def _check(project: Project, name: str) -> tuple[int, list[Finding], dict[str, Any] | None]:
+    """Exit code, findings and, where nothing is wrong, what the environment costs."""
     from ..config.rules import findings
+    from .cost import brief
 
     try:
         loaded = project.load(name)
     except InvalidFile as error:
-        return 2, error.findings
+        return 2, error.findings, None
     found = findings(loaded.environment, loaded.source)
-    return (1 if errors(found) else 0), found
+    return (1, found, None) if errors(found) else (0, found, brief(loaded.environment))
 
 
-def _report(name: str, code: int, found: list[Finding]) -> dict[str, Any]:
-    return {"environment": name, "ok": code == 0, "exit_code": code, "findings": [item.to_json() for item in found]}
+def _report(name: str, code: int, found: list[Finding], cost: dict[str, Any] | None) -> dict[str, Any]:
+    shown = [item.to_json() for item in found]
+    return {"environment": name, "ok": code == 0, "exit_code": code, "findings": shown, "cost": cost}

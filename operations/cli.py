@@ -24,6 +24,9 @@ class Command(NamedTuple):
 COMMANDS: Final = (
     Command("init", ".init", "start a project: an environment file and a cdk.json, ready to deploy"),
     Command("check", ".check", "check environment files and print every finding"),
+    Command("preflight", ".preflight.command", "look at the account for what would make a deployment fail"),
+    Command("size", ".size", "say how many GPUs a training run needs, and how its parallelism lies on them"),
+    Command("cost", ".cost", "print what an environment costs: upfront, by hour and month, by stack and by team"),
     Command("show", ".show", "print an environment with every default filled in, and its subnets"),
     Command("explain", ".explain", "print the page of a rule, or list all rules"),
     Command("schema", ".schema", "print the JSON Schema of environment files, for editors"),
@@ -39,6 +42,7 @@ COMMANDS: Final = (
     Command("image", ".image_check", "check what a container image brings for EFA and NCCL, and whether it fits"),
     Command("connect", ".connect", "reach the Kubernetes API: a kubeconfig, and a tunnel where it is private"),
     Command("shell", ".shell", "open a shell on a node"),
+    Command("capacity", ".capacity.command", "find, buy and look at training plans: capacity paid for in advance"),
     Command("bench", ".bench", "print and draw what the benchmarks of nodes measured"),
 )
 

@@ -61,7 +61,9 @@ def _cluster(environment: Environment, account: Account) -> Report:
             "status": cluster["ClusterStatus"],
             "message": cluster.get("FailureMessage", ""),
         },
-        "groups": [_group(group, environment) | {"message": _newest_event(client, cluster, group)} for group in groups],
+        "groups": [
+            _group(group, environment, client) | {"message": _newest_event(client, cluster, group)} for group in groups
+        ],
         "nodes": [
             {
                 "id": node["InstanceId"],
@@ -76,7 +78,7 @@ def _cluster(environment: Environment, account: Account) -> Report:
     }
 
 
-def _group(group: Report, environment: Environment) -> Report:
+def _group(group: Report, environment: Environment, client: Any) -> Report:
     settings = environment.groups.get(group["InstanceGroupName"])
     return {
         "name": group["InstanceGroupName"],
@@ -85,7 +87,31 @@ def _group(group: Report, environment: Environment) -> Report:
         "current": group["CurrentCount"],
         "target": group["TargetCount"],
         "status": group.get("Status"),
+        "plan": _plan(group, client),
     }
+
+
+def _plan(group: Report, client: Any) -> Report | None:
+    """The training plan of a group: its name, its status, and when its instances come or go next, if that is known."""
+    arn = group.get("TrainingPlanArn")
+    if not arn:
+        return None
+    from botocore.exceptions import ClientError
+
+    shown: Report = {"name": arn.rpartition("/")[2], "status": group.get("TrainingPlanStatus", "")}
+    try:
+        plan = client.describe_training_plan(TrainingPlanName=arn)
+    except ClientError as error:
+        # Whoever may look at clusters may not always look at plans.
+        return shown | {"message": error.response["Error"]["Code"]}
+    parts = sorted(plan.get("ReservedCapacitySummaries", ()), key=lambda part: part["StartTime"])
+    times = {
+        key: part[time].strftime("%Y-%m-%d %H:%M UTC")
+        for key, status, time in (("until", "Active", "EndTime"), ("from", "Scheduled", "StartTime"))
+        for part in reversed(parts)
+        if part["Status"] == status
+    }
+    return shown | {"name": plan["TrainingPlanName"], "status": plan["Status"]} | times
 
 
 def _newest_event(client: Any, cluster: Report, group: Report) -> str:
@@ -162,13 +188,31 @@ def _stack_table(found: Report) -> Any:
 def _group_table(found: Report) -> Any:
     cluster = found["cluster"]
     title = f"Cluster {cluster['name']}: {cluster['status']}"
-    table = _table(title, "group", "type", "zone", "current", "target", "status")
+    planned = any(group["plan"] for group in found["groups"])
+    table = _table(
+        title, "group", "type", "zone", "current", "target", "status", *(["training plan"] if planned else [])
+    )
     for group in found["groups"]:
-        counts = (str(group["current"]), str(group["target"]))
+        counts, plan = (str(group["current"]), str(group["target"])), group["plan"]
+        state = _state(group["status"])
+        if plan and plan["status"] == "Scheduled":
+            # It lacks nodes because their time has not come.
+            state.style = "yellow"
+        words = [f"{plan['name']}: {plan['status']}", *(_turn(plan))] if plan else []
         table.add_row(
-            group["name"], ", ".join(group["types"]), ", ".join(group["zones"]), *counts, _state(group["status"])
+            group["name"],
+            ", ".join(group["types"]),
+            ", ".join(group["zones"]),
+            *counts,
+            state,
+            *([" ".join(words)] if planned else []),
         )
     return table
+
+
+def _turn(plan: Report) -> list[str]:
+    """When a plan's instances go, or else when they come."""
+    return [f"{key} {plan[key]}" for key in ("until", "from") if key in plan][:1]
 
 
 def _node_table(nodes: list[Report]) -> Any:

@@ -2,6 +2,7 @@
 
 An environment of account 123456789012 goes to the sandbox, as does any other with --sandbox. Without ENV it is the only
 environment of the project, or the one called sandbox. The same command takes up a deployment that was interrupted.
+An AWS account is looked at first, as `podwright preflight` does.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from ..config.artifacts import chart_findings, read_artifacts
 from ..config.charts import HYPERPOD_DEPENDENCIES, chart
 from ..config.environment import Environment
 from ..config.findings import Finding, errors
+from ..config.load import LoadedEnvironment
 from ..config.mirrors import mirror_findings
 from ..config.rules import findings
 from .account import is_sandboxed
@@ -22,6 +24,8 @@ from .cluster_table import report, write_report
 from .deployment import add_environment, bootstrap, cdk_for, failure, load, wait_for_earlier_run
 from .kernels import missing_programs
 from .output import Stop, write_findings, write_json, write_line
+from .preflight.command import summary
+from .preflight.look import findings_of, preflight
 from .progress import Progress
 
 
@@ -29,6 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright deploy`."""
     add_environment(parser)
     parser.add_argument("--yes", action="store_true", help="deploy to AWS without showing the changes and asking")
+    parser.add_argument(
+        "--no-preflight", dest="preflight", action="store_false", help="do not look at the AWS account first"
+    )
     parser.add_argument("--bootstrap", action="store_true", help="prepare the AWS account for the CDK if it is not")
     parser.add_argument("--json", action="store_true", help="print stacks, groups and nodes as JSON")
 
@@ -46,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
     progress = Progress(sys.stderr)
     cdk = cdk_for(args, loaded)
     write_line(f"{environment.name} → {cdk.account}", sys.stderr)
+    if args.preflight and cdk.account.endpoint is None and not _looks_well(args, loaded, cdk, progress):
+        return 1
     bootstrap(cdk, progress, args.bootstrap)
     wait_for_earlier_run(cdk, progress)
     asked = not args.yes and cdk.account.endpoint is None
@@ -61,6 +70,18 @@ def run(args: argparse.Namespace) -> int:
     else:
         write_report(found)
     return 0
+
+
+def _looks_well(args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, progress: Progress) -> bool:
+    """Whether the account has nothing that would make the deployment fail; prints what it has."""
+    # Whether the account is bootstrapped is looked at next, with what to do about it.
+    outcomes = preflight(loaded, cdk.account, args.project, left_out=("PRE001",))
+    progress.say("preflight", summary(outcomes))
+    found = findings_of(outcomes)
+    write_findings(found, sys.stderr)
+    if errors(found):
+        write_line("nothing was deployed; --no-preflight deploys in spite of this", sys.stderr)
+    return not errors(found)
 
 
 def _artifact_findings(environment: Environment, project: Path) -> list[Finding]:

@@ -1,6 +1,6 @@
 """The stack of the HyperPod cluster: scripts, roles, groups, and what comes after the first nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aws_cdk as cdk
@@ -47,6 +47,7 @@ class ClusterStack(cdk.Stack):
         environment: Environment,
         network: NetworkStack,
         storage: StorageStack,
+        training_plan_arns: Mapping[str, str],
         eks: EksStack | None,
         node_archives: Sequence[LockedFile],
     ) -> None:
@@ -97,7 +98,7 @@ class ClusterStack(cdk.Stack):
                 scripts_uri=publication.source_uri,
                 volume_key=network.key,
                 file_systems=file_systems,
-                training_plan_arns={name: plan.arn for name, plan in environment.training_plans.items()},
+                training_plan_arns=training_plan_arns,
             ),
             default_subnets=[network.network.node_subnets[settings.zones[0]]],
             eks_cluster_arn=eks_cluster_arn,

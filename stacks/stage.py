@@ -1,6 +1,7 @@
 """One environment as a CDK stage: the only place where the parts of an environment meet."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from constructs import Construct
@@ -15,11 +16,15 @@ from .network import NetworkStack
 from .role_path import RolePath
 from .storage import StorageStack
 
+if TYPE_CHECKING:
+    from .capacity import CapacityStack
+
 
 class TrainingStage(cdk.Stage):
-    """Network, storage, control plane and cluster of one environment, in the order in which they must come to be.
+    """Network, storage, capacity, control plane and cluster of one environment, in the order in which they must come.
 
-    With Slurm there is no control plane: its controller is a node of the cluster.
+    With Slurm there is no control plane: its controller is a node of the cluster. Without training plans there is no
+    stack of capacity.
     """
 
     def __init__(
@@ -52,6 +57,7 @@ class TrainingStage(cdk.Stage):
 
         self.network = NetworkStack(self, "network", environment=environment)
         self.storage = StorageStack(self, "storage", environment=environment, network=self.network)
+        self.capacity = self._capacity(environment) if environment.training_plans else None
         self.eks = (
             EksStack(self, "eks", environment=environment, network=self.network, archive=archive, mirror=mirror or {})
             if environment.cluster.orchestrator == "eks"
@@ -63,6 +69,7 @@ class TrainingStage(cdk.Stage):
             environment=environment,
             network=self.network,
             storage=self.storage,
+            training_plan_arns=self.capacity.arns if self.capacity else {},
             eks=self.eks,
             node_archives=node_archives,
         )
@@ -74,3 +81,9 @@ class TrainingStage(cdk.Stage):
             cdk.Tags.of(self).add(key, value)
         if environment.iam.role_path != "/":
             cdk.Aspects.of(self).add(RolePath(environment.iam.role_path))
+
+    def _capacity(self, environment: Environment) -> "CapacityStack":
+        # Its CDK modules take time to import, which every environment without a plan would pay.
+        from .capacity import CapacityStack
+
+        return CapacityStack(self, "capacity", environment=environment, network=self.network)

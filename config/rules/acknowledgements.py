@@ -2,6 +2,7 @@
 
 from ..environment import Acknowledgement, Environment
 from ..findings import Finding, Level, dotted
+from ..preflight import AREA, preflight_checks
 from ..source import Source
 from .rule import ERROR, RULES, Problem, Problems, rule
 
@@ -12,9 +13,9 @@ NOT_FOUND = "ENV012"
 def acknowledgeable(environment: Environment) -> Problems:
     """An acknowledgement that cannot stand.
 
-    Ids of an area that the rules do not have belong to another check, such as preflight's, and are left to it.
+    Those of preflight's checks can; ids of an area that neither has belong to another check, and are left to it.
     """
-    areas = {id[:3] for id in RULES}
+    areas = {AREA, *(id[:3] for id in RULES)}
     for index, item in enumerate(environment.acknowledge):
         path = ("acknowledge", index, "rule")
         if item.rule in RULES and RULES[item.rule].final:
@@ -23,7 +24,7 @@ def acknowledgeable(environment: Environment) -> Problems:
                 f"{item.rule} cannot be accepted: the deployment would fail later",
                 f"mend its cause and remove this; `podwright explain {item.rule}` says how",
             )
-        elif item.rule not in RULES and item.rule[:3] in areas:
+        elif item.rule[:3] in areas and item.rule not in RULES and item.rule not in preflight_checks():
             yield Problem(
                 path, f"there is no rule {item.rule} that could be accepted", "`podwright explain` lists all rules"
             )
@@ -56,6 +57,14 @@ def acknowledged(found: list[Finding], accepted: tuple[Acknowledgement, ...], so
                 )
             )
     return result
+
+
+def accepted_by(finding: Finding, accepted: tuple[Acknowledgement, ...]) -> Finding:
+    """`finding`, with the reason of the first acknowledgement that covers it."""
+    for item in accepted:
+        if item.rule == finding.id and _covers(item.path, finding.path):
+            return finding.accepted(item.reason)
+    return finding
 
 
 def _covers(path: str, finding: str) -> bool:

@@ -3,11 +3,13 @@
 from collections import defaultdict
 
 from ..catalog import Catalog
-from ..environment import Environment, TrainingPlan
+from ..environment import Environment
 from ..groups import GroupBase, InstanceGroup, RestrictedInstanceGroup
 from ..instances import UltraServer
+from ..plans import TrainingPlan
 from ..regions import offered, offering_regions
 from .rule import ERROR, INFO, WARNING, Problem, Problems, listed, rule
+from .ultraservers import spares
 from .zones import sections
 
 
@@ -28,13 +30,13 @@ def plan_zone(environment: Environment) -> Problems:
     """A group outside the zone of its training plan."""
     for path, group in sections(environment):
         plan = environment.training_plans.get(group.plan or "")
-        if plan and (away := [zone for zone in group.zone_ids if zone != plan.zone]):
+        if plan and (away := [zone for zone in group.zone_ids if zone not in plan.zones]):
             field = "zones" if isinstance(group, InstanceGroup) and group.zones else "zone"
             yield Problem(
                 (*path, field),
                 f"{field} is {listed(away, 'and')}, and plan {group.plan} has its capacity in "
-                f"{plan.zone}: SageMaker would report insufficient capacity",
-                f"use {plan.zone}, or leave {field} out",
+                f"{listed(plan.zones, 'and')}: SageMaker would report insufficient capacity",
+                f"use {listed(plan.zones)}, or a plan in {listed(away)} (`podwright capacity search` shows offers)",
             )
 
 
@@ -53,19 +55,22 @@ def plan_type(environment: Environment) -> Problems:
 
 
 @rule("CAP004", ERROR, on=Environment, source="api-plan")
-def plan_count(environment: Environment) -> Problems:
+def plan_count(environment: Environment, types: Catalog) -> Problems:
     """Groups want more instances than their training plan has."""
     users: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for path, group in sections(environment):
         users[group.plan or ""].append((str(path[-1]), group.count))
     for name, plan in environment.training_plans.items():
         total = sum(count for _, count in users[name])
-        if plan.count is not None and total > plan.count:
+        unit = types.ultraservers.get(plan.ultraserver_type or "")
+        whole = unit.instances * plan.ultraserver_count if unit and plan.ultraserver_count else None
+        has = plan.count if plan.count is not None else whole
+        if has is not None and total > has:
             sums = " + ".join(f"{count} in {group}" for group, count in users[name])
             yield Problem(
-                ("training_plans", name, "count"),
-                f"the groups ask for {sums} = {total} instances, and the plan has {plan.count}",
-                f"lower the counts by {total - plan.count}, or use a larger plan",
+                ("training_plans", name, "ultraserver_count" if plan.count is None else "count"),
+                f"the groups ask for {sums} = {total} instances, and the plan has {has}",
+                f"lower the counts by {total - has}, or use a larger plan",
             )
 
 
@@ -86,7 +91,7 @@ def plan_once(environment: Environment) -> Problems:
     """One training plan under two names."""
     seen: dict[str, str] = {}
     for name, plan in environment.training_plans.items():
-        if (first := seen.setdefault(plan.arn, name)) != name:
+        if plan.arn and (first := seen.setdefault(plan.arn, name)) != name:
             yield Problem(
                 ("training_plans", name, "arn"),
                 f"{name} has the ARN of {first}, so its instances would be counted twice",
@@ -124,8 +129,8 @@ def restricted_spot(group: RestrictedInstanceGroup) -> Problems:
     if group.capacity == "spot":
         yield Problem(
             "capacity",
-            "capacity is spot; restricted groups have no capacity requirements: allowed are on_demand "
-            "and {training_plan: NAME}",
+            "capacity is spot; restricted groups have no capacity requirements: allowed are on_demand, "
+            "account_team and {training_plan: NAME}",
             "use one of those",
         )
 
@@ -147,7 +152,8 @@ def region_offers(environment: Environment) -> Problems:
     """A region that is not known to offer the type."""
     for path, group in sections(environment):
         for name in group.types:
-            if group.plan is None and offered(name, environment.region) is False:
+            asked = group.plan is None and group.capacity != "account_team"
+            if asked and offered(name, environment.region) is False:
                 where = listed(offering_regions(name), "and")
                 yield Problem(
                     (*path, "instance_type" if group.instance_type else "instance_types"),
@@ -208,12 +214,14 @@ def whole_ultraservers(environment: Environment, types: Catalog) -> Problems:
             (unit.instances for unit in units if plan and unit.name == plan.ultraserver_type),
             min((unit.instances for unit in units), default=0),
         )
-        if size and group.count % size:
+        working = size - min(spares(plan), size - 1) if size and plan else size
+        if size and group.count % size and group.count % working:
+            aside = f", or of {working} where the spares are left aside" if working != size else ""
             yield Problem(
                 (*path, "count"),
                 f"count is {group.count}; an UltraServer has {size} instances, so an NVLink domain "
                 "would be split between this group and others",
-                f"use a multiple of {size}, spares left aside",
+                f"use a multiple of {size}{aside}",
             )
 
 
@@ -221,11 +229,12 @@ def whole_ultraservers(environment: Environment, types: Catalog) -> Problems:
 def ultraserver_capacity(environment: Environment, types: Catalog) -> Problems:
     """UltraServer instances without a training plan."""
     for path, group in sections(environment):
-        if group.plan is None and group.count and _ultraservers(group, types):
+        set_aside = group.plan is not None or group.capacity == "account_team"
+        if not set_aside and group.count and _ultraservers(group, types):
             yield Problem(
                 (*path, "capacity"),
                 f"capacity is {group.capacity}; UltraServers are reserved as a whole",
-                "draw on a training plan, unless your account team gave you the capacity",
+                "draw on a training plan, or write `capacity: account_team` where your account team set them aside",
             )
 
 

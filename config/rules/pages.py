@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ..findings import Level
+from ..preflight import preflight_checks
 from .acknowledgements import NOT_FOUND
 from .rule import RULES, listed
 
@@ -60,19 +61,22 @@ def explain(id: str) -> str:
 
 def titles() -> dict[str, str]:
     """Every id that a finding can have, with its title, in order."""
-    return dict(sorted((BEFORE_RULES | {rule.id: rule.title for rule in RULES.values()}).items()))
+    rules, checks = RULES.values(), preflight_checks().values()
+    return dict(sorted((BEFORE_RULES | {item.id: item.title for item in (*rules, *checks)}).items()))
 
 
 def level(id: str) -> Level:
     """How bad findings of that id are."""
     if id in RULES:
         return RULES[id].level
+    if id in preflight_checks():
+        return preflight_checks()[id].level
     return Level.WARNING if id == NOT_FOUND else Level.ERROR
 
 
 def acceptable(id: str) -> bool:
     """Whether an environment may accept findings of that id."""
-    return id in RULES and not RULES[id].final
+    return id in preflight_checks() or (id in RULES and not RULES[id].final)
 
 
 def header(id: str) -> str:
@@ -83,4 +87,8 @@ def header(id: str) -> str:
         rule = RULES[id]
         sources = [f"{citation}, <{citation.url}>" for citation in rule.sources] or ["a decision of podwright"]
         lines += [f"- Looks at: `{rule.on.__name__}`.", *(f"- Source: {source}." for source in sources)]
+    if id in preflight_checks():
+        check = preflight_checks()[id]
+        lines.append(f"- Asks the account: {listed((f'`{action}`' for action in check.actions), 'and')}.")
+        lines += [f"- Source: {citation}, <{citation.url}>." for citation in check.sources]
     return "\n".join(lines) + "\n"

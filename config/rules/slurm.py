@@ -225,7 +225,7 @@ def accounts_on_the_controller(environment: Environment) -> Problems:
 def stable_controller(environment: Environment) -> Problems:
     """Controllers that go away."""
     for name, group in of_type(environment, "controller").items():
-        if on_slurm(environment) and group.capacity != "on_demand":
+        if on_slurm(environment) and not group.stays:
             what = f"training plan {group.plan}, which ends" if group.plan else "Spot, which AWS reclaims"
             yield Problem(
                 ("instance_groups", name, "capacity"),

@@ -115,7 +115,7 @@ def large_enough(environment: Environment, types: Catalog) -> Problems:
 def stable(environment: Environment, types: Catalog) -> Problems:
     """A system group whose nodes go away or come late."""
     name, group = _system_group(environment)
-    if group and group.capacity != "on_demand":
+    if group and not group.stays:
         where = f"training plan {group.plan}, which ends" if group.plan else "Spot, which AWS reclaims"
         yield Problem(
             (*_PATH, name, "capacity"),

@@ -84,13 +84,14 @@ def plan_zone_in_network(environment: Environment) -> Problems:
     """A training plan in a zone that the network does not have."""
     used = {group.plan for _, group in sections(environment)}
     for name, plan in environment.training_plans.items():
-        if name in used and plan.zone not in environment.network.zones:
-            yield Problem(
-                ("training_plans", name, "zone"),
-                f"the plan's capacity is in {plan.zone}, which has no subnet; the "
-                f"network has {listed(environment.network.zones, 'and')}",
-                f"add {plan.zone} to network.zones",
-            )
+        for place in plan.zones if name in used else ():
+            if place not in environment.network.zones:
+                yield Problem(
+                    ("training_plans", name, "zone"),
+                    f"the plan's capacity is in {place}, which has no subnet; the "
+                    f"network has {listed(environment.network.zones, 'and')}",
+                    f"add {place} to network.zones, or use a plan in a zone of the network",
+                )
 
 
 @rule("NET005", ERROR, on=InstanceGroup, source="ec2-efa hyperpod-field-notes")

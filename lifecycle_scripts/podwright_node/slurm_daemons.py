@@ -101,7 +101,15 @@ STEP = Step(
     applies_to=Only(orchestrator="slurm"),
     check=run_already,
     apply=start,
-    needs=("network", "slurm-conf", "slurm-accounting", "slurm-configuration", "slurm-health", "slurm-containers"),
+    needs=(
+        "network",
+        "slurm-conf",
+        "slurm-accounting",
+        "slurm-configuration",
+        "slurm-health",
+        "slurm-imex",
+        "slurm-containers",
+    ),
     seconds=START_SECONDS + 60,
     attempts=3,
 )

@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import moto.ce.urls
 import moto.cloudformation.urls
 import moto.eks.urls
 import moto.fsx.urls
+import moto.iam.urls
 import moto.sagemaker.urls
+import moto.servicequotas.urls
 from boto3.session import Session
 from botocore.config import Config
 from moto.core.config import default_user_config
@@ -22,9 +25,10 @@ from moto.iam.access_control import PermissionResult
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
 
-from . import capacity, kubernetes_api, responses
+from . import capacity, kubernetes_api, quotas, responses, training_plan_knobs
 from .cloudformation import CloudFormation
 from .cloudformation_api import CloudFormationResponse
+from .cost_tags import CostTags, CostTagsResponse
 from .eks import Eks
 from .eks_api import EksResponse
 from .failures import backend_app, readable
@@ -35,10 +39,12 @@ from .hyperpod_api import HyperPodResponse
 from .hyperpod_service import HyperPod
 from .kubernetes import Kubernetes
 from .kubernetes_api import KubernetesApi
+from .permissions import SimulatingIam
 from .persistence import Snapshots, State
 from .providers.custom import CustomResource
 from .providers.kubernetes import KubectlResource
 from .providers.registry import provider_for
+from .quotas import QuotasResponse
 from .tls import certificates
 
 Environ = dict[str, Any]
@@ -87,6 +93,7 @@ class Sandbox:
         self.fsx = Fsx(clients)
         self.functions = Functions(clients, directory / "functions", _HANDLER_SLEEP * timing.scale)
         self.cloudformation = CloudFormation(clients, provider_for)
+        self.cost_tags = CostTags(self.cloudformation)
         self.snapshots = Snapshots(directory, self._collect, self._restore)
         self._changed = threading.Event()
         self.cloudformation.finished = self._changed.set
@@ -105,8 +112,12 @@ class Sandbox:
             ("eks", self.eks, "clusters"),
             ("hyperpod", self.hyperpod, "clusters"),
             ("shortages", self.hyperpod, "shortages"),
+            ("training plans", self.hyperpod.plans, "ledgers"),
+            ("times of training plans", self.hyperpod.plans, "times"),
             ("file systems", self.fsx, "file_systems"),
             ("associations", self.fsx, "associations"),
+            ("cost tags", self.cost_tags, "active"),
+            ("quotas", self.hyperpod.quotas, "values"),
         ]
 
     def keep_saving(self) -> None:
@@ -132,6 +143,7 @@ class Sandbox:
         EksResponse.service = self.eks
         FsxResponse.service = self.fsx
         HyperPodResponse.service = self.hyperpod
+        CostTagsResponse.service, QuotasResponse.service = self.cost_tags, self.hyperpod.quotas
         CustomResource.functions = self.functions
         KubectlResource.kubernetes, KubectlResource.eks = self.kubernetes, self.eks
         self.functions.mount()
@@ -142,6 +154,9 @@ class Sandbox:
         moto.cloudformation.urls.url_paths = {"{0}/$": CloudFormationResponse.dispatch}
         moto.eks.urls.url_paths = {"{0}/(?P<path>.*)$": EksResponse.dispatch}
         moto.fsx.urls.url_paths = {"{0}/$": FsxResponse.dispatch}
+        moto.ce.urls.url_paths = {"{0}/$": CostTagsResponse.dispatch}
+        moto.iam.urls.url_paths = {"{0}/$": SimulatingIam.dispatch}
+        moto.servicequotas.urls.url_paths = {"{0}/$": QuotasResponse.dispatch}
         moto.sagemaker.urls.url_paths = {"{0}/$": HyperPodResponse.dispatch}
         services = readable(DomainDispatcherApplication(backend_app))
 
@@ -151,6 +166,11 @@ class Sandbox:
                 return responses.RESPONSES(environ, start_response)
             if path == capacity.PATH:
                 return capacity.serve(self.hyperpod, environ, start_response)
+            if path in (training_plan_knobs.PATH, quotas.PATH):
+                self._changed.set()
+                if path == quotas.PATH:
+                    return self.hyperpod.quotas.serve(environ, start_response)
+                return training_plan_knobs.serve(self.hyperpod.plans, environ, start_response)
             reading = _only_reads(environ)
             try:
                 return services(environ, start_response)

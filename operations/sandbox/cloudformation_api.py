@@ -7,6 +7,7 @@ from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 
 from . import schemas
 from .cloudformation import CloudFormation, ValidationError
+from .service import refuse
 from .stack import DELETED, Event, Resource, Stack
 from .template import JsonObject, TemplateError, parse
 
@@ -76,6 +77,12 @@ class CloudFormationResponse(BaseResponse):
             ],
             "StackSummaries",
         )
+
+    def describe_type(self) -> ActionResult:
+        name = self._get_param("TypeName")
+        if schemas.find(name, self.region) is None:
+            raise refuse("TypeNotFoundException", f"The type {name} does not exist in {self.region} (sandbox)")
+        return ActionResult({"Type": "RESOURCE", "TypeName": name, "Visibility": "PUBLIC"})
 
     def describe_stack_events(self) -> ActionResult:
         stack = self.service.region(self.region).find(self._get_param("StackName"))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from moto.core.responses import ActionResult
 
 from .eks import Eks, EksCluster
+from .eks_offers import addons, cluster_versions
 from .service import OwnResponse, refuse
 from .stack import ACCOUNT, now
 from .template import JsonObject
@@ -34,6 +35,16 @@ class EksResponse(OwnResponse):
             "maxResults",
             "nextToken",
         )
+
+    def describe_cluster_versions(self) -> ActionResult:
+        wanted = self._get_param("clusterVersions")
+        found = [row for row in cluster_versions(now()) if not wanted or row["clusterVersion"] in wanted]
+        return self.page(found, "clusterVersions", "maxResults", "nextToken")
+
+    def describe_addon_versions(self) -> ActionResult:
+        values = self.arguments()
+        found = addons(values.get("addonName"), values.get("kubernetesVersion"))
+        return self.page(found, "addons", "maxResults", "nextToken")
 
     def delete_cluster(self) -> ActionResult:
         return ActionResult({"cluster": self.service.delete(self.region, self.arguments()["name"])})

@@ -2,11 +2,12 @@
 
 import json
 import logging
+import socket
 from collections.abc import Callable, Iterable
 from typing import Any
 from xml.sax.saxutils import escape
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 from flask import Flask
 from moto.moto_server.werkzeug_app import create_backend_app
 from werkzeug.wrappers import Response
@@ -30,6 +31,9 @@ def readable(application: Application) -> Application:
             return application(environ, start_response)
         except NotImplementedError as error:
             return _answer(environ, "NotImplemented", f"{error} (sandbox)")(environ, start_response)
+        except ReadTimeoutError:  # the answer that a fault of the sandbox lets nobody hear
+            environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+            return []
         except ClientError as error:  # a service of ours asked another one
             detail = error.response["Error"]
             return _answer(environ, detail["Code"], detail["Message"])(environ, start_response)

@@ -8,10 +8,9 @@ awslabs/awsome-distributed-ai issue 204 (2024-03-09).
 """
 
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Protocol
 
 from .stack import now
 from .template import JsonObject
@@ -51,6 +50,7 @@ class Node:
     check_seconds: float
     shutdown_seconds: float
     launched: datetime = field(default_factory=now)
+    ultraserver: JsonObject = field(default_factory=dict)
     software_updated: datetime | None = None
     deleted: datetime | None = None
     instance_id: str = field(default_factory=lambda: f"i-{uuid.uuid4().hex[:17]}")
@@ -90,6 +90,11 @@ class Group:
         return int(self.specification["InstanceCount"])
 
     @property
+    def plan(self) -> str:
+        """The ARN of the training plan that its nodes come from; empty without one."""
+        return self.specification.get("TrainingPlanArn", "")
+
+    @property
     def slurm_type(self) -> str | None:
         """What its nodes are to Slurm, if the API says so: Controller, Login or Compute."""
         return self.specification.get("SlurmConfig", {}).get("NodeType")
@@ -115,8 +120,24 @@ class ClusterEvent:
     event_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
-Obstacle = Callable[["Cluster", Group], str | None]
-"""Tells why a group gets no new nodes now; None when it does."""
+class Provisioning(Protocol):
+    """Tells what nodes a group can have."""
+
+    def obstacle(self, cluster: "Cluster", group: Group) -> str | None:
+        """Why a group gets no new nodes now; None when it does."""
+        ...
+
+    def waits(self, cluster: "Cluster", group: Group) -> str | None:
+        """What a group without an obstacle waits for before it gets nodes; None when for nothing."""
+        ...
+
+    def places(self, cluster: "Cluster", group: Group) -> list[JsonObject] | None:
+        """The UltraServers ({} for none) of the nodes that a group's training plan still has; None without a plan."""
+        ...
+
+    def surplus(self, cluster: "Cluster", group: Group) -> int:
+        """How many nodes of a group its training plan no longer holds."""
+        ...
 
 
 @dataclass
@@ -177,15 +198,23 @@ class Cluster:
             return "Updating"
         return "InService" if statuses.count("Running") >= group.target else "Degraded"
 
-    def settle(self, obstacle: Obstacle, moment: datetime) -> None:
-        """Drop nodes that are gone; with continuous provisioning, launch what is missing and has no obstacle."""
+    def settle(self, provisioning: Provisioning, moment: datetime) -> None:
+        """Do what the service did meanwhile: drop nodes that are gone, launch what is missing and has no obstacle.
+
+        Nodes come by themselves with continuous provisioning, and to groups of a training plan once it is active; they
+        go by themselves when its time is over.
+        """
         self.nodes = [node for node in self.nodes if node.status(moment)]
-        if self.continuous and self.outcome not in ("Deleting", "Failed"):
-            self.begun = self.begun or self.runs(moment, "Controller", "Login")
-            for group in self.groups.values():
-                missing = group.target - len(self.members(group.name, moment))
-                if missing > 0 and self.turn_of(group, moment) and obstacle(self, group) is None:
-                    self.launch(group, missing)
+        if self.outcome in ("Deleting", "Failed"):
+            return
+        self.begun = self.begun or (self.continuous and self.runs(moment, "Controller", "Login"))
+        for group in self.groups.values():
+            if surplus := provisioning.surplus(self, group):
+                self.retire(self.members(group.name, moment)[-surplus:])
+            missing = group.target - len(self.members(group.name, moment))
+            alone = self.continuous or group.plan
+            if alone and missing > 0 and self.turn_of(group, moment) and provisioning.obstacle(self, group) is None:
+                self.launch(group, missing, provisioning)
 
     def vpc_of(self, group: Group) -> JsonObject:
         """The VpcConfig that holds for a group."""
@@ -200,11 +229,11 @@ class Cluster:
         zone_id = self.zone_of(group).get("AvailabilityZoneId")
         return any(item.zone_id == zone_id and item.instance_type in ("", group.instance_type) for item in shortages)
 
-    def launch(self, group: Group, count: int) -> None:
-        """Start nodes."""
-        subnet, timing = self.zone_of(group), self.timing
+    def launch(self, group: Group, count: int, provisioning: Provisioning) -> None:
+        """Start nodes: as many as the group's training plan still has, if it has one."""
+        subnet, timing, places = self.zone_of(group), self.timing, provisioning.places(self, group)
         checks = timing.deep_health_check if group.specification.get("OnStartDeepHealthChecks") else 0.0
-        for _ in range(count):
+        for ultraserver in [{}] * count if places is None else places[:count]:
             prefix = subnet.get("CidrBlock", "10.0.0.0/16").rsplit(".", 2)[0]
             index = len(self.nodes) + 10
             node = Node(
@@ -217,6 +246,7 @@ class Cluster:
                 timing.boot * timing.scale,
                 checks * timing.scale,
                 timing.shutdown * timing.scale,
+                ultraserver=ultraserver,
             )
             self.nodes.append(node)
             self.note(
@@ -238,7 +268,7 @@ class Cluster:
                 instance_id=node.instance_id,
             )
 
-    def converge(self, obstacle: Obstacle, verb: str) -> None:
+    def converge(self, provisioning: Provisioning, verb: str) -> None:
         """Start what brings every group to its target, and settle how the operation ends.
 
         Without continuous provisioning it ends when all nodes run, and fails as a whole where a group cannot grow: the
@@ -248,7 +278,7 @@ class Cluster:
         short = {
             group.name: reason
             for group in self.groups.values()
-            if group.target > len(self.members(group.name, moment)) and (reason := obstacle(self, group))
+            if group.target > len(self.members(group.name, moment)) and (reason := provisioning.obstacle(self, group))
         }
         self.failure = ""
         for group in self.groups.values():
@@ -257,16 +287,13 @@ class Cluster:
                 self.retire(members[group.target :])
             elif group.name not in short and (self.continuous or not short) and self.turn_of(group, moment):
                 before = len(self.nodes)
-                self.launch(group, group.target - len(members))
+                self.launch(group, group.target - len(members), provisioning)
+                if reason := provisioning.waits(self, group):
+                    self._note_scaling(group, f"Instance group {group.name} waits: {reason}", "Info", reason)
                 launched += self.nodes[before:]
         for name, reason in short.items():
-            counts = {"InstanceCount": len(self.members(name, moment)), "TargetCount": self.groups[name].target}
-            self.note(
-                "InstanceGroup",
-                f"Instance group {name} could not be scaled: {reason}",
-                "Error",
-                name,
-                metadata={"InstanceGroupScaling": {**counts, "FailureMessage": reason}},
+            self._note_scaling(
+                self.groups[name], f"Instance group {name} could not be scaled: {reason}", "Error", reason
             )
         wait = self.timing.scale * (0.5 if self.continuous else self.timing.boot)
         self.busy, self.busy_until, self.outcome = verb, moment + timedelta(seconds=wait), "InService"
@@ -294,107 +321,7 @@ class Cluster:
         """Write an event."""
         self.events.append(ClusterEvent(resource_type, description, level, group, instance_id, metadata or {}))
 
-
-def group_answer(cluster: Cluster, group: Group, moment: datetime) -> JsonObject:
-    """A group as DescribeCluster shows it."""
-    specification: dict[str, Any] = {
-        key: value
-        for key, value in group.specification.items()
-        if key
-        not in (
-            "InstanceCount",
-            "MinInstanceCount",
-            "InstanceRequirements",
-            "KubernetesConfig",
-            "ImageId",
-            "ImageReleaseVersion",
-            "NetworkInterface",
-        )
-    }
-    version = group.specification.get("ImageReleaseVersion", "1.0.0")
-    answer = {
-        **specification,
-        "TargetCount": group.target,
-        "Status": cluster.group_status(group, moment),
-        "CurrentCount": len([node for node in cluster.members(group.name, moment) if node.status(moment) == "Running"]),
-        "CurrentImageReleaseVersion": version,
-        "DesiredImageReleaseVersion": version,
-    }
-    if "MinInstanceCount" in group.specification:
-        answer["MinCount"] = group.specification["MinInstanceCount"]
-    if "InstanceRequirements" in group.specification:
-        types = group.specification["InstanceRequirements"]["InstanceTypes"]
-        answer["InstanceRequirements"] = {"CurrentInstanceTypes": types, "DesiredInstanceTypes": types}
-    if "KubernetesConfig" in group.specification:
-        config = group.specification["KubernetesConfig"]
-        answer["KubernetesConfig"] = {
-            f"{state}{key}": config[key]
-            for state in ("Current", "Desired")
-            for key in ("Labels", "Taints")
-            if key in config
-        }
-    return answer
-
-
-def node_answer(cluster: Cluster, node: Node, moment: datetime, details: bool) -> JsonObject:
-    """A node as ListClusterNodes, or with `details` DescribeClusterNode, shows it."""
-    answer: JsonObject = {
-        "InstanceGroupName": node.group,
-        "InstanceId": node.instance_id,
-        "NodeLogicalId": node.logical_id,
-        "InstanceType": node.instance_type,
-        "LaunchTime": node.launched,
-        "InstanceStatus": {"Status": node.status(moment) or "NotFound", "Message": ""},
-        "PrivateDnsHostname": f"ip-{node.address.replace('.', '-')}.{cluster.region}.compute.internal",
-    }
-    if node.software_updated:
-        answer["LastSoftwareUpdateTime"] = node.software_updated
-    if details:
-        specification = cluster.groups[node.group].specification if node.group in cluster.groups else {}
-        answer |= {
-            key: specification[key]
-            for key in ("LifeCycleConfig", "OverrideVpcConfig", "ThreadsPerCore", "InstanceStorageConfigs")
-            if key in specification
-        }
-        spot = "Spot" in specification.get("CapacityRequirements", {})
-        answer |= {
-            "PrivatePrimaryIp": node.address,
-            "CapacityType": "Spot" if spot else "OnDemand",
-            "Placement": {"AvailabilityZone": node.zone, "AvailabilityZoneId": node.zone_id},
-        }
-    return answer
-
-
-def kubernetes_node(cluster: Cluster, node: Node) -> JsonObject:
-    """The Node object that a Running node registers. Capacity is left out: the double runs no device plugins."""
-    group = cluster.groups[node.group].specification if node.group in cluster.groups else {}
-    config = group.get("KubernetesConfig", {})
-    checked = {"sagemaker.amazonaws.com/deep-health-check-status": "Passed"} if node.check_seconds else {}
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": f"hyperpod-{node.instance_id}",
-            "creationTimestamp": node.ready.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "labels": {
-                "kubernetes.io/hostname": f"hyperpod-{node.instance_id}",
-                "node.kubernetes.io/instance-type": node.instance_type,
-                "topology.kubernetes.io/region": cluster.region,
-                "topology.kubernetes.io/zone": node.zone,
-                "topology.k8s.aws/zone-id": node.zone_id,
-                "sagemaker.amazonaws.com/cluster-name": cluster.name,
-                "sagemaker.amazonaws.com/instance-group-name": node.group,
-                "sagemaker.amazonaws.com/node-health-status": "Schedulable",
-                **checked,
-                **config.get("Labels", {}),
-            },
-        },
-        "spec": {
-            "taints": [
-                {"key": taint["Key"], "effect": taint["Effect"], "value": taint.get("Value", "")}
-                for taint in config.get("Taints", [])
-            ]
-        },
-        "status": {"conditions": [ready], "addresses": [{"type": "InternalIP", "address": node.address}]},
-    }
+    def _note_scaling(self, group: Group, description: str, level: str, reason: str) -> None:
+        counts = {"InstanceCount": len(self.members(group.name, now())), "TargetCount": group.target}
+        metadata = {"InstanceGroupScaling": {**counts, "FailureMessage": reason}}
+        self.note("InstanceGroup", description, level, group.name, metadata=metadata)

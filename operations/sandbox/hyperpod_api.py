@@ -1,25 +1,23 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
-"""The HyperPod operations of the SageMaker API, mounted over moto's; every other SageMaker operation stays moto's."""
+"""The HyperPod operations of the SageMaker API, mounted over moto's, with those of training plans beside them.
 
-from typing import Any, ClassVar
+Every other SageMaker operation stays moto's.
+"""
+
+from typing import Any
 
 from moto.core.responses import ActionResult
-from moto.sagemaker.responses import SageMakerResponse
 
-from .hyperpod import Cluster, ClusterEvent, Node, group_answer, node_answer
-from .hyperpod_service import HyperPod
+from .hyperpod import Cluster, ClusterEvent, Node
+from .hyperpod_answers import group_answer, node_answer
 from .service import refuse
 from .stack import now
 from .template import JsonObject
+from .training_plans_api import TrainingPlanOperations
 
 
-class HyperPodResponse(SageMakerResponse):
-    """SageMaker's API with the sandbox's HyperPod."""
-
-    service: ClassVar[HyperPod]
-
-    def _arguments(self) -> JsonObject:
-        return {key: value for key, value in dict(self.params).items() if value is not None}  # pyright: ignore[reportAttributeAccessIssue]
+class HyperPodResponse(TrainingPlanOperations):
+    """SageMaker's API with the sandbox's HyperPod and training plans."""
 
     def _cluster(self) -> Cluster:
         return self.service.cluster(self.region, self._get_param("ClusterName"))
@@ -30,10 +28,10 @@ class HyperPodResponse(SageMakerResponse):
         return ActionResult({key: items[start : start + size], **more})
 
     def create_cluster(self) -> ActionResult:
-        return ActionResult({"ClusterArn": self.service.create(self.region, self._arguments()).arn})
+        return ActionResult({"ClusterArn": self.service.create(self.region, self.arguments()).arn})
 
     def update_cluster(self) -> ActionResult:
-        return ActionResult({"ClusterArn": self.service.update(self.region, self._arguments()).arn})
+        return ActionResult({"ClusterArn": self.service.update(self.region, self.arguments()).arn})
 
     def delete_cluster(self) -> ActionResult:
         return ActionResult({"ClusterArn": self.service.delete(self.region, self._get_param("ClusterName")).arn})
@@ -60,10 +58,14 @@ class HyperPodResponse(SageMakerResponse):
                 "ClusterStatus": cluster.status(moment),
                 "CreationTime": cluster.created,
                 "FailureMessage": cluster.failure,
-                "InstanceGroups": [group_answer(cluster, group, moment) for group in groups if not group.restricted],
-                "RestrictedInstanceGroups": [
-                    group_answer(cluster, group, moment) for group in groups if group.restricted
-                ],
+                **{
+                    key: [
+                        group_answer(cluster, group, moment, self.service.plans.status(cluster.region, group.plan))
+                        for group in groups
+                        if group.restricted == restricted
+                    ]
+                    for key, restricted in (("InstanceGroups", False), ("RestrictedInstanceGroups", True))
+                },
             }
         )
 
@@ -124,7 +126,7 @@ class HyperPodResponse(SageMakerResponse):
                 continue
             group.specification["InstanceCount"] = group.target + count
             before = len(cluster.nodes)
-            cluster.settle(self.service.obstacle, now())
+            cluster.settle(self.service, now())
             done += [
                 {"NodeLogicalId": node.logical_id, "InstanceGroupName": group.name, "Status": "Pending"}
                 for node in cluster.nodes[before:]
@@ -158,7 +160,7 @@ class HyperPodResponse(SageMakerResponse):
         cluster = self._cluster()
         cluster.retire(found)
         for node in found:
-            cluster.launch(cluster.groups[node.group], 1)
+            cluster.launch(cluster.groups[node.group], 1, self.service)
         return self._batch(found, missing)
 
     def _batch(self, found: list[Node], missing: list[str]) -> ActionResult:

@@ -1,19 +1,24 @@
 """HyperPod as a service: what it accepts, which clusters there are, and the nodes that Kubernetes sees."""
 
 import uuid
+from collections import Counter
 from datetime import timedelta
 from functools import lru_cache
 
 from botocore.session import Session
 
 from .eks import Eks
-from .hyperpod import NO_CAPACITY, Cluster, Group, Shortage, Timing, kubernetes_node
+from .hyperpod import NO_CAPACITY, Cluster, Group, Shortage, Timing
+from .hyperpod_answers import kubernetes_node
 from .hyperpod_boot import EFA_FAILED, LIFECYCLE_FAILED, efa_can_work, lifecycle_script_exists
+from .hyperpod_quotas import check_quotas
 from .hyperpod_slurm import check, check_immutable, two_masters
 from .providers.base import Clients
+from .quotas import Quotas
 from .service import refuse
 from .stack import ACCOUNT, now
 from .template import JsonObject
+from .training_plans_service import TrainingPlanService
 
 # What stands for the HyperPod Helm chart: its deep-health-check subchart, which every installation has.
 _DEPENDENCY = ("/ServiceAccount", "aws-hyperpod", "deep-health-check-service-account")
@@ -32,11 +37,13 @@ class HyperPod:
         self.clients, self.eks, self.timing = clients, eks, timing
         self.clusters: dict[tuple[str, str], Cluster] = {}
         self.shortages: list[Shortage] = []
+        self.quotas = Quotas()
+        self.plans = TrainingPlanService(clients, self._in_use)
 
     def all(self, region: str) -> list[Cluster]:
         """The clusters of a region, settled to this moment; those whose deletion has ended are gone."""
         for (place, name), cluster in list(self.clusters.items()):
-            cluster.settle(self.obstacle, now())
+            cluster.settle(self, now())
             if cluster.outcome == "Deleting" and now() >= cluster.busy_until:
                 del self.clusters[place, name]
         return [cluster for (place, _), cluster in self.clusters.items() if place == region]
@@ -68,12 +75,14 @@ class HyperPod:
         if not groups:
             raise refuse("ValidationException", "At least one instance group is needed (sandbox)")
         check(name, request, groups)
+        self.plans.check(region, {}, groups)
+        check_quotas(self.quotas, [], groups, self._others(region, name))
         cluster.begun = not cluster.continuous or all(group.slurm_type is None for group in groups)
         cluster.groups = {group.name: group for group in groups}
         self._look_up_subnets(cluster)
         self.clusters[region, name] = cluster
         cluster.note("Cluster", f"Cluster {name} is being created.")
-        cluster.converge(self.obstacle, "Creating")
+        cluster.converge(self, "Creating")
         return cluster
 
     def update(self, region: str, values: JsonObject) -> Cluster:
@@ -81,9 +90,12 @@ class HyperPod:
         cluster = self._idle(region, values["ClusterName"])
         groups, removed = self._groups(values), values.get("InstanceGroupsToDelete", [])
         check_immutable(cluster.groups, groups)
+        self.plans.check(region, cluster.groups, groups)
         kept = {name: group for name, group in cluster.groups.items() if name not in removed}
         later = kept | {group.name: group for group in groups}
         check(cluster.name, cluster.request | values, list(later.values()))
+        before, others = list(cluster.groups.values()), self._others(region, cluster.name)
+        check_quotas(self.quotas, before, list(later.values()), others)
         for group in groups:
             cluster.groups[group.name] = group
         for name in removed:
@@ -103,7 +115,7 @@ class HyperPod:
             if key in values:
                 cluster.request[key] = values[key]
         self._look_up_subnets(cluster)
-        cluster.converge(self.obstacle, "Updating")
+        cluster.converge(self, "Updating")
         return cluster
 
     def delete(self, region: str, name: str) -> Cluster:
@@ -118,7 +130,9 @@ class HyperPod:
 
     def obstacle(self, cluster: Cluster, group: Group) -> str | None:
         """Why a group gets no new nodes: no capacity, no lifecycle script, or a network that EFA does not work in."""
-        if cluster.short_of(group, self.shortages):
+        if group.plan and (reason := self.plans.obstacle(cluster, group)):
+            return reason
+        if not group.plan and cluster.short_of(group, self.shortages):
             return NO_CAPACITY
         if both := two_masters(self.clients.client("s3", cluster.region), list(cluster.groups.values())):
             return both
@@ -128,6 +142,29 @@ class HyperPod:
             return EFA_FAILED.format(instance=f"i-{uuid.uuid4().hex[:17]}")
         return None
 
+    def waits(self, cluster: Cluster, group: Group) -> str | None:
+        """Which window of its training plan a group waits for."""
+        return self.plans.waits(cluster, group) if group.plan else None
+
+    def places(self, cluster: Cluster, group: Group) -> list[JsonObject] | None:
+        """The nodes that a group's training plan still has; None without a plan."""
+        return self.plans.places(cluster, group) if group.plan else None
+
+    def surplus(self, cluster: Cluster, group: Group) -> int:
+        """How many nodes of a group its training plan no longer holds."""
+        return self.plans.surplus(cluster, group) if group.plan else 0
+
+    def _in_use(self, region: str, plan: str, zone_id: str) -> Counter[str]:
+        """A training plan's nodes in a zone, by UltraServer."""
+        return Counter(
+            node.ultraserver.get("Id", "")
+            for (place, _), cluster in list(self.clusters.items())
+            if place == region
+            for node in cluster.nodes
+            if not node.deleted and node.zone_id == zone_id
+            if (group := cluster.groups.get(node.group)) and group.plan == plan
+        )
+
     def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[JsonObject]:
         """The Node objects of an EKS cluster: those of its HyperPod cluster that are Running."""
         eks, moment, found = self.eks.clusters.get((region, eks_cluster)), now(), list[JsonObject]()
@@ -136,6 +173,10 @@ class HyperPod:
             if eks and arn == eks.description["arn"]:
                 found += [kubernetes_node(cluster, node) for node in cluster.nodes if node.status(moment) == "Running"]
         return found
+
+    def _others(self, region: str, name: str) -> list[Group]:
+        """The groups of all other clusters of a region."""
+        return [group for other in self.all(region) if other.name != name for group in other.groups.values()]
 
     def _idle(self, region: str, name: str) -> Cluster:
         cluster = self.cluster(region, name)

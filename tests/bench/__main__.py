@@ -15,7 +15,10 @@ from pathlib import Path
 
 import boot_times
 import commands
+import handler_costs
 import mutated
+import preflight_times
+import purchases
 import synthesis_times
 from timing import ROOT
 
@@ -26,6 +29,9 @@ PARTS = {
     "mutations": mutated.report,
     "deploy": commands.deploy_report,
     "boot": boot_times.report,
+    "preflight": preflight_times.report,
+    "handlers": handler_costs.report,
+    "purchases": purchases.report,
 }
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from podwright.config.plan_purchase import SHIPPED
+
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = {
     "config": set(),
@@ -34,6 +36,9 @@ CLOCK_CHANCE_OR_NETWORK = {
     "requests",
     "urllib3",
 }
+
+WITH_THE_BUYER = {f"config.{file.removesuffix('.py')}" for file in SHIPPED}
+"""Modules that travel with the handler that buys. The command line buys by them too; a synthesis runs none of them."""
 
 READS = re.compile(r"os\.(environb?|getenv|urandom)|(.+\.)?(datetime|date)\.(now|today|utcnow)")
 
@@ -78,6 +83,8 @@ def violations(file: Path) -> Iterator[str]:
         if first == "podwright":
             target = rest.partition(".")[0]
             if is_handler(file):
+                if level and rest.startswith(tuple(f"{module}." for module in WITH_THE_BUYER)):
+                    continue
                 beside = f"{'.'.join(file.relative_to(ROOT).parts[:-1])}."
                 if not level or not rest.startswith((beside, "constructs.handler_runtime.")):
                     yield f"{where}: what runs elsewhere imports nothing of ours"
@@ -114,6 +121,7 @@ def test_rooms_import_one_way() -> None:
         ("tests/unit/x.py", "import stacks", "under two names"),
         ("constructs/x.py", "from ..config.environment import Environment", "smallest settings model"),
         ("constructs/plan/handler/index.py", "from ....config import base", "nothing of ours"),
+        ("constructs/plan/handler/index.py", "from ....config.plan_steps import run", None),
         ("constructs/plan/handler/index.py", "from .request import Request", None),
         ("constructs/plan/handler/index.py", "from ...handler_runtime.response import Answer", None),
         ("constructs/plan/handler/index.py", "from podwright.config import base", "nothing of ours"),
@@ -153,7 +161,7 @@ def test_each_room_uses_its_own_libraries() -> None:
 def test_synthesis_reads_no_clock_chance_network_or_process_environment() -> None:
     found = []
     for file in sources(*SYNTHESIS):
-        if is_handler(file):
+        if is_handler(file) or f"{file.parent.name}.{file.stem}" in WITH_THE_BUYER:
             continue
         for line, name, _ in imports(file):
             if name.partition(".")[0] in CLOCK_CHANCE_OR_NETWORK or READS.fullmatch(name):
@@ -162,6 +170,13 @@ def test_synthesis_reads_no_clock_chance_network_or_process_environment() -> Non
             if isinstance(node, ast.Attribute) and READS.fullmatch(ast.unparse(node)):
                 found.append(f"{file}:{node.lineno}: {ast.unparse(node)}")
     assert found == []
+
+
+def test_what_ships_with_the_buyer_needs_python_alone() -> None:
+    for file in (ROOT / "config" / name for name in SHIPPED):
+        assert list(foreign(file)) == []
+        ours = {absolute(file, name, level) for _, name, level in imports(file) if level}
+        assert {".".join(name.split(".")[1:3]) for name in ours} <= WITH_THE_BUYER, file
 
 
 def test_the_command_line_starts_without_aws_libraries() -> None:

@@ -17,6 +17,7 @@ PYTHON = re.compile(r"^python3\.1[3-9]$")
 CUSTOM_TYPES = {
     "Custom::PodwrightLifecycle",
     "Custom::PodwrightNodesReady",
+    "Custom::PodwrightTrainingPlan",
     "Custom::AWSCDK-EKS-HelmChart",
     "Custom::AWSCDK-EKS-KubernetesResource",
 }

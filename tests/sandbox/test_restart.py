@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,12 @@ def project(tmp_path: Path) -> Iterator[Path]:
 def clients(running: server.Running) -> Callable[[str], Any]:
     session = boto3.Session("sandbox", "sandbox", region_name=REGION)
     return lambda service: session.client(service, endpoint_url=running.endpoint)
+
+
+def advance(running: server.Running, hours: int) -> None:
+    body = json.dumps({"advance_hours": hours}).encode()
+    url = f"{running.endpoint}/podwright/training-plans"
+    urllib.request.urlopen(urllib.request.Request(url, data=body, method="PUT")).close()
 
 
 def resources() -> dict[str, Any]:
@@ -78,6 +85,12 @@ def test_everything_is_there_again(project: Path) -> None:
     nodes = {node["InstanceId"] for node in aws("sagemaker").list_cluster_nodes(ClusterName="kept")[
         "ClusterNodeSummaries"]}  # fmt: skip
     events = len(stack.events())
+    [offer, *_] = aws("sagemaker").search_training_plan_offerings(InstanceType="ml.p5.48xlarge", InstanceCount=1)[
+        "TrainingPlanOfferings"
+    ]
+    wish = {"TrainingPlanName": "kept", "TrainingPlanOfferingId": offer["TrainingPlanOfferingId"]}
+    plan = aws("sagemaker").create_training_plan(**wish)["TrainingPlanArn"]
+    advance(first, hours=24)
 
     assert server.stop(project)
     assert server.status(project) is None
@@ -102,6 +115,7 @@ def test_everything_is_there_again(project: Path) -> None:
     assert aws("eks").describe_cluster(name="kept")["cluster"]["endpoint"] == cluster["endpoint"]
     listed = aws("sagemaker").list_cluster_nodes(ClusterName="kept")["ClusterNodeSummaries"]
     assert {node["InstanceId"]: node["InstanceStatus"]["Status"] for node in listed} == dict.fromkeys(nodes, "Running")
+    assert aws("sagemaker").describe_training_plan(TrainingPlanName=plan)["Status"] == "Active"
     aws("s3").delete_object(Bucket=names["Bucket"], Key="large")
     assert stack.delete() == "DELETE_COMPLETE"
 

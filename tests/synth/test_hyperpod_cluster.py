@@ -260,6 +260,13 @@ def test_capacity(full: dict[str, Any]) -> None:
     assert full["one"]["MinInstanceCount"] == 2
 
 
+def test_capacity_of_the_account_team_is_asked_for_like_any_other(stack: cdk.Stack, resources: GroupResources) -> None:
+    """It has no id: the account and the zone of the subnet are what SageMaker goes by."""
+    found = group(stack, resources, capacity="account_team")
+    assert found["CapacityRequirements"] == {"OnDemand": {}}
+    assert "TrainingPlanArn" not in found
+
+
 def test_mixed_types_in_several_zones(full: dict[str, Any]) -> None:
     assert full["two"]["InstanceRequirements"] == {"InstanceTypes": ["ml.m5.4xlarge", "ml.m5.8xlarge"]}
     assert "InstanceType" not in full["two"]

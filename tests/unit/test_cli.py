@@ -1,4 +1,5 @@
 import io
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -35,7 +36,7 @@ def test_help_lists_every_command_and_imports_none(capsys: pytest.CaptureFixture
     )
     result = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout.splitlines()[-1] == "['podwright.operations', 'podwright.operations.cli']"
-    assert all(f"    {command.name} " in result.stdout for command in cli.COMMANDS)
+    assert all(re.search(rf"^    {command.name}\s", result.stdout, re.MULTILINE) for command in cli.COMMANDS)
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.name)

@@ -28,7 +28,7 @@ def check(project: Path, *arguments: str) -> int:
 
 def test_a_good_file_is_0(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(project, "good") == 0
-    assert capsys.readouterr().out.endswith("good: ok\n")
+    assert "good: ok\n    at least $" in capsys.readouterr().out
 
 
 def test_a_file_outside_the_project_is_checked_by_its_path(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +66,7 @@ def test_an_accepted_finding_is_printed_with_its_reason(project: Path, capsys: p
     assert check(project, "closed") == 0
     printed = capsys.readouterr().out
     assert f"{rule}  accepted" in printed
-    assert printed.endswith("accepted because the runner applies everything\nclosed: ok (1 accepted)\n")
+    assert "accepted because the runner applies everything\nclosed: ok (1 accepted)\n" in printed
 
 
 def test_without_names_all_are_checked_and_the_worst_decides(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +96,9 @@ def test_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "place": {"file": "environments/bad.yaml", "line": 1, "column": 1},
         "acknowledged": None,
     }
-    assert (good["environment"], good["ok"]) == ("good", True)
+    assert (good["environment"], good["ok"], bad["cost"]) == ("good", True, None)
+    # Two ml.m5.4xlarge for $0.768, an EKS control plane for $0.10 an hour, and a key for a dollar a month.
+    assert good["cost"]["monthly"] == pytest.approx((2 * 0.768 + 0.10) * 730 + 1)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "a: [", "\t", "name: x\n---\nname: y", "\x00", "account: &a [*a]"])

@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from botocore.exceptions import ClientError
 
 from podwright.config.environment import Environment
 from podwright.operations.account import Account
@@ -116,6 +117,7 @@ def test_report(tmp_path: Path) -> None:
         "current": 1,
         "target": 4,
         "status": "Creating",
+        "plan": None,
         "message": "no capacity",
     }
     assert [node["id"] for node in made["nodes"]] == ["i-0000"]
@@ -131,6 +133,54 @@ def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ["i-0001", "h200", "Running"] in lines
     assert ["h200:", "no", "capacity"] in lines
     assert not any("Simulated:" in line for line in lines)
+
+
+class OnPlan(Client):
+    """The same cluster, whose second group is on a training plan with two windows."""
+
+    plan = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/prod-h200"
+
+    def __init__(self, statuses: list[str] | None) -> None:
+        super().__init__(nodes(1))
+        self.statuses = statuses
+
+    def describe_cluster(self, ClusterName: str) -> dict[str, Any]:
+        cluster = super().describe_cluster(ClusterName)
+        cluster["InstanceGroups"][0] |= {"TrainingPlanArn": self.plan, "TrainingPlanStatus": "Scheduled"}
+        return cluster
+
+    def describe_training_plan(self, TrainingPlanName: str) -> dict[str, Any]:
+        assert TrainingPlanName == self.plan
+        if self.statuses is None:
+            raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "DescribeTrainingPlan")
+        days = [datetime(2027, 1, day, 11, 30, tzinfo=UTC) for day in (4, 18, 21, 30)]
+        windows = [
+            {"Status": status, "StartTime": days[2 * index], "EndTime": days[2 * index + 1]}
+            for index, status in enumerate(self.statuses)
+        ]
+        status = "Active" if "Active" in self.statuses else "Scheduled"
+        return {"TrainingPlanName": "prod-h200", "Status": status, "ReservedCapacitySummaries": windows[::-1]}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "shown"),
+    [
+        (["Scheduled", "Scheduled"], "prod-h200: Scheduled from 2027-01-04 11:30 UTC"),
+        (["Active", "Scheduled"], "prod-h200: Active until 2027-01-18 11:30 UTC"),
+        (["Expired", "Scheduled"], "prod-h200: Scheduled from 2027-01-21 11:30 UTC"),
+        (None, "prod-h200: Scheduled"),
+    ],
+)
+def test_a_group_on_a_training_plan_says_when_its_instances_come_or_go(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], statuses: list[str] | None, shown: str
+) -> None:
+    account = FakeAccount(None)
+    account.client = lambda _: OnPlan(statuses)
+    made = report(ENVIRONMENT, cast(Account, account), tmp_path)
+    [line] = [line for line in printed(made, capsys) if line[:2] == ["h200", "ml.p5en.48xlarge"]]
+    assert " ".join(line).endswith(f"Creating {shown}")
+    if statuses is None:
+        assert made["groups"][1]["plan"]["message"] == "AccessDeniedException"
 
 
 def test_brackets_in_a_message_are_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,10 +8,13 @@ from typing import Any, cast
 import pytest
 
 from podwright.config.artifacts import chart_findings
+from podwright.config.findings import Finding, Level
+from podwright.config.preflight import preflight_checks
 from podwright.operations import deploy, deployment, destroy
 from podwright.operations.account import Account
 from podwright.operations.cdk import App, Cdk
 from podwright.operations.output import Stop
+from podwright.operations.preflight.check import Outcome
 from podwright.operations.progress import Event, Progress
 
 GOOD = """
@@ -37,14 +40,25 @@ class Client:
     def describe_cluster(self, name: str) -> dict[str, Any]:
         return {"cluster": {"name": name, "deletionProtection": self.account.deletion_protection}}
 
+    def delete_stack(self, StackName: str) -> None:
+        self.account.deleted.append(StackName)
+
+    def get_waiter(self, name: str) -> "Client":
+        assert name == "stack_delete_complete"
+        return self
+
+    def wait(self, StackName: str) -> None:
+        assert self.account.deleted[-1] == StackName
+
     def get_paginator(self, operation: str) -> "Client":
         assert operation in ("describe_stacks", "list_stack_resources")
         return self
 
     def paginate(self, StackName: str | None = None) -> list[dict[str, Any]]:
         if StackName:
-            kind = "AWS::EKS::Cluster" if StackName.endswith("-eks") else "AWS::IAM::Role"
-            return [{"StackResourceSummaries": [{"ResourceType": kind, "PhysicalResourceId": "a-cluster"}]}]
+            kind = self.account.kinds.get(StackName.rpartition("-")[2], "AWS::IAM::Role")
+            name = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/q1" if "Plan" in kind else "a-cluster"
+            return [{"StackResourceSummaries": [{"ResourceType": kind, "PhysicalResourceId": name}]}]
         answer = self.account.stacks.pop(0) if len(self.account.stacks) > 1 else self.account.stacks[0]
         return [{"Stacks": [stack] if stack else []} for stack in answer]
 
@@ -58,6 +72,8 @@ class FakeAccount:
         self.parameters: dict[str, str] = {}
         self.variables: dict[str, str] = {}
         self.deletion_protection = False
+        self.deleted: list[str] = []
+        self.kinds = {"eks": "AWS::EKS::Cluster", "capacity": "Custom::PodwrightTrainingPlan"}
 
     def client(self, _: str) -> Client:
         return Client(self)
@@ -192,11 +208,13 @@ class TestDeployToAws:
         monkeypatch.setattr(deploy, "cdk_for", lambda *_: made)
         monkeypatch.setattr(deploy, "report", lambda *_: {"environment": "prod"})
         monkeypatch.setattr(deploy, "chart_findings", lambda *_: [])
+        monkeypatch.setattr(deploy, "preflight", lambda *_, **__: [])
         monkeypatch.setattr("sys.stdin.isatty", lambda: True)
         return made
 
-    def run(self, made: FakeCdk, yes: bool = False) -> int:
-        return deploy.run(asked_for(made.project, "prod", yes=yes, bootstrap=False, json=True))
+    def run(self, made: FakeCdk, yes: bool = False, preflight: bool = True) -> int:
+        asked = asked_for(made.project, "prod", yes=yes, bootstrap=False, json=True, preflight=preflight)
+        return deploy.run(asked)
 
     def test_shows_the_changes_and_asks(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("builtins.input", lambda _: "y")
@@ -219,6 +237,20 @@ class TestDeployToAws:
     def test_yes_asks_nothing(self, made: FakeCdk) -> None:
         assert self.run(made, yes=True) == 0
         assert [call[0] for call in made.calls] == ["deploy"]
+
+    def test_what_preflight_finds_stops_it(
+        self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        finding = Finding("PRE012", Level.ERROR, "instance_groups.h200.zone", "not offered", "move the group")
+        found = Outcome(preflight_checks()["PRE012"], "found", (finding,), (), (), 0.1)
+        monkeypatch.setattr(deploy, "preflight", lambda *_, **__: [found])
+        assert self.run(made, yes=True) == 1
+        assert made.calls == []
+        said = capsys.readouterr().err
+        assert "1 check: 1 with findings" in said
+        assert "PRE012  error  instance_groups.h200.zone: not offered\n    → move the group" in said
+        assert "--no-preflight" in said
+        assert self.run(made, yes=True, preflight=False) == 0
 
     def test_charts_without_a_digest_stop_it(
         self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -250,6 +282,34 @@ class TestDestroy:
         stacks = stack("prod-network", protected=True), stack("prod-eks", minute=1), stack("prod-cluster", minute=2)
         calls = self.run(project, monkeypatch, *stacks)
         assert calls == [("destroy", "prod/eks", "prod/cluster", "--force", "synthesize")]
+
+    def test_says_that_training_plans_stay(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.run(project, monkeypatch, stack("prod-capacity"), stack("prod-cluster", minute=1))
+        assert "training-plan/q1 stays and is paid for until its end" in capsys.readouterr().err
+
+    def test_deletes_a_stack_that_the_file_has_lost(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """After the cluster, which may import from it, and before the network, from which it imports."""
+        stacks = stack("prod-network"), stack("prod-capacity", minute=1), stack("prod-cluster", minute=2)
+        calls = self.run(project, monkeypatch, *stacks)
+        assert calls == [
+            ("destroy", "prod/cluster", "--force", "synthesize"),
+            ("destroy", "prod/network", "--force", "synthesize"),
+        ]
+        said = capsys.readouterr().err
+        assert "prod-capacity            is of something that the file no longer has; deleting it" in said
+
+    def test_deletes_no_stack_of_others(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One of the name, without a plan in it."""
+        account = FakeAccount([stack("prod-capacity")])
+        account.kinds = {}
+        made = cdk(project, account)
+        monkeypatch.setattr(destroy, "cdk_for", lambda *_: made)
+        destroy.run(asked_for(project, "prod", yes=True))
+        assert account.deleted == []
 
     def test_nothing_to_delete(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert self.run(project, monkeypatch, stack("prod-network", protected=True)) == []

@@ -92,11 +92,11 @@ def test_an_empty_setting_is_an_absent_one() -> None:
             "did you mean 'import'?",
         ),
         (
-            "training_plans:\n  q1: {zone: usw2-az2}",
+            "training_plans:\n  q1: {count: 2}",
             "ENV002",
-            "training_plans.q1.arn",
+            "training_plans.q1.zone",
             7,
-            "add `arn:` under training_plans.q1",
+            "add `zone:` under training_plans.q1",
         ),
         ("storage: {lustre: {efa: maybe}}", "ENV003", "storage.lustre.efa", 6, "is 'maybe'; allowed: true or false"),
         (

@@ -103,7 +103,9 @@ def test_an_acknowledgement_of_another_place_is_a_finding(path: str) -> None:
     assert sorted(found) == [("ENV012", None), ("NET010", None)]
 
 
-@pytest.mark.parametrize(("rule", "id"), [("GRP003", "ENV011"), ("NET099", "ENV011"), ("PRE001", None)])
+@pytest.mark.parametrize(
+    ("rule", "id"), [("GRP003", "ENV011"), ("NET099", "ENV011"), ("PRE999", "ENV011"), ("PRE001", None)]
+)
 def test_what_cannot_be_accepted(rule: str, id: str | None) -> None:
     """Ids of an area that rules do not have are left to the check that has them."""
     found = accepted(f"[{{rule: {rule}, reason: because we say so}}]")

@@ -121,6 +121,27 @@ def test_lustre_rules(values: dict[str, Any], message: str | None) -> None:
         check_lustre(values)
 
 
+class Free:
+    """Gives a group whatever it asks for."""
+
+    def obstacle(self, cluster: Cluster, group: Group) -> str | None:
+        return None
+
+    def waits(self, cluster: Cluster, group: Group) -> str | None:
+        return None
+
+    def places(self, cluster: Cluster, group: Group) -> list[dict[str, Any]] | None:
+        return None
+
+    def surplus(self, cluster: Cluster, group: Group) -> int:
+        return 0
+
+
+class Full(Free):
+    def obstacle(self, cluster: Cluster, group: Group) -> str | None:
+        return "full"
+
+
 def cluster(count: int, **request: Any) -> Cluster:
     found = Cluster("c", "arn", REGION, {"VpcConfig": {"Subnets": ["s"]}, **request}, Timing())
     found.subnets = {"s": {"SubnetId": "s", "AvailabilityZoneId": "usw2-az1", "CidrBlock": "10.0.0.0/24"}}
@@ -131,7 +152,7 @@ def cluster(count: int, **request: Any) -> Cluster:
 def test_a_nodes_status_follows_from_time_alone() -> None:
     found = cluster(1)
     found.groups["g"].specification["OnStartDeepHealthChecks"] = ["InstanceStress"]
-    found.converge(lambda cluster, group: None, "Creating")
+    found.converge(Free(), "Creating")
     [node] = found.nodes
     ages = (0.0, 1.9, 2.1, 3.9, 4.1)
     assert [node.status(node.launched + timedelta(seconds=age)) for age in ages] == [
@@ -153,10 +174,10 @@ def test_capacity_is_short_for_a_type_in_a_zone() -> None:
 
 def test_continuous_clusters_do_not_wait_for_nodes() -> None:
     found = cluster(3, NodeProvisioningMode="Continuous")
-    found.converge(lambda cluster, group: "full", "Creating")
+    found.converge(Full(), "Creating")
     assert (found.nodes, found.outcome) == ([], "InService")
     assert "full" in found.events[-1].description
-    found.settle(lambda cluster, group: None, now())
+    found.settle(Free(), now())
     assert len(found.nodes) == 3
 
 

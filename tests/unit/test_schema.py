@@ -6,6 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 from ruamel.yaml import YAML
+from ruamel.yaml.constructor import SafeConstructor
 
 from podwright.config.findings import InvalidFile, Path
 from podwright.config.load import environment_from
@@ -30,7 +31,10 @@ storage:
 cluster:
   name: full
 training_plans:
-  plan: {arn: "arn:aws:sagemaker:us-west-2:111122223333:training-plan/plan", zone: usw2-az2}
+  plan:
+    arn: arn:aws:sagemaker:us-west-2:111122223333:training-plan/plan
+    windows: [{start: 2027-01-04, end: 2027-01-18, count: 2, zone: usw2-az2}]
+    zone: usw2-az2
 instance_groups:
   system:
     instance_type: ml.m5.4xlarge
@@ -48,8 +52,17 @@ acknowledge:
 """
 
 
+class _CoreSchema(SafeConstructor):
+    """Editors read YAML by its core schema, in which a date is text."""
+
+
+_CoreSchema.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)
+
+
 def as_editors_read_it(text: str) -> Any:
-    return YAML(typ="safe").load(text)
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Constructor = _CoreSchema
+    return yaml.load(text)
 
 
 def refused(text: str) -> list[str]:
@@ -91,6 +104,11 @@ def test_accepts_our_environments_as_editors_and_as_the_loader_read_them(file: F
         pytest.param("count: 2\n", "count: 2\n    labels: {gpu: true, generation: 5}\n", id="scalar labels"),
         pytest.param("count: 2\n", "count: 2\n    threads_per_core: 1\n", id="one thread"),
         pytest.param("region: us-west-2", "region: us-west-2\ntags: {cost-center: 4711}", id="a tag that is a number"),
+        pytest.param(
+            "    zone: usw2-az2\n",
+            "    zone: usw2-az2\n    start: 2027-01-04\n    end: 2027-02-01T11:30Z\n",
+            id="dates",
+        ),
     ],
 )
 def test_accepts_what_the_loader_accepts(before: str, after: str) -> None:
@@ -112,6 +130,7 @@ def test_accepts_what_the_loader_accepts(before: str, after: str) -> None:
         pytest.param("strategy: when_idle", "strategy: later", "instance_groups.system.patching", id="not one of"),
         pytest.param("  h200:", "  h_200:", "instance_groups", id="a group name with an underscore"),
         pytest.param("    instance_type: ml.m5.4xlarge\n", "", "instance_groups.system", id="a group without a type"),
+        pytest.param("start: 2027-01-04", "start: 20270104", "training_plans.plan.windows.0.start", id="a date"),
         pytest.param(
             "training_plan: plan", "plan: plan", "instance_groups.h200.capacity", id="unknown form of capacity"
         ),

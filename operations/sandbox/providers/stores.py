@@ -1,4 +1,4 @@
-"""Buckets, keys, log groups, parameters, repositories, queues and topics: held by moto's backends."""
+"""Buckets, keys, log groups, parameters, repositories, queues, topics and schedule groups: held by moto's backends."""
 
 import json
 from typing import Any
@@ -288,4 +288,7 @@ STORES: dict[str, Provider] = {
     ),
     "AWS::SNS::Subscription": Api("sns", "subscribe", "SubscriptionArn", {"SubscriptionArn": ""}, "unsubscribe"),
     "AWS::SQS::Queue": Queue(),
+    "AWS::Scheduler::ScheduleGroup": Api(
+        "scheduler", "create_schedule_group", "Name", {"Name": ""}, "delete_schedule_group", name="Name"
+    ),
 }

@@ -1,0 +1,91 @@
+"""What instances and the other parts of an environment cost, from price lists or from the environment's own file.
+
+Of instances the price of HyperPod itself counts. Where no public list prints it, the price of the same EC2 instance
+stands in, and says so: HyperPod charges more, by 18 to 25 percent where both are known. What nobody prints has no
+price here, and none is guessed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from .facts import cited, table
+
+HOURS_PER_MONTH = 730
+"""365 days of 24 hours, by twelve: what AWS's own estimates count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for a unit of something, and who says so."""
+
+    usd: float
+    basis: Literal["file", "hyperpod", "ec2", "service"]
+    """file: the environment sets it. hyperpod: HyperPod's own. ec2: EC2's of the same instance, so HyperPod's is
+    higher. service: another service's own."""
+    source: str
+    """In words, with its date."""
+
+    @property
+    def lower_bound(self) -> bool:
+        """Whether the real price is known to be higher."""
+        return self.basis == "ec2"
+
+
+def hourly(instance_type: str, region: str, overrides: Mapping[str, float] | None = None) -> Price | None:
+    """The on-demand price of one instance for an hour in US dollars; None where nobody says.
+
+    `instance_type` has the `ml.` prefix. `overrides` are the environment's own prices by type, which win.
+    """
+    if overrides and instance_type in overrides:
+        return Price(overrides[instance_type], "file", "set by the environment")
+    prices = _listed().get((instance_type, region), {})
+    return prices.get("hyperpod") or prices.get("ec2")
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceItem:
+    """Something other than an instance that is billed by the hour or by the month."""
+
+    name: str
+    """Such as nat_gateway: a key of an environment's `prices`."""
+    unit: str
+    """What one of it is: hour, zone-hour, month, GB-month, MB/s-month or IOPS-month."""
+    prices: Mapping[str, Price]
+    """By region; `*` where all regions cost the same."""
+
+    @property
+    def per_month(self) -> bool:
+        """Whether its price is for a month rather than for an hour."""
+        return self.unit.endswith("month")
+
+
+def service_price(name: str, region: str, overrides: Mapping[str, float] | None = None) -> Price | None:
+    """The price of one unit of a service item in US dollars; None where nobody says. `overrides` win."""
+    if overrides and name in overrides:
+        return Price(overrides[name], "file", "set by the environment")
+    prices = service_items()[name].prices
+    return prices.get(region) or prices.get("*")
+
+
+@cache
+def service_items() -> dict[str, ServiceItem]:
+    """Everything other than instances that podwright counts, by name."""
+    items: dict[str, ServiceItem] = {}
+    for row in table("service_prices"):
+        known = dict(items[row["item"]].prices) if row["item"] in items else {}
+        if row["usd"]:
+            known[row["region"]] = Price(float(row["usd"]), "service", str(cited(row["source"])[0]))
+        items[row["item"]] = ServiceItem(row["item"], row["unit"], known)
+    return items
+
+
+@cache
+def _listed() -> dict[tuple[str, str], dict[str, Price]]:
+    prices: dict[tuple[str, str], dict[str, Price]] = {}
+    for row in table("prices"):
+        basis: Literal["hyperpod", "ec2"] = "hyperpod" if row["basis"] == "hyperpod" else "ec2"
+        price = Price(float(row["usd_per_hour"]), basis, str(cited(row["source"])[0]))
+        prices.setdefault((row["type"], row["region"]), {})[basis] = price
+    return prices

@@ -1,0 +1,209 @@
+"""Writing a plan back into an environment file: only the values that change are touched, all other bytes stay.
+
+A dump of the whole document would fold lines and move comments of people who never asked for it. So the new values are
+put into the text where the parser says that the old ones stand, and the result is read again before it replaces the
+file: what it says has to be exactly what was wanted.
+"""
+
+import copy
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
+
+from ...config.findings import InvalidFile
+from ...config.load import environment_from
+from ...config.source import Source, parse_source
+
+Values = Mapping[str, str | int | datetime | list[dict[str, str | int | datetime]]]
+"""Settings of a plan by name, as `training_plans.<plan>` of an environment file takes them."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9/_.+-]|:(?=[A-Za-z0-9/_.+-]))*")
+_WIDTH = 100
+
+
+class NotWritten(Exception):
+    """A file that cannot take the values. It is as it was."""
+
+
+def write_plan(file: Path, plan: str, values: Values) -> None:
+    """Set `values` at `training_plans.<plan>` of an environment file, which is replaced as a whole or not at all.
+
+    Raises:
+        NotWritten: the file is gone, locked or no longer an environment, does not have the plan, or writes it in a way
+            that cannot be changed in place (an alias or a merge key). It says which.
+    """
+    # A link stays a link: what it points to is replaced.
+    target = file.resolve()
+    try:
+        raw = target.read_bytes()
+        text = raw.decode("utf-8-sig")
+        changed = edited(text, ("training_plans", plan), values)
+        if changed == text:
+            return
+        source = _expected(text, changed, plan, values)
+        environment_from(source, target.stem)
+        mark = raw[: len(raw) - len(text.encode("utf-8"))]
+        _replace(target, mark + changed.encode("utf-8"))
+    except OSError as error:
+        raise NotWritten(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise NotWritten(f"{file} is not UTF-8") from None
+    except InvalidFile as error:
+        raise NotWritten(str(error)) from None
+
+
+def lines(values: Values, indent: int = 0) -> str:
+    """The values as lines of a block mapping, for people who write them by hand."""
+    return "\n".join(" " * indent + _line(name, value, indent) for name, value in values.items())
+
+
+def edited(text: str, path: tuple[str, ...], values: Values) -> str:
+    """`text` with `values` in the mapping at `path`; keys that are there are changed, others come before the first.
+
+    Raises:
+        NotWritten: there is no such mapping, or it is shared by an alias.
+    """
+    mapping = _mapping(text, path)
+    known = {key.value: (key, value) for key, value in mapping.value if isinstance(key, ScalarNode)}
+    newline = "\r\n" if "\r\n" in text else "\n"
+    flow = bool(mapping.flow_style)
+    first = mapping.value[0][0].start_mark
+    edits: list[tuple[int, int, str]] = []
+    added: list[str] = []
+    for name, value in values.items():
+        if name not in known:
+            added.append(f"{name}: {_written(value)}" if flow else _line(name, value, first.column))
+            continue
+        key, old = known[name]
+        start = old.start_mark.index
+        if start < key.end_mark.index:
+            raise NotWritten(f"{'.'.join((*path, name))} is an alias")
+        if isinstance(old, SequenceNode) and not old.flow_style and isinstance(value, list):
+            written = f"\n{' ' * old.start_mark.column}".join(f"- {_mapping_of(item)}" for item in value)
+        else:
+            written = _written(value)
+        if start == old.end_mark.index:
+            # Nothing is there, and the parser's mark for nothing lies at whatever comes next.
+            colon = text.index(":", key.end_mark.index) + 1
+            edits.append((colon, colon, f" {written}"))
+        else:
+            edits.append((start, _end(old, text), written))
+    if added:
+        between = (",\n" if flow else "\n") + " " * first.column
+        joined = _folded(added, first.column, between) if flow else between.join(added)
+        edits.append((first.index, first.index, joined + between))
+    for start, end, written in sorted(edits, reverse=True):
+        text = text[:start] + written.replace("\n", newline) + text[end:]
+    return text
+
+
+def _folded(items: list[str], column: int, break_at: str) -> str:
+    """Items of a flow mapping on as few lines as they need."""
+    rows: list[str] = []
+    for item in items:
+        if rows and column + len(rows[-1]) + len(item) < _WIDTH:
+            rows[-1] += f", {item}"
+        else:
+            rows.append(item)
+    return break_at.join(rows)
+
+
+def _mapping(text: str, path: tuple[str, ...]) -> MappingNode:
+    node: Node | None = YAML(typ="safe", pure=True).compose(text)
+    begun = 0
+    for depth, part in enumerate(path, start=1):
+        pairs = node.value if isinstance(node, MappingNode) else []
+        key, node = next(((key, value) for key, value in pairs if key.value == part), (None, None))
+        where = ".".join(path[:depth])
+        if key is None or node is None:
+            raise NotWritten(f"the file has no {where}")
+        if node.start_mark.index < max(begun, key.end_mark.index):
+            raise NotWritten(f"{where} is an alias, and a change would reach whatever shares it")
+        begun = key.end_mark.index
+    if not isinstance(node, MappingNode) or not node.value:
+        raise NotWritten(f"{'.'.join(path)} is not a mapping with settings")
+    return node
+
+
+def _end(node: Node, text: str) -> int:
+    """Where a value's own text ends: a block collection's mark lies behind the comments that follow it."""
+    if isinstance(node, CollectionNode) and not node.flow_style:
+        last = node.value[-1]
+        return _end(last[1] if isinstance(last, tuple) else last, text)
+    begin = node.start_mark.index
+    return begin + len(text[begin : node.end_mark.index].rstrip())
+
+
+def _line(name: str, value: Any, column: int) -> str:
+    """A setting of a block mapping whose keys stand in that column; a list gets a line for each item."""
+    if isinstance(value, list):
+        return f"{name}:" + "".join(f"\n{' ' * (column + 2)}- {_mapping_of(item)}" for item in value)
+    return f"{name}: {_written(value)}"
+
+
+def _mapping_of(item: Mapping[str, Any]) -> str:
+    return "{" + ", ".join(f"{key}: {_written(value)}" for key, value in item.items()) + "}"
+
+
+def _written(value: Any) -> str:
+    """A value on one line."""
+    match value:
+        case list():
+            return f"[{', '.join(_mapping_of(item) for item in value)}]"
+        case datetime():
+            return shown_time(value)
+        case int():
+            return str(value)
+    if _PLAIN.fullmatch(value) and not value.isdigit():
+        return value
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def shown_time(value: datetime) -> str:
+    """A time as environment files write it: in UTC, with as much of it as is not zero."""
+    value = value.astimezone(UTC)
+    return value.strftime("%Y-%m-%dT%H:%M:%SZ" if value.second else "%Y-%m-%dT%H:%MZ")
+
+
+def plain(values: Values) -> dict[str, Any]:
+    """The values as JSON takes them: text, and lists of mappings of text."""
+    return {name: _as_read(value) for name, value in values.items()}
+
+
+def _as_read(value: Any) -> Any:
+    """A value as the parser gives it back: every scalar is text."""
+    if isinstance(value, list):
+        return [{key: _as_read(each) for key, each in item.items()} for item in value]
+    return shown_time(value) if isinstance(value, datetime) else str(value)
+
+
+def _expected(text: str, changed: str, plan: str, values: Values) -> Source:
+    """The changed text, read. Raises NotWritten when it says anything but the old text with the new values."""
+    wanted = copy.deepcopy(parse_source(text, "the file").data)
+    wanted["training_plans"][plan] |= {name: _as_read(value) for name, value in values.items()}
+    source = parse_source(changed, "the changed file")
+    if source.data != wanted:
+        raise NotWritten(f"training_plans.{plan} shares its settings with other parts of the file")
+    return source
+
+
+def _replace(target: Path, content: bytes) -> None:
+    """Put `content` in the file's place at once, with its permissions, so that no crash leaves half of it."""
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    fresh = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        fresh.chmod(target.stat().st_mode & 0o7777)
+        fresh.replace(target)
+    finally:
+        fresh.unlink(missing_ok=True)

@@ -1,0 +1,173 @@
+"""Training plans as they are: what SageMaker says, beside what the file says and the record of purchases."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ...config.environment import Environment
+from ...config.plan_offers import Plan, misfits, shown
+from ...config.plan_record import Record, read
+from ...config.plan_steps import run
+from ...config.plans import TrainingPlan
+
+Json = dict[str, Any]
+
+_MISSING: Final = ("ResourceNotFound", "ResourceNotFoundException")
+
+
+def describe(sagemaker: Any, name_or_arn: str) -> Json | None:
+    """DescribeTrainingPlan's answer; None where there is no such plan."""
+    try:
+        return sagemaker.describe_training_plan(TrainingPlanName=name_or_arn)
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in _MISSING:
+            raise
+        return None
+
+
+def pages(operation: Callable[..., Json], key: str, **request: Any) -> Iterator[Json]:
+    """The items of all pages of an answer."""
+    token = ""
+    while token is not None:
+        answer = operation(**request, **({"NextToken": token} if token else {}))
+        yield from answer[key]
+        token = answer.get("NextToken")
+
+
+def account_plans(environment: Environment, clients: Mapping[Any, Any], only: str | None) -> Json:
+    """The plans of the file, or `only` that one, and those of the account that the file does not name."""
+    sagemaker = clients["sagemaker"]
+    names = [only] if only else list(environment.training_plans)
+    own = [_own(environment, name, clients) for name in names]
+    arns = {plan["arn"] for plan in own}
+    listed = [] if only else pages(sagemaker.list_training_plans, "TrainingPlanSummaries", SortBy="StartTime")
+    others = [_described(shape) for shape in listed if shape["TrainingPlanArn"] not in arns]
+    return {"environment": environment.name, "region": environment.region, "plans": own, "others": others}
+
+
+def _own(environment: Environment, name: str, clients: Mapping[Any, Any]) -> Json:
+    settings, sagemaker = environment.training_plans[name], clients["sagemaker"]
+    record, problem = _record(f"{environment.name}/{name}", clients)
+    arn = settings.arn or (record.arn if record else "")
+    shape = describe(sagemaker, arn) if arn else None
+    return {
+        "plan": name,
+        "state": settings.state,
+        "arn": arn or None,
+        "groups": {key: group.count for key, group in environment.groups.items() if group.plan == name},
+        "aws": _described(shape) if shape else None,
+        "differs": _differs(environment, name, settings, shape) if shape else [],
+        "extensions": [_extension(item) for item in _extensions(sagemaker, arn)] if shape else [],
+        "ultraservers": [_ultraserver(item) for item in _ultraservers(sagemaker, shape)] if shape else [],
+        "record": record and _recorded(record),
+        "problem": problem,
+    }
+
+
+def _record(key: str, clients: Mapping[Any, Any]) -> tuple[Record | None, str]:
+    """The record of a purchase, or why it cannot be read: who may look at plans need not be one who buys."""
+    try:
+        return run(read(key), clients), ""
+    except (ClientError, BotoCoreError) as error:
+        return None, f"the record of purchases cannot be read: {error}"
+
+
+def _differs(environment: Environment, name: str, settings: TrainingPlan, shape: Json) -> list[str]:
+    """Where SageMaker and the file disagree."""
+    # An extension makes a plan longer than what was asked for.
+    wanted = replace(settings.request(environment.name, name), hours=None, start_after=None, end_before=None)
+    found = misfits(wanted, Plan.of(shape))
+    for field, there in (("start", shape.get("StartTime")), ("end", shape.get("EndTime"))):
+        given = getattr(settings, field)
+        if given and there and abs((given - there).total_seconds()) >= 60:
+            found.append(f"has its {field} at {shown(there)}, not {shown(given)}")
+    return found
+
+
+def _extensions(sagemaker: Any, arn: str) -> Iterator[Json]:
+    return pages(sagemaker.describe_training_plan_extension_history, "TrainingPlanExtensions", TrainingPlanArn=arn)
+
+
+def _ultraservers(sagemaker: Any, shape: Json) -> Iterator[Json]:
+    """The UltraServers of a plan's capacities that are there now."""
+    operation = sagemaker.list_ultra_servers_by_reserved_capacity
+    for capacity in shape.get("ReservedCapacitySummaries", ()):
+        if capacity.get("ReservedCapacityType") == "UltraServer" and capacity["Status"] == "Active":
+            yield from pages(operation, "UltraServers", ReservedCapacityArn=capacity["ReservedCapacityArn"])
+
+
+def _described(shape: Json) -> Json:
+    """A plan for machines: names as in environment files, times in UTC."""
+    plan = Plan.of(shape)
+    return {
+        "name": plan.name,
+        "arn": plan.arn,
+        "status": plan.status,
+        "message": plan.message,
+        "targets": list(plan.targets),
+        "start": plan.start and shown(plan.start),
+        "end": plan.end and shown(plan.end),
+        "upfront": None if plan.fee is None else float(plan.fee),
+        "currency": plan.currency,
+        "total": shape.get("TotalInstanceCount"),
+        "free": shape.get("AvailableInstanceCount"),
+        "in_use": shape.get("InUseInstanceCount"),
+        "unhealthy": shape.get("UnhealthyInstanceCount"),
+        "spare": shape.get("AvailableSpareInstanceCount"),
+        "ultraservers": shape.get("TotalUltraServerCount"),
+        "parts": [
+            {
+                "status": capacity["Status"],
+                "zone": part.zone,
+                "instance_type": part.instance_type,
+                "count": part.count,
+                "ultraserver_type": part.ultraserver_type,
+                "ultraserver_count": part.ultraserver_count,
+                "start": part.start and shown(part.start),
+                "end": part.end and shown(part.end),
+            }
+            for capacity, part in zip(shape.get("ReservedCapacitySummaries", ()), plan.parts, strict=True)
+        ],
+    }
+
+
+def _extension(item: Json) -> Json:
+    return {
+        "offering": item["TrainingPlanExtensionOfferingId"],
+        "status": item.get("Status", ""),
+        "payment": item.get("PaymentStatus", ""),
+        "start": shown(item["StartDate"]) if item.get("StartDate") else None,
+        "end": shown(item["EndDate"]) if item.get("EndDate") else None,
+        "upfront": item.get("UpfrontFee", ""),
+        "currency": item.get("CurrencyCode", ""),
+    }
+
+
+def _ultraserver(item: Json) -> Json:
+    return {
+        "id": item["UltraServerId"],
+        "type": item["UltraServerType"],
+        "health": item.get("HealthStatus", ""),
+        "total": item["TotalInstanceCount"],
+        "free": item.get("AvailableInstanceCount"),
+        "in_use": item.get("InUseInstanceCount"),
+        "spare": item.get("AvailableSpareInstanceCount"),
+        "unhealthy": item.get("UnhealthyInstanceCount"),
+    }
+
+
+def _recorded(record: Record) -> Json:
+    return {
+        "state": str(record.state),
+        "name": record.name,
+        "offering": record.offering,
+        "price": record.price,
+        "currency": record.currency,
+        "buyer": record.buyer,
+        "at": record.at,
+        "arn": record.arn or None,
+        "reason": record.reason,
+        "earlier": record.attempts_before,
+    }

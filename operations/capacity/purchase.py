@@ -1,0 +1,242 @@
+"""What `reserve` and `extend` share: who buys, the question before, and what of it reaches the file."""
+
+import argparse
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from ...config.environment import Environment
+from ...config.plan_offers import Part, Plan, over_limit
+from ...config.plan_purchase import NothingToClose, close
+from ...config.plan_record import NotRecorded, Record, read
+from ...config.plan_run import NotSold, Outcome, Purchase, Result
+from ...config.plan_steps import ONE_ATTEMPT, Sleep, Steps, Tell, run
+from ...config.project import Project
+from ..account import SANDBOX_ACCOUNT, Account
+from ..output import Stop, write_json, write_line
+from .market import zone_ids
+from .offers import amount
+from .plan_file import NotWritten, Values, lines, plain, write_plan
+from .plans import describe
+
+_LOOKS: Final = 24
+_PAUSE: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Buyer:
+    """An account to buy in, with what a purchase's steps need."""
+
+    clients: Mapping[Any, Any]
+    identity: str
+    """ARN of whoever buys, for the record."""
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    sleep: Callable[[float], object] = time.sleep
+
+    @classmethod
+    def of(cls, account: Account) -> "Buyer":
+        """The buyer that the account's credentials are."""
+        from botocore.config import Config
+
+        session = account.session()
+        clients = {
+            name: session.client(name, endpoint_url=account.endpoint) for name in ("sagemaker", "dynamodb", "ec2")
+        }
+        clients["seller"] = session.client("sagemaker", endpoint_url=account.endpoint, config=Config(**ONE_ATTEMPT))
+        identity = session.client("sts", endpoint_url=account.endpoint).get_caller_identity()
+        return cls(clients, identity["Arn"])
+
+    def carry_out(self, steps: Steps[Any], tell: Callable[[str], object]) -> Any:
+        """Carry out steps of a purchase, and return their result.
+
+        Raises:
+            Stop: what may not be bought or closed, or a record that cannot be written. Nothing was bought by this run.
+        """
+        try:
+            return run(steps, self.clients, clock=self.clock, sleep=self.sleep, tell=tell)
+        except (NotSold, NotRecorded, NothingToClose) as error:
+            raise Stop(str(error)) from None
+
+
+def add_purchase_arguments(parser: argparse.ArgumentParser, what: str) -> None:
+    """The arguments that say which offer, and that nobody has to be asked."""
+    parser.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    parser.add_argument("plan", metavar="PLAN", help="name of the plan under training_plans")
+    parser.add_argument("--offering", metavar="ID", help=f"the offer to take (default: {what})")
+    parser.add_argument("--yes", action="store_true", help="buy without asking; needs --max-upfront")
+    parser.add_argument("--max-upfront", type=int, metavar="USD", help="highest price in US dollars")
+    parser.add_argument(
+        "--nothing-was-bought",
+        action="store_true",
+        help="close a purchase whose outcome is unknown, after you saw in console and bill that nothing was bought",
+    )
+
+
+def check_consent(args: argparse.Namespace) -> None:
+    """Raise Stop where nobody could consent, before anything is asked of AWS."""
+    if args.nothing_was_bought and args.yes:
+        raise Stop("--nothing-was-bought is what a person has seen; --yes cannot say it", "leave --yes away", 2)
+    if args.yes and args.max_upfront is None:
+        raise Stop("--yes buys without asking, and needs a limit", "add --max-upfront USD", 2)
+    if args.max_upfront is not None and args.max_upfront < 1:
+        raise Stop(f"--max-upfront is {args.max_upfront}; it takes US dollars from 1", code=2)
+    if not args.yes and not sys.stdin.isatty():
+        raise Stop("nobody can be asked here", "--yes --max-upfront USD buys without asking", 2)
+
+
+def consent(args: argparse.Namespace, what: str, fee: Decimal | None, currency: str, limit: int | None) -> None:
+    """Show the price, and go on only when it is within the limit and the plan's name was typed, or --yes given.
+
+    Raises:
+        Stop: too dear, no price in US dollars, or no consent. Nothing was bought.
+    """
+    if reasons := over_limit(limit, fee, currency):
+        hint = "raise the limit, search with other days or another count, or wait: prices change with the start"
+        raise Stop(f"nothing was bought: {what} {', '.join(reasons)}", hint)
+    write_line(f"{what} costs {amount(fee, currency)}, charged at once and not given back.", sys.stderr)
+    if not args.yes:
+        typed(args.plan, "to buy it", "nothing was bought")
+
+
+def typed(name: str, why: str, otherwise: str) -> None:
+    """Go on only once a person has typed a name. Raises Stop otherwise."""
+    # The question goes where progress goes: standard output may be JSON.
+    sys.stderr.write(f"Type {name} {why}: ")
+    sys.stderr.flush()
+    try:
+        answer = input()
+    except EOFError:
+        answer = ""
+    if answer.strip() != name:
+        raise Stop(otherwise)
+
+
+def close_unknown(args: argparse.Namespace, buyer: Buyer, key: str, warning: str, tell: Callable[[str], object]) -> int:
+    """Let a purchase whose outcome is unknown be made again, once a person has typed the plan's name."""
+    write_line(warning, sys.stderr)
+    typed(args.plan, "if nothing was bought", "nothing was changed")
+    outcome = buyer.carry_out(close(key, buyer=buyer.identity, run=new_run()), tell)
+    if outcome.result is not Result.REFUSED:
+        raise Stop(outcome.text)
+    if args.json:
+        write_json({"result": "closed", "text": outcome.text})
+    else:
+        write_line(f"{args.plan}: closed; the next purchase may be made")
+    return 0
+
+
+class _Anew(Exception):
+    """An earlier purchase is over, and did not leave anything."""
+
+
+def earlier(buyer: Buyer, key: str, request: Any, tell: Callable[[str], object]) -> Outcome | None:
+    """What came of a purchase that was begun before; None when there is nothing that keeps one from buying.
+
+    It reads, and waits for another buyer who is at it, but never buys.
+    """
+
+    def draft() -> Steps[Record]:
+        raise _Anew
+        yield
+
+    if buyer.carry_out(read(key), tell) is None:
+        return None
+    try:
+        return buyer.carry_out(Purchase(key, new_run(), draft, request).carry_out(), tell)
+    except _Anew:
+        return None
+
+
+def new_run() -> str:
+    """A name that only this run has."""
+    return str(uuid.uuid4())
+
+
+def settled(buyer: Buyer, arn: str, tell: Callable[[str], object], done: Callable[[Plan], bool]) -> Plan | None:
+    """The plan once it is `done`, or after two minutes as it is then; None where SageMaker does not show it."""
+    zones = zone_ids(buyer.clients["ec2"])
+
+    def looks() -> Steps[Plan | None]:
+        plan = None
+        for look in range(_LOOKS):
+            if look:
+                yield Sleep(_PAUSE)
+            shape = describe(buyer.clients["sagemaker"], arn)
+            plan = Plan.of(shape, zones) if shape else None
+            if plan and done(plan):
+                break
+            if not look:
+                yield Tell("waiting for the payment")
+        return plan
+
+    return buyer.carry_out(looks(), tell)
+
+
+def values_of(arn: str, parts: Sequence[Part], plan: Plan | None) -> Values:
+    """What the file shall say of a plan. `parts` are those of the offer, and stand where the plan has none yet."""
+    if plan and plan.parts and all(part.start and part.end for part in plan.parts):
+        parts = plan.parts
+    ordered = sorted(parts, key=lambda part: (part.start is None, part.start))
+    known: list[tuple[Part, datetime, datetime]] = [
+        (part, part.start, part.end) for part in ordered if part.start and part.end
+    ]
+    values: dict[str, Any] = {"arn": arn}
+    if known:
+        values |= {"zone": known[0][0].zone, "start": known[0][1], "end": max(end for _, _, end in known)}
+    if len(known) > 1:
+        values["windows"] = [
+            {"start": start, "end": end, "count": part.count, "zone": part.zone} for part, start, end in known
+        ]
+    return values
+
+
+def environment_file(args: argparse.Namespace, environment: Environment) -> Path | None:
+    """The file that the arguments mean; None where a plan of the sandbox must not get into the file of an account."""
+    if args.sandbox and environment.account != SANDBOX_ACCOUNT:
+        return None
+    if args.environment in Project.at(args.project).names:
+        return args.project / "environments" / f"{args.environment}.yaml"
+    return Path(args.environment)
+
+
+def write_back(file: Path | None, plan: str, values: Values) -> str:
+    """Write the values into the file; empty, or why that did not work and what to put there by hand."""
+    if file is None:
+        return ""
+    try:
+        write_plan(file, plan, values)
+    except NotWritten as error:
+        return f"the file could not be written: {error}\nPut this under training_plans.{plan}:\n{lines(values, 4)}"
+    return ""
+
+
+def report(args: argparse.Namespace, file: Path | None, text: str, values: Values, result: str, **more: Any) -> int:
+    """Write the values into the file, and say what there is.
+
+    Raises:
+        Stop: the file could not be written; with everything that would have gone into it.
+    """
+    if problem := write_back(file, args.plan, values):
+        raise Stop(f"{text}, and {problem}")
+    if args.json:
+        named = {"file": str(file)} if file else {}
+        write_json({"result": result, "text": text, **more, **named, "plan": plain(values)})
+        return 0
+    write_line(f"{text}.")
+    said = ", ".join(f"{name} {_short(value)}" for name, value in plain(values).items())
+    if file is None:
+        write_line(f"The file stays as it is, because this was the sandbox. It would say: {said}.")
+    else:
+        near = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+        write_line(f"In {near} are now: {said}.")
+    return 0
+
+
+def _short(value: Any) -> str:
+    return f"({len(value)} of them)" if isinstance(value, list) else value

@@ -1,0 +1,239 @@
+"""Buy a training plan that the file wants, once, and write it back into the file.
+
+The request is PLAN under training_plans. Of the offers that fit, the cheapest in one part is taken, or the one that
+--offering names. The price is shown, and the plan's name has to be typed. ARN, zone, start and end go into the file,
+which keeps its comments. The same command finishes what an earlier one began, and buys nothing that is bought already.
+"""
+
+import argparse
+import sys
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from ...config.environment import Environment
+from ...config.findings import errors
+from ...config.load import LoadedEnvironment
+from ...config.plan_offers import Plan, Request
+from ...config.plan_purchase import reserve as reserved
+from ...config.plan_run import Outcome, Result
+from ...config.plan_words import plan_name
+from ...config.rules import findings
+from ..account import account_of
+from ..deployment import load
+from ..output import Stop, write_findings, write_json, write_line
+from ..progress import Progress
+from .market import Answer, Region, zone_ids
+from .offers import Found, described
+from .plans import describe
+from .purchase import (
+    Buyer,
+    add_purchase_arguments,
+    check_consent,
+    close_unknown,
+    consent,
+    earlier,
+    environment_file,
+    new_run,
+    report,
+    settled,
+    values_of,
+    write_back,
+)
+from .search import ask_all, check_request, plan_of, wanted
+from .table import legend, offer_blocks, offer_json, write_answers, write_blocks
+
+_NOT_BOUGHT: Final = "CAP017"
+"""The rule that a plan has to be bought."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright capacity reserve`."""
+    add_purchase_arguments(parser, "the cheapest that fits and is in one part")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns 0 once the plan is bought and in the file."""
+    loaded = load(args)
+    environment = loaded.environment
+    plan = plan_of(environment, args.plan)
+    if plan.state == "purchase" and not args.nothing_was_bought:
+        raise Stop(
+            f"{args.plan} says `purchase: true`: the deployment buys it",
+            "deploy, or take `purchase: true` out to buy it here; a plan has one buyer",
+            2,
+        )
+    if plan.arn:
+        return _refresh(args, environment, plan.arn)
+    check_consent(args)
+    request = wanted(environment, args.plan) if args.nothing_was_bought else _request(args, loaded)
+    account = account_of(environment, args.project, args.sandbox)
+    write_line(f"{described(request)} → {account}", sys.stderr)
+    buyer, progress = Buyer.of(account), Progress(sys.stderr)
+
+    def tell(text: str) -> None:
+        progress.say(args.plan, text)
+
+    if args.nothing_was_bought:
+        warning = (
+            f"If {plan_name(environment.name, args.plan)} is among the training plans in the console or on the bill, "
+            "do not go on: it would be bought a second time."
+        )
+        return close_unknown(args, buyer, request.key, warning, tell)
+    outcome, found = earlier(buyer, request.key, request, tell), None
+    if outcome is None:
+        found = _chosen(args, environment, buyer, request)
+        offer = found.offer
+        consent(args, f"{args.plan} (offer {offer.id})", offer.fee, offer.currency, request.max_upfront_usd)
+        # What is bought is what the person saw, even where the file asks for something else.
+        taken = _as_offered(request, found)
+        price = (offer.id, offer.fee, offer.currency)
+        steps = reserved(taken, *price, buyer=buyer.identity, run=new_run(), tags=environment.tags)
+        outcome = buyer.carry_out(steps, tell)
+    return _finish(args, buyer, outcome, found, environment_file(args, environment), tell)
+
+
+def _request(args: argparse.Namespace, loaded: LoadedEnvironment) -> Request:
+    """What the plan of the file asks for; of two limits the lower holds.
+
+    Raises:
+        Stop: it says too little, or breaks a rule that buying it would not mend.
+    """
+    path = f"training_plans.{args.plan}"
+    wrong = [
+        finding
+        for finding in errors(findings(loaded.environment, loaded.source))
+        if f"{finding.path}.".startswith(f"{path}.") and finding.id != _NOT_BOUGHT
+    ]
+    if wrong:
+        write_findings(wrong, sys.stderr)
+        raise Stop("nothing was bought", f"mend {path} first")
+    request = wanted(loaded.environment, args.plan)
+    limits = [each for each in (request.max_upfront_usd, args.max_upfront) if each is not None]
+    request = replace(request, max_upfront_usd=min(limits, default=None))
+    check_request(request, loaded.environment)
+    return request
+
+
+def _chosen(args: argparse.Namespace, environment: Environment, buyer: Buyer, request: Request) -> Found:
+    """The offer to buy, after it was shown. Raises Stop when there is none, with those that come near."""
+    region = Region(environment.region, buyer.clients["sagemaker"], buyer.clients["ec2"])
+    answer = ask_all([region], request)[0]
+    if args.offering:
+        found = next((each for each in answer.everything if each.offer.id == args.offering), None)
+        if found is None:
+            raise Stop(
+                f"nothing was bought: {args.offering} is not among the offers now",
+                f"`podwright capacity search {args.environment} {args.plan}` lists them; offers go when others buy",
+            )
+    else:
+        found = next((each for each in answer.fitting if len(each.offer.parts) == 1), None)
+    if found is None or (found.differs and args.yes):
+        _say(args, environment, answer)
+        raise Stop(*_nothing(args, answer, found))
+    if not args.json:
+        others = sum(each is not found for each in answer.fitting)
+        search = f"`podwright capacity search {args.environment} {args.plan}`"
+        notes = [f"Others that fit: {others}; {search} lists them, and --offering takes one."] if others else []
+        blocks = offer_blocks(f"To be bought as {args.plan}", environment, [found])
+        write_blocks(blocks, notes + legend(environment, [found]))
+    if found.differs:
+        write_line(f"It is not what the file asks for: it {', and '.join(found.differs)}.", sys.stderr)
+        for zone in found.zones:
+            if zone != request.zones[0]:
+                write_line(f"  {_other_zone(args.plan, request.zones[0], zone)}", sys.stderr)
+    return found
+
+
+def _nothing(args: argparse.Namespace, answer: Answer, chosen: Found | None) -> tuple[str, str]:
+    """Why there is nothing to buy, and what to do."""
+    if answer.problem and not (answer.fitting or answer.nearest):
+        return f"nothing was bought: {answer.region}: {answer.problem}", ""
+    if chosen:
+        return (
+            f"nothing was bought: {chosen.offer.id} {', and '.join(chosen.differs)}",
+            "--yes takes only what the file asks for; leave it away, or mend the file",
+        )
+    if answer.fitting:
+        ids = ", ".join(each.offer.id for each in answer.fitting)
+        return (
+            f"nothing was bought: what fits comes in several parts ({ids})",
+            "--offering ID takes one of them; between its parts there is no capacity",
+        )
+    hint = "change the plan in the file to one of them" if answer.nearest else "try other days, counts or regions"
+    return (
+        "nothing was bought: no offer fits",
+        f"{hint}; `podwright capacity search {args.environment} --help` says what can be searched for",
+    )
+
+
+def _other_zone(plan: str, wanted: str, zone: str) -> str:
+    return (
+        f"{zone} is not {wanted}: either move there (`zone: {zone}` of {plan}, a subnet in it under network.zones, and "
+        f"the file systems beside its groups), or wait for an offer in {wanted}"
+    )
+
+
+def _say(args: argparse.Namespace, environment: Environment, answer: Answer) -> None:
+    if args.json:
+        write_json({"result": "none", "nearest": [offer_json(environment, each) for each in answer.nearest]})
+    else:
+        write_answers(environment, [answer])
+
+
+def _as_offered(request: Request, found: Found) -> Request:
+    """The request that the offer is the answer to."""
+    if not found.differs:
+        return request
+    first, length = found.offer.parts[0], found.offer.length
+    number = {"ultraserver_count": first.ultraserver_count} if request.ultraserver_type else {"count": first.count}
+    # Whole hours: what is off by less than a day is the same.
+    hours = round(length.total_seconds() / 3600)
+    return replace(request, zones=found.zones, hours=hours, start_after=None, end_before=None, **number)
+
+
+def _refresh(args: argparse.Namespace, environment: Environment, arn: str) -> int:
+    """A plan that exists is looked up, and the file brought up to date with it. Nothing is bought."""
+    account = account_of(environment, args.project, args.sandbox)
+    shape = describe(account.client("sagemaker"), arn)
+    if shape is None:
+        raise Stop(f"SageMaker has no {arn} in {account}", "correct `arn`, or take it out to reserve the plan anew")
+    plan = Plan.of(shape, zone_ids(account.client("ec2")))
+    if plan.status == "Failed":
+        raise Stop(f"{arn} has failed: {plan.message}", f"take `arn` out of {args.plan} and run this again")
+    text = f"{args.plan} exists and is {plan.status}; nothing was bought"
+    file = environment_file(args, environment)
+    return report(args, file, text, values_of(arn, (), plan), "exists", paid=False)
+
+
+def _finish(
+    args: argparse.Namespace, buyer: Buyer, outcome: Outcome, found: Found | None, file: Path | None, tell: Any
+) -> int:
+    """Bring what was bought into the file, or say what came of it instead."""
+    if outcome.result is not Result.BOUGHT:
+        hint = {
+            Result.REFUSED: "run this again for the offers of now",
+            Result.FOUND: f"`arn: {outcome.arn}` under training_plans.{args.plan} uses it",
+            Result.UNKNOWN: f"`podwright capacity reserve {args.environment} {args.plan}` looks again; with "
+            "--nothing-was-bought it closes the purchase",
+        }[outcome.result]
+        if args.json:
+            write_json({"result": str(outcome.result), "text": outcome.text, "arn": outcome.arn or None})
+        raise Stop(outcome.text, hint)
+    write_line(outcome.text, sys.stderr)
+    if outcome.differs:
+        write_line(f"It is not what was asked for now: it {', and '.join(outcome.differs)}.", sys.stderr)
+    # Another buyer may have been first, and have taken another offer.
+    parts = found.offer.parts if found and found.offer.id == outcome.record.offering else ()
+    # What is known at once goes into the file at once; what SageMaker makes of it follows.
+    write_back(file, args.plan, values_of(outcome.arn, parts, outcome.plan))
+    plan = settled(buyer, outcome.arn, tell, lambda plan: plan.status != "Pending") or outcome.plan
+    if plan and plan.status == "Failed":
+        raise Stop(
+            f"{outcome.arn} has failed: {plan.message or 'SageMaker gives no reason'}",
+            f"take `arn` out of {args.plan} and run this again: it buys the next generation, under a new name",
+        )
+    text = f"{args.plan} is bought{f' and {plan.status}' if plan else ''}: {outcome.arn}"
+    price = float(Decimal(outcome.record.price))
+    return report(args, file, text, values_of(outcome.arn, parts, plan), "bought", paid=outcome.paid, upfront=price)

@@ -1,0 +1,145 @@
+"""Print the training plans of the file and of the account as they are now: status, capacity, UltraServers, extensions.
+
+Without PLAN it is every plan of the file, and every other plan of the account in the region.
+"""
+
+import argparse
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from ...config.limits import limits
+from ...config.plan_offers import money
+from ..account import account_of
+from ..deployment import load
+from ..output import write_json
+from .offers import amount, minute, span
+from .plans import Json, account_plans
+from .search import now, plan_of
+from .table import new_table, write_blocks
+
+_COLOURS: Final = {"Active": "green", "Scheduled": "cyan", "Pending": "yellow", "Failed": "red", "Expired": "dim"}
+_STATES: Final = {"wanted": "not bought", "purchase": "the deployment buys it", "exists": "not found"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright capacity show`."""
+    parser.add_argument("environment", nargs="?", metavar="ENV", help="name in environments/, or path of a file")
+    parser.add_argument("plan", nargs="?", metavar="PLAN", help="a plan of the file (default: all, and the account's)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the plans."""
+    environment = load(args).environment
+    if args.plan is not None:
+        plan_of(environment, args.plan)
+    account = account_of(environment, args.project, args.sandbox)
+    session = account.session()
+    clients = {name: session.client(name, endpoint_url=account.endpoint) for name in ("sagemaker", "dynamodb")}
+    found = account_plans(environment, clients, args.plan)
+    if args.json:
+        write_json(found)
+    else:
+        write_plans(found, now())
+    return 0
+
+
+def write_plans(found: Json, moment: datetime) -> None:
+    """Print what `account_plans` found."""
+    own, others = found["plans"], found["others"]
+    tables = [_plans(f"Training plans of {found['environment']}", own)] if own else []
+    for plan in own:
+        if plan["aws"] and len(plan["aws"]["parts"]) > 1:
+            tables.append(_parts(plan))
+        if plan["ultraservers"]:
+            tables.append(_ultraservers(plan))
+        if plan["extensions"]:
+            tables.append(_extensions(plan))
+    if others:
+        rows = [{"plan": each["name"], "aws": each, "groups": {}, "state": "exists"} for each in others]
+        tables.append(_plans(f"Other training plans in {found['region']}", rows))
+    notes = [note for plan in own for note in _notes(plan, moment)]
+    if not own and not others:
+        notes.append(f"{found['environment']} has no training plan, nor has the account in {found['region']}.")
+    write_blocks(tables, notes)
+
+
+def _plans(title: str, plans: Iterable[Json]) -> Any:
+    table = new_table(title, "plan", "status", "what", "zone", "from (UTC)", "to (UTC)", "instances", "groups")
+    for plan in plans:
+        aws = plan["aws"]
+        groups = ", ".join(f"{name} {count}" for name, count in plan["groups"].items())
+        if aws is None:
+            table.add_row(plan["plan"], _STATES[plan["state"]], *[""] * 5, groups)
+            continue
+        units = ", ".join({part["ultraserver_type"] or part["instance_type"]: None for part in aws["parts"]})
+        zones = ", ".join({part["zone"]: None for part in aws["parts"]})
+        times = (_time(aws["start"]), _time(aws["end"]))
+        table.add_row(plan["plan"], _status(aws["status"]), units, zones, *times, _instances(aws), groups)
+    return table
+
+
+def _instances(counts: Json) -> str:
+    """`16: 12 in use, 4 free`; what is nought or unknown is left out."""
+    named = (("in_use", "in use"), ("free", "free"), ("spare", "spare"), ("unhealthy", "unhealthy"))
+    there = ", ".join(f"{counts[key]} {name}" for key, name in named if counts[key])
+    return f"{counts['total']}{f': {there}' if there else ''}"
+
+
+def _parts(plan: Json) -> Any:
+    table = new_table(f"Parts of {plan['plan']}", "zone", "status", "what", "count", "from (UTC)", "to (UTC)")
+    for part in plan["aws"]["parts"]:
+        unit, count = part["ultraserver_type"] or part["instance_type"], part["ultraserver_count"] or part["count"]
+        times = (_time(part["start"]), _time(part["end"]))
+        table.add_row(part["zone"], _status(part["status"]), unit, str(count), *times)
+    return table
+
+
+def _ultraservers(plan: Json) -> Any:
+    table = new_table(f"UltraServers of {plan['plan']}", "id", "health", "what", "instances")
+    for server in plan["ultraservers"]:
+        table.add_row(server["id"], server["health"], server["type"], _instances(server))
+    return table
+
+
+def _extensions(plan: Json) -> Any:
+    table = new_table(
+        f"Extensions of {plan['plan']}", "offering", "status", "payment", "from (UTC)", "to (UTC)", "upfront"
+    )
+    for item in plan["extensions"]:
+        fee = amount(money(item["upfront"]), item["currency"])
+        times = (_time(item["start"]), _time(item["end"]))
+        table.add_row(item["offering"], _status(item["status"]), item["payment"], *times, fee)
+    return table
+
+
+def _notes(plan: Json, moment: datetime) -> Iterable[str]:
+    """What a table has no room for."""
+    name, aws, record = plan["plan"], plan["aws"], plan["record"]
+    if aws is None and plan["arn"]:
+        yield f"{name}: SageMaker has no {plan['arn']} in this region"
+    if aws and aws["message"]:
+        yield f"{name}: {aws['message']}"
+    for text in plan["differs"]:
+        yield f"{name}: the plan {text} as the file says"
+    for part in aws["parts"] if aws else ():
+        end = datetime.fromisoformat(part["end"]) if part["end"] else None
+        if end and part["status"] in ("Active", "Scheduled"):
+            gone = end - timedelta(minutes=limits().training_plan.reclaim_minutes)
+            when = f"in {span(gone - moment)}" if gone > moment else "now"
+            yield f"{name}: instances in {part['zone']} go at {minute(gone)}Z, {when}"
+    if record and (record["state"] != "bought" or aws is None):
+        reason = f": {record['reason']}" if record["reason"] else ""
+        yield f"{name}: purchase {record['state']} at {record['at']}, offering {record['offering']}{reason}"
+    if plan["problem"]:
+        yield f"{name}: {plan['problem']}"
+
+
+def _time(text: str | None) -> str:
+    return minute(datetime.fromisoformat(text)) if text else ""
+
+
+def _status(status: str) -> Any:
+    from rich.text import Text
+
+    return Text(status, _COLOURS.get(status, "default"))

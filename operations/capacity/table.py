@@ -1,0 +1,170 @@
+"""Offers as a table, and as JSON."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ...config.environment import Environment
+from ...config.plan_offers import Part
+from .market import Answer
+from .offers import Found, hours, minute
+from .place import compared, file_systems, places
+
+_LOG_WIDTH: Final = 170
+_SHOWN: Final = 8
+_WRAPPED: Final = ("plan", "what", "there", "offering", "id", "instances", "groups")
+_RIGHT: Final = (
+    "#",
+    "length",
+    "count",
+    "upfront",
+    "instance-hour",
+    "on demand",
+    "free",
+    "in use",
+    "spare",
+    "unhealthy",
+)
+_LOWER_BOUND: Final = "≤: HyperPod's price is not published there, and EC2's, which is lower, stands in."
+
+
+def write_answers(environment: Environment, answers: Sequence[Answer]) -> None:
+    """Print what fits, and where nothing does, what comes nearest."""
+    fitting = [found for answer in answers for found in answer.fitting[:_SHOWN]]
+    nearest = [found for answer in answers for found in answer.nearest]
+    blocks, notes = [], []
+    if fitting:
+        blocks += offer_blocks("Offers that fit, the cheapest first", environment, fitting)
+    if nearest:
+        without = ", ".join(answer.region for answer in answers if answer.nearest)
+        blocks += offer_blocks(f"Nothing fits in {without}. The nearest", environment, nearest)
+    for answer in answers:
+        if (more := len(answer.fitting) - _SHOWN) > 0:
+            notes.append(f"{answer.region}: {more} dearer besides; --json has all")
+        if answer.problem:
+            notes.append(f"{answer.region}: {answer.problem}")
+        elif not (answer.fitting or answer.nearest):
+            notes.append(f"{answer.region}: no offer, nor one near it")
+    write_blocks(blocks, notes + legend(environment, [*fitting, *nearest]))
+
+
+def legend(environment: Environment, shown: Sequence[Found]) -> list[str]:
+    """What the columns of these offers mean."""
+    if not shown:
+        return []
+    systems = [f"{name} in {zone}" for name, zone in file_systems(environment).items()]
+    has = ", ".join([f"subnets in {', '.join(environment.network.zones)}", *systems])
+    comparisons = [compared(found, environment.prices) for found in shown]
+    bounded = any(comparison and comparison.on_demand.lower_bound for comparison in comparisons)
+    return [f"there: what of {environment.name} is in that zone; it has {has}.", *([_LOWER_BOUND] if bounded else [])]
+
+
+def offer_blocks(title: str, environment: Environment, shown: Sequence[Found]) -> list[Any]:
+    """A table with a row for each part of an offer, and what is too long for it: ids, and how offers differ.
+
+    What holds for the whole offer stands in its first row.
+    """
+    regions = len({found.region for found in shown}) > 1
+    columns = ("#", *(("region",) if regions else ()), "zone", "from (UTC)", "to (UTC)", "count")
+    table = new_table(title, *columns, "upfront", "instance-hour", "on demand", "there")
+    lines = []
+    for number, found in enumerate(shown, 1):
+        there = {place.zone: str(place) for place in places(environment, found)}
+        whole = [str(number), *([found.region] if regions else [])]
+        costs = [_fee(found), _hourly(found), str(compared(found, environment.prices) or "unknown")]
+        for part in found.offer.parts:
+            times = (minute(part.start), minute(part.end))
+            count = str(part.ultraserver_count or part.count)
+            table.add_row(*whole, part.zone, *times, count, *costs, there.pop(part.zone, ""))
+            whole, costs = [""] * len(whole), [""] * len(costs)
+        differs = f"  {'; '.join(found.differs)}" if found.differs else ""
+        lines.append(f"{number:>3}  {found.offer.id}{differs}")
+    return [table, "\n".join(lines)]
+
+
+def new_table(title: str, *columns: str) -> Any:
+    """An empty table in the form that all of podwright's have."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=title, title_justify="left", title_style="bold", header_style="dim", box=box.SIMPLE_HEAD, show_edge=False
+    )
+    for column in columns:
+        table.add_column(
+            column, justify="right" if column in _RIGHT else "left", no_wrap=column not in _WRAPPED, overflow="fold"
+        )
+    return table
+
+
+def write_blocks(blocks: Sequence[Any], notes: Sequence[str]) -> None:
+    """Print tables and texts, and what there is to say about them."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = _LOG_WIDTH
+    for block in blocks:
+        console.print(block, soft_wrap=isinstance(block, str))
+        console.print()
+    for note in notes:
+        console.print(note, soft_wrap=True)
+
+
+def answer_json(environment: Environment, answer: Answer) -> dict[str, Any]:
+    """A region's answer for machines."""
+    return {
+        "region": answer.region,
+        "offers": [offer_json(environment, found) for found in answer.fitting],
+        "nearest": [offer_json(environment, found) for found in answer.nearest],
+        "problem": answer.problem,
+    }
+
+
+def offer_json(environment: Environment, found: Found) -> dict[str, Any]:
+    """An offer for machines: prices as numbers, times in UTC."""
+    offer, comparison, price = found.offer, compared(found, environment.prices), found.per_instance_hour
+    return {
+        "id": offer.id,
+        "region": found.region,
+        "start": found.start.isoformat(),
+        "end": found.end.isoformat(),
+        "hours": float(hours(offer.length)),
+        "upfront": None if offer.fee is None else float(offer.fee),
+        "currency": offer.currency,
+        "per_instance_hour": None if price is None else round(float(price), 4),
+        "on_demand": comparison
+        and {
+            "usd": comparison.on_demand.usd,
+            "basis": comparison.on_demand.basis,
+            "source": comparison.on_demand.source,
+            "percent": round(float(comparison.percent), 1),
+        },
+        "parts": [_part_json(part) for part in offer.parts],
+        "places": [
+            {"zone": place.zone, "subnet": place.subnet, "file_systems": list(place.file_systems)}
+            for place in places(environment, found)
+        ],
+        "differs": list(found.differs),
+    }
+
+
+def _part_json(part: Part) -> dict[str, Any]:
+    return {
+        "instance_type": part.instance_type,
+        "count": part.count,
+        "ultraserver_type": part.ultraserver_type,
+        "ultraserver_count": part.ultraserver_count,
+        "zone": part.zone,
+        "start": part.start and part.start.isoformat(),
+        "end": part.end and part.end.isoformat(),
+    }
+
+
+def _fee(found: Found) -> str:
+    """The price in whole units; whoever buys sees all of it before."""
+    return "unknown" if found.offer.fee is None else f"{found.offer.fee:,.0f} {found.offer.currency}"
+
+
+def _hourly(found: Found) -> str:
+    price = found.per_instance_hour
+    return "unknown" if price is None else f"{price:,.2f}"

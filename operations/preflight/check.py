@@ -1,0 +1,170 @@
+"""What a check is, what it is given, and how all of them run at once."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from ...config.catalog import Catalog
+from ...config.environment import Environment
+from ...config.findings import Finding, dotted
+from ...config.preflight import PreflightCheck, preflight_checks
+from ...config.rules.acknowledgements import accepted_by
+from ...config.rules.rule import Problem
+from ...config.source import Source
+from .quota_codes import Codes
+from .reader import Reader, Unavailable, code_of
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Why a check could not look at something."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that a check saw and that is right, such as `usw2-az2 is us-west-2b`."""
+
+    text: str
+
+
+Answers = Iterator[Problem | Skip | Note]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a check looks at: the environment, and the account that it is to be deployed to."""
+
+    environment: Environment
+    account: str
+    """Id of the account; the sandbox's stands for the one in the file."""
+    types: Catalog
+    """The instance catalog as the environment knows it."""
+    aws: Reader
+    project: Path
+    """Folder of the project; `artifacts.lock` lies in it."""
+    now: datetime
+    api_groups: Callable[[dict[str, Any]], list[str]]
+    """API groups that an EKS cluster serves, as DescribeCluster gives the cluster; raises Unavailable."""
+    quota_codes: Codes
+    """Codes of quotas that earlier runs saw."""
+    seen_codes: Codes
+    """Codes that this run sees; checks add to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one check."""
+
+    check: PreflightCheck
+    status: Literal["ok", "found", "skipped", "not_needed"]
+    """found: it has findings. not_needed: the environment has nothing that the check looks at."""
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    skipped: tuple[str, ...]
+    """Why it could not look at everything."""
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The outcome as plain data; its findings are printed apart."""
+        return {
+            "id": self.check.id,
+            "subject": self.check.subject,
+            "title": self.check.title,
+            "status": self.status,
+            "notes": list(self.notes),
+            "skipped": list(self.skipped),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+Check = Callable[[Ask], Answers]
+CHECKS: Final[dict[str, Check]] = {}
+"""Every check by id."""
+
+
+def check(id: str) -> Callable[[Check], Check]:
+    """Register a function as the check of that id; level, title and calls stand in `config/data/preflight.csv`."""
+
+    def register(function: Check) -> Check:
+        if id in CHECKS:
+            raise ValueError(f"two checks are called {id}")
+        CHECKS[id] = function
+        return function
+
+    return register
+
+
+def run_checks(ask: Ask, source: Source | None, seconds: float, left_out: Iterable[str] = ()) -> list[Outcome]:
+    """Run every check at once, each in a thread of its own, and return what came of them in order of id.
+
+    After `seconds` the checks that still wait for an answer are skipped; they are left behind and end with the process.
+    Findings that the environment acknowledges carry the reason.
+
+    Raises:
+        RuntimeError: a check broke. Its traceback is printed.
+    """
+    wanted = [id for id in sorted(CHECKS) if id not in set(left_out)]
+    done: queue.SimpleQueue[tuple[str, Outcome | None]] = queue.SimpleQueue()
+
+    def work(id: str) -> None:
+        outcome = None
+        try:
+            outcome = _outcome(id, ask, source)
+        finally:
+            done.put((id, outcome))
+
+    begun = time.monotonic()
+    for id in wanted:
+        threading.Thread(target=work, args=(id,), name=id, daemon=True).start()
+    outcomes: dict[str, Outcome] = {}
+    while len(outcomes) < len(wanted):
+        try:
+            id, outcome = done.get(timeout=max(0.0, begun + seconds - time.monotonic()))
+        except queue.Empty:
+            break
+        if outcome is None:
+            raise RuntimeError(f"check {id} broke; its traceback stands above")
+        outcomes[id] = outcome
+    late = f"no answer within {seconds:g} s; `podwright preflight --seconds {max(30, 3 * seconds):g}` waits longer"
+    return [outcomes.get(id) or Outcome(preflight_checks()[id], "skipped", (), (), (late,), seconds) for id in wanted]
+
+
+def _outcome(id: str, ask: Ask, source: Source | None) -> Outcome:
+    about, begun = preflight_checks()[id], time.monotonic()
+    findings: list[Finding] = []
+    notes: list[str] = []
+    skipped: list[str] = []
+    for answer in _answers(CHECKS[id], ask):
+        match answer:
+            case Skip(reason):
+                skipped.append(reason)
+            case Note(text):
+                notes.append(text)
+            case Problem():
+                path = (answer.path,) if isinstance(answer.path, str) else answer.path
+                place = source.place(path) if source else None
+                finding = Finding(about.id, about.level, dotted(path), answer.message, answer.hint, place)
+                findings.append(accepted_by(finding, ask.environment.acknowledge))
+    status = "found" if findings else "skipped" if skipped else "ok" if notes else "not_needed"
+    # Two groups that ask the same and get no answer need one reason.
+    reasons = tuple(dict.fromkeys(skipped))
+    return Outcome(about, status, tuple(findings), tuple(notes), reasons, time.monotonic() - begun)
+
+
+def _answers(function: Check, ask: Ask) -> Answers:
+    """The check's answers; what AWS does not answer, or refuses for an unforeseen reason, ends it with a Skip."""
+    from botocore.exceptions import ClientError
+
+    try:
+        yield from function(ask)
+    except Unavailable as error:
+        yield Skip(str(error))
+    except ClientError as error:
+        yield Skip(f"an answer that this check does not know ({code_of(error)}): {error}")

@@ -1,0 +1,106 @@
+"""Look at the account before a deployment does: read only, all checks at once, in less than ten seconds.
+
+It finds what no file shows: quotas, zones without the instance type, plans that do not fit, subnets without addresses,
+missing permissions. What your credentials or the network keep it from seeing is skipped, with the reason.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from ...config.findings import counted, errors
+from ...config.preflight import preflight_checks
+from ..account import account_of
+from ..deployment import add_environment, load
+from ..output import write_findings, write_json, write_line
+from .check import Outcome
+from .look import SANDBOX_SECONDS, SECONDS, findings_of, preflight
+
+_COLOURS: Final = {"ok": "32", "error": "1;31", "warning": "1;33", "accepted": "2", "SKIP": "33"}
+_WIDTH: Final = 120
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright preflight`."""
+    add_environment(parser)
+    parser.add_argument("--json", action="store_true", help="print checks and findings as JSON")
+    parser.add_argument("--strict", action="store_true", help="return 1 when a check was skipped, too")
+    parser.add_argument("--policy", action="store_true", help="print an IAM policy with all that checks need, and stop")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        metavar="S",
+        help=f"skip what has no answer after so many seconds (default: {SECONDS:g}; sandbox: {SANDBOX_SECONDS:g})",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns 1 when a check finds an error that nobody accepted, or with --strict when one was skipped; else 0."""
+    if args.policy:
+        actions = sorted({action for check in preflight_checks().values() for action in check.actions})
+        write_json({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}]})
+        return 0
+    loaded = load(args)
+    account = account_of(loaded.environment, args.project, args.sandbox)
+    begun = time.monotonic()
+    outcomes = preflight(loaded, account, args.project, seconds=args.seconds)
+    took = time.monotonic() - begun
+    found = findings_of(outcomes)
+    code = 1 if errors(found) or (args.strict and any(outcome.skipped for outcome in outcomes)) else 0
+    if args.json:
+        write_json(
+            {
+                "environment": loaded.environment.name,
+                "account": account.id,
+                "region": account.region,
+                "ok": code == 0,
+                "seconds": round(took, 2),
+                "checks": [outcome.to_json() for outcome in outcomes],
+                "findings": [finding.to_json() for finding in found],
+            }
+        )
+        return code
+    write_line(f"{loaded.environment.name} → {account}")
+    for line in _table(outcomes, sys.stdout.isatty() and not os.environ.get("NO_COLOR")):
+        write_line(line)
+    if found:
+        write_line()
+        write_findings(found, sys.stdout)
+    write_line(f"\n{summary(outcomes)}, in {took:.1f} s{f' ({counted(found)})' if found else ''}")
+    return code
+
+
+def _table(outcomes: Sequence[Outcome], colour: bool) -> list[str]:
+    width = max(len(outcome.check.subject) for outcome in outcomes)
+    lines: list[str] = []
+    for outcome in outcomes:
+        if outcome.status == "not_needed":
+            continue
+        word = _word(outcome)
+        sign = f"{word:<8}"
+        shown = f"\x1b[{_COLOURS[word]}m{sign}\x1b[0m" if colour else sign
+        details = "; ".join(outcome.skipped or (() if outcome.findings else outcome.notes))
+        room = _WIDTH - width - 20
+        # Reasons of skipped checks are what somebody has to mend; they are never cut.
+        details = details if outcome.skipped or len(details) <= room else f"{details[: room - 1]}…"
+        lines.append(f"  {shown}  {outcome.check.id}  {outcome.check.subject:<{width}}  {details}".rstrip())
+    return lines
+
+
+def _word(outcome: Outcome) -> str:
+    if outcome.findings:
+        levels = [str(finding.level) for finding in outcome.findings if finding.acknowledged is None]
+        return "error" if "error" in levels else "warning" if levels else "accepted"
+    return "SKIP" if outcome.status == "skipped" else "ok"
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """How many checks there were, and what came of them: `45 checks: 20 ok, 1 with findings, 3 skipped`."""
+    counts = Counter(outcome.status for outcome in outcomes)
+    words = {"ok": "ok", "found": "with findings", "skipped": "skipped", "not_needed": "not needed"}
+    shown = ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])
+    return f"{len(outcomes)} check{'s' if len(outcomes) != 1 else ''}: {shown}"

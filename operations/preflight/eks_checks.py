@@ -1,0 +1,194 @@
+"""Checks of EKS, and of what an existing cluster holds already."""
+
+from datetime import timedelta
+from typing import Any, Final
+
+from ...config.addons import NODE_ADDONS, WORKLOAD_ADDONS, addon_version
+from ...config.cluster import AddonName, AdoptedEks
+from ...config.findings import Path
+from ...config.rules.rule import Problem, listed
+from .check import Answers, Ask, Note, Skip, check
+from .reader import Unavailable
+from .shared import cluster, other_clusters, stack
+
+_EXISTING: Final[Path] = ("cluster", "eks", "existing")
+_NEAR: Final = timedelta(days=60)
+_KUEUE: Final = "kueue.x-k8s.io"
+_GOVERNANCE: Final = "amazon-sagemaker-hyperpod-taskgovernance"
+_DEPENDENCIES: Final = "kubeflow.org"
+"""API group of the training operators in HyperPod's dependencies chart."""
+
+
+@check("PRE060")
+def version(ask: Ask) -> Answers:
+    """Whether EKS creates clusters of the version."""
+    if (wanted := _new_version(ask)) is None:
+        return
+    there = _versions(ask)
+    offered = [name for name, row in there.items() if row.get("versionStatus") != "UNSUPPORTED"]
+    if wanted not in offered:
+        yield Problem(
+            ("cluster", "eks", "version"),
+            f"EKS creates no cluster of Kubernetes {wanted}; it offers {listed(sorted(offered), 'and')}",
+            "choose one of these that HyperPod takes: `podwright check` says which",
+        )
+    else:
+        yield Note(f"Kubernetes {wanted}")
+
+
+@check("PRE061")
+def support(ask: Ask) -> Answers:
+    """How long EKS supports the version at its ordinary price."""
+    wanted = _new_version(ask)
+    end = _versions(ask).get(wanted, {}).get("endOfStandardSupportDate") if wanted else None
+    if end and end - ask.now < _NEAR:
+        gone = end < ask.now
+        yield Problem(
+            ("cluster", "eks", "version"),
+            f"standard support of Kubernetes {wanted} {'ended' if gone else 'ends'} on {end:%Y-%m-%d}; "
+            "extended support costs more for each hour",
+            "choose a later version for a new cluster, or plan the upgrade",
+        )
+    elif end:
+        yield Note(f"Kubernetes {wanted} until {end:%Y-%m-%d}")
+
+
+@check("PRE062")
+def addons(ask: Ask) -> Answers:
+    """Whether EKS has the add-on versions that are installed, for the cluster's Kubernetes version."""
+    settings = ask.environment.cluster.eks
+    if (wanted := _new_version(ask)) is None:
+        return
+    lustre = bool(ask.environment.storage.lustres)
+    names: tuple[AddonName, ...] = (*NODE_ADDONS, *WORKLOAD_ADDONS)
+    for name in names:
+        if name == "aws-fsx-csi-driver" and not lustre:
+            continue
+        rows = ask.aws.pages("eks", "describe_addon_versions", "addons", addonName=name, kubernetesVersion=wanted)
+        there = [row["addonVersion"] for each in rows for row in each["addonVersions"]]
+        pinned = addon_version(name, settings)
+        if not there or (pinned and pinned not in there):
+            newest = f"; it has {listed(there[:3])}" if there else ""
+            yield Problem(
+                ("cluster", "eks", "addons"),
+                f"EKS has no {name} {pinned or ''} for Kubernetes {wanted}{newest}".replace("  ", " "),
+                f"write `addons: {{{name}: {there[0]}}}` under cluster.eks" if there else "choose another version",
+            )
+        else:
+            yield Note(f"{name} {pinned or there[0]}")
+
+
+@check("PRE063")
+def existing(ask: Ask) -> Answers:
+    """An existing EKS cluster against what the file says of it."""
+    if (settings := _existing(ask)) is None:
+        return
+    found = _described(ask, settings)
+    if found is None:
+        yield Problem(
+            (*_EXISTING, "name"), f"there is no EKS cluster {settings.name} in {ask.environment.region}", "correct it"
+        )
+        return
+    vpc, network = ask.environment.network.vpc, found["resourcesVpcConfig"]
+    for path, written, actual in (
+        ((*_EXISTING, "name"), "ACTIVE", found["status"]),
+        (("cluster", "eks", "version"), ask.environment.cluster.eks.version, found["version"]),
+        ((*_EXISTING, "security_group"), settings.security_group, network.get("clusterSecurityGroupId")),
+        (("network", "vpc", "id"), vpc.id if vpc else network.get("vpcId"), network.get("vpcId")),
+    ):
+        if written != actual:
+            yield Problem(path, f"{settings.name} has {actual} where {written} is expected", f"write {actual} there")
+    mode = found.get("accessConfig", {}).get("authenticationMode")
+    if mode == "CONFIG_MAP":
+        yield Problem(
+            (*_EXISTING, "authentication"),
+            f"{settings.name} takes its users from a ConfigMap alone, which HyperPod refuses",
+            f"`aws eks update-cluster-config --name {settings.name} --access-config "
+            "authenticationMode=API_AND_CONFIG_MAP` (there is no way back)",
+        )
+    yield Note(f"{settings.name}, Kubernetes {found['version']}")
+
+
+@check("PRE064")
+def other_hyperpod(ask: Ask) -> Answers:
+    """Whether the existing EKS cluster belongs to another HyperPod cluster."""
+    settings = _existing(ask)
+    if settings is None or (found := _described(ask, settings)) is None:
+        return
+    for other in other_clusters(ask):
+        if other.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn") == found["arn"]:
+            yield Problem(
+                (*_EXISTING, "name"),
+                f"{settings.name} belongs to the HyperPod cluster {other['ClusterName']}; it takes one only",
+                "name another EKS cluster, or add the groups to that HyperPod cluster's own environment",
+            )
+    yield Note(settings.name)
+
+
+@check("PRE065")
+def in_the_way(ask: Ask) -> Answers:
+    """Add-ons and operators of an existing cluster that clash with what is to be installed."""
+    settings = _existing(ask)
+    if settings is None or (found := _described(ask, settings)) is None:
+        return
+    names = ask.aws.pages("eks", "list_addons", "addons", clusterName=settings.name)
+    groups: list[str] = []
+    try:
+        groups = ask.api_groups(found)
+    except Unavailable as error:
+        yield Skip(str(error))
+    teams = bool(ask.environment.governance.teams)
+    if teams and _KUEUE in groups and _GOVERNANCE not in names:
+        yield Problem(
+            "governance",
+            f"{settings.name} has a Kueue of its own ({_KUEUE}); task governance brings another, and both would "
+            "write the same objects",
+            f"remove Kueue and its custom resource definitions before teams get quotas, or let {_GOVERNANCE} take over",
+        )
+    if not settings.dependencies_installed and _DEPENDENCIES in groups and stack(ask, "eks") is None:
+        yield Problem(
+            (*_EXISTING, "dependencies_installed"),
+            f"{settings.name} has training operators already ({_DEPENDENCIES}); Helm does not take over what another "
+            "release owns",
+            "write dependencies_installed: true when it is HyperPod's chart; else remove those operators",
+        )
+    missing = [name for name in NODE_ADDONS if name not in names]
+    if missing:
+        # Its owner may run them another way than as EKS add-ons, which only Kubernetes shows.
+        yield Note(f"nodes need {listed(missing, 'and')}, which it does not have as add-ons")
+    yield Note(f"{len(names)} add-ons")
+
+
+@check("PRE066")
+def name_taken(ask: Ask) -> Answers:
+    """A HyperPod cluster of the name that no stack of the environment made."""
+    name = ask.environment.cluster.name
+    if (found := cluster(ask)) and stack(ask, "cluster") is None:
+        yield Problem(
+            ("cluster", "name"),
+            f"there is a HyperPod cluster {name} already ({found['ClusterStatus']}), which no stack of "
+            f"{ask.environment.name} made",
+            "choose another name, or delete that cluster",
+        )
+    else:
+        yield Note(f"{name} is {'ours' if found else 'free'}")
+
+
+def _new_version(ask: Ask) -> str | None:
+    """The Kubernetes version of a control plane of ours; None where there is none."""
+    settings = ask.environment.cluster
+    return settings.eks.version if settings.orchestrator == "eks" and settings.eks.existing is None else None
+
+
+def _existing(ask: Ask) -> AdoptedEks | None:
+    return ask.environment.cluster.eks.existing if ask.environment.cluster.orchestrator == "eks" else None
+
+
+def _described(ask: Ask, settings: AdoptedEks) -> dict[str, Any] | None:
+    answer = ask.aws.find("eks", "describe_cluster", {"ResourceNotFoundException"}, name=settings.name)
+    return answer["cluster"] if answer else None
+
+
+def _versions(ask: Ask) -> dict[str, dict[str, Any]]:
+    rows = ask.aws.pages("eks", "describe_cluster_versions", "clusterVersions", includeAll=True)
+    return {row["clusterVersion"]: row for row in rows}

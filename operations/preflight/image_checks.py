@@ -1,0 +1,129 @@
+"""Checks of images of nodes and containers, and of secrets and topics that nodes read."""
+
+from ...config.artifacts import read_artifacts
+from ...config.mirrors import mirror_of
+from ...config.rules.groups import known
+from ...config.rules.rule import Problem
+from .check import Answers, Ask, Note, check
+from .shared import cluster, own_groups
+
+
+@check("PRE070")
+def custom_images(ask: Ask) -> Answers:
+    """Custom AMIs: that they are there, available, and of the types' architecture."""
+    named = {(*path, "image_id"): group for path, group in own_groups(ask.environment) if group.image_id}
+    if not named:
+        return
+    ids = sorted({group.image_id for group in named.values() if group.image_id})
+    rows = ask.aws.pages("ec2", "describe_images", "Images", Filters=[{"Name": "image-id", "Values": ids}])
+    there = {row["ImageId"]: row for row in rows}
+    for path, group in named.items():
+        image = there.get(group.image_id or "")
+        if image is None:
+            yield Problem(
+                path,
+                f"there is no image {group.image_id} in {ask.environment.region} that this account may use",
+                "copy the image to the region, or correct its id",
+            )
+            continue
+        architectures = {row.architecture for row in known(group, ask.types)}
+        if image["State"] != "available":
+            yield Problem(path, f"{group.image_id} is {image['State']}", "wait until it is available")
+        if architectures and image["Architecture"] not in architectures:
+            yield Problem(
+                path,
+                f"{group.image_id} is for {image['Architecture']}, and the group's types are {min(architectures)}",
+                f"build it on HyperPod's image for {min(architectures)}",
+            )
+        disks = [mapping["Ebs"] for mapping in image.get("BlockDeviceMappings", []) if "Ebs" in mapping]
+        if any(disk.get("Encrypted") for disk in disks) and not group.root_kms_key:
+            yield Problem(
+                path,
+                f"{group.image_id} has an encrypted snapshot, and the group names no key for its root volume",
+                "name the snapshot's key as root_kms_key, or copy the image without encryption",
+            )
+        yield Note(f"{group.image_id}")
+
+
+@check("PRE071")
+def releases(ask: Ask) -> Answers:
+    """The image's release in the file, and the one that nodes have."""
+    there = cluster(ask)
+    if there is None:
+        return
+    rows = {row["InstanceGroupName"]: row for row in there.get("InstanceGroups", [])}
+    for path, group in own_groups(ask.environment):
+        row = rows.get(str(path[-1]), {})
+        current, status = row.get("CurrentImageReleaseVersion"), row.get("ImageVersionStatus")
+        if group.image_release and current and group.image_release != current:
+            older = _parts(group.image_release) < _parts(current)
+            yield Problem(
+                (*path, "image_release"),
+                f"nodes of {path[-1]} have release {current}, the file has {group.image_release}: a deployment gives "
+                f"them {'an older image' if older else 'a new image'}, node by node",
+                "go on when that is meant; else write the release that they have",
+            )
+        elif status in ("SecurityUpdateRequired", "EndOfLife"):
+            yield Problem(
+                path,
+                f"the image of {path[-1]} is {status}{f' (release {current})' if current else ''}",
+                "name a newer image_release, or set `patching`",
+            )
+        elif row:
+            yield Note(f"{path[-1]}: {current or status or 'no release told'}")
+
+
+@check("PRE072")
+def mirrored(ask: Ask) -> Answers:
+    """The copies of images in the account's registry from which a closed network pulls, by their digests."""
+    if ask.environment.network.endpoints != "closed" or ask.environment.cluster.orchestrator != "eks":
+        return
+    mirror = mirror_of(ask.environment, read_artifacts(ask.project))
+    for original, image in mirror.items():
+        found = ask.aws.find(
+            "ecr",
+            "describe_images",
+            {"RepositoryNotFoundException", "ImageNotFoundException"},
+            repositoryName=image.repository,
+            imageIds=[{"imageDigest": image.digest}],
+        )
+        if found is None:
+            yield Problem(
+                ("network", "endpoints"),
+                f"{image} is not in the registry, so nodes of a closed network cannot pull {original}",
+                f"run `podwright images mirror {ask.environment.name}`",
+            )
+    if mirror:
+        yield Note(f"{len(mirror)} images")
+
+
+@check("PRE073")
+def secrets(ask: Ask) -> Answers:
+    """The secret of an existing accounting database, and the topic that hears of controllers that fail over."""
+    if ask.environment.cluster.orchestrator != "slurm":
+        return
+    slurm, path = ask.environment.cluster.slurm, ("cluster", "slurm")
+    database = slurm.accounting.existing if slurm.accounting else None
+    if database:
+        absent = {"ResourceNotFoundException"}
+        found = ask.aws.find("secretsmanager", "describe_secret", absent, SecretId=database.secret)
+        if found is None or found.get("DeletedDate"):
+            yield Problem(
+                (*path, "accounting", "existing", "secret"),
+                f"secret {database.secret} is {'to be deleted' if found else 'not there'}",
+                "correct its ARN, or restore it: the controller reads its password from it",
+            )
+        else:
+            yield Note("the database's secret")
+    if slurm.failover_topic:
+        absent = {"NotFound", "NotFoundException"}
+        if ask.aws.find("sns", "get_topic_attributes", absent, TopicArn=slurm.failover_topic) is None:
+            yield Problem(
+                (*path, "failover_topic"), f"there is no topic {slurm.failover_topic}", "create it, or correct its ARN"
+            )
+        else:
+            yield Note("the topic")
+
+
+def _parts(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in release.split(".") if part.isdigit())

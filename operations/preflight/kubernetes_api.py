@@ -1,0 +1,34 @@
+"""Reading which APIs a Kubernetes cluster serves, where its endpoint can be reached from here."""
+
+import base64
+import json
+import ssl
+import urllib.error
+import urllib.request
+from typing import Any, Final
+
+from ..account import Account
+from ..token import token
+from .reader import Unavailable
+
+_SECONDS: Final = 3.0
+
+
+def api_groups(account: Account, cluster: dict[str, Any]) -> list[str]:
+    """Names of the API groups of an EKS cluster, as DescribeCluster gives it, such as `kueue.x-k8s.io`.
+
+    Raises:
+        Unavailable: the endpoint is out of reach, or lets the caller not in.
+    """
+    certificate = base64.b64decode(cluster["certificateAuthority"]["data"]).decode()
+    request = urllib.request.Request(
+        f"{cluster['endpoint']}/apis", headers={"Authorization": f"Bearer {token(account.session(), cluster['name'])}"}
+    )
+    try:
+        context = ssl.create_default_context(cadata=certificate)
+        with urllib.request.urlopen(request, timeout=_SECONDS, context=context) as answer:
+            return [group["name"] for group in json.load(answer)["groups"]]
+    except urllib.error.HTTPError as error:
+        raise Unavailable(f"the Kubernetes API of {cluster['name']} lets you not in ({error.code})") from None
+    except (urllib.error.URLError, TimeoutError) as error:
+        raise Unavailable(f"the Kubernetes API of {cluster['name']} cannot be reached from here ({error})") from None

@@ -1,0 +1,298 @@
+"""Checks of a network that exists already: its subnets, security groups, routes and endpoints."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from math import ceil
+from typing import Any, Final
+
+from ...config.endpoints import GATEWAY_SERVICE, features, services
+from ...config.findings import Path
+from ...config.network import AdoptedVpc
+from ...config.rules.groups import with_efa
+from ...config.rules.rule import Problem, listed
+from ...config.rules.zones import sections
+from .check import Answers, Ask, Note, Skip, check
+from .shared import addresses, own_groups, running
+
+_EVERYWHERE: Final = "0.0.0.0/0"
+_HTTPS: Final = 443
+_SUBNET: Final = ("network", "vpc", "subnets")
+_GROUP: Final = ("network", "vpc", "security_group")
+
+
+@dataclass(frozen=True, slots=True)
+class _Subnet:
+    """A subnet that the file names."""
+
+    path: Path
+    id: str
+    zone: str | None
+    cidr: str | None
+    for_nodes: bool = True
+
+
+@check("PRE020")
+def subnets(ask: Ask) -> Answers:
+    """Existing subnets and their VPC against what the file says of them."""
+    vpc, named = ask.environment.network.vpc, list(_named(ask))
+    if not named:
+        return
+    there = _described(ask)
+    for subnet in named:
+        found = there.get(subnet.id)
+        if found is None:
+            yield Problem(subnet.path, f"there is no subnet {subnet.id} in {ask.environment.region}", "correct its id")
+            continue
+        if vpc and found["VpcId"] != vpc.id:
+            yield Problem(
+                subnet.path,
+                f"{subnet.id} lies in {found['VpcId']}, and network.vpc.id is {vpc.id}",
+                "name a subnet of that VPC",
+            )
+        if subnet.zone and found["AvailabilityZoneId"] != subnet.zone:
+            yield Problem(
+                subnet.path,
+                f"{subnet.id} is in {found['AvailabilityZoneId']} ({found['AvailabilityZone']}), and the file has it "
+                f"under {subnet.zone}",
+                f"move the entry to {found['AvailabilityZoneId']}, or name a subnet of {subnet.zone}",
+            )
+        if subnet.cidr and found["CidrBlock"] != subnet.cidr:
+            yield Problem(
+                (*subnet.path[:-1], "nodes_cidr"),
+                f"{subnet.id} has the range {found['CidrBlock']}, and nodes_cidr is {subnet.cidr}",
+                f"write nodes_cidr: {found['CidrBlock']}",
+            )
+    yield Note(f"{len(named)} subnets")
+
+
+@check("PRE021")
+def free_addresses(ask: Ask) -> Answers:
+    """Free addresses of existing subnets against what the nodes that are not there yet will take."""
+    named = {subnet.id: subnet for subnet in _named(ask) if subnet.for_nodes}
+    if not named:
+        return
+    there, nodes = _described(ask), running(ask)
+    for id, subnet in named.items():
+        if id not in there:
+            continue
+        parts = list(_new_nodes(ask, subnet, nodes))
+        needed, free = sum(count * each for _, count, each in parts), there[id]["AvailableIpAddressCount"]
+        if needed > free:
+            sums = ", ".join(f"{name} {count} × {each} = {count * each:,}" for name, count, each in parts if count)
+            yield Problem(
+                subnet.path,
+                f"{id} has {free:,} free addresses; new nodes take {needed:,} ({sums})",
+                "free addresses, use a larger subnet, or set `network_interface: efa-only` on EFA groups",
+            )
+        else:
+            yield Note(f"{id}: {needed:,} of {free:,} free addresses")
+
+
+@check("PRE022")
+def security_groups(ask: Ask) -> Answers:
+    """Existing security groups: that they are there, in the VPC, and let nodes talk among themselves."""
+    vpc, named = ask.environment.network.vpc, dict(_named_security_groups(ask))
+    if not named:
+        return
+    there = _security_groups(ask, sorted(set(named.values())))
+    for path, id in named.items():
+        group = there.get(id)
+        if group is None:
+            yield Problem(path, f"there is no security group {id} in {ask.environment.region}", "correct its id")
+        elif vpc and group["VpcId"] != vpc.id:
+            yield Problem(
+                path, f"{id} belongs to {group['VpcId']}, and network.vpc.id is {vpc.id}", "name a group of that VPC"
+            )
+        elif path == _GROUP:
+            yield from _talks_to_itself(ask, path, group)
+    yield Note(f"{len(named)} security groups")
+
+
+@check("PRE023")
+def routes(ask: Ask) -> Answers:
+    """Where existing subnets of nodes lead: in a standard network out, through a NAT gateway or another network."""
+    vpc = ask.environment.network.vpc
+    if vpc is None or ask.environment.network.endpoints == "closed":
+        return
+    tables = _route_tables(ask, vpc)
+    for zone, subnet in vpc.subnets.items():
+        path, table = (*_SUBNET, zone, "nodes"), _table_of(tables, subnet.nodes)
+        if table is None:
+            yield Skip(f"no route table of {subnet.nodes} is shown")
+            continue
+        route = next((each for each in table["Routes"] if each.get("DestinationCidrBlock") == _EVERYWHERE), None)
+        if route is None:
+            yield Problem(
+                path,
+                f"{subnet.nodes} has no route to {_EVERYWHERE} ({table['RouteTableId']}), so nodes reach no service",
+                "add a route through a NAT gateway or your own network, or give the VPC endpoints and set "
+                "`network.endpoints: closed`",
+            )
+        elif route.get("GatewayId", "").startswith("igw-"):
+            yield Problem(
+                path,
+                f"{subnet.nodes} is public (default route {route['GatewayId']}), and nodes have no public address",
+                "name a private subnet, whose default route is a NAT gateway",
+            )
+        elif route.get("State") == "blackhole":
+            yield Problem(
+                path,
+                f"the default route of {subnet.nodes} leads nowhere: its target is gone",
+                f"point it to a NAT gateway that exists ({table['RouteTableId']})",
+            )
+        else:
+            yield Note(f"{zone} leads out")
+
+
+@check("PRE024")
+def endpoints(ask: Ask) -> Answers:
+    """The private endpoints of an existing VPC without a way out."""
+    vpc = ask.environment.network.vpc
+    if vpc is None or ask.environment.network.endpoints != "closed":
+        return
+    filters = [{"Name": "vpc-id", "Values": [vpc.id]}]
+    rows = ask.aws.pages("ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=filters)
+    wanted = services(features(ask.environment))
+    path = ("network", "vpc", "id")
+    for service in wanted:
+        suffix = f".{ask.environment.region}.{service}"
+        found = [row for row in rows if row["ServiceName"].endswith(suffix) and row["State"] == "available"]
+        if not found:
+            kind = "gateway" if service == GATEWAY_SERVICE else "interface"
+            yield Problem(
+                path,
+                f"{vpc.id} has no available endpoint of com.amazonaws{suffix}, and no other way to it",
+                f"create a VPC endpoint ({kind}{'' if kind == 'gateway' else ', with private DNS names'}) for it",
+            )
+        elif all(row["VpcEndpointType"] == "Interface" and not row.get("PrivateDnsEnabled") for row in found):
+            yield Problem(
+                path,
+                f"the endpoint {found[0]['VpcEndpointId']} of com.amazonaws{suffix} has no private DNS names, so "
+                "programs do not find it",
+                "turn its private DNS names on",
+            )
+    yield from _closed_to_nodes(ask, vpc, [row for row in rows if row["VpcEndpointType"] == "Interface"])
+    yield Note(f"{len(wanted)} services")
+
+
+@check("PRE025")
+def dns(ask: Ask) -> Answers:
+    """DNS of an existing VPC, which EKS and private endpoints need."""
+    vpc = ask.environment.network.vpc
+    if vpc is None:
+        return
+    for attribute, key in (("enableDnsSupport", "EnableDnsSupport"), ("enableDnsHostnames", "EnableDnsHostnames")):
+        answer = ask.aws.get("ec2", "describe_vpc_attribute", VpcId=vpc.id, Attribute=attribute)
+        if not answer[key]["Value"]:
+            yield Problem(
+                ("network", "vpc", "id"),
+                f"{attribute} of {vpc.id} is off; EKS and private endpoints need it",
+                f"`aws ec2 modify-vpc-attribute --vpc-id {vpc.id} "
+                f"--{'enable-dns-support' if key == 'EnableDnsSupport' else 'enable-dns-hostnames'}`",
+            )
+    yield Note(f"DNS of {vpc.id}")
+
+
+def _named(ask: Ask) -> Iterator[_Subnet]:
+    vpc = ask.environment.network.vpc
+    for zone, subnet in vpc.subnets.items() if vpc else ():
+        yield _Subnet((*_SUBNET, zone, "nodes"), subnet.nodes, zone, subnet.nodes_cidr)
+        if subnet.control_plane:
+            yield _Subnet((*_SUBNET, zone, "control_plane"), subnet.control_plane, zone, None, for_nodes=False)
+    for path, group in own_groups(ask.environment):
+        for index, id in enumerate(group.subnet_ids):
+            yield _Subnet((*path, "subnet_ids", index), id, None, None)
+
+
+def _described(ask: Ask) -> dict[str, dict[str, Any]]:
+    # By a filter, because a list of ids fails as a whole for one that is unknown.
+    filters = [{"Name": "subnet-id", "Values": sorted({subnet.id for subnet in _named(ask)})}]
+    return {row["SubnetId"]: row for row in ask.aws.pages("ec2", "describe_subnets", "Subnets", Filters=filters)}
+
+
+def _new_nodes(ask: Ask, subnet: _Subnet, nodes: dict[str, int]) -> Iterator[tuple[str, int, int]]:
+    """Name, nodes still to come, and addresses of each, for the groups in a subnet; shares of several are equal."""
+    own = dict(own_groups(ask.environment))
+    for path, group in sections(ask.environment):
+        places = own[path].subnet_ids if path in own else ()
+        places = places or group.zone_ids
+        if subnet.id in places or (subnet.zone and subnet.zone in places):
+            name, share = str(path[-1]), len(places)
+            count = max(0, ceil(group.count / share) - nodes.get(name, 0) // share)
+            yield name, count, addresses(group, ask.types, ask.environment)
+
+
+def _named_security_groups(ask: Ask) -> Iterator[tuple[Path, str]]:
+    environment = ask.environment
+    vpc, eks = environment.network.vpc, environment.cluster.eks.existing
+    if vpc and vpc.security_group:
+        yield _GROUP, vpc.security_group
+    if environment.cluster.orchestrator == "eks" and eks:
+        yield ("cluster", "eks", "existing", "security_group"), eks.security_group
+    for name, lustre in environment.storage.lustres.items():
+        if lustre.existing:
+            place = ("lustre",) if name == "lustre" else ("additional_lustre", name)
+            yield ("storage", *place, "existing", "security_group"), lustre.existing.security_group
+
+
+def _security_groups(ask: Ask, ids: list[str]) -> dict[str, dict[str, Any]]:
+    filters = [{"Name": "group-id", "Values": ids}]
+    rows = ask.aws.pages("ec2", "describe_security_groups", "SecurityGroups", Filters=filters)
+    return {row["GroupId"]: row for row in rows}
+
+
+def _talks_to_itself(ask: Ask, path: Path, group: dict[str, Any]) -> Answers:
+    id, efa = group["GroupId"], any(with_efa(each, ask.types) for _, each in sections(ask.environment))
+    for direction, key in (("inbound", "IpPermissions"), ("outbound", "IpPermissionsEgress")):
+        itself = any(
+            rule["IpProtocol"] == "-1" and any(pair.get("GroupId") == id for pair in rule.get("UserIdGroupPairs", []))
+            for rule in group.get(key, [])
+        )
+        # EFA traffic is no IP traffic: a rule for 0.0.0.0/0 lets none of it out.
+        if not itself and (efa or direction == "inbound"):
+            yield Problem(
+                path,
+                f"{id} has no {direction} rule for all traffic {'from' if direction == 'inbound' else 'to'} itself; "
+                f"{'EFA' if efa else 'nodes among themselves'} cannot work without it",
+                f"add it: protocol all, {'source' if direction == 'inbound' else 'destination'} {id}",
+            )
+
+
+def _route_tables(ask: Ask, vpc: AdoptedVpc) -> list[dict[str, Any]]:
+    filters = [{"Name": "vpc-id", "Values": [vpc.id]}]
+    return ask.aws.pages("ec2", "describe_route_tables", "RouteTables", Filters=filters)
+
+
+def _table_of(tables: list[dict[str, Any]], subnet: str) -> dict[str, Any] | None:
+    """The route table of a subnet: its own, else the VPC's main one."""
+    pairs = [(table, association) for table in tables for association in table.get("Associations", [])]
+    own = next((table for table, association in pairs if association.get("SubnetId") == subnet), None)
+    return own or next((table for table, association in pairs if association.get("Main")), None)
+
+
+def _closed_to_nodes(ask: Ask, vpc: AdoptedVpc, rows: list[dict[str, Any]]) -> Answers:
+    """Endpoints whose security groups let nodes of an existing security group not in."""
+    if vpc.security_group is None:
+        return
+    groups = _security_groups(ask, sorted({group["GroupId"] for row in rows for group in row.get("Groups", [])}))
+    blocks = [IPv4Network(subnet.nodes_cidr) for subnet in vpc.subnets.values()]
+    for row in rows:
+        mine = [groups[group["GroupId"]] for group in row.get("Groups", []) if group["GroupId"] in groups]
+        rules = [rule for group in mine for rule in group.get("IpPermissions", [])]
+        if mine and not any(_lets_in(rule, vpc.security_group, blocks) for rule in rules):
+            yield Problem(
+                ("network", "vpc", "security_group"),
+                f"the endpoint {row['VpcEndpointId']} ({row['ServiceName']}) does not let {vpc.security_group} in",
+                f"allow port {_HTTPS} from {vpc.security_group} in "
+                f"{listed((group['GroupId'] for group in mine), 'or')}",
+            )
+
+
+def _lets_in(rule: dict[str, Any], group: str, blocks: list[IPv4Network]) -> bool:
+    all_ports = rule["IpProtocol"] == "-1"
+    if not all_ports and not (rule["IpProtocol"] == "tcp" and rule["FromPort"] <= _HTTPS <= rule["ToPort"]):
+        return False
+    ranges = [IPv4Network(item["CidrIp"]) for item in rule.get("IpRanges", [])]
+    by_range = all(any(block.subnet_of(range_) for range_ in ranges) for block in blocks)
+    return by_range or any(pair.get("GroupId") == group for pair in rule.get("UserIdGroupPairs", []))

@@ -1,0 +1,124 @@
+"""Checks of places: what the region and its zones have for this account."""
+
+from typing import Any
+
+from ...config.regions import offering_regions, regions
+from ...config.rules.rule import Problem, listed
+from ...config.rules.zones import sections
+from .check import Answers, Ask, Note, check
+
+
+@check("PRE010")
+def hyperpod_here(ask: Ask) -> Answers:
+    """Whether CloudFormation knows the resource types of the environment in its region."""
+    region = ask.environment.region
+    types = ["AWS::SageMaker::Cluster"]
+    types += ["AWS::EKS::Cluster"] * (ask.environment.cluster.orchestrator == "eks")
+    types += ["AWS::FSx::FileSystem"] * bool(ask.environment.storage.lustres or ask.environment.storage.home)
+    for name in types:
+        found = ask.aws.find(
+            "cloudformation", "describe_type", {"TypeNotFoundException"}, Type="RESOURCE", TypeName=name
+        )
+        if found is None:
+            listing = [row.name for row in regions().values() if row.cluster] if name == types[0] else []
+            yield Problem(
+                "region",
+                f"CloudFormation has no {name} in {region}"
+                + (f"; the public lists show it in {listed(listing, 'and')}" if listing else ""),
+                "choose another region",
+            )
+    yield Note(f"{len(types)} resource types")
+
+
+@check("PRE011")
+def zones(ask: Ask) -> Answers:
+    """Zone ids against the account's zones, with the names that they have there."""
+    there = account_zones(ask)
+    for index, zone in enumerate(ask.environment.network.zones):
+        path, known = ("network", "zones", index), there.get(zone)
+        if known is None:
+            usable = sorted(id for id, row in there.items() if row.get("OptInStatus") != "not-opted-in")
+            yield Problem(
+                path,
+                f"account {ask.account} has no zone {zone} in {ask.environment.region}; it has {listed(usable, 'and')}",
+                "choose one of these",
+            )
+        elif known.get("OptInStatus") == "not-opted-in":
+            yield Problem(
+                path,
+                f"{zone} ({known['ZoneName']}) is not enabled in account {ask.account}",
+                f"`aws ec2 modify-availability-zone-group --group-name {known['GroupName']} --opt-in-status opted-in`",
+            )
+        elif known["State"] != "available":
+            yield Problem(
+                path, f"{zone} ({known['ZoneName']}) is {known['State']}", "choose another zone, or wait for this one"
+            )
+        else:
+            yield Note(f"{zone} is {known['ZoneName']}")
+
+
+def account_zones(ask: Ask) -> dict[str, dict[str, Any]]:
+    """The account's zones by id, those that are not enabled included."""
+    found = ask.aws.get("ec2", "describe_availability_zones", AllAvailabilityZones=True)["AvailabilityZones"]
+    return {row["ZoneId"]: row for row in found}
+
+
+@check("PRE012")
+def offered(ask: Ask) -> Answers:
+    """Where EC2 offers the types of groups that take what the zone has.
+
+    Capacity of a plan or of an account team is where it was agreed, whatever the lists say.
+    """
+    groups = [(path, group) for path, group in sections(ask.environment) if group.capacity in ("on_demand", "spot")]
+    names = sorted({name.removeprefix("ml.") for _, group in groups for name in group.types})
+    if not names:
+        return
+    rows = ask.aws.pages(
+        "ec2",
+        "describe_instance_type_offerings",
+        "InstanceTypeOfferings",
+        LocationType="availability-zone-id",
+        Filters=[{"Name": "instance-type", "Values": names}],
+    )
+    offers = {f"ml.{name}": {row["Location"] for row in rows if row["InstanceType"] == name} for name in names}
+    for path, group in groups:
+        for zone in group.zone_ids:
+            if group.types and not any(zone in offers[name] for name in group.types):
+                there = [f"{name} in {_elsewhere(name, offers[name], ask)}" for name in group.types]
+                yield Problem(
+                    (*path, "zones" if len(group.zone_ids) > 1 else "zone"),
+                    f"EC2 does not offer {listed(group.types, 'nor')} in {zone}; it offers {'; '.join(there)}",
+                    "move the group to one of these zones (its file system and its subnet have to be there too), or "
+                    "choose another type; where AWS has agreed on capacity with you, accept this finding",
+                )
+    yield Note(f"{len(names)} types")
+
+
+def _elsewhere(name: str, zones: set[str], ask: Ask) -> str:
+    if zones:
+        return listed(sorted(zones), "and")
+    others = [region for region in offering_regions(name) if region != ask.environment.region]
+    known = f"; price lists show it in {listed(others, 'and')}" if others else ""
+    return f"no zone of {ask.environment.region}{known}"
+
+
+@check("PRE013")
+def file_systems_here(ask: Ask) -> Answers:
+    """Whether AWS lists FSx in the region. No call tells which of its kinds a single zone has."""
+    region, storage = ask.environment.region, ask.environment.storage
+    wanted = {"fsx-openzfs": ("storage", "home")} if storage.home else {}
+    if any(lustre.existing is None for lustre in storage.lustres.values()):
+        wanted["fsx-lustre"] = ("storage", "lustre" if storage.lustre else "additional_lustre")
+    if not wanted:
+        return
+    names = {f"/aws/service/global-infrastructure/regions/{region}/services/{kind}": kind for kind in wanted}
+    answer = ask.aws.get("ssm", "get_parameters", Names=sorted(names))
+    there = {names[parameter["Name"]] for parameter in answer["Parameters"]}
+    for kind, path in wanted.items():
+        if kind not in there:
+            yield Problem(
+                path,
+                f"AWS does not list {kind} among the services of {region}",
+                "look at the region tables of the FSx guide, and choose another region or leave the file system out",
+            )
+    yield Note(", ".join(sorted(there)) or "none")

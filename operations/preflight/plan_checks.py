@@ -1,0 +1,190 @@
+"""Checks of training plans: those that the file names by ARN, and those that it wants."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from ...config.limits import limits
+from ...config.plans import TrainingPlan
+from ...config.rules.rule import Problem, listed
+from ...config.rules.zones import sections
+from .check import Answers, Ask, Note, check
+from .shared import running, stack
+
+_TARGET: Final = "hyperpod-cluster"
+_SOON: Final = timedelta(days=14)
+
+
+@check("PRE040")
+def there(ask: Ask) -> Answers:
+    """Whether each plan exists."""
+    for name, plan in _existing(ask):
+        found = _described(ask, plan)
+        if found is None:
+            yield Problem(
+                ("training_plans", name, "arn"),
+                f"there is no training plan {plan.arn}",
+                f"`aws sagemaker list-training-plans --region {ask.environment.region}` lists what there is; without "
+                f"arn, `podwright capacity reserve {ask.environment.name} {name}` buys one",
+            )
+        else:
+            yield Note(f"{name} is {found['Status']}")
+
+
+@check("PRE041")
+def zones(ask: Ask) -> Answers:
+    """Where the capacity of each plan is, against where the file has it."""
+    for name, plan in _existing(ask):
+        parts = (_described(ask, plan) or {}).get("ReservedCapacitySummaries", [])
+        actual = list(dict.fromkeys(part["AvailabilityZoneId"] for part in parts if part.get("AvailabilityZoneId")))
+        if strays := [zone for zone in actual if zone not in plan.zones]:
+            subnets = ask.environment.network.zones
+            missing = [zone for zone in strays if zone not in subnets]
+            yield Problem(
+                ("training_plans", name, "zone"),
+                f"the capacity of {name} is in {listed(actual, 'and')}, and the file says {listed(plan.zones, 'and')}",
+                f"either write zone: {strays[0]}"
+                + (f" and add {listed(missing, 'and')} to network.zones" if missing else "")
+                + ", with the file system of its groups there too; or reserve another plan in "
+                f"{plan.zone} (`podwright capacity search {ask.environment.name}`): a plan never moves",
+            )
+        elif actual:
+            yield Note(f"{name} in {', '.join(actual)}")
+
+
+@check("PRE042")
+def fits(ask: Ask) -> Answers:
+    """What each plan holds and for whom, against the groups that use it."""
+    nodes = running(ask) if any(True for _ in _existing(ask)) else {}
+    for name, plan in _existing(ask):
+        if found := _described(ask, plan):
+            path = ("training_plans", name)
+            yield from _usable(name, found)
+            yield from _as_written(name, plan, found)
+            users = [(where, group) for where, group in sections(ask.environment) if group.plan == name]
+            types = {part["InstanceType"] for part in found.get("ReservedCapacitySummaries", [])}
+            for where, group in users:
+                if types and not set(group.types) <= types:
+                    yield Problem(
+                        (*where, "instance_type"),
+                        f"{where[-1]} has {listed(group.types, 'and')}; {name} holds {listed(sorted(types), 'and')}",
+                        "give the group the plan's type, or other capacity",
+                    )
+            wanted = sum(group.count for _, group in users)
+            mine = sum(min(group.count, nodes.get(str(where[-1]), 0)) for where, group in users)
+            total = found.get("TotalInstanceCount", wanted)
+            free = mine + found.get("AvailableInstanceCount", total)
+            if wanted > total:
+                yield Problem(
+                    path, f"groups want {wanted} instances of {name}, which has {total}", "lower their counts"
+                )
+            elif found["Status"] == "Active" and wanted > free:
+                yield Problem(
+                    path,
+                    f"groups want {wanted} instances of {name}; {free} are theirs or free, because others use "
+                    f"{total - free} of {total}",
+                    "lower their counts, or take what others use from them",
+                )
+            yield Note(f"{name}: {wanted} of {total} instances")
+
+
+@check("PRE043")
+def times(ask: Ask) -> Answers:
+    """Plans that give no capacity today, or only for days to come."""
+    for name, plan in _existing(ask):
+        found, path = _described(ask, plan) or {}, ("training_plans", name)
+        start, end = found.get("StartTime"), found.get("EndTime")
+        if found.get("Status") in ("Pending", "Scheduled") and start:
+            later = [part["StartTime"] for part in found.get("ReservedCapacitySummaries", []) if part.get("StartTime")]
+            following = min((time for time in later if time > ask.now), default=start)
+            yield Problem(
+                path,
+                f"{name} is {found['Status']}: its capacity comes {_when(following, ask.now)}",
+                "deploy before that with min_count: 0 on its groups, which then fill by themselves, or wait",
+            )
+        elif found.get("Status") == "Active" and end and end - ask.now < _SOON:
+            ahead = limits().training_plan.reclaim_minutes
+            yield Problem(
+                path,
+                f"{name} ends {_when(end, ask.now)}; its instances go {ahead} minutes before",
+                f"extend it (`podwright capacity extend {ask.environment.name} {name}`), or let jobs end",
+            )
+        elif end:
+            yield Note(f"{name} until {end:%Y-%m-%d %H:%M} UTC")
+
+
+@check("PRE044")
+def names(ask: Ask) -> Answers:
+    """Plans that are to be bought although one of their name is there."""
+    environment = ask.environment
+    wanted = {name: plan for name, plan in environment.training_plans.items() if plan.state != "exists"}
+    if not wanted:
+        return
+    rows = ask.aws.pages("sagemaker", "list_training_plans", "TrainingPlanSummaries")
+    by_name = {row["TrainingPlanName"]: row for row in rows if row["Status"] not in ("Expired", "Failed")}
+    deployed = stack(ask, "capacity") is not None
+    for name, plan in wanted.items():
+        found = by_name.get(f"{environment.name}-{name}")
+        # Once its stack is there, a plan of that name is the one that the stack bought.
+        if found and not (plan.purchase and deployed):
+            yield Problem(
+                ("training_plans", name),
+                f"there is a plan {found['TrainingPlanName']} already ({found['Status']}, {found['TrainingPlanArn']})",
+                f"if it is the one you mean, write arn: {found['TrainingPlanArn']}; else give this one another name",
+            )
+        else:
+            yield Note(f"{environment.name}-{name} is {'bought' if found else 'free'}")
+
+
+def _existing(ask: Ask) -> Iterator[tuple[str, TrainingPlan]]:
+    for name, plan in ask.environment.training_plans.items():
+        if plan.state == "exists":
+            yield name, plan
+
+
+def _described(ask: Ask, plan: TrainingPlan) -> dict[str, Any] | None:
+    name = (plan.arn or "").rpartition("/")[2]
+    found = ask.aws.find("sagemaker", "describe_training_plan", {"ResourceNotFound"}, TrainingPlanName=name)
+    return found if found and found["TrainingPlanArn"] == plan.arn else None
+
+
+def _usable(name: str, found: dict[str, Any]) -> Answers:
+    path = ("training_plans", name)
+    if found["Status"] in ("Failed", "Expired"):
+        reason = f" ({found['StatusMessage']})" if found.get("StatusMessage") else ""
+        yield Problem(
+            path,
+            f"{name} is {found['Status']}{reason}: it has no instances any more",
+            "take it out of the file, and give its groups another plan or on-demand capacity",
+        )
+    targets = found.get("TargetResources", [_TARGET])
+    if _TARGET not in targets:
+        yield Problem(
+            path,
+            f"{name} was bought for {listed(targets, 'and')}, and serves nothing else",
+            f"name a plan whose target is {_TARGET}",
+        )
+
+
+def _as_written(name: str, plan: TrainingPlan, found: dict[str, Any]) -> Answers:
+    """Facts of the plan that the file states otherwise."""
+    parts = found.get("ReservedCapacitySummaries", [])
+    servers = {part["UltraServerType"] for part in parts if part.get("UltraServerType")}
+    actual = {
+        "count": found.get("TotalInstanceCount"),
+        "ultraserver_count": found.get("TotalUltraServerCount"),
+        "ultraserver_type": min(servers, default=None),
+    }
+    for field, value in actual.items():
+        written = getattr(plan, field)
+        if written is not None and value is not None and written != value:
+            yield Problem(
+                ("training_plans", name, field),
+                f"{field} of {name} is {written} in the file and {value} in AWS",
+                f"write {field}: {value}",
+            )
+
+
+def _when(moment: datetime, now: datetime) -> str:
+    days = (moment - now).days
+    return f"on {moment:%Y-%m-%d %H:%M} UTC, {f'in {days} days' if days else 'within a day'}"

@@ -1,0 +1,92 @@
+"""What can go wrong with a call: refused before it is done, done without an answer, or an offer that has gone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar
+
+from botocore.exceptions import ClientError, ReadTimeoutError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_STATUS = {"InternalFailure": 500}
+
+
+@dataclass
+class Fault:
+    """One thing that goes wrong with the next call of an operation, named as boto3 names its method.
+
+    throttle: refused with ThrottlingException. error: InternalFailure. timeout: no answer. vanish: every offer that was
+    ever made is gone by the time of the call. With `after` an error or a timeout comes once the call is done. `skip`
+    calls go well first; the fault meets `times` calls.
+    """
+
+    # An unknown key of the sandbox's own operation is refused.
+    __pydantic_config__ = {"extra": "forbid"}
+
+    operation: str
+    kind: Literal["throttle", "error", "timeout", "vanish"]
+    after: bool = False
+    skip: int = 0
+    times: int = 1
+
+
+class Faulty(Protocol):
+    """What faults can befall."""
+
+    faults: list[Fault]
+
+    def withdraw(self) -> None:
+        """Let every offer that was made be gone."""
+        ...
+
+
+def client_error(operation: str, code: str, message: str) -> ClientError:
+    """An error answer, as boto3 raises it; its words end with "(sandbox)"."""
+    return ClientError(
+        {
+            "Error": {"Code": code, "Message": f"{message} (sandbox)"},
+            "ResponseMetadata": {"HTTPStatusCode": _STATUS.get(code, 400), "RequestId": "sandbox"},
+        },  # pyright: ignore[reportArgumentType]
+        "".join(word.title() for word in operation.split("_")),
+    )
+
+
+def may_fail(method: Callable[P, R]) -> Callable[P, R]:
+    """The operation with what its owner's `faults` say about it."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        owner: Any = args[0]
+        fault = _next(owner, call.__name__)
+        if fault and fault.kind == "vanish":
+            owner.withdraw()
+        elif fault and not fault.after:
+            raise _failure(fault)
+        answer = method(*args, **kwargs)
+        if fault and fault.after:
+            raise _failure(fault)
+        return answer
+
+    return call
+
+
+def _next(owner: Faulty, operation: str) -> Fault | None:
+    for fault in owner.faults:
+        if fault.operation == operation:
+            if fault.skip:
+                fault.skip -= 1
+                return None
+            fault.times -= 1
+            if not fault.times:
+                owner.faults.remove(fault)
+            return fault
+    return None
+
+
+def _failure(fault: Fault) -> Exception:
+    if fault.kind == "throttle":
+        return client_error(fault.operation, "ThrottlingException", "Rate exceeded")
+    if fault.kind == "error":
+        return client_error(fault.operation, "InternalFailure", "The request failed for an unknown reason")
+    return ReadTimeoutError(endpoint_url=f"https://sagemaker.invalid/{fault.operation}")

@@ -1,0 +1,228 @@
+"""What has to be wrong for preflight's checks of storage, EKS and images to speak, and what they say."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from preflight_answers import (
+    ACCOUNT,
+    EKS,
+    KEY,
+    REGION,
+    SECRET,
+    addon_versions,
+    clusters,
+    eks_cluster,
+    file_system,
+    hyperpod,
+    refusal,
+)
+from preflight_case import Case
+
+
+def only_bucket(missing: str):
+    return lambda **request: refusal("404") if request["Bucket"] == missing else {"BucketRegion": REGION}
+
+
+def metadata(**changed: str) -> dict[str, Any]:
+    usual = {
+        "KeyId": KEY[-36:],
+        "KeyState": "Enabled",
+        "KeyUsage": "ENCRYPT_DECRYPT",
+        "KeySpec": "SYMMETRIC_DEFAULT",
+        "KeyManager": "CUSTOMER",
+    }
+    return {"KeyMetadata": usual | changed}
+
+
+CASES = [
+    Case(
+        "PRE050", "adopted", "no bucket checkpoints", "create it", {("s3", "head_bucket"): only_bucket("checkpoints")}
+    ),
+    Case(
+        "PRE050",
+        "adopted",
+        "datasets is in us-east-1, and FSx",
+        "use a bucket in us-west-2",
+        {
+            ("s3", "head_bucket"): lambda **request: {
+                "BucketRegion": "us-east-1" if request["Bucket"] == "datasets" else REGION
+            }
+        },
+    ),
+    *(
+        Case("PRE051", "adopted", says, mend, {("fsx", "describe_file_systems"): {"FileSystems": [wrong]}})
+        for wrong, says, mend in (
+            (file_system(Lifecycle="FAILED"), "has FAILED where AVAILABLE is expected", "correct"),
+            (file_system(SubnetIds=["subnet-22222222"]), "is in usw2-az3, and the file has", "write zone: usw2-az3"),
+            (file_system(LustreConfiguration={"MountName": "fsxmount"}), "was made without EFA", "write efa: false"),
+            (
+                file_system(LustreConfiguration={"MountName": "other", "EfaEnabled": True}),
+                "has other where fsxmount is expected",
+                "correct",
+            ),
+        )
+    ),
+    Case(
+        "PRE051",
+        "adopted",
+        "no file system fs-11111111",
+        "correct",
+        {("fsx", "describe_file_systems"): refusal("FileSystemNotFound")},
+    ),
+    Case("PRE052", "adopted", "no key", "correct", {("kms", "describe_key"): refusal("NotFoundException")}),
+    *(
+        Case("PRE052", "adopted", says, mend, {("kms", "describe_key"): metadata(**changed)})
+        for changed, says, mend in (
+            ({"KeyState": "PendingDeletion"}, "is PendingDeletion; needed: Enabled", "cancel its deletion"),
+            ({"KeyManager": "AWS"}, "is AWS; needed: CUSTOMER", "a key of yours"),
+        )
+    ),
+    Case(
+        "PRE053",
+        "adopted",
+        "leaves kms:CreateGrant to no IAM policy of the account",
+        f"arn:aws:iam::{ACCOUNT}:root",
+        {("kms", "get_key_policy"): {"Policy": '{"Statement": []}'}},
+    ),
+    Case(
+        "PRE053",
+        "new",
+        "does not let logs.us-west-2.amazonaws.com use it",
+        "flow_logs_days: 0",
+        more=f"storage: {{kms_key: {KEY}}}",
+    ),
+    Case(
+        "PRE054",
+        "adopted",
+        "no s3://sagemaker-own/scripts/on_create.sh",
+        "upload the whole folder",
+        {("s3", "head_object"): refusal("404")},
+    ),
+    Case(
+        "PRE055",
+        "new",
+        f"bucket sagemaker-example-{ACCOUNT}-us-west-2 is there already",
+        "adopt it with",
+        {("s3", "head_bucket"): {"BucketRegion": REGION}},
+    ),
+    Case(
+        "PRE060",
+        "new",
+        "no cluster of Kubernetes 1.34; it offers 1.35",
+        "choose one",
+        {
+            ("eks", "describe_cluster_versions"): {
+                "clusterVersions": [
+                    {"clusterVersion": "1.34", "versionStatus": "UNSUPPORTED"},
+                    {"clusterVersion": "1.35", "versionStatus": "STANDARD_SUPPORT"},
+                ]
+            }
+        },
+    ),
+    Case(
+        "PRE061",
+        "new",
+        "standard support of Kubernetes 1.34 ends on 2026-12-02",
+        "later version",
+        {
+            ("eks", "describe_cluster_versions"): {
+                "clusterVersions": [
+                    {"clusterVersion": "1.34", "endOfStandardSupportDate": datetime(2026, 12, 2, tzinfo=UTC)}
+                ]
+            }
+        },
+    ),
+    Case(
+        "PRE062",
+        "new",
+        "EKS has no coredns v1.13.2-eksbuild.7 for Kubernetes 1.34; it has v9.9.9-eksbuild.1",
+        "addons: {coredns: v9.9.9-eksbuild.1}",
+        {("eks", "describe_addon_versions"): addon_versions("v9.9.9-eksbuild.1")},
+    ),
+    Case(
+        "PRE063",
+        "adopted",
+        "no EKS cluster shared",
+        "correct",
+        {("eks", "describe_cluster"): refusal("ResourceNotFoundException")},
+    ),
+    *(
+        Case("PRE063", "adopted", says, mend, {("eks", "describe_cluster"): eks_cluster(**changed)})
+        for changed, says, mend in (
+            ({"version": "1.31"}, "has 1.31 where 1.34 is expected", "write 1.31"),
+            ({"status": "DELETING"}, "has DELETING where ACTIVE is expected", "DELETING"),
+            ({"accessConfig": {"authenticationMode": "CONFIG_MAP"}}, "ConfigMap alone", "API_AND_CONFIG_MAP"),
+        )
+    ),
+    Case("PRE064", "adopted", "belongs to the HyperPod cluster other", "another EKS", clusters("other", stated=EKS)),
+    Case("PRE065", "adopted", "has a Kueue of its own", "remove Kueue", groups=("apps", "kueue.x-k8s.io")),
+    Case(
+        "PRE065", "adopted", "has training operators already", "dependencies_installed: true", groups=("kubeflow.org",)
+    ),
+    Case(
+        "PRE066",
+        "new",
+        "there is a HyperPod cluster example already (InService)",
+        "another name",
+        {("sagemaker", "describe_cluster"): hyperpod("example")},
+    ),
+    Case("PRE070", "adopted", "no image ami-11111111", "copy", {("ec2", "describe_images"): {"Images": []}}),
+    Case(
+        "PRE070",
+        "adopted",
+        "is for arm64, and the group's types are x86_64",
+        "x86_64",
+        {
+            ("ec2", "describe_images"): {
+                "Images": [{"ImageId": "ami-11111111", "State": "available", "Architecture": "arm64"}]
+            }
+        },
+    ),
+    Case(
+        "PRE070",
+        "adopted",
+        "has an encrypted snapshot",
+        "root_kms_key",
+        {
+            ("ec2", "describe_images"): {
+                "Images": [
+                    {
+                        "ImageId": "ami-11111111",
+                        "State": "available",
+                        "Architecture": "x86_64",
+                        "BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": {"Encrypted": True}}],
+                    }
+                ]
+            }
+        },
+    ),
+    Case(
+        "PRE071",
+        "adopted",
+        "nodes of h200 have release 1.10.0, the file has 1.2.3: a deployment gives them an older image",
+        "write the release",
+        {("sagemaker", "describe_cluster"): hyperpod("example", CurrentImageReleaseVersion="1.10.0")},
+    ),
+    Case(
+        "PRE071",
+        "adopted",
+        "the image of h200 is SecurityUpdateRequired",
+        "patching",
+        {("sagemaker", "describe_cluster"): hyperpod("example", ImageVersionStatus="SecurityUpdateRequired")},
+    ),
+    Case(
+        "PRE072",
+        "closed",
+        "is not in the registry",
+        "podwright images mirror example",
+        {("ecr", "describe_images"): refusal("ImageNotFoundException")},
+    ),
+    Case(
+        "PRE073",
+        "slurm",
+        f"secret {SECRET} is not there",
+        "correct its ARN",
+        {("secretsmanager", "describe_secret"): refusal("ResourceNotFoundException")},
+    ),
+    Case("PRE073", "slurm", "there is no topic", "create it", {("sns", "get_topic_attributes"): refusal("NotFound")}),
+]

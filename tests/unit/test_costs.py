@@ -1,0 +1,237 @@
+"""What environments cost, and where prices come from."""
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podwright.config.catalog import catalog
+from podwright.config.costs import by_stack, by_team, costs, included_metadata_iops, total, upfronts
+from podwright.config.environment import Environment
+from podwright.config.facts import cited, table
+from podwright.config.prices import Price, hourly, service_items, service_price
+from podwright.config.regions import regions
+from podwright.operations import cli
+from rule_pages import loaded
+
+DAY = date(2026, 11, 21)
+
+
+def environment(piece: str) -> Environment:
+    return loaded(piece).environment
+
+
+def item(found: Environment, name: str) -> Any:
+    (only,) = [cost for cost in costs(found, DAY) if cost.name == name]
+    return only
+
+
+def test_every_price_is_of_a_known_type_in_a_known_region_and_has_a_source() -> None:
+    rows = table("prices")
+    assert len({(row["type"], row["region"], row["basis"]) for row in rows}) == len(rows)
+    for row in rows:
+        assert row["type"] in catalog()
+        assert row["region"] in regions()
+        assert float(row["usd_per_hour"]) > 0
+        assert cited(row["source"])
+
+
+def test_the_same_type_costs_of_the_same_order_everywhere() -> None:
+    """A list that mixes in dedicated tenancy, other systems or older prices stands out."""
+    for row in table("prices"):
+        here = hourly(row["type"], "us-east-1")
+        if here and here.basis == row["basis"]:
+            assert 0.5 < float(row["usd_per_hour"]) / here.usd < 2, row
+
+
+def test_hyperpods_own_price_wins_and_the_files_wins_over_it() -> None:
+    own = hourly("ml.p4d.24xlarge", "us-west-2")
+    assert own
+    assert own.basis == "hyperpod"
+    assert not own.lower_bound
+    assert hourly("ml.p4d.24xlarge", "us-west-2", {"ml.p4d.24xlarge": 20.0}) == Price(
+        20.0, "file", "set by the environment"
+    )
+
+
+def test_ec2s_price_is_a_lower_bound() -> None:
+    for kind, region in (("ml.p4d.24xlarge", "us-west-2"), ("ml.g5.8xlarge", "us-east-1")):
+        rows = {
+            row["basis"]: float(row["usd_per_hour"])
+            for row in table("prices")
+            if (row["type"], row["region"]) == (kind, region)
+        }
+        assert 1.17 < rows["hyperpod"] / rows["ec2"] < 1.26
+    found = hourly("ml.p5en.48xlarge", "us-west-2")
+    assert found
+    assert found.lower_bound
+    assert "2026-08-26" in found.source
+
+
+@pytest.mark.parametrize("kind", ["ml.p5e.48xlarge", "ml.p6e-gb200.36xlarge", "ml.trn2.48xlarge"])
+def test_what_no_list_prints_has_no_price(kind: str) -> None:
+    assert hourly(kind, "us-east-1") is None
+
+
+def test_services_have_prices_by_region_or_everywhere() -> None:
+    assert service_price("eks_control_plane", "ap-south-1") == service_price("eks_control_plane", "us-east-1")
+    assert service_price("nat_gateway", "us-west-2") is None
+    assert service_price("nat_gateway", "us-west-2", {"nat_gateway": 0.05}) == Price(
+        0.05, "file", "set by the environment"
+    )
+    assert {item.unit.rpartition("-")[2] for item in service_items().values()} == {"hour", "month"}
+
+
+def test_instances_cost_by_where_they_come_from() -> None:
+    found = environment("""
+        training_plans:
+          q1: {zone: usw2-az2, instance_type: ml.p5en.48xlarge, count: 4, days: 7, start_after: 2027-01-04,
+               purchase: true, max_upfront_usd: 40000}
+        instance_groups:
+          h200: {capacity: {training_plan: q1}}
+          burst: {instance_type: ml.p4d.24xlarge, count: 2, zone: usw2-az2, capacity: spot}
+          mine: {instance_type: ml.p4d.24xlarge, count: 2, zone: usw2-az2, capacity: account_team}
+          mixed: {instance_types: [ml.g5.12xlarge, ml.g5.48xlarge], count: 3, zone: usw2-az2}
+        """)
+    assert item(found, "h200").monthly == 0
+    assert item(found, "burst").monthly is None
+    assert item(found, "burst").settable == ()
+    assert item(found, "mine").monthly == pytest.approx(2 * 25.91001756 * 730)
+    assert item(found, "mixed").monthly == pytest.approx(3 * 16.288 * 730)
+    assert [(fee.plan, fee.at_most) for fee in upfronts(found)] == [("q1", 40000)]
+
+
+def test_a_mixed_group_with_one_unknown_price_is_unknown() -> None:
+    found = environment(
+        "instance_groups: {more: {instance_types: [ml.p5e.48xlarge, ml.p5.48xlarge], count: 1, zone: usw2-az2}}"
+    )
+    assert item(found, "more").monthly is None
+    assert item(found, "more").settable == ("ml.p5e.48xlarge",)
+
+
+def test_prices_of_the_file_make_a_sum_exact() -> None:
+    names = [cost for cost in costs(environment("{}"), DAY) if cost.price is None or cost.price.lower_bound]
+    wanted = {name for cost in names for name in cost.settable} | {"ml.m5.4xlarge", "ml.p5en.48xlarge"}
+    found = environment(json.dumps({"prices": dict.fromkeys(wanted, 2)}))
+    sums = total(costs(found, DAY))
+    assert sums.exact
+    assert not total(costs(environment("{}"), DAY)).exact
+    # At $2: two system nodes, four h200, 14 endpoints in 2 zones, 2 NAT gateways. At $0.10: the control plane.
+    by_hour = (2 + 4 + 14 * 2 + 2) * 2 + 0.10
+    # 9,600 GiB of Lustre and 100 GB of each node's root volume at $2, and the key.
+    assert sums.monthly == pytest.approx(by_hour * 730 + (9600 + 600) * 2 + 1)
+    assert sums.monthly == pytest.approx(sum(part.monthly for part in by_stack(costs(found, DAY)).values()))
+
+
+def test_an_old_kubernetes_costs_six_times_as_much() -> None:
+    old = environment('cluster: {eks: {version: "1.30"}}')
+    assert item(old, "eks_extended_support").price.usd == pytest.approx(0.60)
+    assert item(environment("{}"), "eks_control_plane").price.usd == pytest.approx(0.10)
+
+
+def test_what_is_adopted_is_not_counted() -> None:
+    found = environment("""
+        network: {nat: single}
+        storage:
+          kms_key: arn:aws:kms:us-west-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef
+          lustre: {existing: {id: fs-0123456789abcdef0, mount_name: fsx, security_group: sg-0123456789abcdef0},
+                   efa: null, throughput: null, backups: null}
+        """)
+    names = [cost.name for cost in costs(found, DAY)]
+    assert not {"kms_key", "lustre_ssd_250"} & set(names)
+    assert item(found, "nat_gateway").quantity == 1
+
+
+@pytest.mark.parametrize(
+    ("gib", "iops"),
+    [
+        (1200, 1500),
+        (2400, 3000),
+        (4800, 6000),
+        (9600, 6000),
+        (12000, 12000),
+        (45600, 12000),
+        (48000, 24000),
+        (50400, 36000),
+    ],
+)
+def test_metadata_operations_that_are_included(gib: int, iops: int) -> None:
+    assert included_metadata_iops(gib) == iops
+
+
+def test_teams_pay_by_quota_and_the_rest_is_nobodys() -> None:
+    found = environment("""
+        prices: {ml.p5en.48xlarge: 10}
+        governance: {teams: {a: {quota: {h200: 1}}, b: {quota: {h200: 2}}}}
+        """)
+    rows = {row.team: row for row in by_team(found, costs(found, DAY))}
+    assert {team: row.instances for team, row in rows.items()} == {"a": 1, "b": 2, None: 1 + 2}
+    assert rows["b"].total.hourly == pytest.approx(20)
+    assert rows["b"].total.exact
+
+
+def test_promises_beyond_what_there_is_are_cut_in_proportion() -> None:
+    found = environment("""
+        training_plans:
+          q1: {zone: usw2-az2, instance_type: ml.p5en.48xlarge, count: 4, days: 7, start_after: 2027-01-04,
+               purchase: true, max_upfront_usd: 40000}
+        instance_groups: {h200: {capacity: {training_plan: q1}}}
+        governance: {teams: {a: {quota: {h200: 6}}, b: {quota: {h200: 2}}}}
+        """)
+    rows = {row.team: row for row in by_team(found, costs(found, DAY))}
+    assert (rows["a"].instances, rows["b"].instances) == (3, 1)
+    assert (rows["a"].upfront, rows["b"].upfront) == (30000, 10000)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments/one.yaml").write_text("""
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az1, usw2-az2]}
+cluster: {eks: {admins: ["arn:aws:iam::111122223333:role/MlPlatform"]}}
+instance_groups:
+  system: {instance_type: ml.m5.4xlarge, count: 2}
+  burst: {instance_type: ml.p5.48xlarge, count: 2, capacity: spot, taints: [{key: spot, effect: NoSchedule}]}
+prices: {nat_gateway: 0.05}
+""")
+    return tmp_path
+
+
+def test_the_command_says_what_is_known_and_what_is_not(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["cost", "one", "--project", str(project)]) == 0
+    printed = capsys.readouterr().out
+    assert "ml.m5.4xlarge on demand" in printed
+    assert "≥ $0.768" in printed
+    assert "set by the environment" in printed
+    assert "Spot has no price in advance: burst." in printed
+    assert "No price is known of interface_endpoint, node_volume. Yours go under `prices:`" in printed
+
+
+def test_the_command_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["cost", "one", "--json", "--project", str(project)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["total"]["monthly"] == pytest.approx(sum(item["monthly"] or 0 for item in found["items"]))
+    assert found["total"]["unknown"] == 3
+    assert {row["team"] for row in found["teams"]} == {None}
+    assert found["items"][0] | {"what": ""} == {
+        "stack": "network",
+        "name": "nat_gateway",
+        "what": "",
+        "quantity": 2,
+        "unit": "hour",
+        "price": {"usd": 0.05, "basis": "file", "source": "set by the environment"},
+        "group": None,
+        "settable": [],
+        "monthly": 73.0,
+    }
+
+
+def test_a_file_with_errors_has_no_cost(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = project / "environments/one.yaml"
+    file.write_text(file.read_text().replace("[usw2-az1, usw2-az2]", "[usw2-az1]"))
+    assert cli.main(["cost", "one", "--project", str(project)]) == 1
+    assert "has errors" in capsys.readouterr().err

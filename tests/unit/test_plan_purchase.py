@@ -1,0 +1,302 @@
+"""Buying a training plan: what is asked of AWS, what is refused before, and what people are told."""
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.validate import ParamValidator
+from moto import mock_aws
+
+from podwright.config.plan_offers import Offer, Part, Plan, Request, best, misfits
+from podwright.config.plan_purchase import NoOffer, NothingToClose, acquire, close, extend, reserve
+from podwright.config.plan_record import TABLE, Record, State, ensure_table, read
+from podwright.config.plan_run import NotSold, Result
+from podwright.config.plan_steps import ONE_ATTEMPT, Call, Steps, run
+from podwright.config.plans import TrainingPlan
+from podwright.operations.sandbox.training_plan_faults import Fault
+from podwright.operations.sandbox.training_plans import TrainingPlans
+from purchase_aws import ARN, END, NOW, START, Bought, Flow, World, plan_shape
+from purchase_world import REQUEST, TAGS, Buyer, alone, closed
+
+FLOWS: tuple[Flow, ...] = ("reserve", "acquire", "extend")
+NO_REGION = {"region_name": "us-west-2", "aws_access_key_id": "x", "aws_secret_access_key": "x"}
+
+
+class Client:
+    """A world's operations with the methods of a boto3 client."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def __getattr__(self, operation: str) -> Any:
+        if not hasattr(World, operation):
+            raise AttributeError(operation)
+        return lambda **parameters: self.world.call(Call("sagemaker", operation, parameters), "somebody")
+
+
+def carried_out(steps: Steps[Any], world: World, **clients: Any) -> Any:
+    def sleep(seconds: float) -> None:
+        world.time += timedelta(seconds=seconds)
+
+    service = Client(world)
+    named: dict[Any, Any] = dict.fromkeys(("sagemaker", "seller", "dynamodb", "ec2"), service)
+    named.update(clients)
+    return run(steps, named, clock=lambda: world.time, sleep=sleep)
+
+
+def offer(**changes: Any) -> Offer:
+    part = Part("usw2-az2", "ml.p5en.48xlarge", 16, START, END)
+    return replace(Offer("o", ("hyperpod-cluster",), Decimal(1000), "USD", END - START, (part,)), **changes)
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_every_call_is_one_that_aws_knows(flow: Flow) -> None:
+    clients = {name: boto3.client(name, **NO_REGION) for name in ("sagemaker", "dynamodb", "ec2")}
+    world = World(table="")
+    validated = []
+
+    def validate(call: Call) -> None:
+        client = clients[call.service.replace("seller", "sagemaker")]
+        operation = client.meta.method_to_api_mapping[call.operation]
+        shape = client.meta.service_model.operation_model(operation).input_shape
+        report = ParamValidator().validate(dict(call.parameters), shape)
+        assert not report.has_errors(), report.generate_report()
+        validated.append(call.operation)
+
+    buyer = Buyer(flow, "one", world)
+    carry_out = buyer._called
+    buyer._called = lambda call, fault: (validate(call), carry_out(call, fault))[1]
+    assert alone(buyer).outcome
+    assert {"create_table", "put_item", "get_item"} <= set(validated)
+    assert {"create_training_plan", "extend_training_plan"} & set(validated)
+
+
+def test_dynamodb_lets_one_buyer_win() -> None:
+    with mock_aws():
+        dynamodb = boto3.client("dynamodb", **NO_REGION)
+        world = World()
+        first = carried_out(acquire(REQUEST, buyer="one", run="1", tags=TAGS), world, dynamodb=dynamodb)
+        again = carried_out(acquire(REQUEST, buyer="two", run="2", tags=TAGS), world, dynamodb=dynamodb)
+        assert (first.result, first.paid, again.result, again.paid) == (Result.BOUGHT, True, Result.BOUGHT, False)
+        assert first.arn == again.arn == f"{ARN}0"
+        assert len(world.plans) == 1
+        table = dynamodb.describe_table(TableName=TABLE)["Table"]
+        assert table["DeletionProtectionEnabled"]
+        assert table["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
+        backups = dynamodb.describe_continuous_backups(TableName=TABLE)["ContinuousBackupsDescription"]
+        assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
+        record: Record = carried_out(read("prod/q1"), world, dynamodb=dynamodb)
+        assert (record.state, record.buyer, record.price) == (State.BOUGHT, "one", "442552.32")
+
+
+def test_two_who_make_the_table_at_once() -> None:
+    world = World(table="")
+
+    def come_first(steps: Steps[None]) -> None:
+        for step in steps:
+            if isinstance(step, Call) and step.operation == "describe_table":
+                break
+        steps.close()
+
+    come_first(ensure_table())
+    carried_out(ensure_table(), world)
+    assert world.table == "ACTIVE"
+
+
+@pytest.mark.parametrize("duplicates", ["refuse", "allow"])
+def test_finds_in_the_sandbox_what_a_time_out_hid(duplicates: Any) -> None:
+    world = World()
+    plans = TrainingPlans(lambda: world.time, duplicates)
+    plans.ledger.stale_lists = 2
+    plans.faults.append(Fault("create_training_plan", "timeout", after=True))
+    outcome = carried_out(acquire(REQUEST, buyer="one", run="1", tags=TAGS), world, sagemaker=plans, seller=plans)
+    assert (outcome.result, outcome.paid) == (Result.BOUGHT, False)
+    assert [arn for arn, _ in plans.ledger.charges] == [outcome.arn]
+    assert "ReadTimeout" in outcome.record.reason
+
+
+@pytest.mark.parametrize(
+    ("fee", "currency", "problem"),
+    [(Decimal(900_001), "USD", "above the limit of 900,000"), (None, "USD", "unknown"), (Decimal(1), "EUR", "EUR")],
+)
+def test_refuses_a_price_before_anything_is_called(fee: Decimal | None, currency: str, problem: str) -> None:
+    with pytest.raises(NotSold, match=problem):
+        next(reserve(REQUEST, "o", fee, currency, buyer="one", run="1", tags={}))
+    with pytest.raises(NotSold, match="nothing was bought"):
+        next(extend(f"{ARN}0", "o", END, fee, currency, 900_000, buyer="one", run="1"))
+
+
+def test_a_deployment_buys_nothing_without_a_limit() -> None:
+    with pytest.raises(NotSold, match="max_upfront_usd"):
+        next(acquire(replace(REQUEST, max_upfront_usd=None), buyer="one", run="1", tags={}))
+
+
+def test_says_how_the_offers_differ_when_none_fits() -> None:
+    world = World()
+    with pytest.raises(NoOffer, match=r"tpo-1 costs 442,552\.32 USD, above the limit of 400,000"):
+        carried_out(acquire(replace(REQUEST, max_upfront_usd=400_000), buyer="one", run="1", tags={}), world)
+    assert not world.items
+
+
+def test_refuses_a_client_that_would_send_the_purchase_again() -> None:
+    world = World()
+    seller = boto3.client("sagemaker", **NO_REGION)
+    with pytest.raises(ValueError, match=r"make it with Config\(\*\*ONE_ATTEMPT\)"):
+        carried_out(acquire(REQUEST, buyer="one", run="1", tags={}), world, seller=seller)
+    assert world.calls == 0
+    once = boto3.client("sagemaker", config=Config(**ONE_ATTEMPT), **NO_REGION)
+    assert once.meta.config.retries["total_max_attempts"] == 1
+
+
+def test_a_name_that_would_be_too_long_is_not_bought() -> None:
+    world = World()
+    with pytest.raises(NotSold, match="more than 64 characters"):
+        carried_out(acquire(replace(REQUEST, plan="q" * 60), buyer="one", run="1", tags={}), world)
+    assert not world.plans
+
+
+def test_a_plan_that_failed_gets_a_new_name() -> None:
+    world = World()
+    alone(Buyer("reserve", "one", world))
+    world.plans[0].shape |= {"Status": "Failed", "StatusMessage": "the card expired"}
+    buyer = alone(Buyer("acquire", "two", world))
+    assert buyer.outcome
+    record = buyer.outcome.record
+    assert (record.name, record.generation, record.attempt) == ("prod-q1-2", 2, 2)
+    assert [plan.shape["TrainingPlanName"] for plan in world.plans] == ["prod-q1", "prod-q1-2"]
+    assert [each["arn"] for each in record.attempts_before] == [f"{ARN}0"]
+    assert any("the card expired" in text for text in buyer.said)
+
+
+def test_what_shows_after_a_person_closed_it_counts_as_bought() -> None:
+    world = World(stale=40)
+    first = alone(Buyer("reserve", "one", world, {7: "lost after"}))
+    assert first.outcome
+    assert first.outcome.result is Result.UNKNOWN
+    assert "called by one at" in first.outcome.text
+    steps = close("prod/q1", buyer="a person", run="closing")
+    assert carried_out(steps, world).text == "prod-q1 was not bought: a person saw that nothing was bought"
+    world.settle()
+    second = alone(Buyer("reserve", "two", world))
+    assert second.outcome
+    assert (second.outcome.result, second.outcome.arn, len(world.plans)) == (Result.BOUGHT, f"{ARN}0", 1)
+
+
+def test_closing_finds_what_is_there_after_all() -> None:
+    world = World(stale=7)
+    first = alone(Buyer("reserve", "one", world, {7: "lost after"}))
+    closing = closed(first)
+    assert closing.outcome
+    assert (closing.outcome.result, closing.outcome.arn) == (Result.BOUGHT, f"{ARN}0")
+
+
+def test_nobody_gives_up_a_call_that_may_be_under_way() -> None:
+    world = World()
+    assert alone(Buyer("reserve", "one", world, {7: "crash before"})).crashed
+    won = world.time
+    second = alone(Buyer("reserve", "two", world))
+    assert second.outcome
+    assert second.outcome.result is Result.UNKNOWN
+    assert world.time - won > timedelta(seconds=30 + 5 + 60)
+    assert any("one has been buying prod-q1" in text for text in second.said)
+
+
+def test_closes_only_what_is_unknown() -> None:
+    world = World()
+    with pytest.raises(NothingToClose, match="not recorded"):
+        carried_out(close("prod/q1", buyer="a person", run="1"), world)
+    alone(Buyer("reserve", "one", world))
+    with pytest.raises(NothingToClose, match="prod/q1 is bought"):
+        carried_out(close("prod/q1", buyer="a person", run="1"), world)
+
+
+def test_two_plans_of_one_name_are_a_persons_to_look_at() -> None:
+    world = World(duplicates="allow")
+    world.plans += [Bought(plan_shape("prod-q1", f"{ARN}{name}"), "one") for name in "ab"]
+    record = Record(
+        "prod/q1", "plan", State.BUYING, "prod-q1", "o", "1", "USD", json.dumps(REQUEST.to_properties()), "{}", "one",
+        (NOW - timedelta(hours=1)).isoformat(), "w",
+    )  # fmt: skip
+    world.items["prod/q1"] = record.to_item()
+    outcome = carried_out(acquire(REQUEST, buyer="two", run="2", tags={}), world)
+    assert outcome.result is Result.UNKNOWN
+    assert f"{ARN}a, {ARN}b all fit" in outcome.text
+
+
+def test_a_plan_that_is_no_more_what_the_file_asks_for_is_told() -> None:
+    world = World()
+    alone(Buyer("acquire", "one", world))
+    outcome = carried_out(acquire(replace(REQUEST, count=32, hours=14 * 24), buyer="two", run="2", tags={}), world)
+    assert (outcome.result, len(world.plans)) == (Result.BOUGHT, 1)
+    assert outcome.differs == ("has 16 instances, not 32", "lasts 28 days, not 14")
+
+
+def test_a_plan_bought_by_hand_is_named_and_not_bought_again() -> None:
+    world = World()
+    world.plans.append(Bought(plan_shape("prod-q1", f"{ARN}by-hand"), "somebody"))
+    outcome = alone(Buyer("acquire", "one", world)).outcome
+    assert outcome
+    assert outcome.result is Result.FOUND
+    assert f"Write its ARN into the file, or use another name: {ARN}by-hand" in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "reasons"),
+    [
+        ({}, []),
+        ({"targets": ("training-job",)}, ["is for training-job, not hyperpod-cluster"]),
+        ({"fee": Decimal("900000.01")}, ["costs 900,000.01 USD, above the limit of 900,000"]),
+        ({"length": timedelta(days=27, hours=1)}, []),
+        ({"length": timedelta(days=27)}, ["lasts 27 days, not 28"]),
+        ({"parts": (Part("usw2-az1", "ml.p5en.48xlarge", 16, START, END),)}, ["is in usw2-az1, not usw2-az2"]),
+        (
+            {"parts": (Part("usw2-az2", "ml.p5.48xlarge", 16, START, END),)},
+            ["has ml.p5.48xlarge, not ml.p5en.48xlarge"],
+        ),
+        ({"parts": (Part("usw2-az2", "ml.p5en.48xlarge", 8, START, END),)}, ["has 8 instances, not 16"]),
+        ({"parts": (Part("usw2-az2", "ml.p5en.48xlarge", 32, START, END),)}, ["has 32 instances, not 16"]),
+        (
+            {"parts": (Part("usw2-az2", "ml.p5en.48xlarge", 16, NOW - timedelta(days=1), END),)},
+            ["starts 2026-12-31T00:00Z, before 2027-01-01T00:00Z"],
+        ),
+    ],
+)
+def test_says_how_an_offer_differs(changes: dict[str, Any], reasons: list[str]) -> None:
+    assert misfits(REQUEST, offer(**changes)) == reasons
+
+
+def test_the_cheapest_offer_in_one_part_is_the_best() -> None:
+    part = offer().parts[0]
+    halves = (replace(part, end=START + timedelta(days=14)), replace(part, start=START + timedelta(days=14)))
+    offers = [offer(id="dear", fee=Decimal(3)), offer(id="split", fee=Decimal(1), parts=halves), offer(fee=Decimal(2))]
+    assert getattr(best(REQUEST, offers), "id", None) == "o"
+    assert best(REQUEST, offers[1:2]) is None
+
+
+def test_an_existing_plan_may_hold_more_than_is_asked_for() -> None:
+    plan = Plan.of(plan_shape("x", ARN, count=32))
+    assert misfits(replace(REQUEST, max_upfront_usd=1), plan) == []
+    assert misfits(replace(REQUEST, count=64), plan) == ["has 32 instances, not 64"]
+
+
+def test_a_request_survives_cloudformation() -> None:
+    whole = replace(REQUEST, end_before=END, ultraserver_type="ml.u-p6e-gb200x72", ultraserver_count=1)
+    assert Request.of_properties({"ServiceToken": "arn", **whole.to_properties()}) == whole
+    assert all(isinstance(value, str | list) for value in whole.to_properties().values())
+
+
+def test_the_file_makes_the_request() -> None:
+    fields: dict[str, Any] = {
+        "zone": "usw2-az2", "instance_type": "ml.p5en.48xlarge", "count": "16", "days": "28",
+        "start_after": "2027-01-01", "max_upfront_usd": "900000",
+    }  # fmt: skip
+    assert TrainingPlan.model_validate(fields).request("prod", "q1") == REQUEST
+    existing = TrainingPlan.model_validate({**fields, "arn": f"{ARN}0"})
+    assert (existing.state, existing.request("prod", "q1").hours) == ("exists", None)
+    search = REQUEST.search(datetime.fromisoformat("2027-02-01T00:00Z"))
+    assert search["StartTimeAfter"] == datetime.fromisoformat("2027-02-01T00:00Z")

@@ -1,0 +1,266 @@
+"""How preflight goes about it: at once, in time, read only, and never silent about what it could not see."""
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore import exceptions
+from botocore.parsers import ResponseParserError
+
+from podwright.config.preflight import preflight_checks
+from podwright.operations import cli
+from podwright.operations.account import Account
+from podwright.operations.preflight import command, look
+from podwright.operations.preflight.check import CHECKS, Note, Outcome, check
+from podwright.operations.preflight.quota_codes import Codes
+from podwright.operations.preflight.reader import Reader, Unavailable
+from preflight_answers import ACCOUNT, REGION, quotas, refusal
+from preflight_world import NEW, World, examine
+
+FILE = f"""
+account: "{ACCOUNT}"
+region: {REGION}
+network: {{zones: [usw2-az2, usw2-az3]}}
+instance_groups: {{system: {{instance_type: ml.m5.4xlarge, count: 2}}}}
+"""
+
+
+def by_id(outcomes: list[Outcome]) -> dict[str, Outcome]:
+    return {outcome.check.id: outcome for outcome in outcomes}
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (refusal("AccessDeniedException"), "you may not make this call (AccessDeniedException)"),
+        (refusal("UnauthorizedOperation", 403), "you may not make this call (UnauthorizedOperation)"),
+        (refusal("ThrottlingException"), "too many calls"),
+        (refusal("InternalFailure", 500), "the service does not answer it (InternalFailure)"),
+        (exceptions.EndpointConnectionError(endpoint_url="https://ec2.example"), "Could not connect to the endpoint"),
+        (exceptions.ConnectTimeoutError(endpoint_url="https://ec2.example"), "Connect timeout"),
+        (exceptions.ReadTimeoutError(endpoint_url="https://ec2.example"), "Read timeout"),
+        (ResponseParserError("no element found"), "something that is not the service answered"),
+        (refusal("SomethingNew"), "an answer that this check does not know (SomethingNew)"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_call_without_an_answer_skips_its_checks_with_the_reason(error: Exception, reason: str) -> None:
+    found = by_id(examine(World({("ec2", "describe_availability_zones"): error}), NEW, "PRE011", "PRE012"))
+    assert found["PRE011"].status == "skipped"
+    assert reason in found["PRE011"].skipped[0]
+    assert found["PRE012"].status == "ok"
+
+
+def test_nothing_is_lost_when_nothing_answers() -> None:
+    denied = refusal("AccessDenied", 403)
+    found = examine(World(dict.fromkeys(World().answers, denied)), NEW)
+    assert {outcome.status for outcome in found} == {"skipped", "not_needed"}
+    assert all(outcome.skipped for outcome in found if outcome.status == "skipped")
+
+
+def test_checks_run_at_once_and_the_late_ones_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    together, never = threading.Barrier(3), threading.Event()
+
+    def meets(ask: Any):
+        together.wait(timeout=10)
+        yield Note("met")
+
+    def waits(ask: Any):
+        never.wait()
+        yield Note("never")
+
+    for id, function in (("PRE001", meets), ("PRE002", meets), ("PRE003", meets), ("PRE004", waits)):
+        monkeypatch.setitem(CHECKS, id, function)
+    begun = time.monotonic()
+    found = by_id(examine(World(), NEW, "PRE001", "PRE002", "PRE003", "PRE004", seconds=1))
+    assert time.monotonic() - begun < 10
+    assert [found[id].notes for id in ("PRE001", "PRE002", "PRE003")] == [("met",)] * 3
+    assert found["PRE004"].status == "skipped"
+    assert found["PRE004"].skipped[0].startswith("no answer within 1 s; `podwright preflight --seconds 30`")
+    never.set()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_check_that_breaks_is_no_skip(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(ask: Any):
+        raise KeyError("a bug of ours")
+        yield
+
+    monkeypatch.setitem(CHECKS, "PRE001", broken)
+    with pytest.raises(RuntimeError, match="PRE001 broke"):
+        examine(World(), NEW)
+
+
+def test_an_id_has_one_check() -> None:
+    with pytest.raises(ValueError, match="two checks are called PRE001"):
+        check("PRE001")(lambda ask: iter(()))
+
+
+def test_an_acknowledged_finding_carries_its_reason() -> None:
+    world = {("ssm", "get_parameters"): {"Parameters": []}}
+    accepted = "acknowledge: [{rule: PRE013, path: storage.home, reason: AWS told us that it is there}]"
+    found = {item.path: item.acknowledged for item in examine(World(world), NEW, "PRE013", more=accepted)[0].findings}
+    assert found == {"storage.home": "AWS told us that it is there", "storage.lustre": None}
+
+
+class TestReader:
+    def test_refuses_what_may_change_something(self) -> None:
+        reader = Reader(World().client)
+        for operation in ("create_stack", "put_object", "start_build", "describe", "search_training_plan_offerings"):
+            with pytest.raises(ValueError, match="preflight only reads"):
+                reader.get("ec2", operation)
+
+    def test_asks_once_for_all_who_ask_the_same(self) -> None:
+        asked: list[str] = []
+
+        class Slow:
+            def get_thing(self, Name: str) -> dict[str, str]:
+                asked.append(Name)
+                time.sleep(0.05)
+                return {"Name": Name}
+
+        reader = Reader(lambda _: Slow())
+        answers: list[Any] = []
+        threads = [
+            threading.Thread(target=lambda name=name: answers.append(reader.get("s", "get_thing", Name=name)))
+            for name in ("a", "a", "a", "b")
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(asked) == ["a", "b"]
+        assert sorted(answer["Name"] for answer in answers) == ["a", "a", "a", "b"]
+
+    def test_remembers_refusals_too(self) -> None:
+        world = World({("ssm", "get_parameter"): refusal("AccessDenied")})
+        reader = Reader(world.client)
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                reader.get("ssm", "get_parameter", Name="n")
+
+    def test_quotas_are_read_no_further_than_needed(self) -> None:
+        """SageMaker has thousands of quotas; the pages behind the last one that is wanted stay unread."""
+        pages = [quotas()(ServiceCode="sagemaker"), {"Quotas": []}]
+        read: list[int] = []
+
+        class Pages:
+            def get_paginator(self, operation: str) -> Any:
+                def paginate(**_: Any):
+                    for number, page in enumerate(pages):
+                        read.append(number)
+                        yield page
+
+                return type("P", (), {"paginate": staticmethod(paginate)})
+
+        found = Reader(lambda _: Pages()).pages("service-quotas", "list_service_quotas", "Quotas", until=bool)
+        assert len(found) > 5
+        assert read == [0]
+
+    def test_a_quota_that_was_never_changed_is_found_among_the_defaults(self) -> None:
+        world = World({("service-quotas", "list_service_quotas"): {"Quotas": []}})
+        found = by_id(examine(world, NEW))
+        assert found["PRE030"].status == "ok"
+        assert "ml.p5en.48xlarge for cluster usage: 4 of 100" in found["PRE030"].notes
+
+    def test_a_quota_whose_code_was_seen_before_is_read_at_once(self) -> None:
+        names = [row["QuotaName"] for row in quotas()(ServiceCode="sagemaker")["Quotas"]]
+        codes = {"sagemaker": {name: f"L-{number}" for number, name in enumerate(names)}}
+
+        def by_code(**request: Any) -> dict[str, Any]:
+            return {"Quota": {"QuotaName": names[int(request["QuotaCode"][2:])], "Value": 3.0, "QuotaCode": "L-1"}}
+
+        world = World({("service-quotas", "get_service_quota"): by_code})
+        found = examine(world, NEW, "PRE030", codes=codes)[0]
+        assert "for cluster usage' is 3; wanted: 4" in found.findings[0].message
+        assert not any("list" in operation for _, service, operation in world.calls if service == "service-quotas")
+
+    def test_a_code_that_leads_to_another_quota_is_not_trusted(self) -> None:
+        name = "ml.p5en.48xlarge for cluster usage"
+        other = {"Quota": {"QuotaName": "another", "Value": 0.0, "QuotaCode": "L-1"}}
+        world = World({("service-quotas", "get_service_quota"): other})
+        seen: Codes = {}
+        assert examine(world, NEW, "PRE030", codes={"sagemaker": {name: "L-1"}}, seen=seen)[0].findings == ()
+        assert seen["sagemaker"][name] == "L-12345678", "what the list says is kept for the next run"
+
+    def test_a_quota_that_nobody_lists_is_skipped(self) -> None:
+        nothing = {"Quotas": []}
+        world = World(
+            dict.fromkeys([("service-quotas", f"list_{kind}service_quotas") for kind in ("", "aws_default_")], nothing)
+        )
+        assert by_id(examine(world, NEW))["PRE031"].skipped[0].startswith("Service Quotas lists no 'Maximum number")
+
+
+class TestCommand:
+    @pytest.fixture
+    def project(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        (tmp_path / "environments").mkdir()
+        (tmp_path / "environments/prod.yaml").write_text(FILE)
+        account = Account(ACCOUNT, REGION, None, {})
+        monkeypatch.setattr(command, "account_of", lambda *_: account)
+        return tmp_path
+
+    def run(self, project: Path, monkeypatch: pytest.MonkeyPatch, world: World, *more: str) -> int:
+        monkeypatch.setattr(look, "_clients", lambda *_: world.client)
+        return cli.main(["preflight", "prod", *more, "--project", str(project)])
+
+    def test_prints_what_each_check_saw_and_is_0(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert self.run(project, monkeypatch, World({("s3", "head_bucket"): refusal("404")})) == 0
+        printed = capsys.readouterr().out
+        assert f"prod → AWS, account {ACCOUNT}, us-west-2" in printed
+        assert (
+            "  ok        PRE011  zones                         usw2-az2 is us-west-2a; usw2-az3 is us-west-2c"
+            in printed
+        )
+        assert "PRE070" not in printed, "there are no custom images to look at"
+        assert f"\n{len(CHECKS)} checks: " in printed
+
+    def test_an_error_is_1_with_place_and_mend(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        world = World({("ssm", "get_parameter"): refusal("ParameterNotFound"), ("s3", "head_bucket"): refusal("404")})
+        assert self.run(project, monkeypatch, world) == 1
+        printed = capsys.readouterr().out
+        assert "environments/prod.yaml:2  PRE001  error  account 111122223333 is not prepared" in printed
+        assert "→ `podwright deploy prod --bootstrap` does it" in printed
+        assert "  error     PRE001  CDK bootstrap\n" in printed
+        assert "1 with findings" in printed.splitlines()[-1]
+
+    def test_a_skip_is_0_and_with_strict_1(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        answers = {("ssm", "get_parameter"): refusal("AccessDenied"), ("s3", "head_bucket"): refusal("404")}
+        assert self.run(project, monkeypatch, World(answers)) == 0
+        assert "  SKIP      PRE001  CDK bootstrap" in capsys.readouterr().out
+        assert self.run(project, monkeypatch, World(answers), "--strict") == 1
+
+    def test_the_policy_allows_all_that_checks_need_and_nothing_that_changes(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert cli.main(["preflight", "--policy"]) == 0
+        (statement,) = json.loads(capsys.readouterr().out)["Statement"]
+        assert {action for check in preflight_checks().values() for action in check.actions} == set(statement["Action"])
+        names = [action.partition(":")[2] for action in statement["Action"]]
+        assert [name for name in names if not name.startswith(("Describe", "Get", "List", "Simulate"))] == []
+
+    def test_as_json(self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        world = World({("ssm", "get_parameter"): refusal("ParameterNotFound"), ("s3", "head_bucket"): refusal("404")})
+        assert self.run(project, monkeypatch, world, "--json") == 1
+        printed = json.loads(capsys.readouterr().out)
+        assert {key: printed[key] for key in ("environment", "account", "region", "ok")} == {
+            "environment": "prod",
+            "account": ACCOUNT,
+            "region": REGION,
+            "ok": False,
+        }
+        assert [item["id"] for item in printed["checks"]] == sorted(CHECKS)
+        assert printed["findings"][0]["id"] == "PRE001"
+        assert printed["findings"][0]["place"]["line"] == 2
+        assert (
+            next(item for item in printed["checks"] if item["id"] == "PRE011")["notes"][0] == "usw2-az2 is us-west-2a"
+        )

@@ -1,0 +1,378 @@
+"""The sandbox's training plans in memory: offers, purchases, a plan's life, extensions, UltraServers and faults.
+
+Every answer is held against the shapes of SageMaker's service model.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.session import Session
+from botocore.validate import ParamValidator
+
+from podwright.operations.sandbox.training_plan_faults import Fault
+from podwright.operations.sandbox.training_plan_offers import Supply
+from podwright.operations.sandbox.training_plans import TrainingPlans
+
+NOW = datetime(2026, 12, 1, 9, 13, tzinfo=UTC)
+WISH: dict[str, Any] = {"InstanceType": "ml.p5en.48xlarge", "InstanceCount": 16, "DurationHours": 28 * 24}
+U72 = "ml.u-p6e-gb200x72"
+
+
+@cache
+def model() -> Any:
+    return Session().get_service_model("sagemaker")
+
+
+def fits(shape: Any, value: Any) -> None:
+    report = ParamValidator().validate(value, shape)
+    assert not report.has_errors(), report.generate_report()
+    known = set(shape.members)
+    assert set(value) <= known, set(value) - known
+
+
+class Checked:
+    """The double with its requests and answers held against the service model."""
+
+    def __init__(self, plans: TrainingPlans):
+        self.plans = plans
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        operation = model().operation_model("".join(word.title() for word in name.split("_")))
+
+        def call(**request: Any) -> Any:
+            fits(operation.input_shape, request)
+            answer = getattr(self.plans, name)(**request)
+            fits(operation.output_shape, answer)
+            return answer
+
+        return call
+
+
+class World:
+    def __init__(self, **settings: Any):
+        self.moment = NOW
+        self.plans = TrainingPlans(lambda: self.moment, **settings)
+        self.ledger, self.api = self.plans.ledger, Checked(self.plans)
+
+    def offers(self, **wish: Any) -> list[dict[str, Any]]:
+        request = {**WISH, "TargetResources": ["hyperpod-cluster"], **wish}
+        request = {key: value for key, value in request.items() if value is not None}
+        return self.api.search_training_plan_offerings(**request)["TrainingPlanOfferings"]
+
+    def buy(self, offer: dict[str, Any], name: str = "h200", **more: Any) -> str:
+        identifier = offer["TrainingPlanOfferingId"]
+        return self.api.create_training_plan(TrainingPlanName=name, TrainingPlanOfferingId=identifier, **more)[
+            "TrainingPlanArn"
+        ]
+
+    def status(self, arn: str) -> str:
+        return self.api.describe_training_plan(TrainingPlanName=arn)["Status"]
+
+    def listed(self, **request: Any) -> list[str]:
+        summaries = self.api.list_training_plans(**request)["TrainingPlanSummaries"]
+        return [plan["TrainingPlanName"] for plan in summaries]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def refused(code: str, words: str = "") -> Any:
+    return pytest.raises(ClientError, match=f"\\({code}\\).*{words}")
+
+
+def parts(offer: dict[str, Any]) -> list[tuple[str, datetime, datetime]]:
+    return [
+        (part["AvailabilityZone"], part["StartTime"], part["EndTime"]) for part in offer["ReservedCapacityOfferings"]
+    ]
+
+
+def test_offers_differ_in_zone_week_and_price_and_keep_their_ids(world: World) -> None:
+    found = world.offers()
+    single = [offer for offer in found if len(offer["ReservedCapacityOfferings"]) == 1]
+    assert {zone for offer in single for zone, _, _ in parts(offer)} == {"us-west-2a", "us-west-2c", "us-west-2d"}
+    assert len({start for offer in single for _, start, _ in parts(offer)}) == 3
+    assert len({offer["UpfrontFee"] for offer in single}) > 1
+    assert world.offers() == found
+
+
+def test_an_offer_at_once_begins_in_half_an_hour_and_ends_at_half_past_eleven(world: World) -> None:
+    (_, start, end), *_ = parts(world.offers()[0])
+    assert (start, end) == (NOW.replace(minute=40), datetime(2026, 12, 29, 11, 30, tzinfo=UTC))
+    assert (world.offers()[0]["DurationHours"], world.offers()[0]["DurationMinutes"]) == (673, 50)
+
+
+def test_offers_come_split_in_one_zone_and_in_two(world: World) -> None:
+    split = [parts(offer) for offer in world.offers() if len(offer["ReservedCapacityOfferings"]) == 2]
+    assert [[zone for zone, _, _ in offer] for offer in split] == [
+        ["us-west-2a", "us-west-2a"], ["us-west-2a", "us-west-2d"],
+    ]  # fmt: skip
+    for (_, _, end), (_, start, _) in split:
+        assert start - end == timedelta(days=3)
+
+
+@pytest.mark.parametrize(
+    ("wish", "offered"),
+    [
+        ({"InstanceCount": 64}, True),
+        ({"InstanceCount": 65}, False),
+        ({"DurationHours": 182 * 24}, True),
+        ({"DurationHours": 183 * 24}, False),
+        ({"StartTimeAfter": NOW + timedelta(weeks=7)}, True),
+        ({"StartTimeAfter": NOW + timedelta(weeks=9)}, False),
+        ({"EndTimeBefore": NOW + timedelta(days=29)}, True),
+        ({"EndTimeBefore": NOW + timedelta(days=27)}, False),
+        ({"InstanceType": None, "UltraServerType": U72, "InstanceCount": None, "UltraServerCount": 2}, True),
+        ({"InstanceType": None, "UltraServerType": U72, "InstanceCount": None, "UltraServerCount": 3}, False),
+        ({"InstanceType": "ml.p6e-gb200.36xlarge"}, False),
+    ],
+)
+def test_what_is_offered(world: World, wish: dict[str, Any], offered: bool) -> None:
+    assert bool(world.offers(**wish)) is offered
+
+
+def test_offers_are_for_one_target_and_for_training_jobs_when_nobody_says(world: World) -> None:
+    assert world.offers()[0]["TargetResources"] == ["hyperpod-cluster"]
+    assert world.offers(TargetResources=None)[0]["TargetResources"] == ["training-job"]
+
+
+def test_a_wish_names_a_type_or_an_ultraserver(world: World) -> None:
+    with refused("ValidationException", "either InstanceType or UltraServerType"):
+        world.offers(UltraServerType=U72)
+    with refused("ValidationException"):
+        world.offers(InstanceType=None)
+
+
+def test_a_plan_goes_through_its_states(world: World) -> None:
+    arn = world.buy(world.offers(StartTimeAfter=NOW + timedelta(days=7))[-1])
+    seen = []
+    for days in (0, 1, 7, 13, 20, 22, 26, 60):
+        world.moment = NOW + timedelta(days=days, hours=3)
+        if not days:
+            world.moment = NOW
+        plan = world.api.describe_training_plan(TrainingPlanName=arn)
+        seen.append((days, plan["Status"], plan["AvailableInstanceCount"]))
+    assert seen == [
+        (0, "Pending", 0), (1, "Scheduled", 0), (7, "Active", 16), (13, "Active", 16),
+        (20, "Active", 16), (22, "Scheduled", 0), (26, "Active", 16), (60, "Expired", 0),
+    ]  # fmt: skip
+
+
+def test_instances_go_half_an_hour_before_the_end(world: World) -> None:
+    arn = world.buy(world.offers()[0])
+    end = world.api.describe_training_plan(TrainingPlanName=arn)["EndTime"]
+    for minutes, free in ((31, 16), (30, 0)):
+        world.moment = end - timedelta(minutes=minutes)
+        plan = world.api.describe_training_plan(TrainingPlanName=arn)
+        assert (plan["Status"], plan["AvailableInstanceCount"]) == ("Active", free)
+
+
+def test_a_failed_payment_fails_the_plan_and_frees_its_capacity(world: World) -> None:
+    world.ledger.payment_failure = "The payment was declined"
+    [offer, *_] = world.offers(InstanceCount=64)
+    arn = world.buy(offer)
+    soon = NOW + timedelta(hours=1)
+    assert not [other for other in world.offers(InstanceCount=64) if parts(other)[0][1] < soon]
+    world.moment += timedelta(minutes=1)
+    plan = world.api.describe_training_plan(TrainingPlanName=arn)
+    assert (plan["Status"], plan["StatusMessage"]) == ("Failed", "The payment was declined")
+    assert {summary["Status"] for summary in plan["ReservedCapacitySummaries"]} == {"Failed"}
+    assert [other for other in world.offers(InstanceCount=64) if parts(other)[0][1] < soon]
+
+
+def test_what_is_sold_is_offered_no_more(world: World) -> None:
+    first, second = world.offers(InstanceCount=64), world.offers(InstanceCount=64)
+    world.buy(first[0])
+    with refused("ResourceNotFound", "is not available"):
+        world.buy(second[0], "other")
+    assert first[0] not in world.offers(InstanceCount=64)
+    assert len(world.ledger.charges) == 1
+
+
+def test_offers_vanish_and_grow_old(world: World) -> None:
+    [offer, later, *_] = world.offers()
+    world.plans.withdraw()
+    with refused("ResourceNotFound"):
+        world.buy(later)
+    world.offers()
+    world.moment += timedelta(hours=1)
+    with refused("ResourceNotFound"):
+        world.buy(offer)
+    assert not world.ledger.charges
+
+
+def test_a_second_plan_of_a_name_is_refused_or_bought_as_the_setting_says(world: World) -> None:
+    offers = world.offers()
+    world.buy(offers[0])
+    with refused("ResourceInUse", "h200 already exists"):
+        world.buy(offers[1])
+    other = World(duplicate_names="allow")
+    arns = [other.buy(offer) for offer in other.offers()[:1] * 2]
+    assert len(set(arns)) == 2
+    assert [arn for arn, _ in other.ledger.charges] == arns
+    assert other.api.describe_training_plan(TrainingPlanName="h200")["TrainingPlanArn"] == arns[1]
+    assert other.api.describe_training_plan(TrainingPlanName=arns[0])["TrainingPlanArn"] == arns[0]
+
+
+def test_names_are_checked(world: World) -> None:
+    for name in ("-a", "a_b", "a" * 65):
+        with refused("ValidationException"):
+            world.plans.create_training_plan(TrainingPlanName=name, TrainingPlanOfferingId="tpo-1")
+
+
+def test_lists_are_stale_for_as_many_reads_as_asked(world: World) -> None:
+    world.ledger.stale_lists = 2
+    arn = world.buy(world.offers()[0])
+    assert [world.listed() for _ in range(4)] == [[], [], ["h200"], ["h200"]]
+    world.moment += timedelta(minutes=1)
+    [extension, *_] = world.api.search_training_plan_offerings(TrainingPlanArn=arn)["TrainingPlanExtensionOfferings"]
+    identifier = extension["TrainingPlanExtensionOfferingId"]
+    world.api.extend_training_plan(TrainingPlanExtensionOfferingId=identifier)
+    reads = [
+        world.api.describe_training_plan_extension_history(TrainingPlanArn=arn)["TrainingPlanExtensions"]
+        for _ in range(3)
+    ]
+    assert [len(read) for read in reads] == [0, 0, 1]
+
+
+def test_lists_are_paged_sorted_and_filtered(world: World) -> None:
+    offers = world.offers(InstanceCount=8)
+    for name, offer in zip("bca", offers[2::-1], strict=True):
+        world.buy(offer, name)
+    world.moment += timedelta(hours=1)
+    first = world.api.list_training_plans(MaxResults=2, SortBy="TrainingPlanName")
+    rest = world.api.list_training_plans(MaxResults=2, SortBy="TrainingPlanName", NextToken=first["NextToken"])
+    names = [plan["TrainingPlanName"] for page in (first, rest) for plan in page["TrainingPlanSummaries"]]
+    assert (names, "NextToken" in rest) == (["a", "b", "c"], False)
+    assert world.listed() == ["a", "c", "b"]
+    assert world.listed(SortOrder="Descending") == ["b", "c", "a"]
+    assert world.listed(Filters=[{"Name": "Status", "Value": "Active"}]) == ["a"]
+    assert world.listed(StartTimeAfter=NOW + timedelta(hours=1), StartTimeBefore=NOW + timedelta(days=1)) == ["c"]
+
+
+def test_an_extension_counts_once_it_is_paid(world: World) -> None:
+    arn = world.buy(world.offers()[0])
+    assert not world.api.search_training_plan_offerings(TrainingPlanArn=arn)["TrainingPlanExtensionOfferings"]
+    world.moment += timedelta(minutes=1)
+    found = world.api.search_training_plan_offerings(TrainingPlanArn=arn, DurationHours=48)
+    [offer] = found["TrainingPlanExtensionOfferings"]
+    end = world.api.describe_training_plan(TrainingPlanName=arn)["EndTime"]
+    assert (offer["StartDate"], offer["EndDate"]) == (end, end + timedelta(hours=48))
+    [extension] = world.api.extend_training_plan(
+        TrainingPlanExtensionOfferingId=offer["TrainingPlanExtensionOfferingId"]
+    )["TrainingPlanExtensions"]
+    assert (extension["Status"], extension["AvailabilityZoneId"]) == ("Pending", "usw2-az2")
+    assert world.api.describe_training_plan(TrainingPlanName=arn)["EndTime"] == end
+    world.moment += timedelta(minutes=1)
+    plan = world.api.describe_training_plan(TrainingPlanName=arn)
+    assert (plan["EndTime"], plan["DurationHours"]) == (end + timedelta(hours=48), 673 + 48)
+    with refused("ResourceNotFound"):
+        world.api.extend_training_plan(TrainingPlanExtensionOfferingId=offer["TrainingPlanExtensionOfferingId"])
+    assert [offering for _, offering in world.ledger.charges][1:] == [offer["TrainingPlanExtensionOfferingId"]]
+    world.moment = end + timedelta(hours=1)
+    assert world.status(arn) == "Active"
+
+
+def test_where_duplicates_are_allowed_an_extension_can_be_bought_twice() -> None:
+    world = World(duplicate_names="allow")
+    arn = world.buy(world.offers()[0])
+    world.moment += timedelta(minutes=1)
+    [offer] = world.api.search_training_plan_offerings(TrainingPlanArn=arn, DurationHours=24)[
+        "TrainingPlanExtensionOfferings"
+    ]
+    for _ in range(2):
+        world.api.extend_training_plan(TrainingPlanExtensionOfferingId=offer["TrainingPlanExtensionOfferingId"])
+    world.moment += timedelta(minutes=1)
+    plan = world.api.describe_training_plan(TrainingPlanName=arn)
+    assert plan["EndTime"] == offer["EndDate"] + timedelta(hours=24)
+
+
+def test_ultraservers_keep_spares_back(world: World) -> None:
+    wish = {"InstanceType": None, "InstanceCount": None, "UltraServerType": U72, "UltraServerCount": 2}
+    [offer, *_] = world.offers(**wish)
+    [part] = offer["ReservedCapacityOfferings"]
+    assert (part["ReservedCapacityType"], part["UltraServerCount"], part["InstanceCount"]) == ("UltraServer", 2, 36)
+    arn = world.buy(offer, SpareInstanceCountPerUltraServer=2)
+    world.moment += timedelta(hours=1)
+    world.plans.in_use = lambda plan, zone: {f"us-{plan.rpartition('/')[2]}-1-1": 16, f"us-{'h200'}-1-2": 4}
+    plan = world.api.describe_training_plan(TrainingPlanName=arn)
+    counts = [plan[f"{name}Count"] for name in ("TotalInstance", "AvailableInstance", "InUseInstance")]
+    assert (counts, plan["TotalUltraServerCount"], plan["AvailableSpareInstanceCount"]) == ([36, 12, 20], 2, 4)
+    [summary] = plan["ReservedCapacitySummaries"]
+    capacity = world.api.describe_reserved_capacity(ReservedCapacityArn=summary["ReservedCapacityArn"])
+    assert capacity["UltraServerSummary"]["AvailableSpareInstanceCount"] == 4
+    pages = [
+        world.api.list_ultra_servers_by_reserved_capacity(
+            ReservedCapacityArn=summary["ReservedCapacityArn"], MaxResults=1, **token
+        )
+        for token in ({}, {"NextToken": "1"})
+    ]
+    servers = [page["UltraServers"][0] for page in pages]
+    assert [(server["AvailableInstanceCount"], server["InUseInstanceCount"]) for server in servers] == [
+        (0, 16),
+        (12, 4),
+    ]
+    assert world.plans.places(world.ledger.plans[0], "usw2-az2") == [servers[1]["UltraServerId"]] * 12
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "charged"),
+    [
+        (Fault("create_training_plan", "throttle"), ClientError, 0),
+        (Fault("create_training_plan", "error"), ClientError, 0),
+        (Fault("create_training_plan", "error", after=True), ClientError, 1),
+        (Fault("create_training_plan", "timeout"), ReadTimeoutError, 0),
+        (Fault("create_training_plan", "timeout", after=True), ReadTimeoutError, 1),
+        (Fault("create_training_plan", "vanish"), ClientError, 0),
+        (Fault("create_training_plan", "throttle", skip=1), None, 1),
+        (Fault("list_training_plans", "throttle"), None, 1),
+    ],
+)
+def test_faults_meet_a_call_before_or_after_it_is_done(
+    world: World, fault: Fault, error: type[Exception] | None, charged: int
+) -> None:
+    world.plans.faults.append(fault)
+    [offer, *_] = world.offers()
+    if error:
+        with pytest.raises(error):
+            world.buy(offer)
+        assert not world.plans.faults
+    else:
+        world.buy(offer)
+        assert world.plans.faults == [fault]
+    assert len(world.ledger.charges) == len(world.ledger.plans) == charged
+
+
+def test_a_fault_meets_as_many_calls_as_it_says(world: World) -> None:
+    world.plans.faults.append(Fault("list_training_plans", "throttle", times=2))
+    for _ in range(2):
+        with refused("ThrottlingException"):
+            world.listed()
+    assert world.listed() == []
+
+
+def test_what_is_for_sale_can_be_set(world: World) -> None:
+    world.ledger.supply = [Supply("usw2-az4", 4, "1.00", "ml.p5.4xlarge")]
+    [offer, *_] = world.offers(InstanceType="ml.p5.4xlarge", InstanceCount=4, DurationHours=24)
+    assert (parts(offer)[0][0], offer["UpfrontFee"]) == ("us-west-2d", "103.33")
+    assert not world.offers()
+
+
+def test_what_does_not_exist_is_not_found(world: World) -> None:
+    arn = "arn:aws:sagemaker:us-west-2:123456789012:training-plan/none"
+    capacity = arn.replace("training-plan", "reserved-capacity")
+    for call, request in (
+        ("describe_training_plan", {"TrainingPlanName": "none"}),
+        ("search_training_plan_offerings", {"TrainingPlanArn": arn}),
+        ("describe_training_plan_extension_history", {"TrainingPlanArn": arn}),
+        ("describe_reserved_capacity", {"ReservedCapacityArn": capacity}),
+        ("list_ultra_servers_by_reserved_capacity", {"ReservedCapacityArn": capacity}),
+        ("extend_training_plan", {"TrainingPlanExtensionOfferingId": "tpeo-1"}),
+    ):
+        with refused("ResourceNotFound"):
+            getattr(world.api, call)(**request)
