@@ -4,9 +4,8 @@ A pair is an inclusive range. Units stand in the names; counts have none.
 """
 
 import json
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from .facts import DATA, Citation, cited
 
@@ -14,8 +13,7 @@ Range = tuple[int, int]
 """Lowest and highest value allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterLimits:
+class ClusterLimits(NamedTuple):
     """AWS::SageMaker::Cluster and its instance groups."""
 
     name_length: int
@@ -52,8 +50,7 @@ class ClusterLimits:
     """MB/s per TiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingPlanLimits:
+class TrainingPlanLimits(NamedTuple):
     """SageMaker training plans."""
 
     name_length: int
@@ -70,8 +67,7 @@ class TrainingPlanLimits:
     default_spares_per_ultraserver: int
 
 
-@dataclass(frozen=True, slots=True)
-class ComputeQuotaLimits:
+class ComputeQuotaLimits(NamedTuple):
     """AWS::SageMaker::ComputeQuota, one team's share."""
 
     name_length: int
@@ -91,8 +87,7 @@ class ComputeQuotaLimits:
     """Profiles that a quota can name, written there as `mig-<profile>`. None of ml.p6-b300.48xlarge's is among them."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerLimits:
+class SchedulerLimits(NamedTuple):
     """AWS::SageMaker::ClusterSchedulerConfig."""
 
     name_length: int
@@ -101,8 +96,7 @@ class SchedulerLimits:
     weight: Range
 
 
-@dataclass(frozen=True, slots=True)
-class EksLimits:
+class EksLimits(NamedTuple):
     """The control plane. Versions are in `eks_versions()`."""
 
     task_governance_from: str
@@ -118,8 +112,7 @@ class EksLimits:
     """At least so many."""
 
 
-@dataclass(frozen=True, slots=True)
-class LustreLimits:
+class LustreLimits(NamedTuple):
     """FSx for Lustre, deployment type PERSISTENT_2."""
 
     throughput: tuple[int, ...]
@@ -159,8 +152,7 @@ class LustreLimits:
         return self.efa_capacity_step_gib[throughput] if efa else self.capacity_step_gib
 
 
-@dataclass(frozen=True, slots=True)
-class OpenZfsLimits:
+class OpenZfsLimits(NamedTuple):
     """FSx for OpenZFS."""
 
     capacity_gib: Range
@@ -171,8 +163,7 @@ class OpenZfsLimits:
     backup_days: Range
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkLimits:
+class NetworkLimits(NamedTuple):
     """VPC and subnets."""
 
     vpc_prefix: Range
@@ -182,24 +173,21 @@ class NetworkLimits:
     """Addresses of each subnet that AWS keeps."""
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseLimits:
+class DatabaseLimits(NamedTuple):
     """Aurora."""
 
     zones: int
     """At least so many in a group of subnets."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnixLimits:
+class UnixLimits(NamedTuple):
     """Accounts on nodes."""
 
     reserved_ids: Range
     """User and group ids that packages and systemd take for themselves."""
 
 
-@dataclass(frozen=True, slots=True)
-class CloudFormationLimits:
+class CloudFormationLimits(NamedTuple):
     """One stack."""
 
     bootstrap_version: int
@@ -214,8 +202,7 @@ class CloudFormationLimits:
     stack_name_length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """All limits by service."""
 
     cluster: ClusterLimits

@@ -92,7 +92,7 @@ CASES = [
             ("q1 is Failed (payment)", "another plan", {"Status": "Failed", "StatusMessage": "payment"}),
             ("bought for training-job", "hyperpod-cluster", {"TargetResources": ["training-job"]}),
             ("groups want 4 instances of q1, which has 3", "lower", {"TotalInstanceCount": 3}),
-            ("others use 6 of 8", "take what", {"AvailableInstanceCount": 2}),
+            ("2 of 8 are theirs or free", "take from others", {"AvailableInstanceCount": 2}),
             ("count of q1 is 8 in the file and 16 in AWS", "write count: 16", {"TotalInstanceCount": 16}),
         )
     ),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .applies import Only
 from .drop_ins import drop_in
 from .node import Node
-from .units import FOLDER, is_active
+from .units import install, installed, is_active
 
 SERVICES = {"eks": ("containerd",), "slurm": ("slurmd", "containerd", "docker")}
 """What starts the processes of users; they inherit its limits."""
@@ -43,21 +45,22 @@ def sysctls(node: Node) -> dict[str, str]:
 
 
 def files(node: Node) -> dict[str, str]:
-    """The settings files."""
+    """The settings files of kernel and users."""
     users = "".join(f"* {kind} {item} {value}\n" for item, value in _USER_LIMITS for kind in ("soft", "hard"))
-    service = "[Service]\nLimitMEMLOCK=infinity\nLimitNOFILE=1048576\nLimitSTACK=infinity\n"
-    return {
-        USERS: users,
-        SYSCTL: "".join(f"{name} = {value}\n" for name, value in sysctls(node).items()),
-        **{f"{FOLDER}/{name}.service.d/50-podwright-limits.conf": service for name in SERVICES[node.orchestrator]},
-    }
+    return {USERS: users, SYSCTL: "".join(f"{name} = {value}\n" for name, value in sysctls(node).items())}
+
+
+def services(node: Node) -> dict[str, str]:
+    """Drop-ins of the services, below the unit folder."""
+    text = "[Service]\nLimitMEMLOCK=infinity\nLimitNOFILE=1048576\nLimitSTACK=infinity\n"
+    return {f"{name}.service.d/50-podwright-limits.conf": text for name in SERVICES[node.orchestrator]}
 
 
 def reload(node: Node) -> None:
     """Let the kernel, systemd and what runs already have them."""
     # --ignore: not every kernel has every setting, Yama's for one.
     node.run("sysctl", "--ignore", "-p", str(node.path(SYSCTL)))
-    node.run("systemctl", "daemon-reload")
+    install(node, services(node))
     for service in SERVICES[node.orchestrator]:
         if is_active(node, service):
             process = node.run("systemctl", "show", "--property=MainPID", "--value", service).strip()
@@ -65,7 +68,8 @@ def reload(node: Node) -> None:
                 node.run("prlimit", "--pid", process, "--memlock=unlimited", "--nofile=1048576", "--stack=unlimited")
 
 
-STEP = drop_in("limits", applies_to=Only(), files=files, reload=reload)
+_FILES = drop_in("limits", applies_to=Only(), files=files, reload=reload)
+STEP = replace(_FILES, check=lambda node: _FILES.check(node) and installed(node, services(node)))
 
 _USER_LIMITS = (("memlock", "unlimited"), ("nofile", "1048576"), ("stack", "unlimited"))
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .node import Node
 
 FOLDER = "/etc/systemd/system"
+_LOCK = threading.RLock()
+"""Two steps may have drop-ins of one unit, which is stale to one while the other has written and not yet reloaded."""
 
 
 def mount_unit(path: str) -> str:
@@ -19,18 +22,20 @@ def mount_unit(path: str) -> str:
 
 def installed(node: Node, units: Mapping[str, str], enabled: Sequence[str] = ()) -> bool:
     """Whether these units are there word for word, systemd has read them, and some of them start at boot."""
-    return (
-        all(node.read(f"{FOLDER}/{name}") == text for name, text in units.items())
-        and all(_wants(node, name, units[name]).is_symlink() for name in enabled)
-        and not _is_stale(node, sorted({_owner(name) for name in units}))
-    )
+    with _LOCK:
+        return (
+            all(node.read(f"{FOLDER}/{name}") == text for name, text in units.items())
+            and all(_wants(node, name, units[name]).is_symlink() for name in enabled)
+            and not _is_stale(node, sorted({_owner(name) for name in units}))
+        )
 
 
 def install(node: Node, units: Mapping[str, str], enabled: Sequence[str] = ()) -> None:
     """Write these units, let systemd read them, and have some of them start at boot."""
-    for name, text in units.items():
-        node.write(f"{FOLDER}/{name}", text)
-    node.run("systemctl", "daemon-reload")
+    with _LOCK:
+        for name, text in units.items():
+            node.write(f"{FOLDER}/{name}", text)
+        node.run("systemctl", "daemon-reload")
     if enabled:
         node.run("systemctl", "enable", *enabled)
 
@@ -39,9 +44,10 @@ def uninstall(node: Node, units: Mapping[str, str], enabled: Sequence[str] = ())
     """Take these units away again."""
     if enabled and installed(node, units, enabled):
         node.run("systemctl", "disable", *enabled)
-    for name in units:
-        node.remove(f"{FOLDER}/{name}")
-    node.run("systemctl", "daemon-reload")
+    with _LOCK:
+        for name in units:
+            node.remove(f"{FOLDER}/{name}")
+        node.run("systemctl", "daemon-reload")
 
 
 def is_loaded(node: Node, unit: str) -> bool:

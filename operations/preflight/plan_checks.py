@@ -81,9 +81,9 @@ def fits(ask: Ask) -> Answers:
             elif found["Status"] == "Active" and wanted > free:
                 yield Problem(
                     path,
-                    f"groups want {wanted} instances of {name}; {free} are theirs or free, because others use "
-                    f"{total - free} of {total}",
-                    "lower their counts, or take what others use from them",
+                    f"groups want {wanted} instances of {name}; {free} of {total} are theirs or free: others use the "
+                    "rest, or the plan is in its last minutes",
+                    "lower their counts, take from others what they use, or wait for the next part of the plan",
                 )
             yield Note(f"{name}: {wanted} of {total} instances")
 

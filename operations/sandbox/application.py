@@ -2,6 +2,7 @@
 
 import base64
 import io
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -128,7 +129,11 @@ class Sandbox:
                 self._changed.wait()
                 time.sleep(_SAVE_SECONDS)
                 self._changed.clear()
-                self.snapshots.save()
+                try:
+                    self.snapshots.save()
+                except RuntimeError as error:
+                    logging.warning("the state changed while it was saved, which is tried again: %s", error)
+                    self._changed.set()
 
         threading.Thread(target=loop, daemon=True, name="snapshots").start()
 

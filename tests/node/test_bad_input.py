@@ -145,7 +145,7 @@ def test_a_driver_that_hangs(folder: Path) -> None:
     failed(node, step="gpus", says="did not end in 6 s")
 
 
-@pytest.mark.parametrize("bytes_left", [0, 300_000], ids=["full", "all but full"])
+@pytest.mark.parametrize("bytes_left", [0, 100_000], ids=["full", "all but full"])
 def test_a_full_root_volume(folder: Path, bytes_left: int) -> None:
     """The root volume is a small tmpfs; what is left is enough for the log at most."""
     node = make_node(folder, "ml.m5.4xlarge")

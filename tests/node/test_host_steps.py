@@ -35,7 +35,7 @@ SLURM: dict[str, Any] = {"orchestrator": "slurm", "system": "ubuntu22.04", "file
 def set_up(node: FakeNode, *steps: str, script: str = "") -> str:
     """Run these steps of the host, and what they need; what `script` prints afterwards. They have to succeed."""
     result = node.shell(f"{node.only(*steps)}\n{script}")
-    assert result.returncode == 0, result.stderr
+    assert result.returncode == 0, result.stderr + (node.root / "only.log").read_text()
     return result.stdout
 
 

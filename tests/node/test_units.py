@@ -4,12 +4,15 @@ import os
 import re
 import shutil
 import subprocess
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from podwright.lifecycle_scripts.podwright_node import lnet, local_nvme, shared_files, storage
-from podwright.lifecycle_scripts.podwright_node.units import mount_unit
+from podwright.lifecycle_scripts.podwright_node.units import FOLDER, install, installed, mount_unit
 
 SERVICE = "[Service]\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.target\n"
 
@@ -72,3 +75,36 @@ def test_systemd_accepts_those_of_shared_files(tmp_path: Path) -> None:
         # systemd looks whether the programs exist; whether they do on the image cannot be known here.
         (tmp_path / name).write_text(re.sub(r"/usr/sbin/(lnetctl|modprobe)", "/usr/bin/true", text))
     assert verify(tmp_path, *units) == ""
+
+
+class HalfWritten:
+    """A node on which systemd takes a while to read its units, and knows meanwhile that they are stale."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, str] = {}
+        self.stale = False
+        self.written = threading.Event()
+
+    def read(self, path: str) -> str | None:
+        return self.files.get(path)
+
+    def write(self, path: str, text: str) -> None:
+        self.files[path] = text
+        self.stale = True
+        self.written.set()
+
+    def run(self, *command: str) -> str:
+        if "daemon-reload" in command:
+            time.sleep(0.2)
+            self.stale = False
+        return "yes" if self.stale else "no"
+
+
+def test_what_another_step_is_about_to_reload_is_not_stale() -> None:
+    node: Any = HalfWritten()
+    other = threading.Thread(target=install, args=(node, {"docker.service.d/limits.conf": "[Service]\n"}))
+    node.files[f"{FOLDER}/docker.service.d/storage.conf"] = "[Unit]\n"
+    other.start()
+    node.written.wait()
+    assert installed(node, {"docker.service.d/storage.conf": "[Unit]\n"})
+    other.join()

@@ -79,6 +79,12 @@ def plans(aws: Aws) -> list[str]:
     return [plan["TrainingPlanArn"] for plan in listed if plan["TrainingPlanName"].startswith("deployed-")]
 
 
+def topic_policy(aws: Aws, stack: StackUnderTest) -> dict[str, Any]:
+    resources = stack.client.describe_stack_resources(StackName=stack.name)["StackResources"]
+    (topic,) = [item["PhysicalResourceId"] for item in resources if item["ResourceType"] == "AWS::SNS::Topic"]
+    return json.loads(aws("sns").get_topic_attributes(TopicArn=topic)["Attributes"]["Policy"])
+
+
 def schedules(aws: Aws, stack: StackUnderTest) -> list[str]:
     resources = stack.client.describe_stack_resources(StackName=stack.name)["StackResources"]
     (group,) = [item for item in resources if item["ResourceType"] == "AWS::Scheduler::ScheduleGroup"]
@@ -98,6 +104,8 @@ def test_a_purchase_in_the_life_of_a_stack(
     arn = stack.outputs()["Arn"]
     assert plans(aws) == [arn]
     assert len(schedules(aws, stack)) == 4
+    (only,) = topic_policy(aws, stack)["Statement"]
+    assert (only["Effect"], only["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
     item = aws("dynamodb").get_item(TableName="podwright-training-plans", Key={"plan": {"S": "deployed/q1"}})["Item"]
     assert (item["state"]["S"], item["arn"]["S"]) == ("bought", arn)
     assert f":stack/{stack.name}/" in item["buyer"]["S"]

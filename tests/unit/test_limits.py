@@ -1,18 +1,21 @@
-import dataclasses
-from typing import get_args, get_origin
+from typing import get_args, get_origin, get_type_hints
 
 import pytest
 
 from podwright.config.limits import limits
 
-SECTIONS = [field.name for field in dataclasses.fields(limits()) if field.name != "citations"]
-LIMITS = [(section, field) for section in SECTIONS for field in dataclasses.fields(getattr(limits(), section))]
+LIMITS = {
+    f"{section}.{name}": (kind, getattr(getattr(limits(), section), name))
+    for section in limits()._fields
+    if section != "citations"
+    for name, kind in get_type_hints(type(getattr(limits(), section))).items()
+}
 
 
-@pytest.mark.parametrize(("section", "field"), LIMITS, ids=[f"{section}.{field.name}" for section, field in LIMITS])
-def test_every_limit_has_its_type_and_a_source(section: str, field: dataclasses.Field):
-    value = getattr(getattr(limits(), section), field.name)
-    kind, arguments = get_origin(field.type) or field.type, get_args(field.type)
+@pytest.mark.parametrize("name", LIMITS)
+def test_every_limit_has_its_type_and_a_source(name: str):
+    declared, value = LIMITS[name]
+    kind, arguments = get_origin(declared) or declared, get_args(declared)
     assert isinstance(kind, type)
     assert isinstance(value, kind)
     if kind is tuple:
@@ -22,11 +25,11 @@ def test_every_limit_has_its_type_and_a_source(section: str, field: dataclasses.
             assert value[0] <= value[1]
     if kind is dict:
         assert all(isinstance(item, int) for pair in value.items() for item in pair)
-    assert limits().source(f"{section}.{field.name}")
+    assert limits().source(name)
 
 
 def test_no_limit_is_without_a_field():
-    assert set(limits().citations) == {f"{section}.{field.name}" for section, field in LIMITS}
+    assert set(limits().citations) == set(LIMITS)
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,37 @@ class Topic(Api):
         )
 
 
+class TopicPolicy:
+    """AWS::SNS::TopicPolicy: one policy of several topics. Without it each has the one that SNS gives a new topic."""
+
+    def create(self, request: Request) -> Outcome:
+        """Put the policy in the place of the topics' own."""
+        self._put(request, request.properties["PolicyDocument"])
+        return Outcome(request.name(), {"Id": request.name()})
+
+    def update(self, request: Request) -> Outcome:
+        """Put the new policy."""
+        self._put(request, request.properties["PolicyDocument"])
+        return Outcome(request.physical_id, request.attributes)
+
+    def delete(self, request: Request) -> None:
+        """Give back what a new topic has: whoever may act in the account may use it."""
+        owners = {"StringEquals": {"AWS:SourceOwner": ACCOUNT}}
+        actions = [f"SNS:{action}" for action in ("GetTopicAttributes", "SetTopicAttributes", "Subscribe", "Publish")]
+        statement = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": actions, "Condition": owners}
+        try:
+            self._put(request, {"Version": "2008-10-17", "Statement": [statement]})
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in ("NotFound", "NotFoundException"):
+                raise
+
+    def _put(self, request: Request, policy: JsonObject) -> None:
+        for topic in request.properties["Topics"]:
+            request.client("sns").set_topic_attributes(
+                TopicArn=topic, AttributeName="Policy", AttributeValue=json.dumps(policy)
+            )
+
+
 class Queue:
     """AWS::SQS::Queue."""
 
@@ -286,6 +317,7 @@ STORES: dict[str, Provider] = {
         "delete_topic",
         translate=lambda request: {"Name": request.properties.get("TopicName") or request.name()},
     ),
+    "AWS::SNS::TopicPolicy": TopicPolicy(),
     "AWS::SNS::Subscription": Api("sns", "subscribe", "SubscriptionArn", {"SubscriptionArn": ""}, "unsubscribe"),
     "AWS::SQS::Queue": Queue(),
     "AWS::Scheduler::ScheduleGroup": Api(
