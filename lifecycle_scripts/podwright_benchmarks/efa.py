@@ -15,7 +15,8 @@ from .measured import Measured, Say, finish
 PROVIDER = "efa"
 ADDRESS = "127.0.0.1"
 """Of the control connection; the data goes through the device."""
-FIRST_PORT = 47600
+FIRST_PORT = 29600
+"""Below those of outgoing connections; one for each device."""
 BYTES = 1 << 20
 ROUNDS = {"quick": "200", "thorough": "5000"}
 SECONDS = {"quick": 20.0, "thorough": 120.0}

@@ -21,7 +21,8 @@ from .measured import Measured, Say, finish, results
 from .programs import Unavailable, environment, obtain
 from .record import Started
 
-PORT = 47599
+PORT = 29599
+"""Below 32768, from where Linux gives ports to outgoing connections, any of which could have taken it."""
 PATIENCE_SECONDS = 300.0
 """How long tasks wait for each other: nodes of one job do not start at the same moment."""
 SECONDS = 900.0

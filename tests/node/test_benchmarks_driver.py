@@ -5,7 +5,6 @@ import io
 import json
 import platform
 import shutil
-import socket
 import stat
 import subprocess
 import sys
@@ -312,8 +311,7 @@ def test_a_read_that_returns_something_else_is_seen(tmp_path, monkeypatch):
 
 
 def test_tasks_of_a_job_share_the_id(tmp_path):
-    with socket.create_server(("", 0)) as free:
-        port = free.getsockname()[1]
+    port = job.PORT
     shared = tmp_path / "id"
     got: list[str] = []
     asking = [threading.Thread(target=lambda: got.append(job.ask("127.0.0.1", port))) for _ in range(3)]
