@@ -21,9 +21,11 @@ def run(command: Sequence[str], *, timeout: float = 120, stdin: str | None = Non
     """Run a command and return what it printed.
 
     Raises:
-        Failure: the command is missing, fails, or takes longer than `timeout` seconds or than its step may.
+        Failure: the command is missing, fails, or takes longer than `timeout` seconds.
+        CutShort: it takes longer than its step may.
     """
-    seconds = min(timeout * deadline.PATIENCE, deadline.remaining())
+    allowed, left = timeout * deadline.PATIENCE, deadline.remaining()
+    seconds, late = min((allowed, Failure), (left, deadline.CutShort), key=lambda limit: limit[0])
     words = " ".join(command)
     try:
         process = subprocess.Popen(
@@ -42,7 +44,7 @@ def run(command: Sequence[str], *, timeout: float = 120, stdin: str | None = Non
         output, errors = process.communicate(stdin, timeout=seconds)
     except subprocess.TimeoutExpired as error:
         _kill(process)
-        raise Failure(f"`{words}` did not end in {seconds:.0f} s", "see what it waits for on such a node") from error
+        raise late(f"`{words}` did not end in {seconds:.0f} s", "see what it waits for on such a node") from error
     if process.returncode != 0:
         said = (errors or output).strip()
         raise Failure(f"`{words}` ended with {process.returncode}: {said}", "see the journal")

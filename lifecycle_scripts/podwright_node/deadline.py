@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from .failure import Failure
+
 # Only tests set it: what part of every time limit and pause they have patience for.
 PATIENCE = float(os.environ.get("PODWRIGHT_PATIENCE", "1"))
 
@@ -16,6 +18,10 @@ _thread = threading.local()
 
 class Late(Exception):
     """The step has used up its time."""
+
+
+class CutShort(Failure):
+    """A command was ended before its own time limit, because the step has used up its time."""
 
 
 @contextmanager

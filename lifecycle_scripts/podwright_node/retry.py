@@ -29,16 +29,20 @@ def pauses(first: float = FIRST_PAUSE_SECONDS, longest: float = LONGEST_PAUSE_SE
 
 
 def retry(node: Node, action: Callable[[], Value], *, seconds: float, what: str) -> Value:
-    """Call `action` until it raises no Failure, for at most that many seconds; the last Failure is the one that counts.
+    """Call `action` until it raises no Failure, for at most that many seconds.
 
-    `what` stands in the log beside each new attempt.
+    The last Failure is the one that counts; an attempt that only the end of the time cut short says less than the one
+    before it. `what` stands in the log beside each new attempt.
     """
-    attempts = pauses()
+    attempts, seen = pauses(), None
     with deadline.limited(seconds):
         while True:
             try:
                 return action()
+            except (deadline.Late, deadline.CutShort) as late:
+                raise seen or late from None
             except Failure as failure:
+                seen = failure
                 pause = next(attempts)
                 node.log.say("waiting", what=what, seconds=round(pause, 1), saw=str(failure))
                 try:

@@ -57,13 +57,16 @@ def test_rules_take_no_time_that_anybody_notices() -> None:
     assert min(_seconds(lambda: findings(loaded.environment, loaded.source)) for _ in range(5)) < 0.05
 
 
-def test_importing_the_rules_is_cheap() -> None:
-    """Above what pydantic and the YAML library take. Least CPU time of several runs: the machine may be busy."""
+def test_importing_the_rules_is_cheap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than what pydantic and the YAML library take. Least CPU time of several runs: the machine may be busy."""
+    # An installed podwright is byte-compiled; a fresh checkout is not.
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
 
     def start(program: str) -> float:
-        return min(_cpu_seconds([sys.executable, "-c", program]) for _ in range(5))
+        return min(_cpu_seconds([sys.executable, "-c", program]) for _ in range(6))
 
-    assert start(_LIBRARIES + _OURS) - start(_LIBRARIES) < 0.15
+    assert start(_LIBRARIES + _OURS) < 2 * start(_LIBRARIES)
 
 
 def _cpu_seconds(command: list[str]) -> float:

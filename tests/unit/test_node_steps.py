@@ -188,6 +188,20 @@ def test_retrying_ends_with_what_was_seen_last(node: Node, monkeypatch: pytest.M
         retry(node, look, seconds=10, what="looking")
 
 
+@pytest.mark.parametrize("second", [["sleep", "1"], ["true"]], ids=["a command is cut short", "none begins any more"])
+def test_an_attempt_out_of_time_hides_nothing(node: Node, monkeypatch: pytest.MonkeyPatch, second: list[str]) -> None:
+    monkeypatch.setattr(deadline, "pause", lambda seconds: time.sleep(0.25 if second == ["true"] else 0))
+    looks = itertools.count()
+
+    def look() -> None:
+        if next(looks) == 0:
+            raise Failure("7 of 8 GPUs", "look again")
+        node.run(*second)
+
+    with pytest.raises(Failure, match="7 of 8 GPUs"):
+        retry(node, look, seconds=0.2, what="looking")
+
+
 @pytest.mark.parametrize(
     ("condition", "holds"),
     [
