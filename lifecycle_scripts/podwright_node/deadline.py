@@ -13,6 +13,9 @@ from .failure import Failure
 # Only tests set it: what part of every time limit and pause they have patience for.
 PATIENCE = float(os.environ.get("PODWRIGHT_PATIENCE", "1"))
 
+CLEAN_UP_SECONDS = 10
+"""Time for what a failed step must not leave behind. It fits into the grace that steps get (see `steps`)."""
+
 _thread = threading.local()
 
 
@@ -29,6 +32,17 @@ def limited(seconds: float) -> Iterator[None]:
     """What this thread does inside has that many seconds. An outer limit still holds."""
     outer = getattr(_thread, "end", float("inf"))
     _thread.end = min(outer, time.monotonic() + seconds * PATIENCE)
+    try:
+        yield
+    finally:
+        _thread.end = outer
+
+
+@contextmanager
+def clean_up() -> Iterator[None]:
+    """What this thread does inside has `CLEAN_UP_SECONDS` at least, even when the time is up."""
+    outer = getattr(_thread, "end", float("inf"))
+    _thread.end = max(outer, time.monotonic() + CLEAN_UP_SECONDS)
     try:
         yield
     finally:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from . import deadline
 from .applies import Only
 from .failure import Failure
 from .lnet import UNIT as LNET_UNIT
@@ -112,8 +113,10 @@ def mount(node: Node, remote: Remote) -> None:
 
     try:
         retry(node, attempt, seconds=PATIENCE_SECONDS, what=f"{remote.where} takes writes")
-    except Failure:
-        uninstall(node, remote.units, [remote.name])
+    except (Failure, deadline.Late):
+        with deadline.clean_up():
+            _unmount(node, remote)
+            uninstall(node, remote.units, [remote.name])
         raise
 
 
