@@ -26,6 +26,9 @@ _UPDATABLE = {
 # Source: AWS CloudFormation User Guide, "Understand CloudFormation quotas".
 _INLINE_BYTES, _S3_BYTES = 51_200, 1_000_000
 _LIMITS = {"Resources": 500, "Parameters": 200, "Outputs": 200, "Mappings": 200}
+SETTLE_SECONDS = 8.0
+"""How long the answer that starts an operation may wait for its end. AWS answers at once. The CDK CLI asks for the
+state of a stack at once and then every five seconds, and most operations here take one."""
 _EARLY_VALIDATION = (
     "The following hook(s)/validation failed: [AWS::EarlyValidation::PropertyValidation]. To troubleshoot Early "
     "Validation errors, use the DescribeEvents API for detailed failure information."
@@ -141,12 +144,12 @@ class CloudFormation:
             self._start(stack, "update", request)
         return stack
 
-    def delete_stack(self, region: str, name: str, token: str | None = None) -> None:
-        """Start deleting a stack; one that does not exist is a success."""
+    def delete_stack(self, region: str, name: str, token: str | None = None) -> Stack | None:
+        """Start deleting a stack and return it; one that does not exist is a success."""
         with self._lock:
             stack = self.region(region).find(name)
             if stack is None or stack.status == DELETED:
-                return
+                return None
             if stack.termination_protection:
                 raise ValidationError(
                     f"Stack [{stack.stack_id}] cannot be deleted while TerminationProtection is enabled"
@@ -160,8 +163,9 @@ class CloudFormation:
                 if users := self.region(region).importers(export):
                     reason = f"Delete canceled. Cannot delete export {export} as it is in use by {users[0].name}."
                     stack.record(stack.status, reason=reason)
-                    return
+                    return stack
             self._start(stack, "delete")
+        return stack
 
     def create_change_set(self, region: str, params: JsonObject) -> ChangeSet:
         """Compute a change set. It fails as CloudFormation's does: no changes, or refused by early validation."""
@@ -200,8 +204,8 @@ class CloudFormation:
                     return stack, change_set
         raise ChangeSetNotFound(f"ChangeSet [{name}] does not exist")
 
-    def execute_change_set(self, region: str, params: JsonObject) -> None:
-        """Start what a change set announces."""
+    def execute_change_set(self, region: str, params: JsonObject) -> Stack:
+        """Start what a change set announces; returns its stack."""
         with self._lock:
             stack, change_set = self.change_set(region, params["ChangeSetName"], params.get("StackName"))
             if change_set.execution_status != "AVAILABLE":
@@ -220,6 +224,7 @@ class CloudFormation:
                 self._start(stack, "create")
             else:
                 self._start(stack, "update", request)
+        return stack
 
     def continue_rollback(self, region: str, name: str, skip: list[str]) -> None:
         """Take a stack out of UPDATE_ROLLBACK_FAILED."""
@@ -251,6 +256,11 @@ class CloudFormation:
         """Wait until no operation runs, at most `timeout` seconds for each."""
         for thread in list(self.threads.values()):
             thread.join(timeout)
+
+    def settle(self, stack: Stack) -> None:
+        """Wait a while for the operation of a stack: who asks only every five seconds finds a quick one ended."""
+        if thread := self.threads.get(stack.stack_id):
+            thread.join(SETTLE_SECONDS)
 
     def deployment(self, stack: Stack) -> Deployment:
         """A deployment of a stack."""

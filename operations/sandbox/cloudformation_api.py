@@ -41,7 +41,11 @@ class CloudFormationResponse(BaseResponse):
         return ActionResult({"StackId": self.service.update_stack(self.region, self._params()).stack_id})
 
     def delete_stack(self) -> ActionResult:
-        self.service.delete_stack(self.region, self._get_param("StackName"), self._get_param("ClientRequestToken"))
+        stack = self.service.delete_stack(
+            self.region, self._get_param("StackName"), self._get_param("ClientRequestToken")
+        )
+        if stack:
+            self.service.settle(stack)
         return EmptyResult()
 
     def continue_update_rollback(self) -> ActionResult:
@@ -265,7 +269,7 @@ class CloudFormationResponse(BaseResponse):
         return EmptyResult()
 
     def execute_change_set(self) -> ActionResult:
-        self.service.execute_change_set(self.region, self._params())
+        self.service.settle(self.service.execute_change_set(self.region, self._params()))
         return ActionResult({})
 
     def describe_events(self) -> ActionResult:
