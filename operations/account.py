@@ -16,6 +16,9 @@ SANDBOX_ACCOUNT: Final = "123456789012"
 _EXPIRED: Final = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 _UNKNOWN: Final = {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "AuthFailure"}
 
+# A client takes a quarter of a second to make.
+_clients: dict[tuple[str, str, str | None], Any] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Account:
@@ -36,8 +39,11 @@ class Account:
         return boto3.Session(*keys, region_name=self.region)
 
     def client(self, service: str) -> Any:
-        """A boto3 client of `service`."""
-        return self.session().client(service, endpoint_url=self.endpoint)
+        """The boto3 client of `service`."""
+        key = service, self.region, self.endpoint
+        if key not in _clients:
+            _clients[key] = self.session().client(service, endpoint_url=self.endpoint)
+        return _clients[key]
 
     def __str__(self) -> str:
         where = f"the sandbox at {self.endpoint}" if self.endpoint else "AWS"

@@ -1,12 +1,16 @@
 """What is deployed: stacks, instance groups and nodes, as AWS's APIs show them, for people and for machines."""
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
+from urllib.request import ProxyHandler, build_opener
 
 from ..config.environment import Environment
 from .account import Account
 from .deployment import deployed_stacks
+from .sandbox.server import RECORDED_TYPES
 
 _SHOWN_NODES: Final = 32
 _LOG_WIDTH: Final = 160
@@ -133,9 +137,10 @@ def _recorded_only(account: Account, types: Counter[str]) -> dict[str, int]:
     """Resource types that the sandbox keeps as records, with nothing behind them; empty for AWS."""
     if account.endpoint is None:
         return {}
-    from .sandbox.providers.registry import is_recorded_only
-
-    return {name: types[name] for name in sorted(types) if is_recorded_only(name)}
+    query = urlencode({"type": sorted(types)}, doseq=True)
+    # No proxy: the sandbox is on this machine.
+    with build_opener(ProxyHandler({})).open(f"{account.endpoint}{RECORDED_TYPES}?{query}") as answer:
+        return {name: types[name] for name in json.load(answer)}
 
 
 def write_report(found: Report) -> None:

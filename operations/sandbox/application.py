@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import logging
 import threading
 import time
@@ -25,6 +26,7 @@ from moto.core.config import default_user_config
 from moto.iam.access_control import PermissionResult
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
+from werkzeug.wrappers import Response
 
 from . import capacity, kubernetes_api, quotas, responses, training_plan_knobs
 from .cloudformation import CloudFormation
@@ -44,8 +46,9 @@ from .permissions import SimulatingIam
 from .persistence import Snapshots, State
 from .providers.custom import CustomResource
 from .providers.kubernetes import KubectlResource
-from .providers.registry import provider_for
+from .providers.registry import is_recorded_only, provider_for
 from .quotas import QuotasResponse
+from .server import RECORDED_TYPES
 from .tls import certificates
 
 Environ = dict[str, Any]
@@ -169,6 +172,10 @@ class Sandbox:
             path = environ["PATH_INFO"]
             if path.startswith(responses.PREFIX):
                 return responses.RESPONSES(environ, start_response)
+            if path == RECORDED_TYPES:
+                asked = parse_qs(environ["QUERY_STRING"]).get("type", [])
+                recorded = json.dumps([name for name in asked if is_recorded_only(name)])
+                return Response(recorded, content_type="application/json")(environ, start_response)
             if path == capacity.PATH:
                 return capacity.serve(self.hyperpod, environ, start_response)
             if path in (training_plan_knobs.PATH, quotas.PATH):

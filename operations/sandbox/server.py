@@ -13,6 +13,8 @@ from pathlib import Path
 
 STATE_DIRECTORY = Path(".podwright/sandbox")
 DEFAULT_PORT = 4599
+RECORDED_TYPES = "/podwright/recorded-types"
+"""Asked with `?type=…`, the server names those of the resource types that it keeps as records only."""
 _RECORD = "server.json"
 _STOP_SECONDS = 30.0
 _BACKLOG = 128

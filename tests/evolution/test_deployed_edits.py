@@ -1,18 +1,23 @@
 """Day two in the sandbox: a deployed environment is edited and deployed again, and what holds data stays as it is.
 
-`test_edits.py` compares templates; here the real CDK CLI deploys them, and the physical ids are read back.
+`test_edits.py` compares templates. Here podwright deploys the first, with its assets; CloudFormation gets the others
+from this process, in the order of the CDK CLI, and the physical ids are read back.
 """
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
 
 from podwright.operations.sandbox import server
-from synthesis import STATEFUL
+from sandbox_stacks import StackUnderTest
+from synthesis import STATEFUL, environment_of, synthesize
 
 FILE = """
 account: "123456789012"
@@ -26,18 +31,19 @@ instance_groups:
   system: {{instance_type: ml.m5.4xlarge, count: 2}}
 """
 BASE = {"zones": "[usw2-az1, usw2-az2]", "name": "alpha", "count": "1", "zone": "usw2-az1"}
+STACKS = ("network", "storage", "eks", "cluster")
+ASSETS = "cdk-hnb659fds-assets-123456789012-us-west-2"
 Ids = dict[str, set[str]]
 
 
-@pytest.fixture(scope="module")
-def deploy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Ids]]:
-    """Deploys the file with these changes, and gives the physical ids of stateful resources by kind."""
-    project = tmp_path_factory.mktemp("evolution")
-    (project / "environments").mkdir()
-    running = server.start(project, port=0, time_scale=0.25)
+class Deployed:
+    """The environment in a sandbox of its own."""
 
-    def run(refused: str | None = None, **changes: str) -> Ids:
-        (project / "environments" / "sandbox.yaml").write_text(FILE.format(**BASE | changes))
+    def __init__(self, project: Path, endpoint: str) -> None:
+        session = boto3.Session("sandbox", "sandbox", region_name="us-west-2")
+        self._client = lambda service: session.client(service, endpoint_url=endpoint)
+        (project / "environments").mkdir()
+        (project / "environments" / "sandbox.yaml").write_text(FILE.format(**BASE))
         bare = {
             "PATH": os.environ["PATH"],
             "HOME": os.environ["HOME"],
@@ -46,18 +52,47 @@ def deploy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., I
         }
         command = [sys.executable, "-P", "-m", "podwright.operations.cli", "deploy", "--json"]
         done = subprocess.run(command, cwd=project, env=bare, capture_output=True, text=True, timeout=400)
-        assert done.returncode == (1 if refused else 0), done.stdout + done.stderr
-        assert (refused or "") in done.stderr
-        session = boto3.Session("sandbox", "sandbox", region_name="us-west-2")
-        client = session.client("cloudformation", endpoint_url=running.endpoint)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def edit(self, refused: str | None = None, **changes: str) -> Ids:
+        """Deploy with these changes to the first file. Gives the physical ids afterwards."""
+        synthesis = synthesize(environment_of(FILE.format(**BASE | changes), "sandbox"))
+        # The first stack that fails is the last one that is tried.
+        said = next(filter(None, (self._update(name, synthesis.templates[name]) for name in STACKS)), "")
+        assert refused in said if refused else not said, said
+        return self.ids()
+
+    def _update(self, name: str, template: dict[str, Any]) -> str:
+        """Update one stack. Gives why it was rolled back, or nothing."""
+        stack = StackUnderTest(self._client("cloudformation"), f"sandbox-{name}")
+        self._client("s3").put_object(Bucket=ASSETS, Key=f"{name}.json", Body=json.dumps(template).encode())
+        url = f"https://{ASSETS}.s3.us-west-2.amazonaws.com/{name}.json"
+        try:
+            stack.client.update_stack(StackName=stack.name, TemplateURL=url, Capabilities=["CAPABILITY_NAMED_IAM"])
+        except stack.client.exceptions.ClientError as error:
+            if "No updates are to be performed" not in str(error):
+                raise
+            return ""
+        if stack.wait() == "UPDATE_COMPLETE":
+            return ""
+        return "\n".join(event.get("ResourceStatusReason", "") for event in stack.events())
+
+    def ids(self) -> Ids:
+        """The physical ids of stateful resources by kind."""
         found: Ids = {kind: set() for kind in STATEFUL.values()}
-        for stack in ("network", "storage", "eks", "cluster"):
-            for resource in client.describe_stack_resources(StackName=f"sandbox-{stack}")["StackResources"]:
+        for stack in STACKS:
+            described = self._client("cloudformation").describe_stack_resources(StackName=f"sandbox-{stack}")
+            for resource in described["StackResources"]:
                 if kind := STATEFUL.get(resource["ResourceType"]):
                     found[kind].add(resource["PhysicalResourceId"])
         return found
 
-    yield run
+
+@pytest.fixture(scope="module")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    project = tmp_path_factory.mktemp("evolution")
+    running = server.start(project, port=0, time_scale=0.25)
+    yield Deployed(project, running.endpoint)
     server.stop(project)
 
 
@@ -65,19 +100,20 @@ def without(kind: str, ids: Ids) -> Ids:
     return {other: found for other, found in ids.items() if other != kind}
 
 
-def test_what_holds_data_survives_every_edit(deploy: Callable[..., Ids]) -> None:
+def test_what_holds_data_survives_every_edit(deployed: Deployed) -> None:
     wide = "[usw2-az3, usw2-az2, usw2-az1]"
-    first = deploy()
+    first = deployed.ids()
+    assert all(first[kind] for kind in ("vpc", "subnet", "eks", "file system", "bucket", "key", "cluster"))
 
-    moved = deploy(zones=wide, zone="usw2-az3", count="2")
+    moved = deployed.edit(zones=wide, zone="usw2-az3", count="2")
     assert moved["subnet"] > first["subnet"]
     assert without("subnet", moved) == without("subnet", first)
 
     # The zone goes in a second step: until its groups have left, the cluster stack imports its subnet.
-    assert deploy(refused="in use by sandbox-cluster", count="2") == moved
+    assert deployed.edit(refused="in use by sandbox-cluster", count="2") == moved
 
     # A new name would replace the cluster, but an EKS cluster takes only one: refused, rolled back, nothing lost.
-    assert deploy(refused="delete the cluster stack first", zones=wide, count="2", name="beta") == moved
+    assert deployed.edit(refused="already belongs to HyperPod", zones=wide, count="2", name="beta") == moved
 
-    assert deploy(zones=wide, count="2") == moved
-    assert deploy(count="2") == first
+    assert deployed.edit(zones=wide, count="2") == moved
+    assert deployed.edit(count="2") == first

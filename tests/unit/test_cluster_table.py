@@ -1,10 +1,13 @@
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from botocore.exceptions import ClientError
 
+from loopback import Call, Reply, serving
 from podwright.config.environment import Environment
 from podwright.operations.account import Account
 from podwright.operations.cluster_table import report, write_report
@@ -202,7 +205,13 @@ def test_without_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_the_sandbox_says_what_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = found(tmp_path, nodes(1), "http://localhost:1") | {"recorded_only": {"AWS::CodeBuild::Project": 2}}
-    text = "\n".join(" ".join(line) for line in printed(made, capsys))
+    """It asks the sandbox which of the types that are there are records only."""
+
+    def answer(call: Call) -> Reply:
+        asked = parse_qs(urlsplit(call.path).query)["type"]
+        return Reply(body=json.dumps([kind for kind in asked if kind == "AWS::EC2::Subnet"]).encode())
+
+    with serving(answer) as sandbox:
+        text = "\n".join(" ".join(line) for line in printed(found(tmp_path, nodes(1), sandbox.url), capsys))
     assert "Simulated: a stand-in for AWS on this machine" in text
-    assert "Only recorded, with nothing behind them: AWS::CodeBuild::Project (2)." in text
+    assert "Only recorded, with nothing behind them: AWS::EC2::Subnet (2)." in text
