@@ -1,14 +1,15 @@
 """Buy more time for a training plan, once.
 
 SageMaker offers extensions that begin where the plan ends. Without --days or --offering they are listed. The price is
-shown, and the plan's name has to be typed. The new end goes into the file.
+shown, and the plan's name has to be typed. The new end goes into the file. Where the plan ends later than the file
+says, an extension is bought already: the file is put right, and nothing is bought until this runs again.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from math import ceil
 from pathlib import Path
@@ -25,7 +26,8 @@ from ..output import Stop, write_json, write_line
 from ..progress import Progress
 from .market import zone_ids
 from .offers import amount, hours, minute, span
-from .plans import Json, describe
+from .plan_file import Values
+from .plans import Json, describe, extensions
 from .purchase import (
     Buyer,
     add_purchase_arguments,
@@ -41,6 +43,9 @@ from .purchase import (
 )
 from .search import plan_of
 from .table import new_table, write_blocks
+
+_ANOTHER_END = timedelta(hours=1)
+"""Extensions last a day or more; a shorter difference is how somebody wrote the end down."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,6 +98,14 @@ def run(args: argparse.Namespace) -> int:
     plan = Plan.of(shape, zone_ids(buyer.clients["ec2"]))
     if plan.status not in ("Scheduled", "Active") or plan.end is None:
         raise Stop(f"{args.plan} is {plan.status}; only a plan that is Scheduled or Active can be extended")
+    file, deployed = environment_file(args, environment), settings.state == "purchase"
+    if file and not choosing and not args.nothing_was_bought:
+        known = settings.end or min(
+            (item["StartDate"] for item in extensions(buyer.clients["sagemaker"], arn)), default=plan.end
+        )
+        if plan.end - known >= _ANOTHER_END:
+            text = f"{args.plan} ends at {minute(plan.end)}Z already, later than the file says; nothing was bought"
+            return report(args, file, text, _values(plan, deployed), "exists", paid=False)
     offers = _offers(buyer, arn, args.days)
     # An extension is recorded by its start, which is the plan's end: nobody says that it is so to the minute.
     starts = dict.fromkeys(shown(moment) for moment in (plan.end, *(offer.start for offer in offers)))
@@ -112,8 +125,7 @@ def run(args: argparse.Namespace) -> int:
         price = (chosen.fee, chosen.currency, limit)
         steps = extended(arn, chosen.id, chosen.start, *price, buyer=buyer.identity, run=new_run())
         outcome = buyer.carry_out(steps, tell)
-    file = environment_file(args, environment)
-    return _finish(args, buyer, outcome, plan, file, tell, deployed=settings.state == "purchase")
+    return _finish(args, buyer, outcome, plan, file, tell, deployed=deployed)
 
 
 def _recorded(environment: Environment, name: str, buyer: Buyer, tell: Any) -> str:
@@ -218,6 +230,10 @@ def _finish(
             f"`podwright capacity reserve {args.environment} {args.plan}` writes it into the file later",
         )
     text = f"{args.plan} now ends at {minute(plan.end)}Z; deploy, so that its reminders move along"
+    return report(args, file, text, _values(plan, deployed), "bought", paid=outcome.paid)
+
+
+def _values(plan: Plan, deployed: bool) -> Values:
+    """What the file shall say of the plan."""
     # The deployment that bought a plan goes on resolving it; the new end in the file makes it look again.
-    values = {"end": plan.end} if deployed and plan.end else values_of(before.arn, (), plan)
-    return report(args, file, text, values, "bought", paid=outcome.paid)
+    return {"end": plan.end} if deployed and plan.end else values_of(plan.arn, (), plan)

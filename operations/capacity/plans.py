@@ -59,7 +59,7 @@ def _own(environment: Environment, name: str, clients: Mapping[Any, Any]) -> Jso
         "groups": {key: group.count for key, group in environment.groups.items() if group.plan == name},
         "aws": _described(shape) if shape else None,
         "differs": _differs(environment, name, settings, shape) if shape else [],
-        "extensions": [_extension(item) for item in _extensions(sagemaker, arn)] if shape else [],
+        "extensions": [_extension(item) for item in extensions(sagemaker, arn)] if shape else [],
         "ultraservers": [_ultraserver(item) for item in _ultraservers(sagemaker, shape)] if shape else [],
         "record": record and _recorded(record),
         "problem": problem,
@@ -86,7 +86,8 @@ def _differs(environment: Environment, name: str, settings: TrainingPlan, shape:
     return found
 
 
-def _extensions(sagemaker: Any, arn: str) -> Iterator[Json]:
+def extensions(sagemaker: Any, arn: str) -> Iterator[Json]:
+    """The extensions of a plan that were bought."""
     return pages(sagemaker.describe_training_plan_extension_history, "TrainingPlanExtensions", TrainingPlanArn=arn)
 
 

@@ -68,6 +68,22 @@ def test_a_second_extension_follows_the_first(world: World) -> None:
     assert ends(world) == datetime(2027, 2, 23, 11, 30, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("says", ["", "    end: 2027-02-15T11:30Z\n"], ids=["no end", "the old end"])
+def test_an_extension_that_the_file_lacks_is_written_and_no_other_bought(
+    world: World, capsys: pytest.CaptureFixture[str], says: str
+) -> None:
+    """As after a purchase whose end could not be written: the same command again must not buy the week after it."""
+    assert extend(world, "--days", "7", *YES) == 0
+    world.file.write_text(world.file.read_text().replace("    end: 2027-02-22T11:30Z\n", says))
+    capsys.readouterr()
+    assert extend(world, "--days", "7", *YES) == 0
+    assert "ends at 2027-02-22 11:30Z already, later than the file says; nothing was bought" in capsys.readouterr().out
+    assert len(world.charges) == 2
+    assert ends(world) == datetime(2027, 2, 22, 11, 30, tzinfo=UTC)
+    assert extend(world, "--days", "7", *YES) == 0
+    assert len(world.charges) == 3
+
+
 @pytest.mark.parametrize("kind", ["timeout", "error"])
 @pytest.mark.parametrize("duplicates", ["refuse", "allow"])
 def test_an_answer_that_got_lost_is_found_in_the_history(
