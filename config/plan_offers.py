@@ -242,7 +242,7 @@ def _other_count(what: str, wanted: int | None, there: int, *, exactly: bool) ->
     # A plan that waits for its payment may not have its parts yet.
     if wanted is None or there == wanted or (not exactly and (there > wanted or not there)):
         return []
-    return [f"has {there} {what}, not {wanted}"]
+    return [f"has {there} {what if there != 1 else what[:-1]}, not {wanted}"]
 
 
 def _length(shape: Mapping[str, Any]) -> timedelta:

@@ -6,7 +6,7 @@ from ..environment import Environment
 from ..limits import limits
 from ..plan_words import plan_name, shown
 from ..plans import TrainingPlan
-from .rule import ERROR, WARNING, Problem, Problems, listed, rule
+from .rule import ERROR, INFO, WARNING, Problem, Problems, listed, rule
 from .zones import sections
 
 _SUFFIX = len("-99")
@@ -198,3 +198,15 @@ def plan_outlives_stack(environment: Environment) -> Problems:
                 "protection is destroy, and a plan cannot be cancelled: it stays, paid in full, when its stack goes",
                 "buy it with `podwright capacity reserve`, so that it belongs to no stack",
             )
+
+
+@rule("CAP039", INFO, on=Environment, source="training-plan-hyperpod")
+def somebody_hears(environment: Environment) -> Problems:
+    """Reminders that reach nobody."""
+    if environment.training_plans and not environment.plan_reminders.emails:
+        yield Problem(
+            ("plan_reminders", "emails"),
+            "nobody gets a mail before a training plan ends, and its instances go 30 minutes before that",
+            "add addresses under plan_reminders.emails, or accept this and subscribe to the topic that the capacity "
+            "stack prints",
+        )
