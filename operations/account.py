@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -16,9 +16,6 @@ SANDBOX_ACCOUNT: Final = "123456789012"
 _EXPIRED: Final = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 _UNKNOWN: Final = {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "AuthFailure"}
 
-# A client takes a quarter of a second to make.
-_clients: dict[tuple[str, str, str | None], Any] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class Account:
@@ -30,6 +27,7 @@ class Account:
     """URL of the sandbox; None for AWS."""
     variables: Mapping[str, str]
     """The process environment of whatever works on the account, such as the CDK CLI."""
+    _clients: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def session(self) -> Any:
         """A boto3 session of the account. Its clients still need `endpoint`; making several from one is far quicker."""
@@ -39,11 +37,10 @@ class Account:
         return boto3.Session(*keys, region_name=self.region)
 
     def client(self, service: str) -> Any:
-        """The boto3 client of `service`."""
-        key = service, self.region, self.endpoint
-        if key not in _clients:
-            _clients[key] = self.session().client(service, endpoint_url=self.endpoint)
-        return _clients[key]
+        """The boto3 client of `service`, which takes a quarter of a second to make and so is made once."""
+        if service not in self._clients:
+            self._clients[service] = self.session().client(service, endpoint_url=self.endpoint)
+        return self._clients[service]
 
     def __str__(self) -> str:
         where = f"the sandbox at {self.endpoint}" if self.endpoint else "AWS"

@@ -151,9 +151,9 @@ def test_all_repeated_keys_are_found_together() -> None:
     ids=["lists of lists", "merges", "open brackets", "open braces"],
 )
 def test_bombs_are_defused_in_time(bomb: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert refused(bomb[:60_000]).id == "YML001"
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_file_that_is_not_there(tmp_path: Path) -> None:
