@@ -157,6 +157,7 @@ class HelmChart(KubectlResource):
         if str(request.properties.get("CreateNamespace", "false")).lower() == "true":
             store.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         rendered, chart = self._render(request, release, namespace, store.version)
+        store.install(release)
         manifests = _documents(rendered)
         for manifest in manifests:
             store.apply(manifest, namespace)
