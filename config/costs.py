@@ -140,8 +140,11 @@ def by_team(environment: Environment, items: Iterable[Cost]) -> list[TeamCost]:
     """
     groups = {item.group: item for item in items if item.group}
     teams = environment.governance.teams
-    promised = {name: sum(team.quota.get(name, 0) for team in teams.values()) for name in groups}
-    wanted = {team: {name: float(settings.quota.get(name, 0)) for name in groups} for team, settings in teams.items()}
+    wanted = {
+        team: {name: float(settings.quota[name].instances or 0) if name in settings.quota else 0.0 for name in groups}
+        for team, settings in teams.items()
+    }
+    promised = {name: sum(quotas[name] for quotas in wanted.values()) for name in groups}
     shares: dict[str | None, dict[str, float]] = {
         team: {
             name: quota * min(1.0, groups[name].quantity / promised[name]) if quota else 0.0

@@ -34,7 +34,11 @@ def more_than_there_is(environment: Environment) -> Problems:
     """Quotas that add up to more than there is."""
     teams = environment.governance.teams
     for name, group in environment.instance_groups.items():
-        parts = {team: settings.quota[name] for team, settings in teams.items() if settings.quota.get(name)}
+        parts = {
+            team: count
+            for team, settings in teams.items()
+            if name in settings.quota and (count := settings.quota[name].instances)
+        }
         if sum(parts.values()) > group.count:
             sums = " + ".join(f"{count} of {team}" for team, count in parts.items())
             yield Problem(
@@ -117,7 +121,7 @@ def one_sum(environment: Environment) -> Problems:
         parts = {
             group.slurm.partition
             for key, group in environment.instance_groups.items()
-            if team.quota.get(key) and group.slurm and group.slurm.partition
+            if key in team.quota and team.quota[key].instances and group.slurm and group.slurm.partition
         }
         if on_slurm(environment) and len(parts) > 1:
             yield Problem(

@@ -1,0 +1,27 @@
+"""The names that teams and priorities have in Kubernetes, by engine.
+
+Task governance dictates its own. The other engines have podwright's, which collide with no namespace of a cluster.
+"""
+
+from .limits import limits
+from .teams import Engine
+
+
+def team_namespace(engine: Engine, team: str) -> str:
+    """The namespace in which a team works."""
+    return f"{limits().compute_quota.namespace_prefix}{team}" if engine == "hyperpod" else f"team-{team}"
+
+
+def cluster_queue(engine: Engine, team: str) -> str:
+    """The queue of a whole cluster that holds a team's quota: Kueue's ClusterQueue, a queue of KAI or YuniKorn."""
+    return f"{team_namespace(engine, team)}-clusterqueue" if engine == "hyperpod" else team
+
+
+def local_queue(engine: Engine, team: str) -> str:
+    """The queue that the team's jobs name, in its namespace with Kueue."""
+    return f"{team_namespace(engine, team)}-localqueue" if engine == "hyperpod" else team
+
+
+def priority_class(priority: str) -> str:
+    """The priority class that jobs name. Task governance calls it so; the others follow, so that jobs can move."""
+    return f"{priority}-priority"
