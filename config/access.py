@@ -1,4 +1,4 @@
-"""Kubernetes groups that podwright's access entries and role bindings share."""
+"""Kubernetes groups and labels by which parts of podwright know each other's objects."""
 
 from typing import Final
 
@@ -7,3 +7,9 @@ NODE_READERS: Final = "podwright:node-readers"
 
 Source: Amazon EKS User Guide, "Review access policy permissions", 2026-11.
 """
+
+TEAM_LABEL: Final = "podwright/team"
+"""Label of everything in Kubernetes that belongs to one team; its value is the team's name."""
+
+KUEUE_READERS: Final = "podwright:kueue-readers"
+"""May see the Deployment of Kueue's controller and nothing else."""

@@ -13,6 +13,9 @@ NODE_ADDONS: Final[tuple[AddonName, ...]] = ("vpc-cni", "kube-proxy", "eks-pod-i
 WORKLOAD_ADDONS: Final[tuple[AddonName, ...]] = ("coredns", "aws-fsx-csi-driver")
 """Deployments. On a cluster without nodes they stay DEGRADED, so they come after the first nodes."""
 
+GOVERNANCE_ADDONS: Final[tuple[AddonName, ...]] = ("amazon-sagemaker-hyperpod-taskgovernance",)
+"""What engine hyperpod is; only with it."""
+
 
 @dataclass(frozen=True, slots=True)
 class AddonPin:

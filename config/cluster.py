@@ -12,7 +12,14 @@ from .software import NodeSoftware
 
 EksVersion = Annotated[str, StringConstraints(pattern=r"^1\.[0-9]{2}$")]
 AddonVersion = Annotated[str, StringConstraints(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+$", max_length=64)]
-AddonName = Literal["vpc-cni", "kube-proxy", "coredns", "eks-pod-identity-agent", "aws-fsx-csi-driver"]
+AddonName = Literal[
+    "vpc-cni",
+    "kube-proxy",
+    "coredns",
+    "eks-pod-identity-agent",
+    "aws-fsx-csi-driver",
+    "amazon-sagemaker-hyperpod-taskgovernance",
+]
 ControlPlaneLog = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 
 

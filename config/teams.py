@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from .base import Settings
+from .task_governance import TaskGovernance
 
 # HyperPod's pattern of team and priority class names with the upper bound that it means to set.
 TeamName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9](-*[a-z0-9])*$", max_length=40)]
@@ -133,6 +134,8 @@ class Governance(Settings):
     """Give idle capacity by the teams' weights; first come, first served when off."""
     idle_resource_sharing: bool = True
     """Let teams borrow capacity that no quota holds."""
+    task_governance: TaskGovernance = TaskGovernance()
+    """What is special to engine hyperpod."""
     wait_for_pods: WaitForPods | None = None
     """Gang admission; the engine's own behaviour when absent."""
     departments: dict[DepartmentName, Department] = {}

@@ -45,7 +45,7 @@ class NodeAddons(Construct):
         check(settings)
 
         names = () if settings.existing else NODE_ADDONS
-        self.addons = {name: _addon(self, name, settings, cluster_name) for name in names}
+        self.addons = {name: addon(self, name, settings, cluster_name) for name in names}
         """The add-ons by name."""
 
 
@@ -82,7 +82,7 @@ class WorkloadAddons(Construct):
         self.driver_role: iam.IRole | None = None
         """Role of the FSx CSI driver, when there is one."""
         if settings.existing is None:
-            self.addons["coredns"] = _addon(self, "coredns", settings, cluster_name)
+            self.addons["coredns"] = addon(self, "coredns", settings, cluster_name)
             if lustre:
                 self._driver(settings, cluster_name)
 
@@ -109,14 +109,15 @@ class WorkloadAddons(Construct):
             service_account="fsx-csi-controller-sa",
             role_arn=role.role_arn,
         )
-        driver = _addon(self, "aws-fsx-csi-driver", settings, cluster_name)
+        driver = addon(self, "aws-fsx-csi-driver", settings, cluster_name)
         driver.node.add_dependency(association)
         self.addons["aws-fsx-csi-driver"] = driver
         self.driver_role = cast(iam.IRole, role)
 
 
-def _addon(scope: Construct, name: AddonName, settings: Eks, cluster_name: str) -> eks.CfnAddon:
-    addon = eks.CfnAddon(
+def addon(scope: Construct, name: AddonName, settings: Eks, cluster_name: str) -> eks.CfnAddon:
+    """One add-on in `scope`, of the version that `config.addons` says. It goes with its stack."""
+    resource = eks.CfnAddon(
         scope,
         name,
         cluster_name=cluster_name,
@@ -124,5 +125,5 @@ def _addon(scope: Construct, name: AddonName, settings: Eks, cluster_name: str) 
         addon_version=addon_version(name, settings),
         resolve_conflicts="OVERWRITE",
     )
-    addon.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
-    return addon
+    resource.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
+    return resource

@@ -18,13 +18,14 @@ from .storage import StorageStack
 
 if TYPE_CHECKING:
     from .capacity import CapacityStack
+    from .governance import GovernanceStack
 
 
 class TrainingStage(cdk.Stage):
-    """Network, storage, capacity, control plane and cluster of one environment, in the order in which they must come.
+    """Network, storage, capacity, control plane, cluster and governance of one environment, in the order they need.
 
     With Slurm there is no control plane: its controller is a node of the cluster. Without training plans there is no
-    stack of capacity.
+    stack of capacity, and without a quota engine none of governance.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class TrainingStage(cdk.Stage):
         construct_id: str,
         *,
         environment: Environment,
-        archive: ChartArchive,
+        charts: Mapping[str, ChartArchive],
         mirror: Mapping[str, Image] | None = None,
         node_archives: Sequence[LockedFile] = (),
     ) -> None:
@@ -43,7 +44,7 @@ class TrainingStage(cdk.Stage):
             scope: The app, or a pipeline.
             construct_id: Id of the stage; it prefixes the names of the stacks.
             environment: The environment.
-            archive: HyperPod's dependencies chart, or a stand-in for it. Not read with Slurm.
+            charts: The Helm charts that it installs, or stand-ins for them, by name (see `config.wanted_charts`).
             mirror: Where mirrored images lie, by the original's name.
             node_archives: What nodes install from.
         """
@@ -59,7 +60,7 @@ class TrainingStage(cdk.Stage):
         self.storage = StorageStack(self, "storage", environment=environment, network=self.network)
         self.capacity = self._capacity(environment) if environment.training_plans else None
         self.eks = (
-            EksStack(self, "eks", environment=environment, network=self.network, archive=archive, mirror=mirror or {})
+            EksStack(self, "eks", environment=environment, network=self.network, charts=charts, mirror=mirror or {})
             if environment.cluster.orchestrator == "eks"
             else None
         )
@@ -75,6 +76,11 @@ class TrainingStage(cdk.Stage):
         )
         # CloudFormation sees only what a template names; pods and scripts need the file systems beyond that.
         self.cluster.add_stack_dependency(self.storage, "nodes mount its file systems")
+        self.governance = (
+            self._governance(environment, self.eks, charts, mirror or {})
+            if self.eks and environment.governance.engine
+            else None
+        )
 
         cdk.Tags.of(self).add("podwright:environment", environment.name)
         for key, value in environment.tags.items():
@@ -87,3 +93,26 @@ class TrainingStage(cdk.Stage):
         from .capacity import CapacityStack
 
         return CapacityStack(self, "capacity", environment=environment, network=self.network)
+
+    def _governance(
+        self,
+        environment: Environment,
+        eks: EksStack,
+        charts: Mapping[str, ChartArchive],
+        mirror: Mapping[str, Image],
+    ) -> "GovernanceStack":
+        # An environment without quotas does not pay for its import.
+        from .governance import GovernanceStack
+
+        governance = GovernanceStack(
+            self,
+            "governance",
+            environment=environment,
+            network=self.network,
+            eks=eks,
+            cluster=self.cluster,
+            charts=charts,
+            mirror=mirror,
+        )
+        governance.add_stack_dependency(self.cluster, "the quota engine runs on its nodes")
+        return governance

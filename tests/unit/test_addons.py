@@ -5,12 +5,19 @@ from typing import get_args
 import pytest
 from pydantic import TypeAdapter
 
-from podwright.config.addons import NODE_ADDONS, WORKLOAD_ADDONS, addon_pins, addon_version, unpinned_addons
+from podwright.config.addons import (
+    GOVERNANCE_ADDONS,
+    NODE_ADDONS,
+    WORKLOAD_ADDONS,
+    addon_pins,
+    addon_version,
+    unpinned_addons,
+)
 from podwright.config.cluster import AddonName, AddonVersion, Eks
 
 
 def test_every_addon_belongs_to_one_group() -> None:
-    assert sorted((*NODE_ADDONS, *WORKLOAD_ADDONS)) == sorted(get_args(AddonName))
+    assert sorted((*NODE_ADDONS, *WORKLOAD_ADDONS, *GOVERNANCE_ADDONS)) == sorted(get_args(AddonName))
 
 
 @pytest.mark.parametrize("pin", addon_pins(), ids=lambda pin: f"{pin.addon}-{pin.kubernetes}")

@@ -1,0 +1,22 @@
+"""HyperPod task governance: the quota engine that comes as an EKS add-on and takes its quotas from SageMaker's API."""
+
+from typing import Final, Literal
+
+from .base import Settings
+
+ADDON: Final = "amazon-sagemaker-hyperpod-taskgovernance"
+"""The EKS add-on, with a Kueue of its own inside."""
+NAMESPACE: Final = "kueue-system"
+"""Where the add-on's Kueue runs. Source: Terraform of awslabs/awsome-distributed-ai, 2026-07-23."""
+CONTROLLER: Final = "kueue-controller-manager"
+"""The Deployment that serves Kueue's webhooks; no quota can be made before it is ready. Source: the same."""
+
+QuotaType = Literal["compute_quota", "scheduler_config"]
+
+
+class TaskGovernance(Settings):
+    """Settings of engine hyperpod."""
+
+    fallback: tuple[QuotaType, ...] = ()
+    """Resource types that CloudFormation lacks in your region. A function of ours makes what they would, through
+    SageMaker's API."""
