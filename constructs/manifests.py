@@ -1,0 +1,130 @@
+"""Kubernetes objects that a deployment applies, keeps and removes."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, cast
+
+import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+from ..config.access import TEAM_LABEL
+
+# CloudFormation sends the new and the old properties to Lambda in one asynchronous event of at most 1 MB. Source: AWS
+# Lambda Developer Guide, "Lambda quotas", 2026-11. Two of these fit with room for what wraps them.
+_MOST_BYTES: Final = 200_000
+
+
+class Manifests(Construct):
+    """Kubernetes objects applied by the kubectl provider of a cluster, in pieces that are custom resources.
+
+    What belongs to a team (label `podwright/team`) is one piece, in the order given, so a change of one team shows as
+    one change and a failure names the team. Every other object is a piece of its own and comes before all teams; so is
+    what `apart` names. An object never moves to another piece when others come or go: that would delete it.
+
+    Why the pieces are as they are: an object that leaves its piece is removed by `kubectl apply --prune`, which knows
+    few kinds (namespaces, volumes, config maps and workloads; not queues, role bindings, quotas or policies). What it
+    does not know is removed only with its whole piece. A team's objects of such kinds therefore always exist, and say
+    "nothing" where nothing is wanted, or their kinds are named in `apart`.
+
+    Decided for you: objects that exist already are taken over, because the CDK removes nothing after a failed creation
+    and the next attempt would stop at what the first left; a piece holds at most 200 kB.
+    Source: kubectl handler of aws-cdk-lib 2.275.0; kubectl 1.35, default list of `--prune`.
+
+    Example:
+        quota = {"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "10"}},
+                 "metadata": {"name": "caps", "namespace": "llm", "labels": {"podwright/team": "llm"}}}
+        Manifests(stack, "Quotas", cluster=cluster, objects=[quota])
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: eks.ICluster,
+        objects: Iterable[Mapping[str, Any]],
+        after: Iterable[cdk.CfnResource] = (),
+        apart: Collection[str] = (),
+    ) -> None:
+        """Defines the objects.
+
+        Args:
+            scope: Parent construct.
+            construct_id: Id within the parent.
+            cluster: EKS cluster with a kubectl provider.
+            objects: Complete objects, each with apiVersion, kind and a name: those of a chart by its `to_json()`.
+            after: What has to be there first.
+            apart: Kinds of which each object is a piece of its own, also where it belongs to a team.
+
+        Raises:
+            ValueError: two objects of one kind, namespace and name, or a piece above 200 kB.
+        """
+        super().__init__(scope, construct_id)
+        shared, teams = _pieces(objects, apart)
+
+        begin = _barrier(self, "Begin", list(after)) if after else None
+        first = self._apply(cluster, shared, begin, prune=False)
+        ready = _barrier(self, "Shared", [*first, *([begin] if begin else [])]) if shared and teams else begin
+        rest = self._apply(cluster, teams, ready, prune=True)
+
+        self.applied = _barrier(self, "Applied", rest or first or ([begin] if begin else []))
+        """Comes when every object is there; whatever needs them depends on it."""
+        self.pieces = tuple({**shared, **teams})
+        """Ids of the pieces, those that all teams share first."""
+
+    def _apply(
+        self,
+        cluster: eks.ICluster,
+        pieces: Mapping[str, list[Mapping[str, Any]]],
+        after: cdk.CfnResource | None,
+        *,
+        prune: bool,
+    ) -> list[cdk.CfnResource]:
+        made = []
+        for name, objects in pieces.items():
+            manifest = eks.KubernetesManifest(
+                self, name, cluster=cluster, manifest=objects, overwrite=True, prune=prune
+            )
+            resource = cast(cdk.CfnResource, manifest.node.default_child)
+            if after:
+                resource.add_resource_dependency(after)
+            made.append(resource)
+        return made
+
+
+def _pieces(
+    objects: Iterable[Mapping[str, Any]], apart: Collection[str]
+) -> tuple[dict[str, list[Mapping[str, Any]]], dict[str, list[Mapping[str, Any]]]]:
+    """The pieces that all share and those of teams, by the ids of their constructs."""
+    shared: dict[str, list[Mapping[str, Any]]] = {}
+    teams: dict[str, list[Mapping[str, Any]]] = {}
+    seen: set[str] = set()
+    for item in objects:
+        metadata, kind = item["metadata"], item["kind"]
+        own = ".".join(filter(None, (kind, metadata.get("namespace"), metadata["name"])))
+        if own in seen:
+            raise ValueError(f"two objects are called {own}; Kubernetes would keep the last one")
+        seen.add(own)
+        team = metadata.get("labels", {}).get(TEAM_LABEL)
+        if team is None:
+            shared[own] = [item]
+        else:
+            teams.setdefault(f"Team-{team}-{own}" if kind in apart else f"Team-{team}", []).append(item)
+    for name, piece in {**shared, **teams}.items():
+        # Counted as it travels: a JSON text within JSON.
+        size = len(json.dumps(json.dumps(piece)))
+        if size > _MOST_BYTES:
+            raise ValueError(
+                f"{name} takes {size:,} bytes as one custom resource, of which {_MOST_BYTES:,} can be sent; "
+                "give what it holds to several teams or objects"
+            )
+    return shared, teams
+
+
+def _barrier(scope: Construct, construct_id: str, after: list[cdk.CfnResource]) -> cdk.CfnResource:
+    """Nothing, which comes after others: a hundred pieces that depend on a hundred would fill the template."""
+    handle = cdk.CfnWaitConditionHandle(scope, construct_id)
+    for resource in after:
+        handle.add_resource_dependency(resource)
+    return cast(cdk.CfnResource, handle)

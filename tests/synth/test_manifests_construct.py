@@ -1,0 +1,108 @@
+"""Kubernetes objects as custom resources: which piece an object is in, what comes first, how much one may hold."""
+
+import json
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from aws_cdk.assertions import Template
+
+from podwright.config.access import TEAM_LABEL
+from podwright.constructs.manifests import Manifests
+
+KIND = "Custom::AWSCDK-EKS-KubernetesResource"
+BARRIER = "AWS::CloudFormation::WaitConditionHandle"
+
+
+@pytest.fixture
+def cluster(stack: cdk.Stack) -> Any:
+    provider = eks.KubectlProvider.from_kubectl_provider_attributes(
+        stack,
+        "Kubectl",
+        service_token="arn:aws:lambda:us-west-2:111122223333:function:kubectl",
+        role=iam.Role.from_role_arn(stack, "Role", "arn:aws:iam::111122223333:role/Kubectl"),
+    )
+    return eks.Cluster.from_cluster_attributes(stack, "Cluster", cluster_name="prod", kubectl_provider=provider)
+
+
+def config_map(name: str, team: str = "", data: str = "x", kind: str = "ConfigMap") -> dict[str, Any]:
+    labels = {"labels": {TEAM_LABEL: team}} if team else {}
+    metadata = {"name": name, "namespace": team or "default", **labels}
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": {"d": data}}
+
+
+def pieces(stack: cdk.Stack) -> dict[str, list[str]]:
+    """The names of the objects of each custom resource, by its logical id."""
+    found = Template.from_stack(stack).find_resources(KIND)
+    return {
+        key: [item["metadata"]["name"] for item in json.loads(resource["Properties"]["Manifest"])]
+        for key, resource in found.items()
+    }
+
+
+def test_a_team_is_one_piece_and_every_shared_object_another(stack: cdk.Stack, cluster: Any) -> None:
+    objects = [config_map("b", "llm"), config_map("shared"), config_map("a", "llm"), config_map("c", "vision")]
+    made = Manifests(stack, "M", cluster=cluster, objects=objects)
+    assert made.pieces == ("ConfigMap.default.shared", "Team-llm", "Team-vision")
+    assert sorted(pieces(stack).values()) == [["b", "a"], ["c"], ["shared"]]
+
+
+def test_pieces_stay_where_they_are_when_others_come_and_go(cluster: Any, stack: cdk.Stack) -> None:
+    few = [config_map("z", "llm"), config_map("shared")]
+    many = [config_map("a"), config_map("first", "aaa"), config_map("shared"), config_map("z", "llm")]
+    Manifests(stack, "M", cluster=cluster, objects=few)
+    before = pieces(stack)
+    other = cdk.Stack(cdk.App(), "Test", env=cdk.Environment(account="111122223333", region="us-west-2"))
+    Manifests(other, "M", cluster=cluster, objects=many)
+    assert before.items() <= pieces(other).items()
+
+
+def test_teams_come_after_all_that_they_share(stack: cdk.Stack, cluster: Any) -> None:
+    earlier = cdk.CfnResource(stack, "Earlier", type="AWS::SNS::Topic")
+    objects = [config_map("one", "llm"), config_map("shared"), config_map("two", "vision")]
+    made = Manifests(stack, "M", cluster=cluster, objects=objects, after=[earlier])
+    cdk.CfnResource(stack, "Later", type="AWS::SNS::Topic").add_resource_dependency(made.applied)
+    resources = Template.from_stack(stack).to_json()["Resources"]
+
+    def before(logical_id: str) -> set[str]:
+        direct = set(resources[logical_id].get("DependsOn", ()))
+        return direct.union(*(before(item) for item in direct))
+
+    shared, *teams = (
+        next(key for key, names in pieces(stack).items() if names == [name]) for name in ("shared", "one", "two")
+    )
+    assert before(shared) >= {"Earlier"}
+    for team in teams:
+        assert before(team) >= {shared, "Earlier"}
+    assert before("Later") >= {shared, *teams}
+
+
+def test_what_is_there_already_is_taken_over_and_only_teams_are_pruned(stack: cdk.Stack, cluster: Any) -> None:
+    Manifests(stack, "M", cluster=cluster, objects=[config_map("shared"), config_map("one", "llm")])
+    for resource in Template.from_stack(stack).find_resources(KIND).values():
+        assert resource["Properties"]["Overwrite"] is True
+        assert ("PruneLabel" in resource["Properties"]) == ('"one"' in resource["Properties"]["Manifest"])
+
+
+def test_kinds_that_come_and_go_can_stand_apart(stack: cdk.Stack, cluster: Any) -> None:
+    objects = [config_map("one", "llm"), config_map("robot", "llm", kind="ServiceAccount")]
+    made = Manifests(stack, "M", cluster=cluster, objects=objects, apart=["ServiceAccount"])
+    assert made.pieces == ("Team-llm", "Team-llm-ServiceAccount.llm.robot")
+
+
+def test_no_piece_is_larger_than_cloudformation_can_send(stack: cdk.Stack, cluster: Any) -> None:
+    with pytest.raises(ValueError, match=r"Team-llm takes 2\d\d,\d+ bytes"):
+        Manifests(stack, "M", cluster=cluster, objects=[config_map(str(n), "llm", "x" * 10_000) for n in range(20)])
+
+
+def test_an_object_that_is_there_twice_is_refused(stack: cdk.Stack, cluster: Any) -> None:
+    with pytest.raises(ValueError, match="two objects are called ConfigMap.llm.one"):
+        Manifests(stack, "M", cluster=cluster, objects=[config_map("one", "llm"), config_map("one", "llm")])
+
+
+def test_without_objects_there_is_nothing_but_an_end(stack: cdk.Stack, cluster: Any) -> None:
+    made = Manifests(stack, "M", cluster=cluster, objects=[])
+    assert made.pieces == ()
+    assert [item["Type"] for item in Template.from_stack(stack).to_json()["Resources"].values()] == [BARRIER]
