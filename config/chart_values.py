@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from .catalog import Catalog
 from .charts import HEALTH_AGENT_FALLBACK, HEALTH_AGENT_REGIONS, Chart
+from .cluster import Cluster
 from .groups import AnyGroup, InstanceGroup
 from .images import Image, eks_registry
 from .instances import InstanceType
@@ -13,12 +14,14 @@ from .instances import InstanceType
 _TYPE_LABEL = "node.kubernetes.io/instance-type"
 # HyperPod taints a node so while it is being checked or repaired; device plugins have to stay there.
 # Source: SageMaker Developer Guide, resiliency of HyperPod on EKS, 2026-11.
-_HEALTH = {
+HEALTH_TOLERATION: Final = {
     "key": "sagemaker.amazonaws.com/node-health-status",
     "operator": "Equal",
     "value": "Unschedulable",
     "effect": "NoSchedule",
 }
+"""The toleration of that taint."""
+_GROUP_LABEL = "sagemaker.amazonaws.com/instance-group-name"
 
 
 def dependencies_values(
@@ -65,13 +68,7 @@ def dependencies_values(
         }
         if registry := eks_registry(region):
             values["aws-efa-k8s-device-plugin"]["image"] = {"repository": f"{registry}/eks/aws-efa-k8s-device-plugin"}
-    for name, image in (mirror or {}).items():
-        if name in chart.image_values:
-            _set(
-                values,
-                chart.image_values[name],
-                {"repository": image.name, "tag": f"{image.tag}@{image.digest}" if image.tag else image.digest},
-            )
+    set_mirrored(values, chart, mirror or {})
     return values
 
 
@@ -97,7 +94,7 @@ def nodes_with(
         if matching and isinstance(group, InstanceGroup):
             taints |= {(item.key, item.effect) for item in group.taints}
     tolerations = ({"key": key, "operator": "Exists", "effect": effect} for key, effect in sorted(taints))
-    return DeviceNodes(tuple(sorted(found)), (_HEALTH, *tolerations))
+    return DeviceNodes(tuple(sorted(found)), (HEALTH_TOLERATION, *tolerations))
 
 
 def node_affinity(types: Iterable[str]) -> dict[str, Any]:
@@ -112,7 +109,43 @@ def node_affinity(types: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _set(values: dict[str, Any], path: str, value: dict[str, str]) -> None:
+@dataclass(frozen=True, slots=True)
+class SystemPlacement:
+    """Where controllers of charts run: on the nodes that a deployment waits for, and not beside the work."""
+
+    node_selector: dict[str, str]
+    """Labels of the system group's nodes."""
+    tolerations: tuple[dict[str, str], ...]
+    """HyperPod's health taint, so that they come up while nodes are checked, and the taints of the group."""
+
+
+def system_placement(cluster: Cluster, groups: Mapping[str, InstanceGroup]) -> SystemPlacement:
+    """Where controllers run, given the instance groups by name."""
+    group = groups.get(cluster.system_group)
+    tolerations = tuple(
+        {"key": taint.key, "operator": "Exists", "effect": taint.effect} for taint in (group.taints if group else ())
+    )
+    return SystemPlacement({_GROUP_LABEL: cluster.system_group}, (HEALTH_TOLERATION, *tolerations))
+
+
+def set_mirrored(values: dict[str, Any], chart: Chart, mirror: Mapping[str, Image]) -> None:
+    """Let `values` of a chart name the copies of those of its images that are mirrored.
+
+    Args:
+        values: Values of the chart, which this changes.
+        chart: The chart.
+        mirror: Where mirrored images lie, by the original's name, with and without its tag (see `mirrors.mirror_of`).
+    """
+    for name, where in chart.image_values.items():
+        if image := mirror.get(name):
+            _set(values, where.name, image.name)
+            _set(values, where.prefix, image.name.rpartition("/")[0])
+            _set(values, where.tag, f"{image.tag}@{image.digest}" if image.tag else image.digest)
+
+
+def _set(values: dict[str, Any], path: str, value: str) -> None:
+    if not path:
+        return
     *parents, last = path.split(".")
     for part in parents:
         values = values.setdefault(part, {})

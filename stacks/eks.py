@@ -10,14 +10,14 @@ from ..cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
 from ..cdk8s_charts.device_plugins import NeuronDevicePlugin
 from ..cdk8s_charts.node_readers import NodeReaders
 from ..config.artifacts import ChartArchive
-from ..config.chart_values import dependencies_values
-from ..config.charts import chart
+from ..config.charts import HYPERPOD_DEPENDENCIES
 from ..config.environment import Environment
 from ..config.images import Image
 from ..config.rules.run import environment_types
+from ..config.wanted_charts import wanted_chart
 from ..constructs.addons import NodeAddons
 from ..constructs.eks_control_plane import EksControlPlane
-from ..constructs.hyperpod_dependencies import HyperPodDependencies
+from ..constructs.helm_release import HelmRelease
 from ..constructs.runner import Runner
 from .network import NetworkStack
 
@@ -32,7 +32,7 @@ class EksStack(cdk.Stack):
         *,
         environment: Environment,
         network: NetworkStack,
-        archive: ChartArchive,
+        charts: Mapping[str, ChartArchive],
         mirror: Mapping[str, Image],
     ) -> None:
         """Defines the stack of `environment` in `network`.
@@ -42,7 +42,7 @@ class EksStack(cdk.Stack):
             construct_id: Id within the stage.
             environment: The environment.
             network: Its network.
-            archive: HyperPod's dependencies chart.
+            charts: The environment's charts by name; HyperPod's dependencies are installed from here.
             mirror: Where mirrored images lie, by the original's name.
         """
         super().__init__(scope, construct_id, description="EKS control plane and what HyperPod needs in it")
@@ -76,16 +76,15 @@ class EksStack(cdk.Stack):
         )
         if labels.groups:
             cluster.add_cdk8s_chart("BenchmarkLabels", labels)
-        existing = settings.existing
-        if existing is None or not existing.dependencies_installed:
-            dependencies = chart(archive.name)
-            HyperPodDependencies(
+        dependencies = wanted_chart(environment, HYPERPOD_DEPENDENCIES, mirror)
+        if dependencies:
+            HelmRelease(
                 self,
                 "Dependencies",
                 cluster=cluster,
-                chart=dependencies,
-                archive=archive,
-                values=dependencies_values(dependencies, groups, types, region=environment.region, mirror=mirror),
+                chart=dependencies.chart,
+                archive=charts[HYPERPOD_DEPENDENCIES],
+                values=dependencies.values,
             )
         self.runner = Runner(
             self,

@@ -11,12 +11,11 @@ from typing import Any
 
 import aws_cdk as cdk
 
-from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
 from podwright.config.environment import Environment
 from podwright.config.load import environment_from
 from podwright.config.project import Project
 from podwright.config.source import parse_source
-from podwright.operations.charts import stand_in
+from podwright.operations.charts import stand_ins
 from podwright.operations.sandbox.schemas import changed_create_only
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 from podwright.stacks.stage import TrainingStage
@@ -71,8 +70,8 @@ def assembly_folder() -> str:
 
 
 def stage_of(environment: Environment, app: cdk.App) -> TrainingStage:
-    """The stage that `bin/app.py` would make of an environment with a stand-in chart."""
-    return TrainingStage(app, environment.name, environment=environment, archive=stand_in(chart(HYPERPOD_DEPENDENCIES)))
+    """The stage that `bin/app.py` would make of an environment with stand-ins for its charts."""
+    return TrainingStage(app, environment.name, environment=environment, charts=stand_ins(environment))
 
 
 def synthesize(environment: Environment) -> Synthesis:

@@ -171,7 +171,7 @@ def test_another_commit_needs_a_word(upstream: tuple[Upstream, Chart], project: 
     _, wanted = upstream
     fetch(project, wanted)
     newer = dataclasses.replace(wanted, revision="f" * 40)
-    with pytest.raises(Stop, match="this podwright pins ffffffffffff"):
+    with pytest.raises(Stop, match="this podwright pins 0.1.0 at ffffffffffff"):
         fetch(project, newer)
     fetch(project, newer, update=True)
     assert read_artifacts(project).charts[wanted.name].revision == "f" * 40
@@ -204,3 +204,30 @@ def test_a_path_that_leads_out_of_the_folder_is_left_out(
     with zipfile.ZipFile(archive.path) as packed:
         assert [name for name in packed.namelist() if "escaped" in name] == []
     assert not list(tmp_path.rglob("escaped"))
+
+
+def test_a_release_is_taken_as_it_is_packed(upstream: tuple[Upstream, Chart], project: Path) -> None:
+    made, wanted = upstream
+    address = wanted.archive.replace("repository.tar.gz", "charts/away-1.2.3.tgz")
+    released = dataclasses.replace(wanted, name="away", archive=address, folder="", version="1.2.3", revision="1.2.3")
+    archive = fetch(project, released)
+    with zipfile.ZipFile(archive.path) as packed:
+        assert packed.namelist() == ["Chart.yaml", "templates/a.yaml"]
+    locked = read_artifacts(project).charts["away"]
+    assert (locked.version, locked.revision, locked.images) == ("1.2.3", "1.2.3", ("example.invalid/away:1",))
+    archive.path.unlink()
+    made.subchart = "example.invalid/away:2"
+    with pytest.raises(Stop, match="for the same release"):
+        fetch(project, released)
+
+
+def test_charts_of_all_environments_are_fetched_beside_each_other(
+    upstream: tuple[Upstream, Chart], project: Path
+) -> None:
+    _, wanted = upstream
+    address = wanted.archive.replace("repository.tar.gz", "charts/away-1.2.3.tgz")
+    released = dataclasses.replace(wanted, name="away", archive=address, folder="", version="1.2.3", revision="1.2.3")
+    fetch(project, wanted)
+    fetch(project, released)
+    assert set(read_artifacts(project).charts) == {"hyperpod-dependencies", "away"}
+    assert chart_findings(project, wanted) == chart_findings(project, released) == []
