@@ -25,3 +25,11 @@ def local_queue(engine: Engine, team: str) -> str:
 def priority_class(priority: str) -> str:
     """The priority class that jobs name. Task governance calls it so; the others follow, so that jobs can move."""
     return f"{priority}-priority"
+
+
+def pod_priority_class(priority: str, weight: int) -> str:
+    """The PriorityClass of pods with KAI and YuniKorn.
+
+    It names the weight, because Kubernetes lets nobody change the value of a class: another weight is another class.
+    """
+    return f"{priority}-{weight}"

@@ -1,0 +1,165 @@
+"""KAI's objects: pools of nodes, queues of departments and teams in each, priorities and topologies."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ..config.access import TEAM_LABEL
+from ..config.catalog import Catalog
+from ..config.engines import KaiSettings
+from ..config.mig import MIG_RESOURCE, slices
+from ..config.pools import KAI_POOL_LABEL, department_path, kai_department_queue, kai_queue
+from ..config.quota_amounts import CPU, GPU, MEMORY
+from ..config.quota_policy import QuotaPolicy, Share
+from ..config.teams import WaitForPods
+from ..config.topologies import topology
+from .priority_classes import priority_classes
+
+KAI_UNLIMITED: Final = -1
+"""No limit, in the words of KAI's queues."""
+
+KAI_COUNTED: Final = ("gpu", "cpu", "memory")
+"""What KAI's queues count: GPUs (a partition as its slices of compute), thousandths of a vCPU, and 10⁶ bytes."""
+
+# Longer than any job. Source: KAI Scheduler documentation, minimum runtime: what has run for less is not preempted.
+_NEVER: Final = "87600h"
+
+
+def kai_objects(
+    policy: QuotaPolicy, settings: KaiSettings, types: Catalog, wait_for_pods: WaitForPods | None = None
+) -> list[dict[str, Any]]:
+    """Everything that KAI has to know of a policy, parents before their children.
+
+    Decided for you:
+
+    - Each instance group that teams use is a pool with a scheduler of its own (a SchedulingShard) and its own tree of
+      queues. KAI counts GPUs of all types as one, so this is how a quota of one group stays one of that group.
+    - The queue of a pool may hold what its quotas add up to and, where that is shared, what no quota holds.
+    - A team's limit is its quota and what it may borrow; its weight, with fair share, is that of its queue.
+    - A team has a queue in every pool, where it has nothing to use one that admits nothing: a queue that merely went
+      from the file would stay in the cluster, with its quota.
+    - `preempt: never` is a minimum runtime that no job reaches.
+    - One Topology per instance family, with the labels that its nodes have.
+
+    Sources: KAI Scheduler documentation, queues, fairness and scheduling shards, 2026-11; its queue validation, which
+    wants parents to be there first and to hold at least what their children do.
+
+    Args:
+        policy: The policy.
+        settings: KAI's settings.
+        types: Instance catalog of the environment.
+        wait_for_pods: Gang admission, of which KAI knows how long a gang may lack pods.
+    """
+    shards = [_shard(name, settings, wait_for_pods) for name in policy.flavors]
+    return [
+        *priority_classes(policy.priorities),
+        *_topologies(policy, types),
+        *shards,
+        *(queue for pool in policy.flavors for queue in _shared_queues(policy, pool)),
+        *(_team_queue(policy, team, pool) for team in policy.teams for pool in policy.flavors),
+    ]
+
+
+def kai_amounts(resources: Mapping[str, int]) -> dict[str, float]:
+    """Amounts of a flavor as KAI counts them; others, such as EFA interfaces, it does not count.
+
+    GPUs and slices of partitioned ones are one number, vCPU counts in thousandths, memory in 10⁶ bytes.
+    """
+    gpus = resources.get(GPU, 0)
+    for name, amount in resources.items():
+        if name.startswith(MIG_RESOURCE):
+            profile = name.removeprefix(MIG_RESOURCE)
+            gpus += amount * slices(profile, (profile,))[0]
+    # Exact: MiB are 1.048576 of these, and a float holds that of any cluster.
+    return {"gpu": gpus, "cpu": resources.get(CPU, 0), "memory": resources.get(MEMORY, 0) * 1_048_576 / 1_000_000}
+
+
+def _shard(pool: str, settings: KaiSettings, wait_for_pods: WaitForPods | None) -> dict[str, Any]:
+    placement = {"gpu": settings.placement, "cpu": settings.placement}
+    spec: dict[str, Any] = {"partitionLabelValue": pool, "placementStrategy": placement}
+    if wait_for_pods:
+        seconds = wait_for_pods.recovery_timeout_seconds
+        seconds = wait_for_pods.timeout_seconds if seconds is None else seconds or KAI_UNLIMITED
+        spec["args"] = {"default-staleness-grace-period": f"{seconds}s"}
+    return {"apiVersion": "kai.scheduler/v1", "kind": "SchedulingShard", "metadata": {"name": pool}, "spec": spec}
+
+
+def _topologies(policy: QuotaPolicy, types: Catalog) -> Iterable[dict[str, Any]]:
+    found = {item.name: item for flavor in policy.flavors.values() for item in [topology(flavor.types, types)]}
+    for name, item in sorted(found.items()):
+        yield {
+            "apiVersion": "kai.scheduler/v1alpha1",
+            "kind": "Topology",
+            "metadata": {"name": name},
+            "spec": {"levels": [{"nodeLabel": label} for label in item.levels]},
+        }
+
+
+def _shared_queues(policy: QuotaPolicy, pool: str) -> Iterable[dict[str, Any]]:
+    """The queue of the pool, and those of its departments."""
+    quotas = {name: _nominal(team.shares.get(pool, {})) for name, team in policy.teams.items()}
+    whole, idle = _sum(quotas.values()), kai_amounts(policy.unallocated.get(pool, {}))
+    yield _queue(pool, pool, None, {name: (whole[name], whole[name] + idle[name], 1) for name in KAI_COUNTED})
+
+    paths = {name: department_path(name, policy.departments) for name in policy.departments}
+    for name, path in sorted(paths.items(), key=lambda item: (len(item[1]), item[0])):
+        inside = [
+            quotas[team.name]
+            for team in policy.teams.values()
+            if name in department_path(team.department, policy.departments)
+        ]
+        held, weight = _sum(inside), policy.departments[name].weight if policy.fair_share else 1
+        parent = kai_department_queue(path[-2], pool) if len(path) > 1 else pool
+        resources = {of: (held[of], KAI_UNLIMITED, weight) for of in KAI_COUNTED}
+        yield _queue(kai_department_queue(name, pool), pool, parent, resources)
+
+
+def _team_queue(policy: QuotaPolicy, name: str, pool: str) -> dict[str, Any]:
+    team = policy.teams[name]
+    shares = team.shares.get(pool, {})
+    nominal, borrowed = _nominal(shares), _borrowable(shares)
+    weight = team.weight if policy.fair_share else 1
+    resources: dict[str, tuple[float, float, float]] = {}
+    for of in KAI_COUNTED:
+        most = borrowed[of]
+        resources[of] = (nominal[of], KAI_UNLIMITED if most is None else nominal[of] + most, weight)
+    parent = kai_department_queue(team.department, pool) if team.department else pool
+    queue = _queue(kai_queue(name, pool), pool, parent, resources)
+    queue["metadata"]["labels"][TEAM_LABEL] = name
+    if team.preempt == "never":
+        queue["spec"]["preemptMinRuntime"] = _NEVER
+    return queue
+
+
+def _queue(
+    name: str, pool: str, parent: str | None, resources: Mapping[str, tuple[float, float, float]]
+) -> dict[str, Any]:
+    """A queue with quota, limit and weight of each resource."""
+    spec: dict[str, Any] = {"parentQueue": parent} if parent else {}
+    spec["resources"] = {
+        of: {"quota": quota, "limit": limit, "overQuotaWeight": weight}
+        for of, (quota, limit, weight) in resources.items()
+    }
+    return {
+        "apiVersion": "scheduling.run.ai/v2",
+        "kind": "Queue",
+        "metadata": {"name": name, "labels": {KAI_POOL_LABEL: pool}},
+        "spec": spec,
+    }
+
+
+def _nominal(shares: Mapping[str, Share]) -> dict[str, float]:
+    return kai_amounts({name: share.nominal for name, share in shares.items()})
+
+
+def _borrowable(shares: Mapping[str, Share]) -> dict[str, float | None]:
+    """How much may be borrowed of what KAI counts; None where a part of it is without a limit."""
+    limited = kai_amounts({name: share.borrowable or 0 for name, share in shares.items()})
+    unlimited = {name: int(share.borrowable is None) for name, share in shares.items()}
+    return {of: None if kai_amounts(unlimited)[of] else limited[of] for of in KAI_COUNTED}
+
+
+def _sum(amounts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    found = dict[str, float].fromkeys(KAI_COUNTED, 0)
+    for each in amounts:
+        found = {of: found[of] + each[of] for of in KAI_COUNTED}
+    return found
