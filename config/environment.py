@@ -8,6 +8,8 @@ from .base import Account, InstanceTypeName, PolicyArn, Region, Settings, Tags
 from .cluster import Cluster
 from .defaults import with_defaults
 from .groups import GroupName, InstanceGroup, RestrictedInstanceGroup
+from .job_base import JobName
+from .jobs import AnyJob
 from .network import Network
 from .plan_reminders import PlanReminders
 from .plans import PlanName, TrainingPlan
@@ -69,6 +71,8 @@ class Environment(Settings):
     """Restricted instance groups by name."""
     governance: Governance = Governance()
     """Teams, their quotas and the priorities of work."""
+    jobs: dict[JobName, AnyJob] = {}
+    """Job templates by name, which `podwright submit` hands to the cluster and a deployment does not."""
     users: dict[UserName, User] = {}
     """People with an account on Slurm's nodes."""
     user_groups: dict[UserName, UnixId] = {}

@@ -1,0 +1,18 @@
+"""Manifests of jobs, of whatever kind, as plain data.
+
+Nothing here needs jsii: hundreds of jobs are rendered in the time that a chart takes to start.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from ...config.job_plan import JobPlan
+from . import hyperpod_pytorch
+from .pod import Manifest
+
+_KINDS: Final[dict[str, Callable[[JobPlan], list[Manifest]]]] = {"hyperpod_pytorch": hyperpod_pytorch.manifests}
+
+
+def render(plan: JobPlan) -> list[Manifest]:
+    """The objects of a job, in the order in which they are applied; the last one is the job itself."""
+    return _KINDS[plan.job.kind](plan)
