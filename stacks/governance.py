@@ -8,6 +8,9 @@ from constructs import Construct
 from ..config.artifacts import ChartArchive
 from ..config.environment import Environment
 from ..config.images import Image
+from ..config.quota_policy import environment_policy
+from ..config.rules.run import environment_types
+from ..constructs.compute_quotas import ComputeQuotas
 from ..constructs.nodes_ready.waiter import Place
 from ..constructs.task_governance import TaskGovernance
 from .cluster import ClusterStack
@@ -45,8 +48,14 @@ class GovernanceStack(cdk.Stack):
             cluster: Its HyperPod cluster, on whose nodes the engine runs.
             charts: The environment's charts by name; the engine's is installed from here.
             mirror: Where mirrored images lie, by the original's name.
+
+        Raises:
+            ValueError: an environment without an engine.
         """
         super().__init__(scope, construct_id, description="Quota engine, quotas and isolation of teams")
+        engine = environment.governance.engine
+        if engine is None:
+            raise ValueError(f"environment {environment.name} has no quota engine")
         self._environment, self._cluster, self._charts, self._mirror = environment, cluster, charts, mirror
         control_plane = eks.control_plane
         self._place = Place(
@@ -56,12 +65,25 @@ class GovernanceStack(cdk.Stack):
             security_group=control_plane.security_group,
             key=network.key,
         )
+        self._policy = environment_policy(environment, environment_types(environment.instance_types))
         engines = {"hyperpod": self._hyperpod}
 
-        self.quotas = engines[environment.governance.engine or "hyperpod"]()
+        self.quotas = engines[engine]()
         """What needs the teams' quotas and namespaces depends on all of these."""
 
     def _hyperpod(self) -> list[cdk.CfnResource]:
         """Task governance: the add-on, then what it takes from SageMaker."""
-        governance = TaskGovernance(self, "TaskGovernance", settings=self._environment.cluster.eks, place=self._place)
-        return [governance.ready]
+        environment, cluster = self._environment, self._cluster.cluster
+        add_on = TaskGovernance(self, "TaskGovernance", settings=environment.cluster.eks, place=self._place)
+        quotas = ComputeQuotas(
+            self,
+            "Quotas",
+            governance=environment.governance,
+            policy=self._policy,
+            cluster_name=cluster.cluster_name,
+            cluster_arn=cluster.cluster_arn,
+            after=[add_on.ready],
+            key=self._place.key,
+            tags={"podwright:environment": environment.name, **environment.tags},
+        )
+        return [quotas.scheduler_config, *quotas.quotas.values()]

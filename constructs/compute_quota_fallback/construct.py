@@ -1,0 +1,110 @@
+"""Compute quotas and scheduler configurations without CloudFormation's own types."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from ...config.rules.rule import listed
+from ..custom_resource import HandlerFunction
+from ..permission import allow
+
+TYPES: Final = {
+    "AWS::SageMaker::ComputeQuota": "Custom::PodwrightComputeQuota",
+    "AWS::SageMaker::ClusterSchedulerConfig": "Custom::PodwrightSchedulerConfig",
+}
+"""What stands for which type of CloudFormation."""
+_NOT_SETTINGS: Final = ("Name", "ClusterArn", "Tags")
+
+
+class ComputeQuotaFallback(Construct):
+    """Makes through SageMaker's API what a region's CloudFormation has no resource type for.
+
+    An object carries the tag `podwright:resource`, by which a repeated request finds its own; one that somebody else
+    made is never taken over. Whoever goes from one way to the other deletes the objects in between, because the API
+    takes no two of a name.
+
+    Decided for you: one function for all objects of a stack, outside the VPC; its role may change quotas and scheduler
+    configurations of its account and region and nothing else.
+
+    Example:
+        from podwright.constructs.compute_quota_fallback.construct import ComputeQuotaFallback
+        fallback = ComputeQuotaFallback(stack, "Fallback", key=key)
+        arn = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
+        fallback.resource(stack, "Policy", of="AWS::SageMaker::ClusterSchedulerConfig",
+                          properties={"Name": "prod", "ClusterArn": arn, "SchedulerConfig": {"FairShare": "Enabled"}})
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey | None = None) -> None:
+        """Defines the function.
+
+        Args:
+            scope: Parent construct.
+            construct_id: Id within the parent.
+            key: Encrypts the logs.
+        """
+        super().__init__(scope, construct_id)
+
+        self._function = HandlerFunction(
+            self,
+            "Handler",
+            folder=Path(__file__).parent / "handler",
+            description="Makes compute quotas through the API of SageMaker",
+            timeout=cdk.Duration.minutes(10),
+            key=key,
+        )
+        stack = cdk.Stack.of(self)
+        arns = [
+            f"arn:{stack.partition}:sagemaker:{stack.region}:{stack.account}:{kind}/*"
+            for kind in ("compute-quota", "cluster-scheduler-config")
+        ]
+        nouns = ("ComputeQuota", "ClusterSchedulerConfig")
+        verbs = ("Create", "Describe", "Update", "Delete")
+        allow(
+            self._function.role,
+            [
+                *(f"sagemaker:{verb}{noun}" for noun in nouns for verb in verbs),
+                "sagemaker:AddTags",
+                "sagemaker:ListTags",
+            ],
+            arns,
+            because="SageMaker chooses the ids of what it makes.",
+        )
+        allow(
+            self._function.role,
+            [f"sagemaker:List{noun}s" for noun in nouns],
+            ["*"],
+            because="The calls support no resource (Service Authorization Reference, Amazon SageMaker, 2026-11).",
+        )
+
+    def resource(
+        self, scope: Construct, construct_id: str, *, of: str, properties: Mapping[str, Any]
+    ) -> cdk.CfnResource:
+        """A custom resource that stands for one of type `of` with the same properties.
+
+        Args:
+            scope: Parent construct.
+            construct_id: Id within the parent.
+            of: Type of CloudFormation.
+            properties: As that type takes them.
+
+        Raises:
+            ValueError: a type that the function does not make.
+        """
+        if of not in TYPES:
+            raise ValueError(f"nothing stands for {of}; this makes {listed(TYPES, 'and')}")
+        # As text, because CloudFormation turns every number of a custom resource's property into a string.
+        settings = {name: value for name, value in properties.items() if name not in _NOT_SETTINGS}
+        made = self._function.resource(
+            scope,
+            construct_id,
+            resource_type=TYPES[of],
+            properties={
+                **{name: properties[name] for name in _NOT_SETTINGS if name in properties},
+                "Settings": cdk.Stack.of(self).to_json_string(settings),
+            },
+        )
+        return made.node.default_child  # pyright: ignore[reportReturnType]
