@@ -13,3 +13,8 @@ TEAM_LABEL: Final = "podwright/team"
 
 KUEUE_READERS: Final = "podwright:kueue-readers"
 """May see the Deployment of Kueue's controller and nothing else."""
+
+
+def team_group(team: str, role: str) -> str:
+    """The Kubernetes group of those who may `edit` or `view` in a team's namespace."""
+    return f"podwright:team:{team}:{role}"

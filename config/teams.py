@@ -8,7 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from .base import Settings
+from .engines import KaiSettings, YuniKornSettings
+from .kueue import Kueue
 from .task_governance import TaskGovernance
+from .team_access import TeamAccess
 
 # HyperPod's pattern of team and priority class names with the upper bound that it means to set.
 TeamName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9](-*[a-z0-9])*$", max_length=40)]
@@ -94,6 +97,8 @@ class Team(Settings):
     """Whether its own work of higher priority may stop its own work of lower priority."""
     users: tuple[UserName, ...] = ()
     """Its people: keys of `users`."""
+    access: TeamAccess | None = None
+    """Who and what works in its namespace, and what keeps it from the other teams; only on EKS."""
 
 
 class Department(Settings):
@@ -136,6 +141,12 @@ class Governance(Settings):
     """Let teams borrow capacity that no quota holds."""
     task_governance: TaskGovernance = TaskGovernance()
     """What is special to engine hyperpod."""
+    kueue: Kueue = Kueue()
+    """What is special to engine kueue."""
+    kai: KaiSettings = KaiSettings()
+    """What is special to engine kai."""
+    yunikorn: YuniKornSettings = YuniKornSettings()
+    """What is special to engine yunikorn."""
     wait_for_pods: WaitForPods | None = None
     """Gang admission; the engine's own behaviour when absent."""
     departments: dict[DepartmentName, Department] = {}

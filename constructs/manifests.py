@@ -1,7 +1,7 @@
 """Kubernetes objects that a deployment applies, keeps and removes."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
 import aws_cdk as cdk
@@ -19,13 +19,14 @@ class Manifests(Construct):
     """Kubernetes objects applied by the kubectl provider of a cluster, in pieces that are custom resources.
 
     What belongs to a team (label `podwright/team`) is one piece, in the order given, so a change of one team shows as
-    one change and a failure names the team. Every other object is a piece of its own and comes before all teams; so is
-    what `apart` names. An object never moves to another piece when others come or go: that would delete it.
+    one change and a failure names the team. Every other object is a piece of its own and comes before all teams, those
+    of one kind in the order given, because parents have to be there before their children. An object never moves to
+    another piece when others come or go: that would delete it.
 
     Why the pieces are as they are: an object that leaves its piece is removed by `kubectl apply --prune`, which knows
     few kinds (namespaces, volumes, config maps and workloads; not queues, role bindings, quotas or policies). What it
-    does not know is removed only with its whole piece. A team's objects of such kinds therefore always exist, and say
-    "nothing" where nothing is wanted, or their kinds are named in `apart`.
+    does not know is removed only with its whole piece. A team's objects of such kinds should therefore always exist,
+    and say "nothing" where nothing is wanted.
 
     Decided for you: objects that exist already are taken over, because the CDK removes nothing after a failed creation
     and the next attempt would stop at what the first left; a piece holds at most 200 kB.
@@ -45,7 +46,6 @@ class Manifests(Construct):
         cluster: eks.ICluster,
         objects: Iterable[Mapping[str, Any]],
         after: Iterable[cdk.CfnResource] = (),
-        apart: Collection[str] = (),
     ) -> None:
         """Defines the objects.
 
@@ -55,46 +55,51 @@ class Manifests(Construct):
             cluster: EKS cluster with a kubectl provider.
             objects: Complete objects, each with apiVersion, kind and a name: those of a chart by its `to_json()`.
             after: What has to be there first.
-            apart: Kinds of which each object is a piece of its own, also where it belongs to a team.
 
         Raises:
             ValueError: two objects of one kind, namespace and name, or a piece above 200 kB.
         """
         super().__init__(scope, construct_id)
-        shared, teams = _pieces(objects, apart)
+        shared, teams = _pieces(objects)
 
-        begin = _barrier(self, "Begin", list(after)) if after else None
-        first = self._apply(cluster, shared, begin, prune=False)
-        ready = _barrier(self, "Shared", [*first, *([begin] if begin else [])]) if shared and teams else begin
-        rest = self._apply(cluster, teams, ready, prune=True)
+        begin = _barrier(self, "Begin", after) if (after := list(after)) else None
+        first = self._apply_shared(cluster, shared, begin)
+        ready = _barrier(self, "Shared", first) if first and teams else begin
+        rest = [self._apply(cluster, name, piece, ready, prune=True) for name, piece in teams.items()]
 
         self.applied = _barrier(self, "Applied", rest or first or ([begin] if begin else []))
         """Comes when every object is there; whatever needs them depends on it."""
         self.pieces = tuple({**shared, **teams})
         """Ids of the pieces, those that all teams share first."""
 
+    def _apply_shared(
+        self, cluster: eks.ICluster, pieces: Mapping[str, list[Mapping[str, Any]]], begin: cdk.CfnResource | None
+    ) -> list[cdk.CfnResource]:
+        """Apply one object after another of each kind; returns the last ones."""
+        last: dict[str, cdk.CfnResource] = {}
+        for name, piece in pieces.items():
+            kind = piece[0]["kind"]
+            last[kind] = self._apply(cluster, name, piece, last.get(kind, begin), prune=False)
+        return list(last.values())
+
     def _apply(
         self,
         cluster: eks.ICluster,
-        pieces: Mapping[str, list[Mapping[str, Any]]],
+        name: str,
+        piece: list[Mapping[str, Any]],
         after: cdk.CfnResource | None,
         *,
         prune: bool,
-    ) -> list[cdk.CfnResource]:
-        made = []
-        for name, objects in pieces.items():
-            manifest = eks.KubernetesManifest(
-                self, name, cluster=cluster, manifest=objects, overwrite=True, prune=prune
-            )
-            resource = cast(cdk.CfnResource, manifest.node.default_child)
-            if after:
-                resource.add_resource_dependency(after)
-            made.append(resource)
-        return made
+    ) -> cdk.CfnResource:
+        manifest = eks.KubernetesManifest(self, name, cluster=cluster, manifest=piece, overwrite=True, prune=prune)
+        resource = cast(cdk.CfnResource, manifest.node.default_child)
+        if after:
+            resource.add_resource_dependency(after)
+        return resource
 
 
 def _pieces(
-    objects: Iterable[Mapping[str, Any]], apart: Collection[str]
+    objects: Iterable[Mapping[str, Any]],
 ) -> tuple[dict[str, list[Mapping[str, Any]]], dict[str, list[Mapping[str, Any]]]]:
     """The pieces that all share and those of teams, by the ids of their constructs."""
     shared: dict[str, list[Mapping[str, Any]]] = {}
@@ -110,7 +115,7 @@ def _pieces(
         if team is None:
             shared[own] = [item]
         else:
-            teams.setdefault(f"Team-{team}-{own}" if kind in apart else f"Team-{team}", []).append(item)
+            teams.setdefault(f"Team-{team}", []).append(item)
     for name, piece in {**shared, **teams}.items():
         # Counted as it travels: a JSON text within JSON.
         size = len(json.dumps(json.dumps(piece)))

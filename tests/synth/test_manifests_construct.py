@@ -86,10 +86,13 @@ def test_what_is_there_already_is_taken_over_and_only_teams_are_pruned(stack: cd
         assert ("PruneLabel" in resource["Properties"]) == ('"one"' in resource["Properties"]["Manifest"])
 
 
-def test_kinds_that_come_and_go_can_stand_apart(stack: cdk.Stack, cluster: Any) -> None:
-    objects = [config_map("one", "llm"), config_map("robot", "llm", kind="ServiceAccount")]
-    made = Manifests(stack, "M", cluster=cluster, objects=objects, apart=["ServiceAccount"])
-    assert made.pieces == ("Team-llm", "Team-llm-ServiceAccount.llm.robot")
+def test_parents_are_there_before_their_children(stack: cdk.Stack, cluster: Any) -> None:
+    objects = [config_map("parent", kind="Queue"), config_map("child", kind="Queue"), config_map("other")]
+    Manifests(stack, "M", cluster=cluster, objects=objects)
+    by_name = {names[0]: key for key, names in pieces(stack).items()}
+    resources = Template.from_stack(stack).to_json()["Resources"]
+    assert resources[by_name["child"]]["DependsOn"] == [by_name["parent"]]
+    assert "DependsOn" not in resources[by_name["other"]]
 
 
 def test_no_piece_is_larger_than_cloudformation_can_send(stack: cdk.Stack, cluster: Any) -> None:
@@ -98,7 +101,7 @@ def test_no_piece_is_larger_than_cloudformation_can_send(stack: cdk.Stack, clust
 
 
 def test_an_object_that_is_there_twice_is_refused(stack: cdk.Stack, cluster: Any) -> None:
-    with pytest.raises(ValueError, match="two objects are called ConfigMap.llm.one"):
+    with pytest.raises(ValueError, match=r"two objects are called ConfigMap\.llm\.one"):
         Manifests(stack, "M", cluster=cluster, objects=[config_map("one", "llm"), config_map("one", "llm")])
 
 
