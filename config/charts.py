@@ -15,6 +15,15 @@ from .facts import DATA, Citation, cited
 HYPERPOD_DEPENDENCIES: Final = "hyperpod-dependencies"
 """What HyperPod needs on an EKS cluster before a HyperPod cluster is made there. Also the release's name."""
 
+KUEUE: Final = "kueue"
+"""Kueue of one's own: engine kueue."""
+
+KAI: Final = "kai-scheduler"
+"""KAI, NVIDIA's scheduler. Also the release's name, and that of its namespace."""
+
+YUNIKORN: Final = "yunikorn"
+"""Apache YuniKorn. Also the release's name, and that of its namespace."""
+
 NEURON_DEVICE_PLUGIN_IMAGE: Final = "public.ecr.aws/neuron/neuron-device-plugin:2.19.16.0"
 """The version that HyperPodHelmChart 0.1.0 installs."""
 
@@ -74,6 +83,8 @@ class Chart:
     sources: tuple[Citation, ...]
     listing_values: Mapping[str, Any]
     """Values with which its images are listed when it is fetched: with every part on."""
+    operands: tuple[str, ...]
+    """Names of images that no manifest of it runs, because its operator does; their tag is the chart's version."""
 
     @property
     def released(self) -> bool:
@@ -105,6 +116,7 @@ def chart(name: str) -> Chart:
         name=name,
         sources=cited(row.pop("source")),
         image_values={image: _image_values(where) for image, where in paths.items()},
+        operands=tuple(row.pop("operands", ())),
         **{"revision": row["version"], "folder": "", "listing_values": {}} | row,
     )
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .artifacts import ChartArchive, chart_archive
+from .catalog import Catalog
 from .chart_values import dependencies_values
-from .charts import HYPERPOD_DEPENDENCIES, WantedChart, chart
+from .charts import HYPERPOD_DEPENDENCIES, KAI, KUEUE, YUNIKORN, WantedChart, chart
 from .environment import Environment
 from .images import Image
 from .rules.run import environment_types
@@ -21,18 +22,56 @@ def wanted_charts(environment: Environment, mirror: Mapping[str, Image] | None =
     if environment.cluster.orchestrator != "eks":
         return ()
     found: list[WantedChart] = []
+    types = environment_types(environment.instance_types)
     existing = environment.cluster.eks.existing
     if existing is None or not existing.dependencies_installed:
         dependencies = chart(HYPERPOD_DEPENDENCIES)
         values = dependencies_values(
-            dependencies,
-            environment.groups.values(),
-            environment_types(environment.instance_types),
-            region=environment.region,
-            mirror=mirror,
+            dependencies, environment.groups.values(), types, region=environment.region, mirror=mirror
         )
         found.append(WantedChart(dependencies, values))
+    if environment.governance.engine == "kueue":
+        found.append(_kueue(environment, types, mirror))
+    if environment.governance.engine == "kai":
+        found.append(_kai(environment, mirror))
+    if environment.governance.engine == "yunikorn" and not environment.governance.yunikorn.existing:
+        found.append(_yunikorn(environment, mirror))
     return tuple(found)
+
+
+def _kueue(environment: Environment, types: Catalog, mirror: Mapping[str, Image] | None) -> WantedChart:
+    # Only who installs it pays for the import.
+    from .kueue_values import kueue_values
+
+    kueue = chart(KUEUE)
+    rows = [types.find(name) for group in environment.groups.values() for name in group.types]
+    values = kueue_values(
+        kueue,
+        environment.governance,
+        system=environment.instance_groups.get(environment.cluster.system_group),
+        neuron=any(row and row.accelerator_vendor == "neuron" for row in rows),
+        mirror=mirror,
+    )
+    return WantedChart(kueue, values)
+
+
+def _kai(environment: Environment, mirror: Mapping[str, Image] | None) -> WantedChart:
+    from .scheduler_values import kai_values
+
+    kai, system = chart(KAI), environment.cluster.system_group
+    group = environment.instance_groups.get(system)
+    values = kai_values(kai, environment.governance.kai, system_group=system, system=group, mirror=mirror)
+    return WantedChart(kai, values)
+
+
+def _yunikorn(environment: Environment, mirror: Mapping[str, Image] | None) -> WantedChart:
+    from .scheduler_values import yunikorn_values
+    from .yunikorn_queues import scheduled_namespaces
+
+    yunikorn, system = chart(YUNIKORN), environment.cluster.system_group
+    group, namespaces = environment.instance_groups.get(system), scheduled_namespaces(environment.governance)
+    values = yunikorn_values(yunikorn, namespaces, system_group=system, system=group, mirror=mirror)
+    return WantedChart(yunikorn, values)
 
 
 def wanted_chart(environment: Environment, name: str, mirror: Mapping[str, Image] | None = None) -> WantedChart | None:

@@ -19,6 +19,7 @@ import kubernetes_validate
 from kubernetes_validate import utils
 
 from .custom_kinds import installed_by, violations_of
+from .kueue_rules import kueue_refusals
 from .stack import now
 from .template import JsonObject
 
@@ -177,8 +178,8 @@ class KubernetesStore:
         found = self.definition_of(manifest)
         return found[0]["spec"]["scope"] == "Namespaced" if found else manifest["kind"] not in _CLUSTER_SCOPED
 
-    def check(self, manifest: JsonObject) -> None:
-        """Refuse a manifest that the API server would refuse; raises ApiError."""
+    def check(self, manifest: JsonObject, namespace: str = "default") -> None:
+        """Refuse a manifest that the API server would refuse in place of what is stored; raises ApiError."""
         for name in ("apiVersion", "kind"):
             if not isinstance(manifest.get(name), str):
                 raise ApiError(400, "BadRequest", f"error validating data: {name} not set")
@@ -196,6 +197,9 @@ class KubernetesStore:
         errors = violations_of(schema, manifest) if schema else []
         if errors:
             raise self._invalid(manifest, ".".join(map(str, errors[0].absolute_path)), errors[0].message)
+        refused = kueue_refusals(manifest, self.objects.get(self.key(manifest, namespace)))
+        if refused:
+            raise self._invalid(manifest, "", refused[0])
 
     def _check_built_in(self, manifest: JsonObject) -> None:
         try:
@@ -253,7 +257,7 @@ class KubernetesStore:
 
     def apply(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
         """Check and store an object, new or changed."""
-        self.check(manifest)
+        self.check(manifest, namespace)
         self._need_namespace(self.key(manifest, namespace))
         return self.put(manifest, namespace)
 
