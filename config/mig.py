@@ -17,12 +17,12 @@ def partitions_per_gpu(profile: str, profiles: Collection[str]) -> int:
     """
     if profile not in profiles:
         return 0
-    compute, memory = slices(profile, profiles)
+    compute, memory = _slices(profile, profiles)
     return min(7 // compute, 8 // memory)
 
 
-def slices(profile: str, profiles: Collection[str]) -> tuple[int, int]:
-    """Slices of compute (of seven) and of memory (of eight) that a partition of `profile` takes."""
+def _slices(profile: str, profiles: Collection[str]) -> tuple[int, int]:
+    # Of seven of compute, and of eight of memory.
     return _compute(profile), max(round(8 * _memory(profile) / max(map(_memory, profiles))), 1)
 
 

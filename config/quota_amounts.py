@@ -61,9 +61,11 @@ def node(rows: Iterable[InstanceType], labels: Mapping[str, str], threads_per_co
 def least(nodes: Iterable[Node]) -> Node:
     """A node that brings what each of `nodes` does."""
     first, *others = nodes
+    if not others:
+        return first
     return Node(
         {
-            name: min(each, *(of.brings[name] for of in others)) if others else each
+            name: min(each, *(of.brings[name] for of in others))
             for name, each in first.brings.items()
             if all(name in of.brings for of in others)
         },
@@ -108,11 +110,12 @@ def quantities(amount: Amount, of: Node) -> tuple[Quantities, frozenset[str]]:
     return filled | given, frozenset(filled)
 
 
-def instances(amount: Amount, of: Node) -> float:
-    """How many instances `amount` takes: the largest part of any resource of it."""
-    have, _ = quantities(amount, of)
-    parts = [have[name] / each for name, each in of.brings.items() if name in (CPU, MEMORY)]
-    return max([*parts, float(_accelerated(amount, of))])
+def instances(amounts: Mapping[str, int], one: Mapping[str, int]) -> float:
+    """How many instances `amounts` take that bring `one` each: by accelerators, or by vCPU and memory without any."""
+    accelerators = [resource for resource in one if resource not in (CPU, MEMORY, EFA)]
+    if any(amounts.get(resource) for resource in accelerators):
+        return sum(amounts.get(resource, 0) / one[resource] for resource in accelerators)
+    return max((amounts.get(resource, 0) / one[resource] for resource in (CPU, MEMORY) if one.get(resource)), default=0)
 
 
 def _accelerated(amount: Amount, of: Node) -> Fraction:
@@ -136,3 +139,12 @@ def quantity(resource: str, amount: int) -> str:
     if resource != MEMORY:
         return str(amount)
     return f"{amount // 1024}Gi" if amount % 1024 == 0 else f"{amount}Mi"
+
+
+def in_words(resource: str, amount: int) -> str:
+    """`amount` for people: `192 vCPUs`, `2,048 GiB`, `8 GPUs`, `14 mig-1g.18gb`."""
+    unit = {CPU: "vCPU", MEMORY: "GiB", GPU: "GPU", NEURON: "Neuron device", EFA: "EFA interface"}.get(resource)
+    number = f"{amount / {CPU: 1000, MEMORY: 1024}.get(resource, 1):,.6g}"
+    if unit is None or unit == "GiB":
+        return f"{number} {unit or resource.rpartition('/')[2]}"
+    return f"{number} {unit}{'' if number == '1' else 's'}"

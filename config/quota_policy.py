@@ -12,7 +12,7 @@ from typing import Literal
 from .catalog import Catalog
 from .environment import Environment
 from .groups import InstanceGroup
-from .quota_amounts import Quantities
+from .quota_amounts import Quantities, instances
 from .quota_stock import Flavor, Stock
 from .teams import Amount, Department, Governance, Sharing, Team
 
@@ -68,6 +68,11 @@ class QuotaPolicy:
         idle = self.pool[flavor].get(resource, 0) - share.lendable
         borrowed = idle if share.borrowable is None else min(idle, share.borrowable)
         return min(share.nominal + borrowed, self.flavors[flavor].capacity.get(resource, share.nominal + borrowed))
+
+    def instances(self, team: str, flavor: str) -> float:
+        """How many instances of a flavor are guaranteed to a team, in whole and in parts."""
+        shares = self.teams[team].shares.get(flavor, {})
+        return instances({resource: share.nominal for resource, share in shares.items()}, self.flavors[flavor].one)
 
 
 def environment_policy(environment: Environment, types: Catalog) -> QuotaPolicy:

@@ -23,8 +23,10 @@ class Flavor:
     """Their instance types."""
     instances: int
     """How many there are when every group is complete."""
+    one: Quantities
+    """What one instance brings, at least."""
     capacity: Quantities
-    """What they bring together. A partitioned group has partitions in place of whole GPUs; a resource of which only the
+    """What all bring together. A partitioned group has partitions in place of whole GPUs; a resource of which only the
     cluster knows how much there is stands nowhere."""
 
 
@@ -43,6 +45,10 @@ class Stock:
             name: group.types[0] if by_type and len(group.types) == 1 else name.lower()
             for name, group in self._groups.items()
         }
+        self._groups_of = {name: [name] for name in self._groups}
+        for name, group in self._groups.items():
+            if len(group.types) == 1:
+                self._groups_of.setdefault(group.types[0], []).append(name)
         capacities = self.capacities()
         self.flavors: dict[str, Flavor] = {}
         """By name, sorted."""
@@ -53,7 +59,8 @@ class Stock:
                 capacity.update(capacities[name])
             types_of = dict.fromkeys(type_name for group in members.values() for type_name in group.types)
             count = sum(group.count for group in members.values())
-            self.flavors[flavor] = Flavor(flavor, tuple(members), tuple(types_of), count, dict(capacity))
+            one = least(self.nodes[name] for name in members).brings
+            self.flavors[flavor] = Flavor(flavor, tuple(members), tuple(types_of), count, one, dict(capacity))
 
     def capacities(self) -> dict[str, Quantities]:
         """What all instances of each group bring."""
@@ -64,7 +71,7 @@ class Stock:
 
     def groups_of(self, key: str) -> list[str]:
         """The groups that a key of a quota means: the one of that name, or those that hold nothing but that type."""
-        return [name for name, group in self._groups.items() if key == name or group.types == (key,)]
+        return self._groups_of.get(key, [])
 
     def flavors_of(self, key: str) -> set[str]:
         """The flavors of those groups."""
