@@ -6,6 +6,7 @@ elastic training, 2026-11; hyperpod-elastic-agent 1.1.3 (hyperpodrun); hyperpod-
 
 from ...config.job_plan import JobPlan
 from ...config.job_pytorch import Elastic, HyperPodPyTorchJob, LogRule
+from ...config.job_queue import PRIORITY_LABEL
 from ...config.team_names import priority_class
 from .pod import Manifest, metadata, pod_template
 
@@ -27,14 +28,16 @@ def manifests(plan: JobPlan) -> list[Manifest]:
     }
     if job.elastic:
         spec["elasticPolicy"] = _elastic_policy(job.elastic)
-    return [
-        {
-            "apiVersion": "sagemaker.amazonaws.com/v1",
-            "kind": "HyperPodPyTorchJob",
-            "metadata": metadata(plan),
-            "spec": spec,
-        }
-    ]
+    meta = metadata(plan)
+    if _two_priorities(job):
+        # A label on the job would give both its workloads the same priority.
+        for each in (meta, *(replicas["template"]["metadata"] for replicas in spec["replicaSpecs"])):
+            each["labels"].pop(PRIORITY_LABEL, None)
+    return [{"apiVersion": "sagemaker.amazonaws.com/v1", "kind": "HyperPodPyTorchJob", "metadata": meta, "spec": spec}]
+
+
+def _two_priorities(job: HyperPodPyTorchJob) -> bool:
+    return job.elastic is not None and job.elastic.extra_priority is not None
 
 
 def _processes(plan: JobPlan) -> int:
@@ -79,8 +82,7 @@ def _template(plan: JobPlan) -> Manifest:
     elif job.command:
         container["command"] = list(job.command)
     template = pod_template(plan, container)
-    if job.elastic and job.elastic.extra_priority and job.priority:
-        # Two workloads with two priorities: a label on the job would give both the same.
+    if _two_priorities(job) and job.priority:
         template["spec"]["priorityClassName"] = priority_class(job.priority)
     if job.elastic:
         # Kubernetes kills a pod after 30 seconds otherwise, in the middle of a checkpoint.

@@ -5,8 +5,8 @@ Each file says where its fields, types and limits come from and what installs th
 brought the custom resource definitions itself; tests check rendered manifests against the same files.
 
 A file holds: `source`, `url` and `date`; `installed_by`; `group`, `kind`, `plural`, `short_names` and `scope`; and
-`versions`, the OpenAPI v3 schema of each served version, the stored one first. A pod template says
-`"x-podwright-pod-template": true` instead of a schema, and is checked as Kubernetes itself checks one.
+`versions`, the OpenAPI v3 schema of each served version, the stored one first. A pod template is an object with
+`"title": "PodTemplateSpec"` that keeps unknown fields, and is checked as Kubernetes itself checks one.
 """
 
 import json
@@ -22,6 +22,7 @@ from jsonschema import validators
 from .template import JsonObject
 
 _SCHEMAS: Final = Path(__file__).parent / "crd_schemas"
+_POD_TITLE: Final = "PodTemplateSpec"
 _POD_TEMPLATE: Final = "x-podwright-pod-template"
 _KUBERNETES: Final = "1.34"
 
@@ -106,6 +107,8 @@ def _validator(schema: JsonObject) -> Any:
 
 def _strict(schema: JsonObject) -> JsonObject:
     """A structural schema with unknown fields refused, as `kubectl --validate=strict` does, and extensions honoured."""
+    if schema.get("title") == _POD_TITLE:
+        return {_POD_TEMPLATE: True}
     if schema.get("x-kubernetes-int-or-string"):
         return {"type": ["integer", "string"], "pattern": schema.get("pattern", "")}
     result = {

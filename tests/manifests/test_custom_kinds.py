@@ -81,7 +81,7 @@ def test_a_chart_that_brings_its_own_definition_keeps_it() -> None:
 
 
 def test_a_pod_template_is_checked_as_kubernetes_checks_one() -> None:
-    schema = {"type": "object", "properties": {"template": {"x-podwright-pod-template": True}}}
+    schema = {"type": "object", "properties": {"template": {"title": "PodTemplateSpec"}}}
     good = {"template": {"spec": {"containers": [{"name": "a", "image": "b"}]}}}
     assert custom_kinds.violations_of(schema, good) == []
     bad = {"template": {"spec": {"containers": [{"name": "a", "immage": "b"}]}}}
