@@ -157,6 +157,13 @@ CASES = [
     Case("PRE064", "adopted", "belongs to the HyperPod cluster other", "another EKS", clusters("other", stated=EKS)),
     Case("PRE065", "adopted", "has a Kueue of its own", "remove Kueue", groups=("apps", "kueue.x-k8s.io")),
     Case(
+        "PRE065",
+        "kueue",
+        "two would keep quotas of the same jobs",
+        "delete that add-on",
+        {("eks", "list_addons"): {"addons": ["amazon-sagemaker-hyperpod-taskgovernance"]}},
+    ),
+    Case(
         "PRE065", "adopted", "has training operators already", "dependencies_installed: true", groups=("kubeflow.org",)
     ),
     Case(

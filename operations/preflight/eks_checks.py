@@ -7,6 +7,7 @@ from ...config.addons import NODE_ADDONS, WORKLOAD_ADDONS, addon_version
 from ...config.cluster import AddonName, AdoptedEks
 from ...config.findings import Path
 from ...config.rules.rule import Problem, listed
+from ...config.task_governance import ADDON as _GOVERNANCE
 from .check import Answers, Ask, Note, Skip, check
 from .reader import Unavailable
 from .shared import cluster, other_clusters, stack
@@ -14,7 +15,6 @@ from .shared import cluster, other_clusters, stack
 _EXISTING: Final[Path] = ("cluster", "eks", "existing")
 _NEAR: Final = timedelta(days=60)
 _KUEUE: Final = "kueue.x-k8s.io"
-_GOVERNANCE: Final = "amazon-sagemaker-hyperpod-taskgovernance"
 _DEPENDENCIES: Final = "kubeflow.org"
 """API group of the training operators in HyperPod's dependencies chart."""
 
@@ -137,13 +137,21 @@ def in_the_way(ask: Ask) -> Answers:
         groups = ask.api_groups(found)
     except Unavailable as error:
         yield Skip(str(error))
-    teams = bool(ask.environment.governance.teams)
-    if teams and _KUEUE in groups and _GOVERNANCE not in names:
+    engine = ask.environment.governance.engine
+    ours = stack(ask, "governance") is not None
+    if engine in ("hyperpod", "kueue") and _KUEUE in groups and _GOVERNANCE not in names and not ours:
         yield Problem(
             "governance",
-            f"{settings.name} has a Kueue of its own ({_KUEUE}); task governance brings another, and both would "
+            f"{settings.name} has a Kueue of its own ({_KUEUE}); engine {engine} brings another, and both would "
             "write the same objects",
             f"remove Kueue and its custom resource definitions before teams get quotas, or let {_GOVERNANCE} take over",
+        )
+    if engine not in (None, "hyperpod") and _GOVERNANCE in names:
+        yield Problem(
+            ("governance", "engine"),
+            f"{settings.name} has task governance ({_GOVERNANCE}), which holds jobs back until its own Kueue admits "
+            f"them; with engine {engine} two would keep quotas of the same jobs",
+            "delete that add-on, or use engine hyperpod",
         )
     if not settings.dependencies_installed and _DEPENDENCIES in groups and stack(ask, "eks") is None:
         yield Problem(
