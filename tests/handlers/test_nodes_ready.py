@@ -284,9 +284,7 @@ def test_throttling_and_faults_of_sagemaker_are_tried_again(world: World) -> Non
         ]
     }
     with serving(Answers([throttled, (503, {}), throttled, (200, listed)])) as sagemaker:
-        world.clients["sagemaker"] = world.session.client(
-            "sagemaker", endpoint_url=sagemaker.url, config=RETRIES
-        )
+        world.clients["sagemaker"] = world.session.client("sagemaker", endpoint_url=sagemaker.url, config=RETRIES)
         world.say((200, READY))
         world.stubs["eks"].add_response(
             "describe_cluster",
