@@ -38,10 +38,8 @@ class OtherQueue(Settings):
 class YuniKornSettings(Settings):
     """Apache YuniKorn as quota engine."""
 
-    existing: bool = False
-    """The cluster runs YuniKorn already: install none, and write its queues only."""
-    namespace: _Namespace = "yunikorn"
-    """Where it runs."""
+    existing: _Namespace | None = None
+    """Namespace in which the cluster runs YuniKorn already: podwright installs none, and writes its queues only."""
     preemption_delay_seconds: int = Field(default=30, ge=1, le=3600)
     """Seconds that a team waits below its guarantee before it takes back what others borrow."""
     other_queues: dict[_QueueName, OtherQueue] = {}

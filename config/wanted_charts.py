@@ -65,11 +65,10 @@ def _kai(environment: Environment, mirror: Mapping[str, Image] | None) -> Wanted
 
 
 def _yunikorn(environment: Environment, mirror: Mapping[str, Image] | None) -> WantedChart:
-    from .scheduler_values import yunikorn_values
-    from .yunikorn_queues import scheduled_namespaces
+    from .scheduler_values import yunikorn_namespaces, yunikorn_values
 
     yunikorn, system = chart(YUNIKORN), environment.cluster.system_group
-    group, namespaces = environment.instance_groups.get(system), scheduled_namespaces(environment.governance)
+    group, namespaces = environment.instance_groups.get(system), yunikorn_namespaces(environment.governance)
     values = yunikorn_values(yunikorn, namespaces, system_group=system, system=group, mirror=mirror)
     return WantedChart(yunikorn, values)
 

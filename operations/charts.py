@@ -34,7 +34,7 @@ from ..config.images import Image
 from ..config.project import Project
 from ..config.source import read_source
 from ..config.wanted_charts import wanted_charts
-from .helm import helm, images_in, render
+from .helm import helm, images_of
 from .output import Stop, write_line
 
 _STAND_INS: Final = Path(__file__).parent / "sandbox" / "stand_in_charts"
@@ -98,7 +98,7 @@ def fetch(root: Path, wanted: Chart, *, update: bool = False) -> ChartArchive:
         content = pack(folder)
         digest = hashlib.sha256(content).hexdigest()
         _compare(artifacts, wanted, digest, update)
-        images = images_in(render(ChartArchive(wanted.name, folder, digest), wanted, wanted.listing_values))
+        images = images_of(ChartArchive(wanted.name, folder, digest), wanted, wanted.listing_values)
     file = archive_file(root, wanted, digest)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)

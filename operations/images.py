@@ -21,7 +21,7 @@ from ..config.wanted_charts import chart_archives, wanted_charts
 from .account import SANDBOX_ACCOUNT, Account, account_of
 from .charts import stand_ins
 from .deployment import add_environment, load
-from .helm import images_in, render
+from .helm import images_of
 from .output import Stop, write_json, write_line
 from .registry import Registry, copy, digest_of
 
@@ -93,8 +93,7 @@ def images(environment: Environment, archives: Mapping[str, ChartArchive], artif
     """
     found = set(own_images(environment))
     for wanted in wanted_charts(environment):
-        rendered = render(archives[wanted.chart.name], wanted.chart, wanted.values)
-        found |= {Image.parse(reference) for reference in images_in(rendered)}
+        found |= {Image.parse(of) for of in images_of(archives[wanted.chart.name], wanted.chart, wanted.values)}
     copies = mirror_of(environment, artifacts)
     return [RunImage(image, copies.get(str(image))) for image in sorted(found, key=str)]
 

@@ -1,0 +1,101 @@
+"""Values of the charts of KAI and YuniKorn."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .chart_values import HEALTH_TOLERATION, set_mirrored
+from .charts import Chart
+from .engines import KaiSettings
+from .groups import InstanceGroup
+from .images import Image
+from .team_names import team_namespace
+from .teams import Governance
+
+_GROUP_LABEL = "sagemaker.amazonaws.com/instance-group-name"
+
+
+def kai_values(
+    chart: Chart,
+    settings: KaiSettings,
+    *,
+    system_group: str,
+    system: InstanceGroup | None,
+    mirror: Mapping[str, Image] | None = None,
+) -> dict[str, Any]:
+    """Values of KAI's chart.
+
+    Decided for you: KAI runs on the system group; no queue exists but podwright's, so no pod runs outside of a quota;
+    topologies of Kueue are not copied, since podwright brings KAI's own; and pods that share a GPU get no runtime
+    class, because nodes of HyperPod run GPU pods without one, and the chart's would have to be there.
+    Source: KAI Scheduler 0.17, values of its chart.
+
+    Args:
+        chart: KAI's chart.
+        settings: KAI's settings.
+        system_group: Name of the group on which it runs.
+        system: That group; None where it is not the environment's.
+        mirror: Where mirrored images lie, by the original's name (see `mirrors.mirror_of`).
+    """
+    values: dict[str, Any] = {
+        "global": {
+            "gpuSharing": settings.gpu_sharing,
+            "nodeSelector": {_GROUP_LABEL: system_group},
+            "tolerations": _tolerations(system),
+        },
+        "admission": {"gpuFractionRuntimeClassName": ""},
+        "defaultQueue": {"createDefaultQueue": False},
+        "topologyMigration": {"enabled": False},
+    }
+    set_mirrored(values, chart, mirror or {})
+    return values
+
+
+def yunikorn_values(
+    chart: Chart,
+    namespaces: Iterable[str],
+    *,
+    system_group: str,
+    system: InstanceGroup | None,
+    mirror: Mapping[str, Image] | None = None,
+) -> dict[str, Any]:
+    """Values of YuniKorn's chart.
+
+    Decided for you: YuniKorn runs on the system group, with two admission controllers that leave the node's network
+    alone; it schedules pods of `namespaces` and of no other, so other projects on the cluster keep Kubernetes' own
+    scheduler; queues come after the release, in a ConfigMap that its admission controller checks.
+    Sources: YuniKorn documentation, service configuration; YuniKorn 1.9.0, values of its chart.
+
+    Args:
+        chart: YuniKorn's chart.
+        namespaces: The namespaces whose pods it schedules.
+        system_group: Name of the group on which it runs.
+        system: That group; None where it is not the environment's.
+        mirror: Where mirrored images lie, by the original's name (see `mirrors.mirror_of`).
+    """
+    on_system = {"nodeSelector": {_GROUP_LABEL: system_group}, "tolerations": _tolerations(system)}
+    values: dict[str, Any] = {
+        **on_system,
+        "admissionController": {**on_system, "replicaCount": 2, "hostNetwork": False},
+        "yunikornDefaults": yunikorn_filters(namespaces),
+    }
+    set_mirrored(values, chart, mirror or {})
+    return values
+
+
+def yunikorn_namespaces(governance: Governance) -> tuple[str, ...]:
+    """The namespaces whose pods YuniKorn schedules: those of the teams, and those of other queues."""
+    others = (name for queue in governance.yunikorn.other_queues.values() for name in queue.namespaces)
+    return (*(team_namespace("yunikorn", team) for team in sorted(governance.teams)), *sorted(others))
+
+
+def yunikorn_filters(namespaces: Iterable[str]) -> dict[str, str]:
+    """The part of YuniKorn's configuration that says whose pods it schedules: those of `namespaces`."""
+    return {
+        "admissionController.filtering.processNamespaces": ",".join(f"^{name}$" for name in namespaces),
+        "admissionController.filtering.bypassNamespaces": "^kube-system$",
+    }
+
+
+def _tolerations(system: InstanceGroup | None) -> list[dict[str, str]]:
+    taints = system.taints if system else ()
+    return [HEALTH_TOLERATION, *({"key": taint.key, "operator": "Exists", "effect": taint.effect} for taint in taints)]
