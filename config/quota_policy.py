@@ -96,7 +96,7 @@ def quota_policy(governance: Governance, groups: Mapping[str, InstanceGroup], ty
         UnknownInstanceType: a group has a type that the catalog lacks.
         LookupError: a quota names neither a group nor a type of one; rule GOV001 refuses that.
     """
-    stock = Stock(groups, types, by_type=governance.engine == "hyperpod")
+    stock = Stock(groups, types, governance.engine)
     left = stock.left(team.quota for team in governance.teams.values())
     teams = {name: _team(name, team, stock, left) for name, team in sorted(governance.teams.items())}
     used = sorted({flavor for team in teams.values() for flavor in team.shares})

@@ -8,7 +8,7 @@ from fractions import Fraction
 from .catalog import Catalog
 from .groups import InstanceGroup
 from .quota_amounts import Node, Quantities, least, node, quantities
-from .teams import Amount
+from .teams import Amount, Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,11 @@ class Flavor:
 class Stock:
     """The instances of an environment's groups, by flavor, and what one instance of each group brings."""
 
-    def __init__(self, groups: Mapping[str, InstanceGroup], types: Catalog, *, by_type: bool) -> None:
-        """`by_type` joins groups of the same single type in one flavor, because that is what task governance counts."""
+    def __init__(self, groups: Mapping[str, InstanceGroup], types: Catalog, engine: Engine | None = None) -> None:
+        """Groups of the same single type are one flavor of engine hyperpod, because task governance counts types.
+
+        Without an engine flavors are called exactly as groups are.
+        """
         self._groups = dict(sorted(groups.items()))
         self.nodes = {
             name: node([types.get(of) for of in group.types], group.labels, group.threads_per_core)
@@ -42,7 +45,7 @@ class Stock:
         }
         """What one instance brings, by group."""
         self._flavor_of = {
-            name: group.types[0] if by_type and len(group.types) == 1 else name.lower()
+            name: group.types[0] if engine == "hyperpod" and len(group.types) == 1 else name.lower() if engine else name
             for name, group in self._groups.items()
         }
         self._groups_of = {name: [name] for name in self._groups}

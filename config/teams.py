@@ -5,7 +5,7 @@ One specification serves every scheduler. What one of them cannot express is a f
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, StringConstraints, model_serializer
 
 from .base import Settings
 from .engines import KaiSettings, YuniKornSettings
@@ -60,6 +60,11 @@ class Amount(Settings):
     """vCPUs. Alone it stands for no accelerators."""
     memory_gib: _Number | None = None
     """GiB. Alone it stands for no accelerators."""
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, fields: SerializerFunctionWrapHandler) -> Any:
+        parts = self.model_copy(update={"instances": None})
+        return fields(self) if self.instances is None or parts != Amount() else self.instances
 
 
 def _amount(value: Any) -> Any:

@@ -106,7 +106,7 @@ def _placed(environment: Environment, types: Catalog) -> Iterator[tuple[Path, st
     if not environment.governance.teams:
         return
     try:
-        stock = Stock(environment.instance_groups, types, by_type=False)
+        stock = Stock(environment.instance_groups, types)
     except UnknownInstanceType:
         return
     for path, key, amount in amounts(environment):
