@@ -86,11 +86,6 @@ def team_objects(engine: Engine, teams: Mapping[str, Team], values: DeployedValu
     return [item for name, team in teams.items() for item in _team(engine, name, team.access or TeamAccess(), values)]
 
 
-def has_isolation(teams: Mapping[str, Team]) -> bool:
-    """Whether any team says something about its place in Kubernetes."""
-    return any(team.access is not None for team in teams.values())
-
-
 def _team(engine: Engine, team: str, access: TeamAccess, values: DeployedValues) -> list[Object]:
     namespace = team_namespace(engine, team)
 

@@ -1,16 +1,19 @@
-"""What only a deployment knows, and Kubernetes objects and jobs need: ids and names of what stacks made.
+"""What only a deployment knows, and Kubernetes objects need: ids and names of what stacks made.
 
 Charts take one frozen value and write what is in it into their objects. `cdk deploy` passes the CDK's tokens;
 `podwright render` passes what the stacks say of themselves, or what a file of values says.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
+
+from .environment import Environment
+from .isolation import team_access
 
 OUTPUT_DESCRIPTION: Final = "podwright value "
 """Stack outputs whose description begins so hold a value; the rest of the description is its path."""
+_LUSTRE_PARTS: Final = ("id", "dns_name", "mount_name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,35 +30,73 @@ class LustreValues:
 
 @dataclass(frozen=True, slots=True)
 class DeployedValues:
-    """Values of one environment. An empty mapping where it has none of a kind."""
+    """Values of one environment on EKS."""
 
-    account: str
-    """Account id; a known one, never a token."""
-    region: str
-    """Region; a known one, never a token."""
-    cluster_name: str
-    """Name of the HyperPod cluster; known."""
     cluster_arn: str
     """ARN of the HyperPod cluster."""
     eks_cluster_name: str
     """Name of the EKS cluster."""
-    eks_cluster_arn: str
-    """ARN of the EKS cluster."""
     checkpoint_bucket: str
     """Name of the bucket for checkpoints."""
-    execution_role_arn: str = ""
-    """Role of the nodes of groups that name none of their own; empty where each does."""
-    lustre: Mapping[str, LustreValues] = field(default_factory=lambda: MappingProxyType({}))
+    lustre: Mapping[str, LustreValues]
     """Lustre file systems by name."""
-    roles: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """ARNs of further IAM roles by `TEAM/SERVICE ACCOUNT`."""
+    roles: Mapping[str, str]
+    """ARNs of the roles of service accounts by `TEAM/SERVICE ACCOUNT`."""
 
-    def flat(self) -> Iterator[tuple[str, str]]:
-        """Every value that a deployment decides, with its path, such as `lustre.scratch.dns_name`."""
-        for name in ("cluster_arn", "eks_cluster_name", "eks_cluster_arn", "checkpoint_bucket", "execution_role_arn"):
-            if value := getattr(self, name):
-                yield name, value
-        for name, file_system in self.lustre.items():
-            for part in ("id", "dns_name", "mount_name"):
-                yield f"lustre.{name}.{part}", getattr(file_system, part)
-        yield from ((f"roles.{name}", arn) for name, arn in self.roles.items())
+    @classmethod
+    def parse(cls, values: Mapping[str, str]) -> "DeployedValues":
+        """The values of a flat mapping by path, such as `lustre.scratch.dns_name`.
+
+        Raises:
+            KeyError: a value is missing; see `value_paths`.
+        """
+        names = {path.split(".")[1] for path in values if path.startswith("lustre.")}
+        return cls(
+            cluster_arn=values["cluster_arn"],
+            eks_cluster_name=values["eks_cluster_name"],
+            checkpoint_bucket=values["checkpoint_bucket"],
+            lustre={name: LustreValues(*(values[path] for path in lustre_paths(name))) for name in sorted(names)},
+            roles={
+                path.removeprefix("roles."): arn for path, arn in sorted(values.items()) if path.startswith("roles.")
+            },
+        )
+
+
+def lustre_paths(name: str) -> Iterable[str]:
+    """The paths of the values of a Lustre file system, in the order of `LustreValues`."""
+    return (f"lustre.{name}.{part}" for part in _LUSTRE_PARTS)
+
+
+def value_paths(environment: Environment) -> tuple[str, ...]:
+    """The paths of all values that an environment has."""
+    return (
+        "cluster_arn",
+        "eks_cluster_name",
+        "checkpoint_bucket",
+        *(path for name in environment.storage.lustres for path in lustre_paths(name)),
+        *(
+            f"roles.{team}/{account}"
+            for team, access in team_access(environment.governance).items()
+            for account in access.service_accounts
+        ),
+    )
+
+
+def known_values(environment: Environment, dns_suffix: str) -> dict[str, str]:
+    """Those values that the environment file says itself, because what they belong to is not podwright's.
+
+    Args:
+        environment: The environment.
+        dns_suffix: Domain of AWS's services in the region's partition.
+    """
+    existing, bucket = environment.cluster.eks.existing, environment.storage.buckets.checkpoints
+    found = {"eks_cluster_name": existing.name} if existing else {}
+    found |= {"checkpoint_bucket": bucket} if bucket else {}
+    for name, settings in environment.storage.lustres.items():
+        if adopted := settings.existing:
+            dns_name = f"{adopted.id}.fsx.{environment.region}.{dns_suffix}"
+            found |= dict(zip(lustre_paths(name), (adopted.id, dns_name, adopted.mount_name), strict=True))
+    for team, access in team_access(environment.governance).items():
+        accounts = access.service_accounts.items()
+        found |= {f"roles.{team}/{account}": given.role for account, given in accounts if given.role}
+    return found

@@ -11,6 +11,7 @@ from constructs import Construct
 
 from ..config.archives import LockedFile
 from ..config.benchmarks import benchmark_policy
+from ..config.deployed_values import OUTPUT_DESCRIPTION
 from ..config.environment import Environment
 from ..config.groups import InstanceGroup
 from ..config.kernels import COMPONENT, driver_minimum
@@ -110,6 +111,7 @@ class ClusterStack(cdk.Stack):
         """The HyperPod cluster."""
         if eks:
             self._add_ons(network, eks.control_plane)
+            self.export_value(self.cluster.cluster_arn, description=f"{OUTPUT_DESCRIPTION}cluster_arn")
 
     def _add_ons(self, network: NetworkStack, control_plane: EksControlPlane) -> None:
         """What runs on the first nodes of an EKS cluster, and the wait for these nodes."""

@@ -1,9 +1,11 @@
 """The stack of the EKS control plane, with everything that HyperPod must find in it before it creates nodes."""
 
 from collections.abc import Mapping
+from typing import cast
 
 import aws_cdk as cdk
 import cdk8s
+from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from ..cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
@@ -11,6 +13,7 @@ from ..cdk8s_charts.device_plugins import NeuronDevicePlugin
 from ..cdk8s_charts.node_readers import NodeReaders
 from ..config.artifacts import ChartArchive
 from ..config.charts import HYPERPOD_DEPENDENCIES
+from ..config.deployed_values import OUTPUT_DESCRIPTION
 from ..config.environment import Environment
 from ..config.images import Image
 from ..config.rules.run import environment_types
@@ -97,3 +100,8 @@ class EksStack(cdk.Stack):
             key=network.key,
         )
         """Runs commands where a laptop cannot reach the Kubernetes API."""
+
+        if settings.existing is None:
+            self.export_value(cluster.cluster_name, description=f"{OUTPUT_DESCRIPTION}eks_cluster_name")
+        # Stacks that apply objects come and go with the settings that they are made of.
+        self.export_value(cast(eks.IKubectlProvider, cluster.kubectl_provider).service_token)

@@ -1,16 +1,21 @@
 """The stack of governance: who keeps the quotas, the quotas themselves, and what keeps teams apart."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from constructs import Construct
 
+from ..cdk8s_charts.team import team_namespaces, team_objects, team_roles
 from ..config.artifacts import ChartArchive
+from ..config.deployed_values import DeployedValues
 from ..config.environment import Environment
 from ..config.images import Image
+from ..config.isolation import team_access
 from ..config.quota_policy import environment_policy
 from ..config.rules.run import environment_types
+from ..config.teams import Engine
 from ..constructs.compute_quotas import ComputeQuotas
+from ..constructs.manifests import Manifests
 from ..constructs.nodes_ready.waiter import Place
 from ..constructs.task_governance import TaskGovernance
 from .cluster import ClusterStack
@@ -22,7 +27,7 @@ class GovernanceStack(cdk.Stack):
     """Quota engine, the teams' quotas, and what lies in the teams' namespaces: in that order. Stateless.
 
     With engine hyperpod the service makes a team's namespace when it gets the team's quota, so what lies in namespaces
-    comes after the quotas, whatever the engine.
+    comes after the quotas. With the others namespaces are ours, and come first, because queues lie in them.
     """
 
     def __init__(
@@ -34,6 +39,7 @@ class GovernanceStack(cdk.Stack):
         network: NetworkStack,
         eks: EksStack,
         cluster: ClusterStack,
+        values: DeployedValues,
         charts: Mapping[str, ChartArchive],
         mirror: Mapping[str, Image],
     ) -> None:
@@ -46,6 +52,7 @@ class GovernanceStack(cdk.Stack):
             network: Its network.
             eks: Its control plane.
             cluster: Its HyperPod cluster, on whose nodes the engine runs.
+            values: What the other stacks know of file systems.
             charts: The environment's charts by name; the engine's is installed from here.
             mirror: Where mirrored images lie, by the original's name.
 
@@ -68,8 +75,18 @@ class GovernanceStack(cdk.Stack):
         self._policy = environment_policy(environment, environment_types(environment.instance_types))
         engines = {"hyperpod": self._hyperpod}
 
+        own_namespaces = engine != "hyperpod"
+        self.isolation = self._isolate(engine, values) if own_namespaces else None
+        """The teams' namespaces and what lies in them, if anything of it is ours."""
         self.quotas = engines[engine]()
-        """What needs the teams' quotas and namespaces depends on all of these."""
+        """What needs the teams' quotas depends on all of these."""
+        if not own_namespaces and team_access(environment.governance):
+            self.isolation = self._isolate(engine, values, after=self.quotas)
+
+    def _isolate(self, engine: Engine, values: DeployedValues, after: Sequence[cdk.CfnResource] = ()) -> Manifests:
+        teams = self._environment.governance.teams
+        objects = [*team_roles(), *team_namespaces(engine, teams), *team_objects(engine, teams, values)]
+        return Manifests(self, "Isolation", cluster=self._place.eks_cluster, objects=objects, after=after)
 
     def _hyperpod(self) -> list[cdk.CfnResource]:
         """Task governance: the add-on, then what it takes from SageMaker."""

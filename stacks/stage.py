@@ -10,6 +10,7 @@ from ..config.archives import LockedFile
 from ..config.artifacts import ChartArchive
 from ..config.environment import Environment
 from ..config.images import Image
+from ..config.isolation import names_identities
 from .cluster import ClusterStack
 from .eks import EksStack
 from .network import NetworkStack
@@ -17,6 +18,7 @@ from .role_path import RolePath
 from .storage import StorageStack
 
 if TYPE_CHECKING:
+    from .access import AccessStack
     from .capacity import CapacityStack
     from .governance import GovernanceStack
 
@@ -81,6 +83,9 @@ class TrainingStage(cdk.Stage):
             if self.eks and environment.governance.engine
             else None
         )
+        self.access = (
+            self._access(environment, self.eks) if self.eks and names_identities(environment.governance) else None
+        )
 
         cdk.Tags.of(self).add("podwright:environment", environment.name)
         for key, value in environment.tags.items():
@@ -94,14 +99,16 @@ class TrainingStage(cdk.Stage):
 
         return CapacityStack(self, "capacity", environment=environment, network=self.network)
 
+    def _access(self, environment: Environment, eks: EksStack) -> "AccessStack":
+        from .access import AccessStack
+
+        return AccessStack(self, "access", environment=environment, network=self.network, storage=self.storage, eks=eks)
+
     def _governance(
-        self,
-        environment: Environment,
-        eks: EksStack,
-        charts: Mapping[str, ChartArchive],
-        mirror: Mapping[str, Image],
+        self, environment: Environment, eks: EksStack, charts: Mapping[str, ChartArchive], mirror: Mapping[str, Image]
     ) -> "GovernanceStack":
         # An environment without quotas does not pay for its import.
+        from .deployed_values import deployed_values
         from .governance import GovernanceStack
 
         governance = GovernanceStack(
@@ -111,6 +118,7 @@ class TrainingStage(cdk.Stage):
             network=self.network,
             eks=eks,
             cluster=self.cluster,
+            values=deployed_values(self.storage, eks, self.cluster),
             charts=charts,
             mirror=mirror,
         )
