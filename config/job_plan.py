@@ -83,13 +83,11 @@ class Planner:
             KeyError: no such job, group, team or instance type.
         """
         job: Job = self._environment.jobs[name]
-        governance = self._environment.governance
-        team = governance.teams[job.team] if job.team else None
         return JobPlan(
             name=name,
             job=job,
             engine=self.engine,
-            place=place(self.engine, name, job, team.department if team else None, governance.departments),
+            place=place(self.engine, name, job, self._environment.governance),
             pod=self._pod(name, job),
         )
 
@@ -100,13 +98,26 @@ class Planner:
             self._rooms[group] = job_room(self._environment, settings, self._rows(settings))
         return self._rooms[group]
 
+    def devices(self, job: Job) -> Quantities:
+        """Accelerators, partitions and EFA interfaces of a node of the job's group, as the job names them."""
+        row = self._row(job.group)
+        devices: Quantities = {EFA: row.efa_interfaces}
+        if job.partition:
+            each = partitions_per_gpu(job.partition.removeprefix("mig-"), row.mig_profiles)
+            return devices | {MIG_RESOURCE + job.partition.removeprefix("mig-"): each * row.accelerator_count}
+        return devices | {NEURON if row.accelerator_vendor == "neuron" else GPU: row.accelerator_count}
+
+    def _row(self, group: str) -> InstanceType:
+        """Of the types of a group the one with the fewest accelerators."""
+        return min(self._rows(self._environment.instance_groups[group]), key=lambda row: row.accelerator_count)
+
     def _rows(self, group: InstanceGroup) -> tuple[InstanceType, ...]:
         return tuple(self._types.get(name) for name in group.types)
 
     def _pod(self, name: str, job: Job) -> PodPlan:
         group = self._environment.instance_groups[job.group]
         rows = self._rows(group)
-        resources = self._resources(job, rows)
+        resources = self._resources(job)
         efa = resources.get(EFA, 0)
         asked = job.huge_pages_mib if isinstance(job, DistributedJob) else None
         shm = resources[MEMORY] // _SHM_PART if job.shm_gib is None else int(job.shm_gib * 1024)
@@ -131,32 +142,23 @@ class Planner:
             placement=placement(job, rows, self._types) if isinstance(job, DistributedJob) else None,
         )
 
-    def _resources(self, job: Job, rows: tuple[InstanceType, ...]) -> Quantities:
-        room, row = self.room(job.group), min(rows, key=lambda each: each.accelerator_count)
-        resources: Quantities = {}
-        part = (1, 1)
-        if job.partition:
-            profiles = max(per_gpu(job.partition, row), 1)
-            count = 1 if job.accelerators is None else job.accelerators
-            part = (count, max(row.accelerator_count * profiles, 1))
-            resources[MIG_RESOURCE + job.partition.removeprefix("mig-")] = count
-        elif row.accelerator_count:
-            count = row.accelerator_count if job.accelerators is None else job.accelerators
-            part = (count, row.accelerator_count)
-            resources[NEURON if row.accelerator_vendor == "neuron" else GPU] = count
-        resources = {name: count for name, count in resources.items() if count}
-        # A pod without accelerators on a node with some takes no part of what belongs to them.
-        part = part if part[0] else (1, row.accelerator_count)
-        resources[CPU] = (
-            _whole(room.cpu_millis * part[0] // part[1], 1000) if job.vcpu is None else int(job.vcpu * 1000)
-        )
-        resources[MEMORY] = (
-            _whole(room.memory_mib * part[0] // part[1], 1024) if job.memory_gib is None else int(job.memory_gib * 1024)
-        )
+    def _resources(self, job: Job) -> Quantities:
+        room, row = self.room(job.group), self._row(job.group)
+        has = self.devices(job)
+        efa = has.pop(EFA)
+        ((device, there),) = has.items()
+        count = (1 if job.partition else there) if job.accelerators is None else job.accelerators
+        # A pod that wants none of the accelerators leaves what belongs to the others to them.
+        part = (count, there) if count and there else (1, max(there, 1))
+        resources: Quantities = {device: count} if count else {}
+        cpu = _whole(room.cpu_millis * part[0] // part[1], 1000)
+        memory = _whole(room.memory_mib * part[0] // part[1], 1024)
+        resources[CPU] = cpu if job.vcpu is None else int(job.vcpu * 1000)
+        resources[MEMORY] = memory if job.memory_gib is None else int(job.memory_gib * 1024)
         if isinstance(job, DistributedJob):
-            share = row.efa_interfaces * part[0] // part[1] if job.sizes[-1] > 1 and not job.partition else 0
-            if efa := share if job.efa is None else job.efa:
-                resources[EFA] = efa
+            share = efa * part[0] // part[1] if job.sizes[-1] > 1 and row.accelerator_count and not job.partition else 0
+            if wanted := share if job.efa is None else job.efa:
+                resources[EFA] = wanted
         return resources
 
     def _variables(self, name: str, job: Job, rows: tuple[InstanceType, ...]) -> dict[str, str]:
@@ -202,11 +204,6 @@ def fewest(job: Job) -> int:
 def spares(job: Job) -> int:
     """Pods that are set aside besides."""
     return getattr(job, "spares", 0)
-
-
-def per_gpu(partition: str, row: InstanceType) -> int:
-    """Partitions such as mig-1g.18gb that a GPU of the type gives; 0 when it has none such."""
-    return partitions_per_gpu(partition.removeprefix("mig-"), row.mig_profiles)
 
 
 def _whole(amount: int, unit: int) -> int:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from .job_base import Job
 from .pools import KAI_POOL_LABEL, kai_queue, pool, yunikorn_queue
-from .team_names import local_queue, priority_class, team_namespace
-from .teams import Department, Engine
+from .team_names import local_queue, pod_priority_class, priority_class, team_namespace
+from .teams import Engine, Governance
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
@@ -29,36 +29,44 @@ class Place:
     """Scheduler of its pods; Kubernetes' own when None."""
     priority_class: str | None = None
     """PriorityClass of its pods; the cluster's default when None."""
+    priority_classes: Mapping[str, str] = field(default_factory=dict)
+    """PriorityClass of pods by priority, for kinds whose pods differ in it."""
 
 
-def place(
-    engine: Engine | None, name: str, job: Job, department: str | None, departments: Mapping[str, Department]
-) -> Place:
+def place(engine: Engine | None, name: str, job: Job, governance: Governance) -> Place:
     """Where a job goes.
 
     Args:
         engine: Quota engine; None without one.
         name: Name of the job.
         job: Its template.
-        department: Of its team.
-        departments: All of them.
+        governance: Teams, departments and priorities.
     """
     if engine is None or job.team is None:
         return Place(namespace=job.namespace or "default")
     namespace = team_namespace(engine, job.team)
-    priority = priority_class(job.priority) if job.priority else None
+    classes = {priority: pod_priority_class(priority, weight) for priority, weight in governance.priorities.items()}
+    own_class = classes[job.priority] if job.priority else None
     if engine == "kai":
         labels = {KAI_QUEUE_LABEL: kai_queue(job.team, job.group), KAI_POOL_LABEL: pool(job.group)}
         return Place(
-            namespace=namespace, labels=labels, pod_labels=labels, scheduler="kai-scheduler", priority_class=priority
+            namespace=namespace,
+            labels=labels,
+            pod_labels=labels,
+            scheduler="kai-scheduler",
+            priority_class=own_class,
+            priority_classes=classes,
         )
     if engine == "yunikorn":
-        queue = yunikorn_queue(job.team, department, departments, job.group)
+        queue = yunikorn_queue(job.team, governance.teams[job.team].department, governance.departments, job.group)
         return Place(
             namespace=namespace,
             pod_labels={YUNIKORN_APPLICATION_LABEL: name, YUNIKORN_QUEUE_LABEL: queue},
             scheduler="yunikorn",
-            priority_class=priority,
+            priority_class=own_class,
+            priority_classes=classes,
         )
-    labels = {QUEUE_LABEL: local_queue(engine, job.team)} | ({PRIORITY_LABEL: priority} if priority else {})
-    return Place(namespace=namespace, labels=labels, pod_labels=labels)
+    labels = {QUEUE_LABEL: local_queue(engine, job.team)}
+    if job.priority:
+        labels[PRIORITY_LABEL] = priority_class(job.priority)
+    return Place(namespace=namespace, labels=labels, pod_labels=labels, priority_classes=classes)

@@ -7,7 +7,6 @@ elastic training, 2026-11; hyperpod-elastic-agent 1.1.3 (hyperpodrun); hyperpod-
 from ...config.job_plan import JobPlan
 from ...config.job_pytorch import Elastic, HyperPodPyTorchJob, LogRule
 from ...config.job_queue import PRIORITY_LABEL
-from ...config.team_names import priority_class
 from .pod import Manifest, metadata, pod_template
 
 # The agent listens here for the operator; checkpointless training takes the others.
@@ -55,7 +54,7 @@ def _replicas(plan: JobPlan) -> list[Manifest]:
             {"name": "pods", "replicas": job.start, "maxReplicas": elastic.max_replicas, "template": _template(plan)}
         ]
     extra = _template(plan)
-    extra["spec"]["priorityClassName"] = priority_class(elastic.extra_priority)
+    extra["spec"]["priorityClassName"] = plan.place.priority_classes[elastic.extra_priority]
     return [
         {"name": "base", "replicas": elastic.min_replicas, "template": _template(plan)},
         {
@@ -83,7 +82,7 @@ def _template(plan: JobPlan) -> Manifest:
         container["command"] = list(job.command)
     template = pod_template(plan, container)
     if _two_priorities(job) and job.priority:
-        template["spec"]["priorityClassName"] = priority_class(job.priority)
+        template["spec"]["priorityClassName"] = plan.place.priority_classes[job.priority]
     if job.elastic:
         # Kubernetes kills a pod after 30 seconds otherwise, in the middle of a checkpoint.
         template["spec"]["terminationGracePeriodSeconds"] = job.elastic.graceful_shutdown_timeout_seconds + 30

@@ -152,7 +152,7 @@ def test_only_what_is_beyond_the_minimum_can_be_taken_away() -> None:
     assert (base["replicas"], "maxReplicas" in base) == (2, False)
     assert (extra["replicas"], extra["maxReplicas"]) == (0, 6)
     classes = [each["template"]["spec"]["priorityClassName"] for each in (base, extra)]
-    assert classes == ["training-priority", "extra-priority"]
+    assert classes == ["training-70", "extra-60"]
 
 
 def test_a_job_with_two_priorities_has_no_label_that_gives_it_one() -> None:
