@@ -131,6 +131,8 @@ def test_departments_are_cohorts_and_what_is_left_over_belongs_to_all() -> None:
     assert quotas(cohorts[KUEUE_ROOT])["h200", "nvidia.com/gpu"] == {"nominalQuota": "8"}
     queues = specs("ClusterQueue", objects())
     assert (queues["research"]["cohortName"], queues["product"]["cohortName"]) == ("science", KUEUE_ROOT)
+    nested = specs("Cohort", objects(departments={"science": {"parent": "labs"}, "labs": {}}))
+    assert (nested["science"]["parentName"], nested["labs"]["parentName"]) == ("labs", KUEUE_ROOT)
     assert specs("Cohort", objects(idle_resource_sharing=False))[KUEUE_ROOT] == {}
 
 
