@@ -11,6 +11,10 @@ NAMESPACE: Final = "kueue-system"
 CONTROLLER: Final = "kueue-controller-manager"
 """The Deployment that serves Kueue's webhooks; no quota can be made before it is ready. Source: the same."""
 
+NAMED_REGIONS: Final = ("ap-southeast-3",)
+"""Regions that the description of AWS::SageMaker::ComputeQuota names and the lists of both types lack. Source: its
+CloudFormation schema, 2026-10-20."""
+
 QuotaType = Literal["compute_quota", "scheduler_config"]
 
 
