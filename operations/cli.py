@@ -27,6 +27,7 @@ COMMANDS: Final = (
     Command("preflight", ".preflight.command", "look at the account for what would make a deployment fail"),
     Command("size", ".size", "say how many GPUs a training run needs, and how its parallelism lies on them"),
     Command("cost", ".cost", "print what an environment costs: upfront, by hour and month, by stack and by team"),
+    Command("quotas", ".quotas", "print what each team is guaranteed, lends and may borrow"),
     Command("show", ".show", "print an environment with every default filled in, and its subnets"),
     Command("explain", ".explain", "print the page of a rule, or list all rules"),
     Command("schema", ".schema", "print the JSON Schema of environment files, for editors"),
