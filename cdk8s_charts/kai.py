@@ -6,7 +6,7 @@ from typing import Any, Final
 from ..config.access import TEAM_LABEL
 from ..config.catalog import Catalog
 from ..config.engines import KaiSettings
-from ..config.mig import MIG_RESOURCE, slices
+from ..config.mig import MIG_RESOURCE
 from ..config.pools import KAI_POOL_LABEL, department_path, kai_department_queue, kai_queue
 from ..config.quota_amounts import CPU, GPU, MEMORY
 from ..config.quota_policy import QuotaPolicy, Share
@@ -67,8 +67,7 @@ def kai_amounts(resources: Mapping[str, int]) -> dict[str, float]:
     gpus = resources.get(GPU, 0)
     for name, amount in resources.items():
         if name.startswith(MIG_RESOURCE):
-            profile = name.removeprefix(MIG_RESOURCE)
-            gpus += amount * slices(profile, (profile,))[0]
+            gpus += amount * int(name.removeprefix(MIG_RESOURCE).partition("g.")[0])
     # Exact: MiB are 1.048576 of these, and a float holds that of any cluster.
     return {"gpu": gpus, "cpu": resources.get(CPU, 0), "memory": resources.get(MEMORY, 0) * 1_048_576 / 1_000_000}
 

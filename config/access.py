@@ -14,6 +14,9 @@ TEAM_LABEL: Final = "podwright/team"
 KUEUE_READERS: Final = "podwright:kueue-readers"
 """May see the Deployment of Kueue's controller and nothing else."""
 
+KAI_READERS: Final = "podwright:kai-readers"
+"""May see the Deployment of KAI's queue controller and nothing else."""
+
 
 def team_group(team: str, role: str) -> str:
     """The Kubernetes group of those who may `edit` or `view` in a team's namespace."""

@@ -4,10 +4,9 @@ Each group that teams use is a pool with a tree of queues of its own: the pool, 
 the queue of its team in the pool of its group, and its pods run nowhere else.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from .groups import InstanceGroup
 from .teams import Department
 
 KAI_POOL_LABEL: Final = "kai.scheduler/node-pool"
@@ -51,14 +50,3 @@ def department_path(department: str | None, departments: Mapping[str, Department
         known = departments.get(department)
         department = known.parent if known else None
     return tuple(path)
-
-
-def pooled(groups: Mapping[str, InstanceGroup], pools: Iterable[str]) -> dict[str, InstanceGroup]:
-    """`groups` with the label by which KAI knows the nodes of a pool, on those that are in `pools`."""
-    wanted = frozenset(pools)
-    return {
-        name: group.model_copy(update={"labels": {**group.labels, KAI_POOL_LABEL: pool(name)}})
-        if pool(name) in wanted
-        else group
-        for name, group in groups.items()
-    }

@@ -17,6 +17,7 @@ from ..config.groups import InstanceGroup
 from ..config.kernels import COMPONENT, driver_minimum
 from ..config.names import benchmark_prefix
 from ..config.node_facts import BenchmarkFacts, ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
+from ..config.node_labels import labelled_groups
 from ..config.provisioning_parameters import provisioning_parameters
 from ..config.rules.run import environment_types
 from ..config.slurm_facts import AccountingFacts, SlurmFacts, slurm_facts
@@ -90,7 +91,7 @@ class ClusterStack(cdk.Stack):
             self,
             "Cluster",
             settings=settings,
-            groups=environment.instance_groups,
+            groups=labelled_groups(environment, self._types),
             restricted_groups=environment.restricted_instance_groups,
             resources=GroupResources(
                 subnets=network.network.node_subnets,

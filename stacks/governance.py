@@ -1,12 +1,14 @@
 """The stack of governance: who keeps the quotas, the quotas themselves, and what keeps teams apart."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import aws_cdk as cdk
 from constructs import Construct
 
 from ..cdk8s_charts.team import team_namespaces, team_objects, team_roles
 from ..config.artifacts import ChartArchive
+from ..config.charts import KAI, YUNIKORN
 from ..config.deployed_values import DeployedValues
 from ..config.environment import Environment
 from ..config.images import Image
@@ -14,6 +16,7 @@ from ..config.isolation import team_access
 from ..config.quota_policy import environment_policy
 from ..config.rules.run import environment_types
 from ..config.teams import Engine
+from ..config.wanted_charts import wanted_chart
 from ..constructs.compute_quotas import ComputeQuotas
 from ..constructs.manifests import Manifests
 from ..constructs.nodes_ready.waiter import Place
@@ -73,7 +76,7 @@ class GovernanceStack(cdk.Stack):
             key=network.key,
         )
         self._policy = environment_policy(environment, environment_types(environment.instance_types))
-        engines = {"hyperpod": self._hyperpod}
+        engines = {"hyperpod": self._hyperpod, "kai": self._kai, "yunikorn": self._yunikorn}
 
         own_namespaces = engine != "hyperpod"
         self.isolation = self._isolate(engine, values) if own_namespaces else None
@@ -104,3 +107,36 @@ class GovernanceStack(cdk.Stack):
             tags={"podwright:environment": environment.name, **environment.tags},
         )
         return [quotas.scheduler_config, *quotas.quotas.values()]
+
+    def _kai(self) -> list[cdk.CfnResource]:
+        """KAI with a pool and a tree of queues for each group that teams use."""
+        from ..cdk8s_charts.kai import kai_objects
+        from ..constructs.kai import Kai
+
+        governance = self._environment.governance
+        types = environment_types(self._environment.instance_types)
+        values = self._values(KAI)
+        objects = kai_objects(self._policy, governance.kai, types, governance.wait_for_pods)
+        kai = Kai(self, "Kai", place=self._place, archive=self._charts[KAI], values=values, objects=objects)
+        return [kai.applied]
+
+    def _yunikorn(self) -> list[cdk.CfnResource]:
+        """YuniKorn, or only its queues where the cluster runs it already."""
+        from ..cdk8s_charts.yunikorn import yunikorn_objects
+        from ..constructs.yunikorn import YuniKorn
+
+        settings = self._environment.governance.yunikorn
+        yunikorn = YuniKorn(
+            self,
+            "YuniKorn",
+            cluster=self._place.eks_cluster,
+            archive=None if settings.existing else self._charts[YUNIKORN],
+            values={} if settings.existing else self._values(YUNIKORN),
+            objects=yunikorn_objects(self._policy, settings),
+        )
+        return [yunikorn.applied]
+
+    def _values(self, name: str) -> Mapping[str, Any]:
+        """The values of one of the environment's charts."""
+        wanted = wanted_chart(self._environment, name, self._mirror)
+        return wanted.values if wanted else {}
