@@ -8,7 +8,7 @@ from constructs import Construct
 
 from ..cdk8s_charts.team import team_namespaces, team_objects, team_roles
 from ..config.artifacts import ChartArchive
-from ..config.charts import KAI, YUNIKORN
+from ..config.charts import KAI, KUEUE, YUNIKORN
 from ..config.deployed_values import DeployedValues
 from ..config.environment import Environment
 from ..config.images import Image
@@ -76,7 +76,7 @@ class GovernanceStack(cdk.Stack):
             key=network.key,
         )
         self._policy = environment_policy(environment, environment_types(environment.instance_types))
-        engines = {"hyperpod": self._hyperpod, "kai": self._kai, "yunikorn": self._yunikorn}
+        engines = {"hyperpod": self._hyperpod, "kueue": self._kueue, "kai": self._kai, "yunikorn": self._yunikorn}
 
         own_namespaces = engine != "hyperpod"
         self.isolation = self._isolate(engine, values) if own_namespaces else None
@@ -107,6 +107,24 @@ class GovernanceStack(cdk.Stack):
             tags={"podwright:environment": environment.name, **environment.tags},
         )
         return [quotas.scheduler_config, *quotas.quotas.values()]
+
+    def _kueue(self) -> list[cdk.CfnResource]:
+        """Kueue of one's own, then its queues in the teams' namespaces."""
+        from ..cdk8s_charts.kueue import kueue_objects
+        from ..constructs.kueue import KueueQueues
+
+        environment = self._environment
+        types = environment_types(environment.instance_types)
+        kueue = KueueQueues(
+            self,
+            "Kueue",
+            cluster=self._place.eks_cluster,
+            archive=self._charts[KUEUE],
+            values=self._values(KUEUE),
+            objects=kueue_objects(self._policy, environment.governance.kueue, environment.instance_groups, types),
+            after=[self.isolation.applied] if self.isolation else [],
+        )
+        return [kueue.applied]
 
     def _kai(self) -> list[cdk.CfnResource]:
         """KAI with a pool and a tree of queues for each group that teams use."""
