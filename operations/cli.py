@@ -29,6 +29,8 @@ COMMANDS: Final = (
     Command("cost", ".cost", "print what an environment costs: upfront, by hour and month, by stack and by team"),
     Command("quotas", ".quotas", "print what each team is guaranteed, lends and may borrow"),
     Command("show", ".show", "print an environment with every default filled in, and its subnets"),
+    Command("submit", ".submit", "hand a job to the cluster: check it, make its manifest, apply it"),
+    Command("render", ".render", "write the Kubernetes objects of an environment as YAML"),
     Command("explain", ".explain", "print the page of a rule, or list all rules"),
     Command("schema", ".schema", "print the JSON Schema of environment files, for editors"),
     Command("diff", ".diff", "show what a deployment would change"),
