@@ -5,7 +5,7 @@ writes its digest to the project's `artifacts.lock`. Which charts an environment
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -56,8 +56,14 @@ class ImageValues:
     """Of the registry and repository together."""
     prefix: str = ""
     """Of everything before the last part of that, where the chart appends the last part itself."""
+    registry: str = ""
+    """Of the registry alone."""
+    repository: str = ""
+    """Of the repository alone."""
     tag: str = ""
     """Of the tag; a digest may follow it."""
+    switch: str = ""
+    """Of the boolean that turns the part on which runs the image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,8 @@ class Chart:
     sources: tuple[Citation, ...]
     listing_values: Mapping[str, Any]
     """Values with which its images are listed when it is fetched: with every part on."""
+    nested: Sequence[str]
+    """Subcharts in its repository whose own subcharts are fetched as well; the others bring all that podwright uses."""
     operands: tuple[str, ...]
     """Names of images that no manifest of it runs, because its operator does; their tag is the chart's version."""
 
@@ -117,7 +125,7 @@ def chart(name: str) -> Chart:
         sources=cited(row.pop("source")),
         image_values={image: _image_values(where) for image, where in paths.items()},
         operands=tuple(row.pop("operands", ())),
-        **{"revision": row["version"], "folder": "", "listing_values": {}} | row,
+        **{"revision": row["version"], "folder": "", "listing_values": {}, "nested": ()} | row,
     )
 
 
@@ -133,4 +141,6 @@ def _rows() -> dict[str, dict[str, Any]]:
 
 def _image_values(where: str | dict[str, str]) -> ImageValues:
     """A mapping of paths, or the path of the usual mapping with `repository` and `tag`."""
-    return ImageValues(f"{where}.repository", "", f"{where}.tag") if isinstance(where, str) else ImageValues(**where)
+    return (
+        ImageValues(name=f"{where}.repository", tag=f"{where}.tag") if isinstance(where, str) else ImageValues(**where)
+    )

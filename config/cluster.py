@@ -19,6 +19,13 @@ AddonName = Literal[
     "eks-pod-identity-agent",
     "aws-fsx-csi-driver",
     "amazon-sagemaker-hyperpod-taskgovernance",
+    "amazon-sagemaker-hyperpod-training-operator",
+    "amazon-sagemaker-hyperpod-inference",
+    "amazon-sagemaker-spaces",
+    "cert-manager",
+    "metrics-server",
+    "aws-mountpoint-s3-csi-driver",
+    "aws-ebs-csi-driver",
 ]
 ControlPlaneLog = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 

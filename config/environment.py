@@ -13,6 +13,7 @@ from .jobs import AnyJob
 from .network import Network
 from .plan_reminders import PlanReminders
 from .plans import PlanName, TrainingPlan
+from .platform import Platform, QueueName, TrainingJobQueue
 from .storage import Storage
 from .teams import Governance, UnixId, User, UserName
 
@@ -71,6 +72,10 @@ class Environment(Settings):
     """Restricted instance groups by name."""
     governance: Governance = Governance()
     """Teams, their quotas and the priorities of work."""
+    platform: Platform = Platform()
+    """What runs on the cluster beside the work itself; only with EKS."""
+    training_job_queues: dict[QueueName, TrainingJobQueue] = {}
+    """Queues of AWS Batch for SageMaker training jobs, by name."""
     jobs: dict[JobName, AnyJob] = {}
     """Job templates by name, which `podwright submit` hands to the cluster and a deployment does not."""
     users: dict[UserName, User] = {}

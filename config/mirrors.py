@@ -40,9 +40,11 @@ def foreign_images(environment: Environment, artifacts: Artifacts) -> tuple[Imag
 
 
 def _enabled(image: Image, chart: Chart, values: Mapping[str, Any]) -> bool:
-    where = chart.image_values.get(image.name)
-    part = values.get(where.name.partition(".")[0]) if where else None
-    return part.get("devicePlugin", {}).get("enabled", True) if isinstance(part, dict) else True
+    where = chart.image_values.get(str(image)) or chart.image_values.get(image.name)
+    found: Any = values
+    for part in where.switch.split(".") if where and where.switch else ():
+        found = found.get(part, {})
+    return found is not False
 
 
 def mirror_findings(environment: Environment, artifacts: Artifacts) -> list[Finding]:

@@ -1,14 +1,15 @@
 """The Helm charts that an environment installs, each with its values: the one list that every command goes by."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from .artifacts import ChartArchive, chart_archive
 from .catalog import Catalog
-from .chart_values import dependencies_values
+from .chart_values import dependencies_values, system_placement
 from .charts import HYPERPOD_DEPENDENCIES, KAI, KUEUE, YUNIKORN, WantedChart, chart
 from .environment import Environment
 from .images import Image
+from .platform import KUBEFLOW_TRAINER, KUBERAY
 from .rules.run import environment_types
 
 
@@ -27,9 +28,16 @@ def wanted_charts(environment: Environment, mirror: Mapping[str, Image] | None =
     if existing is None or not existing.dependencies_installed:
         dependencies = chart(HYPERPOD_DEPENDENCIES)
         values = dependencies_values(
-            dependencies, environment.groups.values(), types, region=environment.region, mirror=mirror
+            dependencies,
+            environment.groups.values(),
+            types,
+            region=environment.region,
+            mirror=mirror,
+            platform=environment.platform,
         )
         found.append(WantedChart(dependencies, values))
+    if environment.platform.kuberay or environment.platform.kubeflow_trainer:
+        found += _platform(environment, mirror or {})
     if environment.governance.engine == "kueue":
         found.append(_kueue(environment, types, mirror))
     if environment.governance.engine == "kai":
@@ -37,6 +45,19 @@ def wanted_charts(environment: Environment, mirror: Mapping[str, Image] | None =
     if environment.governance.engine == "yunikorn" and not environment.governance.yunikorn.existing:
         found.append(_yunikorn(environment, mirror))
     return tuple(found)
+
+
+def _platform(environment: Environment, mirror: Mapping[str, Image]) -> Iterator[WantedChart]:
+    from .platform_values import kuberay_values, trainer_values
+
+    settings, place = environment.platform, system_placement(environment.cluster, environment.instance_groups)
+    if settings.kuberay:
+        kuberay = chart(KUBERAY)
+        values = kuberay_values(kuberay, settings.kuberay, environment.governance.engine, place, mirror)
+        yield WantedChart(kuberay, values)
+    if settings.kubeflow_trainer:
+        trainer = chart(KUBEFLOW_TRAINER)
+        yield WantedChart(trainer, trainer_values(trainer, place, mirror))
 
 
 def _kueue(environment: Environment, types: Catalog, mirror: Mapping[str, Image] | None) -> WantedChart:

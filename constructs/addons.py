@@ -1,6 +1,7 @@
 """EKS add-ons of a cluster, in the two groups that the order of a deployment needs."""
 
-from typing import cast
+from collections.abc import Mapping
+from typing import Any, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_eks_v2 as eks
@@ -115,14 +116,25 @@ class WorkloadAddons(Construct):
         self.driver_role = cast(iam.IRole, role)
 
 
-def addon(scope: Construct, name: AddonName, settings: Eks, cluster_name: str) -> eks.CfnAddon:
-    """One add-on in `scope`, of the version that `config.addons` says. It goes with its stack."""
+def addon(
+    scope: Construct, name: AddonName, settings: Eks, cluster_name: str, configuration: Mapping[str, Any] | None = None
+) -> eks.CfnAddon:
+    """One add-on in `scope`, of the version that `config.addons` says. It goes with its stack.
+
+    Args:
+        scope: Parent construct; the add-on's name is its id there.
+        name: Name of the add-on.
+        settings: The control plane's settings.
+        cluster_name: Name of the EKS cluster.
+        configuration: Its configuration values; its own defaults when absent.
+    """
     resource = eks.CfnAddon(
         scope,
         name,
         cluster_name=cluster_name,
         addon_name=name,
         addon_version=addon_version(name, settings),
+        configuration_values=(cdk.Stack.of(scope).to_json_string(configuration) if configuration is not None else None),
         resolve_conflicts="OVERWRITE",
     )
     resource.apply_removal_policy(cdk.RemovalPolicy.DESTROY)

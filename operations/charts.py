@@ -130,6 +130,9 @@ def _unpack(wanted: Chart, folder: Path) -> None:
         )
     if not wanted.released:
         _add_dependencies(folder, metadata)
+        for name in wanted.nested:
+            inner = folder / "charts" / name
+            _add_dependencies(inner, read_source(inner / "Chart.yaml", f"{wanted.name}/{name}/Chart.yaml").data)
 
 
 def _download(address: str) -> bytes:

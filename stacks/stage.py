@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .access import AccessStack
     from .capacity import CapacityStack
     from .governance import GovernanceStack
+    from .platform import PlatformStack
+    from .training_jobs import TrainingJobsStack
 
 
 class TrainingStage(cdk.Stage):
@@ -78,6 +80,12 @@ class TrainingStage(cdk.Stage):
         )
         # CloudFormation sees only what a template names; pods and scripts need the file systems beyond that.
         self.cluster.add_stack_dependency(self.storage, "nodes mount its file systems")
+        # Before governance: a quota engine takes up only the kinds of jobs that it finds.
+        self.platform = (
+            self._platform(environment, self.eks, charts, mirror or {})
+            if self.eks and environment.platform.stands_alone
+            else None
+        )
         self.governance = (
             self._governance(environment, self.eks, charts, mirror or {})
             if self.eks and environment.governance.engine
@@ -86,6 +94,8 @@ class TrainingStage(cdk.Stage):
         self.access = (
             self._access(environment, self.eks) if self.eks and names_identities(environment.governance) else None
         )
+
+        self.training_jobs = self._training_jobs(environment) if environment.training_job_queues else None
 
         cdk.Tags.of(self).add("podwright:environment", environment.name)
         for key, value in environment.tags.items():
@@ -98,6 +108,30 @@ class TrainingStage(cdk.Stage):
         from .capacity import CapacityStack
 
         return CapacityStack(self, "capacity", environment=environment, network=self.network)
+
+    def _platform(
+        self, environment: Environment, eks: EksStack, charts: Mapping[str, ChartArchive], mirror: Mapping[str, Image]
+    ) -> "PlatformStack":
+        from .platform import PlatformStack
+
+        platform = PlatformStack(
+            self,
+            "platform",
+            environment=environment,
+            network=self.network,
+            storage=self.storage,
+            eks=eks,
+            cluster=self.cluster,
+            charts=charts,
+            mirror=mirror,
+        )
+        platform.add_stack_dependency(self.cluster, "operators run on its nodes")
+        return platform
+
+    def _training_jobs(self, environment: Environment) -> "TrainingJobsStack":
+        from .training_jobs import TrainingJobsStack
+
+        return TrainingJobsStack(self, "training-jobs", environment=environment)
 
     def _access(self, environment: Environment, eks: EksStack) -> "AccessStack":
         from .access import AccessStack
@@ -123,4 +157,6 @@ class TrainingStage(cdk.Stage):
             mirror=mirror,
         )
         governance.add_stack_dependency(self.cluster, "the quota engine runs on its nodes")
+        if self.platform:
+            governance.add_stack_dependency(self.platform, "the quota engine looks for kinds of jobs when it starts")
         return governance

@@ -94,7 +94,7 @@ def upstream(tmp_path: Path) -> Iterator[tuple[Upstream, Chart]]:
             "charts/top/charts/away-1.0.0.tgz": "an old package of the other one",
         }
         wanted = dataclasses.replace(
-            chart(HYPERPOD_DEPENDENCIES), archive=f"{server.url}/repository.tar.gz", folder="charts/top"
+            chart(HYPERPOD_DEPENDENCIES), archive=f"{server.url}/repository.tar.gz", folder="charts/top", nested=()
         )
         yield made, wanted
 
@@ -171,7 +171,7 @@ def test_another_commit_needs_a_word(upstream: tuple[Upstream, Chart], project: 
     _, wanted = upstream
     fetch(project, wanted)
     newer = dataclasses.replace(wanted, revision="f" * 40)
-    with pytest.raises(Stop, match="this podwright pins 0.1.0 at ffffffffffff"):
+    with pytest.raises(Stop, match=r"this podwright pins 0\.1\.0 at ffffffffffff"):
         fetch(project, newer)
     fetch(project, newer, update=True)
     assert read_artifacts(project).charts[wanted.name].revision == "f" * 40
@@ -204,6 +204,20 @@ def test_a_path_that_leads_out_of_the_folder_is_left_out(
     with zipfile.ZipFile(archive.path) as packed:
         assert [name for name in packed.namelist() if "escaped" in name] == []
     assert not list(tmp_path.rglob("escaped"))
+
+
+def test_the_subcharts_of_a_subchart_are_fetched_where_that_is_wanted(
+    upstream: tuple[Upstream, Chart], project: Path
+) -> None:
+    made, wanted = upstream
+    (away,) = [
+        item for item in json.loads(made.files["charts/top/Chart.yaml"])["dependencies"] if item["name"] == "away"
+    ]
+    near = {"apiVersion": "v2", "name": "near", "version": "0.1.0", "dependencies": [away]}
+    made.files["charts/top/charts/near/Chart.yaml"] = json.dumps(near)
+    archive = fetch(project, dataclasses.replace(wanted, nested=("near",)))
+    with zipfile.ZipFile(archive.path) as packed:
+        assert "charts/near/charts/away/Chart.yaml" in packed.namelist()
 
 
 def test_a_release_is_taken_as_it_is_packed(upstream: tuple[Upstream, Chart], project: Path) -> None:
