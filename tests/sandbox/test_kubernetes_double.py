@@ -90,10 +90,13 @@ def test_manifests_are_applied_pruned_and_deleted(stack: StackUnderTest, cluster
         return {"Objects": cluster.manifests(namespace("team"), *items, PruneLabel="prune")}
 
     one, two = config_map("one", "team", "prune", a="1"), config_map("two", "team", "prune", b="2")
-    assert stack.create(resources(one, two)) == "CREATE_COMPLETE", stack.reasons("Objects")
+    metadata = {"name": "caps", "namespace": "team", "labels": {"prune": ""}}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata}
+    assert stack.create(resources(one, two, quota)) == "CREATE_COMPLETE", stack.reasons("Objects")
     assert cluster.config_maps("team") == {"one": {"a": "1"}, "two": {"b": "2"}}
     assert stack.update(resources(one | {"data": {"a": "3"}})) == "UPDATE_COMPLETE"
     assert cluster.config_maps("team") == {"one": {"a": "3"}}
+    assert cluster.get("/api/v1/namespaces/team/resourcequotas")["items"], "kubectl prunes no quotas"
     assert stack.delete() == "DELETE_COMPLETE"
     assert "team" not in [item["metadata"]["name"] for item in cluster.get("/api/v1/namespaces")["items"]]
 
