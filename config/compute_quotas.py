@@ -51,6 +51,9 @@ def _config(team: Team, name: str, policy: QuotaPolicy) -> dict[str, Any]:
         if team.share == "lend_and_borrow" and _about(of, team.borrow_limits):
             most = {resource: share.borrowable or 0 for resource, share in shares.items()}
             limits += _entries(of, team.borrow_limits, most)
+        elif shares and all(share.borrowable is None for share in shares.values()):
+            # A percentage of nothing would be nothing.
+            limits.append({"InstanceType": flavor, "Count": of.instances})
     sharing: dict[str, Any] = {"Strategy": _STRATEGIES[team.share]}
     if team.share == "lend_and_borrow":
         sharing["BorrowLimit"] = team.borrow_limit_percent

@@ -13,12 +13,12 @@ def team_namespace(engine: Engine, team: str) -> str:
 
 
 def cluster_queue(engine: Engine, team: str) -> str:
-    """The queue of a whole cluster that holds a team's quota: Kueue's ClusterQueue, a queue of KAI or YuniKorn."""
+    """The ClusterQueue that holds a team's quota, where Kueue keeps quotas: engines hyperpod and kueue."""
     return f"{team_namespace(engine, team)}-clusterqueue" if engine == "hyperpod" else team
 
 
 def local_queue(engine: Engine, team: str) -> str:
-    """The queue that the team's jobs name, in its namespace with Kueue."""
+    """The LocalQueue that the team's jobs name in its namespace, where Kueue keeps quotas."""
     return f"{team_namespace(engine, team)}-localqueue" if engine == "hyperpod" else team
 
 

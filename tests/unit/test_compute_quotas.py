@@ -65,6 +65,8 @@ def test_partitions_share_what_is_one_sum() -> None:
 
 def test_a_team_without_a_quota_is_named_where_it_may_borrow() -> None:
     assert entries() == [{"InstanceType": name, "Count": 0} for name in sorted(TYPES.values())]
+    sharing = quota(quota={"h200": 0, "a10": 1})["ComputeQuotaConfig"]["ResourceSharingConfig"]
+    assert sharing["AbsoluteBorrowLimits"] == [{"InstanceType": "ml.p5en.48xlarge", "Count": 8}]
 
 
 @pytest.mark.parametrize(
