@@ -109,5 +109,5 @@ class ComputeQuotas(Construct):
         else:
             resource = cdk.CfnResource(self, construct_id, type=_TYPES[kind], properties=full)
         for earlier in after:
-            resource.add_dependency(earlier)
+            resource.add_resource_dependency(earlier)
         return resource

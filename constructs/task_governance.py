@@ -65,5 +65,5 @@ class TaskGovernance(Construct):
         )
         self.ready = cast(cdk.CfnResource, controller.resource.node.default_child)
         """Comes when the add-on takes quotas; they depend on it."""
-        self.ready.add_dependency(self.addon)
-        self.ready.add_dependency(access.applied)
+        self.ready.add_resource_dependency(self.addon)
+        self.ready.add_resource_dependency(access.applied)
