@@ -10,6 +10,7 @@ from . import (  # noqa: F401  importing a module registers its rules
     groups,
     job_quotas,
     jobs,
+    kai,
     lifecycle,
     lustre,
     network,
@@ -28,6 +29,7 @@ from . import (  # noqa: F401  importing a module registers its rules
     template,
     ultraservers,
     updates,
+    yunikorn,
     zones,
 )
 from .pages import explain
