@@ -12,6 +12,7 @@ from .environment import Environment
 from .groups import InstanceGroup
 from .instances import InstanceType
 from .job_base import DistributedJob, Job
+from .job_kinds import GpuShare
 from .job_pytorch import Checkpoints, HyperPodPyTorchJob
 from .job_queue import Place, place
 from .job_room import job_room
@@ -61,6 +62,9 @@ class JobPlan:
     engine: Engine | None
     place: Place
     pod: PodPlan
+    instance_types: tuple[str, ...]
+    """Types of the group."""
+    region: str
 
     @property
     def gang(self) -> int:
@@ -89,6 +93,8 @@ class Planner:
             engine=self.engine,
             place=place(self.engine, name, job, self._environment.governance),
             pod=self._pod(name, job),
+            instance_types=self._environment.instance_groups[job.group].types,
+            region=self._environment.region,
         )
 
     def room(self, group: str) -> Room:
@@ -148,11 +154,16 @@ class Planner:
         efa = has.pop(EFA)
         ((device, there),) = has.items()
         count = (1 if job.partition else there) if job.accelerators is None else job.accelerators
+        gpu_share: GpuShare | None = getattr(job, "gpu_share", None)
+        if gpu_share:
+            return self._shared(job, gpu_share, room, there)
         # A pod that wants none of the accelerators leaves what belongs to the others to them.
         part = (count, there) if count and there else (1, max(there, 1))
         resources: Quantities = {device: count} if count else {}
-        cpu = _whole(room.cpu_millis * part[0] // part[1], 1000)
-        memory = _whole(room.memory_mib * part[0] // part[1], 1024)
+        for pod in getattr(job, "beside", ()):
+            room = room.plus(Room(1, int(pod.vcpu * 1000), int(pod.memory_gib * 1024)), -1)
+        cpu = _whole(max(room.cpu_millis, 0) * part[0] // part[1], 1000)
+        memory = _whole(max(room.memory_mib, 0) * part[0] // part[1], 1024)
         resources[CPU] = cpu if job.vcpu is None else int(job.vcpu * 1000)
         resources[MEMORY] = memory if job.memory_gib is None else int(job.memory_gib * 1024)
         if isinstance(job, DistributedJob):
@@ -160,6 +171,16 @@ class Planner:
             if wanted := share if job.efa is None else job.efa:
                 resources[EFA] = wanted
         return resources
+
+    def _shared(self, job: Job, share: GpuShare, room: Room, there: int) -> Quantities:
+        """A pod with parts of GPUs, which annotations ask for: processors and memory in proportion."""
+        each = share.fraction or (share.memory_mib or 0) / max(self._row(job.group).accelerator_memory_mib, 1)
+        part = min(each * share.devices / max(there, 1), 1)
+        cpu, memory = int(room.cpu_millis * part), int(room.memory_mib * part)
+        return {
+            CPU: _whole(cpu, 1000) if job.vcpu is None else int(job.vcpu * 1000),
+            MEMORY: _whole(memory, 1024) if job.memory_gib is None else int(job.memory_gib * 1024),
+        }
 
     def _variables(self, name: str, job: Job, rows: tuple[InstanceType, ...]) -> dict[str, str]:
         variables = dict(job_variables(self._environment.cluster.node_software, rows))

@@ -1,9 +1,11 @@
 """The pods of a job as Kubernetes takes them: what a plan says, in a pod template."""
 
+from dataclasses import replace
 from typing import Any
 
+from ...config.job_kinds import SmallPod
 from ...config.job_plan import JobPlan
-from ...config.quota_amounts import quantity
+from ...config.quota_amounts import CPU, MEMORY, quantity
 
 Manifest = dict[str, Any]
 
@@ -35,6 +37,29 @@ def pod_template(plan: JobPlan, container: Manifest, **spec: Any) -> Manifest:
     return {"metadata": pod_metadata(plan), "spec": pod_spec(plan, container) | spec}
 
 
+def beside_template(plan: JobPlan, size: SmallPod, container: Manifest, **spec: Any) -> Manifest:
+    """Template of a pod without accelerators on a node of the same group: a head, a launcher, what submits.
+
+    Args:
+        plan: The job.
+        size: What it takes.
+        container: Fields of the container that are the kind's own.
+        spec: Fields of the pod that are the kind's own.
+    """
+    memory = int(size.memory_gib * 1024)
+    small = replace(
+        plan,
+        pod=replace(
+            plan.pod,
+            resources={CPU: int(size.vcpu * 1000), MEMORY: memory},
+            huge_pages_mib=0,
+            shm_mib=memory // 4,
+            placement=None,
+        ),
+    )
+    return pod_template(small, container, **spec)
+
+
 def pod_metadata(plan: JobPlan) -> Manifest:
     """Labels and annotations of pods."""
     labels = {_NAME_LABEL: plan.name, _MANAGED_LABEL: "podwright", **plan.place.pod_labels, **plan.job.labels}
@@ -56,7 +81,7 @@ def pod_spec(plan: JobPlan, container: Manifest) -> Manifest:
     described: Manifest = {
         "image": plan.job.image,
         "env": [{"name": name, "value": value} for name, value in pod.env.items()],
-        "resources": _resources(plan),
+        "resources": resources(plan),
     }
     if volume_mounts:
         described["volumeMounts"] = volume_mounts
@@ -77,7 +102,7 @@ def pod_spec(plan: JobPlan, container: Manifest) -> Manifest:
     return spec
 
 
-def _resources(plan: JobPlan) -> Manifest:
+def resources(plan: JobPlan) -> Manifest:
     """Requests that are the limits too: such pods are the last to be evicted, and quotas of limits count them."""
     asked = {name: quantity(name, amount) for name, amount in plan.pod.resources.items()}
     if plan.pod.huge_pages_mib:

@@ -7,10 +7,20 @@ from collections.abc import Callable
 from typing import Final
 
 from ...config.job_plan import JobPlan
-from . import hyperpod_pytorch
+from . import batch, hyperpod_pytorch, inference, mpi, pytorch, ray, space, train
 from .pod import Manifest
 
-_KINDS: Final[dict[str, Callable[[JobPlan], list[Manifest]]]] = {"hyperpod_pytorch": hyperpod_pytorch.manifests}
+_KINDS: Final[dict[str, Callable[[JobPlan], list[Manifest]]]] = {
+    "hyperpod_pytorch": hyperpod_pytorch.manifests,
+    "pytorch": pytorch.manifests,
+    "ray": ray.manifests,
+    "nccl_test": mpi.manifests,
+    "mpi": mpi.manifests,
+    "train": train.manifests,
+    "job": batch.manifests,
+    "inference": inference.manifests,
+    "space": space.manifests,
+}
 
 
 def render(plan: JobPlan) -> list[Manifest]:

@@ -6,6 +6,7 @@ from typing import Final
 from ..catalog import Catalog
 from ..environment import Environment
 from ..job_base import DistributedJob
+from ..job_kinds import BatchJob, RayJob
 from ..job_plan import JobPlan
 from ..job_pytorch import HyperPodPyTorchJob, PyTorchJob
 from ..jobs import AnyJob
@@ -90,18 +91,19 @@ def can_grow(environment: Environment, types: Catalog) -> Problems:
     for name, job, plan, found, flavor, _ in _asked(environment, types):
         if not isinstance(job, DistributedJob) or len(job.sizes) == 1:
             continue
-        fits = min(_most(found, job.team, flavor, of) // each for of, each in plan.pod.resources.items())
         ceilings = _ceilings(environment, job)
         fits = min(
-            [fits, *(most // plan.pod.resources[of] for of, most in ceilings.items() if of in plan.pod.resources)]
+            min(most := _most(found, job.team, flavor, resource), ceilings.get(resource, most)) // each
+            for resource, each in plan.pod.resources.items()
         )
         if job.sizes[0] <= fits < job.sizes[-1]:
             reached = max(size for size in job.sizes if size <= fits)
+            field = ("max_nodes",) if isinstance(job, RayJob) else ("elastic", "max_replicas")
             yield Problem(
-                ("jobs", name, "elastic", "max_replicas"),
-                f"max_replicas is {job.sizes[-1]}; quota, borrow limit and ceilings of team {job.team} end at "
+                ("jobs", name, *field),
+                f"{field[-1]} is {job.sizes[-1]}; quota, borrow limit and ceilings of team {job.team} end at "
                 f"{fits} pods, so it grows to {reached}",
-                f"raise them, or set max_replicas to {reached}",
+                f"raise them, or set {field[-1]} to {reached}",
             )
 
 
@@ -223,6 +225,19 @@ def spares_need_kueue(environment: Environment, types: Catalog) -> Problems:
                     "Kueue",
                     "give the job a team under engine hyperpod or kueue, or remove it",
                 )
+
+
+@rule("JOB025", ERROR, on=Environment, source="kai-docs")
+def shares_gpus(environment: Environment, types: Catalog) -> Problems:
+    """Parts of GPUs that nothing divides."""
+    for name, job, plan in plans(environment, types):
+        kai = environment.governance.kai
+        if isinstance(job, BatchJob) and job.gpu_share and not (plan.engine == "kai" and kai and kai.gpu_sharing):
+            yield Problem(
+                ("jobs", name, "gpu_share"),
+                f"engine is {plan.engine}, and gpu_sharing of KAI is off; nothing else gives pods parts of a GPU",
+                "use engine kai with `kai: {gpu_sharing: true}`, or a partition of a group with nvidia.com/mig.config",
+            )
 
 
 @rule("JOB024", WARNING, on=Environment, source="kai-scheduling yunikorn-gang")

@@ -234,7 +234,7 @@ def layout_divides(environment: Environment, types: Catalog) -> Problems:
             experts = f", of which EP {layout.expert} divides the copies" if layout.expert > 1 else ""
             legal = [size for size in job.sizes if size not in wrong]
             yield Problem(
-                ("jobs", name, "elastic" if len(job.sizes) > 1 else "parallelism"),
+                ("jobs", name, "elastic" if getattr(job, "elastic", None) else "parallelism"),
                 f"with {listed(wrong, 'and')} pods of {per_pod} ranks it has "
                 f"{listed((size * per_pod for size in wrong), 'and')} ranks; each copy of the model takes {parts}"
                 f"{experts}",
