@@ -6,15 +6,14 @@ from typing import Any, Final
 from ..config.access import TEAM_LABEL
 from ..config.catalog import Catalog
 from ..config.groups import InstanceGroup
-from ..config.kueue import Kueue
+from ..config.kueue import KUEUE_API, Kueue
 from ..config.quota_amounts import GPU, NEURON, Quantities, quantity
 from ..config.quota_policy import QuotaPolicy, Share, TeamPolicy
 from ..config.quota_stock import Flavor
 from ..config.team_names import cluster_queue, local_queue, priority_class, team_namespace
 from ..config.topologies import topology
+from .multikueue import MULTIKUEUE_CHECK, manager_objects, worker_objects
 
-KUEUE_API: Final = "kueue.x-k8s.io/v1beta2"
-"""What Kueue 0.19 stores; from 0.20 on the only version that it serves."""
 KUEUE_ROOT: Final = "all.teams"
 """The cohort above all teams and departments. No department can be called so: their names have no dots."""
 KUEUE_ZONE: Final = "podwright/zone"
@@ -59,6 +58,7 @@ def kueue_objects(
     order = {flavor.name: index for index, flavor in enumerate(flavors)}
     return [
         *_external_jobs(),
+        *_shared_work(settings),
         *(_priority(name, weight) for name, weight in policy.priorities.items()),
         *_topologies(flavors, types),
         *(_flavor(flavor, groups, types) for flavor in flavors),
@@ -90,6 +90,12 @@ def _external_jobs() -> list[dict[str, Any]]:
             "subjects": [account],
         },
     ]
+
+
+def _shared_work(settings: Kueue) -> list[dict[str, Any]]:
+    if settings.multikueue is None:
+        return []
+    return (manager_objects if settings.multikueue.role == "manager" else worker_objects)(settings.multikueue)
 
 
 def _priority(name: str, weight: int) -> dict[str, Any]:
@@ -155,6 +161,8 @@ def _queues(
     }
     if policy.fair_share:
         spec["fairSharing"] = {"weight": team.weight}
+    if settings.multikueue and settings.multikueue.role == "manager":
+        spec["admissionChecksStrategy"] = {"admissionChecks": [{"name": MULTIKUEUE_CHECK}]}
     queue = cluster_queue(_ENGINE, team.name)
     yield _object("ClusterQueue", queue, spec, labels=labels)
     for name in dict.fromkeys((local_queue(_ENGINE, team.name), _DEFAULT_QUEUE)):

@@ -15,6 +15,11 @@ from .teams import Governance, WaitForPods
 EXTERNAL_FRAMEWORK: Final = "HyperPodPyTorchJob.v1.sagemaker.amazonaws.com"
 """The job kind whose own operator makes Kueue's workloads for it. Source: HyperPod training operator 1.2."""
 
+_MULTIKUEUE_FRAMEWORKS: Final = {
+    "job": ("batch/job",),
+    "ray": ("ray.io/rayjob", "ray.io/raycluster"),
+    "train": ("trainer.kubeflow.org/trainjob",),
+}
 # What quotas do not count although pods ask for it: pods that use EFA need huge pages, and the kubelet keeps both.
 _NOT_COUNTED: Final = ["ephemeral-storage", "hugepages-"]
 
@@ -84,6 +89,12 @@ def manager_configuration(governance: Governance, *, neuron: bool = False) -> di
         "integrations": {"frameworks": list(kueue.frameworks), "externalFrameworks": [EXTERNAL_FRAMEWORK]},
         "resources": {"excludeResourcePrefixes": _NOT_COUNTED},
     }
+    shared = kueue.multikueue
+    if shared and shared.role == "manager":
+        # What runs nowhere but here would hold quota of the workers: only kinds that Kueue hands on are known.
+        frameworks = [name for kind in shared.jobs for name in _MULTIKUEUE_FRAMEWORKS[kind]]
+        configuration["integrations"] = {"frameworks": frameworks}
+        configuration["multiKueue"] = {"gcInterval": "60s", "workerLostTimeout": f"{shared.lost_after_seconds}s"}
     if neuron:
         # The device plugin offers a device under either name; jobs may ask by the newer one.
         configuration["resources"]["transformations"] = [

@@ -75,6 +75,14 @@ class QuotaPolicy:
         return instances({resource: share.nominal for resource, share in shares.items()}, self.flavors[flavor].one)
 
 
+def countable_groups(environment: Environment) -> Mapping[str, InstanceGroup]:
+    """The groups that a quota may name: its own, or those of its workers for a cluster that hands all work to them."""
+    shared = environment.governance.kueue.multikueue
+    if environment.governance.engine == "kueue" and shared and shared.role == "manager":
+        return shared.groups
+    return environment.instance_groups
+
+
 def environment_policy(environment: Environment, types: Catalog) -> QuotaPolicy:
     """The policy of an environment.
 
@@ -83,7 +91,7 @@ def environment_policy(environment: Environment, types: Catalog) -> QuotaPolicy:
     named = {key for team in environment.governance.teams.values() for key in (*team.quota, *team.borrow_limits)}
     groups = {
         name: group
-        for name, group in environment.instance_groups.items()
+        for name, group in countable_groups(environment).items()
         if name != environment.cluster.system_group or named & {name, *group.types}
     }
     return quota_policy(environment.governance, groups, types)

@@ -12,7 +12,7 @@ from ..config.deployed_values import DeployedValues
 from ..config.environment import Environment
 from ..config.images import Image
 from ..config.isolation import team_access
-from ..config.quota_policy import environment_policy
+from ..config.quota_policy import countable_groups, environment_policy
 from ..config.rules.run import environment_types
 from ..config.teams import Engine
 
@@ -80,7 +80,7 @@ def _kueue(environment: Environment, types: Catalog) -> Iterator[Object]:
 
     governance = environment.governance
     yield from kueue_objects(
-        environment_policy(environment, types), governance.kueue, environment.instance_groups, types
+        environment_policy(environment, types), governance.kueue, countable_groups(environment), types
     )
 
 

@@ -13,7 +13,7 @@ from ..config.deployed_values import DeployedValues
 from ..config.environment import Environment
 from ..config.images import Image
 from ..config.isolation import team_access
-from ..config.quota_policy import environment_policy
+from ..config.quota_policy import countable_groups, environment_policy
 from ..config.rules.run import environment_types
 from ..config.teams import Engine
 from ..config.wanted_charts import wanted_chart
@@ -121,7 +121,7 @@ class GovernanceStack(cdk.Stack):
             cluster=self._place.eks_cluster,
             archive=self._charts[KUEUE],
             values=self._values(KUEUE),
-            objects=kueue_objects(self._policy, environment.governance.kueue, environment.instance_groups, types),
+            objects=kueue_objects(self._policy, environment.governance.kueue, countable_groups(environment), types),
             after=[self.isolation.applied] if self.isolation else [],
         )
         return [kueue.applied]

@@ -8,7 +8,7 @@ from ..findings import Path
 from ..mig import MIG_RESOURCE
 from ..plan_words import shown
 from ..quota_amounts import CPU, GPU, MEMORY, NEURON, in_words
-from ..quota_policy import QuotaPolicy, environment_policy, quota_policy
+from ..quota_policy import QuotaPolicy, countable_groups, environment_policy, quota_policy
 from ..quota_stock import Flavor
 from ..teams import Amount, Governance
 from .rule import ERROR, INFO, WARNING, Problem, Problems, listed, rule
@@ -40,7 +40,7 @@ def leading(flavor: Flavor) -> list[str]:
 @rule("GOV001", ERROR, on=Environment, source="", final=True)
 def quota_groups(environment: Environment) -> Problems:
     """A quota of nodes that run no jobs."""
-    groups = of_type(environment, "compute") if on_slurm(environment) else environment.instance_groups
+    groups = of_type(environment, "compute") if on_slurm(environment) else countable_groups(environment)
     types = sorted({group.types[0] for group in groups.values() if len(group.types) == 1})
     known = [*groups, *(() if on_slurm(environment) else types)]
     for path, key, _ in amounts(environment):
@@ -87,7 +87,8 @@ def more_than_a_window(environment: Environment, types: Catalog) -> Problems:
             held = {
                 group: instances
                 for group, instances in _guaranteed(environment, types).items()
-                if environment.groups[group].plan == name and window.zone in environment.groups[group].zone_ids
+                if countable_groups(environment)[group].plan == name
+                and window.zone in countable_groups(environment)[group].zone_ids
             }
             if sum(held.values()) > count:
                 yield Problem(
@@ -104,7 +105,7 @@ def ends_with_the_plan(environment: Environment, types: Catalog) -> Problems:
     """A guarantee that ends with a training plan."""
     held = _guaranteed(environment, types)
     for name, plan in environment.training_plans.items():
-        groups = [group for group in held if environment.groups[group].plan == name]
+        groups = [group for group in held if countable_groups(environment)[group].plan == name]
         if groups and plan.end:
             begins = f"from {shown(plan.start)} " if plan.start else ""
             yield Problem(
@@ -119,7 +120,7 @@ def ends_with_the_plan(environment: Environment, types: Catalog) -> Problems:
 def guaranteed_spot(environment: Environment, types: Catalog) -> Problems:
     """A guarantee of Spot capacity."""
     for name, instances in _guaranteed(environment, types).items():
-        if environment.groups[name].capacity == "spot":
+        if countable_groups(environment)[name].capacity == "spot":
             yield Problem(
                 ("instance_groups", name, "capacity"),
                 f"quotas guarantee {instances:g} instances of {name}, which AWS reclaims when it needs them",
@@ -155,7 +156,7 @@ def nobody_may(environment: Environment, types: Catalog) -> Problems:
     if not found.teams or on_slurm(environment):
         return
     used = {group for flavor in found.flavors.values() for group in flavor.groups}
-    for name, group in environment.instance_groups.items():
+    for name, group in countable_groups(environment).items():
         if name not in used and any(row.accelerator_count for of in group.types if (row := types.find(of))):
             yield Problem(
                 ("instance_groups", name),

@@ -6,8 +6,10 @@ import kubernetes_validate
 import pytest
 
 from podwright.cdk8s_charts.kueue import KUEUE_ROOT, kueue_objects
+from podwright.cdk8s_charts.multikueue import worker_objects
 from podwright.config.catalog import catalog
 from podwright.config.groups import InstanceGroup
+from podwright.config.kueue import MultiKueue
 from podwright.config.quota_policy import quota_policy
 from podwright.config.teams import Governance
 from podwright.operations.sandbox import custom_kinds
@@ -55,6 +57,7 @@ def quotas(queue: dict[str, Any]) -> dict[tuple[str, str], dict[str, str]]:
     [
         {},
         {"fair_share": False, "idle_resource_sharing": False, "departments": {}, "teams": {"a": {}, "default": {}}},
+        {"kueue": {"multikueue": {"role": "worker"}}},
         {"kueue": {"queueing": "strict", "flavor_choice": {"when_can_borrow": "try_next_flavor",
                                                            "preference": "preemption_over_borrowing"}}},
     ],
@@ -151,6 +154,53 @@ def test_only_the_teams_namespace_may_use_its_queue() -> None:
 def test_priorities_have_the_weights_of_the_file() -> None:
     found = {item["metadata"]["name"]: item["value"] for item in objects() if item["kind"] == "WorkloadPriorityClass"}
     assert found == {"inference-priority": 100, "training-priority": 70}
+
+
+MANAGER = {
+    "role": "manager",
+    "workers": {
+        "oregon": {"secret": "to-oregon", "groups": {"h200": {"instance_type": "ml.p5en.48xlarge", "count": 16}}},
+        "ohio": {"secret": "to-ohio", "groups": {"h200": {"instance_type": "ml.p5en.48xlarge", "count": 8}}},
+    },
+}
+
+
+def test_a_manager_hands_the_work_of_every_queue_to_its_workers() -> None:
+    settings = MultiKueue.model_validate(MANAGER)
+    assert {name: group.count for name, group in settings.groups.items()} == {"h200": 24}
+    found = objects(teams={"a": {"quota": {"h200": 20}}}, groups=settings.groups, kueue={"multikueue": MANAGER})
+    for item in found:
+        if item["apiVersion"].startswith("kueue"):
+            assert custom_kinds.violations(item) + kueue_refusals(item) == [], item
+    check = specs("AdmissionCheck", found)["multikueue"]
+    assert check["controllerName"] == "kueue.x-k8s.io/multikueue"
+    assert specs("MultiKueueConfig", found)[check["parameters"]["name"]] == {"clusters": ["oregon", "ohio"]}
+    clusters = specs("MultiKueueCluster", found)
+    assert clusters["ohio"] == {"clusterSource": {"kubeConfig": {"locationType": "Secret", "location": "to-ohio"}}}
+    queue = specs("ClusterQueue", found)["a"]
+    assert queue["admissionChecksStrategy"] == {"admissionChecks": [{"name": "multikueue"}]}
+    assert quotas(queue)["h200", "nvidia.com/gpu"]["nominalQuota"] == "160"
+    assert quotas(specs("Cohort", found)[KUEUE_ROOT])["h200", "nvidia.com/gpu"]["nominalQuota"] == "32"
+
+
+def test_a_worker_lets_its_manager_hand_in_listed_work_and_nothing_else() -> None:
+    found = worker_objects(MultiKueue(role="worker", jobs=("ray",)))
+    for item in found:
+        kubernetes_validate.validate(item, "1.34", strict=True)
+    (role,) = [item for item in found if item["kind"] == "ClusterRole"]
+    allowed = {(rule["apiGroups"][0], name): set(rule["verbs"]) for rule in role["rules"] for name in rule["resources"]}
+    write = {"create", "delete", "get", "list", "watch"}
+    assert allowed == {
+        ("kueue.x-k8s.io", "workloads"): write,
+        ("kueue.x-k8s.io", "workloads/status"): {"get", "patch", "update"},
+        ("ray.io", "rayjobs"): write,
+        ("ray.io", "rayclusters"): write,
+        ("ray.io", "rayjobs/status"): {"get"},
+        ("ray.io", "rayclusters/status"): {"get"},
+    }
+    secret, account = (next(item for item in found if item["kind"] == kind) for kind in ("Secret", "ServiceAccount"))
+    assert secret["metadata"]["annotations"]["kubernetes.io/service-account.name"] == account["metadata"]["name"]
+    assert "ClusterRole" in [item["kind"] for item in objects(kueue={"multikueue": {"role": "worker"}})]
 
 
 def test_without_fair_share_nothing_has_a_weight() -> None:
