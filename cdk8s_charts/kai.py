@@ -1,5 +1,6 @@
 """KAI's objects: pools of nodes, queues of departments and teams in each, priorities and topologies."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -8,8 +9,8 @@ from ..config.catalog import Catalog
 from ..config.engines import KaiSettings
 from ..config.mig import MIG_RESOURCE
 from ..config.pools import KAI_POOL_LABEL, department_path, kai_department_queue, kai_queue
-from ..config.quota_amounts import CPU, GPU, MEMORY
-from ..config.quota_policy import QuotaPolicy, Share
+from ..config.quota_amounts import CPU, GPU, MEMORY, Quantities
+from ..config.quota_policy import QuotaPolicy, TeamPolicy
 from ..config.teams import WaitForPods
 from ..config.topologies import topology
 from .priority_classes import priority_classes
@@ -95,33 +96,33 @@ def _topologies(policy: QuotaPolicy, types: Catalog) -> Iterable[dict[str, Any]]
 
 def _shared_queues(policy: QuotaPolicy, pool: str) -> Iterable[dict[str, Any]]:
     """The queue of the pool, and those of its departments."""
-    quotas = {name: _nominal(team.shares.get(pool, {})) for name, team in policy.teams.items()}
-    whole, idle = _sum(quotas.values()), kai_amounts(policy.unallocated.get(pool, {}))
-    yield _queue(pool, pool, None, {name: (whole[name], whole[name] + idle[name], 1) for name in KAI_COUNTED})
+    quotas = {name: _nominal(team, pool) for name, team in policy.teams.items()}
+    held, idle = _sum(quotas.values()), policy.unallocated.get(pool, {})
+    whole, most = kai_amounts(held), kai_amounts(_sum([held, idle]))
+    yield _queue(pool, pool, None, {of: (whole[of], most[of], 1) for of in KAI_COUNTED})
 
     paths = {name: department_path(name, policy.departments) for name in policy.departments}
     for name, path in sorted(paths.items(), key=lambda item: (len(item[1]), item[0])):
-        inside = [
+        inside = (
             quotas[team.name]
             for team in policy.teams.values()
             if name in department_path(team.department, policy.departments)
-        ]
-        held, weight = _sum(inside), policy.departments[name].weight if policy.fair_share else 1
+        )
+        part, weight = kai_amounts(_sum(inside)), policy.departments[name].weight if policy.fair_share else 1
         parent = kai_department_queue(path[-2], pool) if len(path) > 1 else pool
-        resources = {of: (held[of], KAI_UNLIMITED, weight) for of in KAI_COUNTED}
+        resources = {of: (part[of], KAI_UNLIMITED, weight) for of in KAI_COUNTED}
         yield _queue(kai_department_queue(name, pool), pool, parent, resources)
 
 
 def _team_queue(policy: QuotaPolicy, name: str, pool: str) -> dict[str, Any]:
     team = policy.teams[name]
-    shares = team.shares.get(pool, {})
-    nominal, borrowed = _nominal(shares), _borrowable(shares)
+    shares, nominal = team.shares.get(pool, {}), _nominal(team, pool)
+    quota = kai_amounts(nominal)
+    most = kai_amounts(_sum([nominal, {of: share.borrowable or 0 for of, share in shares.items()}]))
+    unlimited = kai_amounts({of: int(share.borrowable is None) for of, share in shares.items()})
     weight = team.weight if policy.fair_share else 1
-    resources: dict[str, tuple[float, float, float]] = {}
-    for of in KAI_COUNTED:
-        most = borrowed[of]
-        resources[of] = (nominal[of], KAI_UNLIMITED if most is None else nominal[of] + most, weight)
     parent = kai_department_queue(team.department, pool) if team.department else pool
+    resources = {of: (quota[of], KAI_UNLIMITED if unlimited[of] else most[of], weight) for of in KAI_COUNTED}
     queue = _queue(kai_queue(name, pool), pool, parent, resources)
     queue["metadata"]["labels"][TEAM_LABEL] = name
     if team.preempt == "never":
@@ -146,19 +147,13 @@ def _queue(
     }
 
 
-def _nominal(shares: Mapping[str, Share]) -> dict[str, float]:
-    return kai_amounts({name: share.nominal for name, share in shares.items()})
+def _nominal(team: TeamPolicy, pool: str) -> Quantities:
+    return {name: share.nominal for name, share in team.shares.get(pool, {}).items()}
 
 
-def _borrowable(shares: Mapping[str, Share]) -> dict[str, float | None]:
-    """How much may be borrowed of what KAI counts; None where a part of it is without a limit."""
-    limited = kai_amounts({name: share.borrowable or 0 for name, share in shares.items()})
-    unlimited = {name: int(share.borrowable is None) for name, share in shares.items()}
-    return {of: None if kai_amounts(unlimited)[of] else limited[of] for of in KAI_COUNTED}
-
-
-def _sum(amounts: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    found = dict[str, float].fromkeys(KAI_COUNTED, 0)
+def _sum(amounts: Iterable[Mapping[str, int]]) -> Quantities:
+    """Summed before they are in KAI's counting, where memory has fractions."""
+    found: Counter[str] = Counter()
     for each in amounts:
-        found = {of: found[of] + each[of] for of in KAI_COUNTED}
-    return found
+        found.update(each)
+    return dict(found)

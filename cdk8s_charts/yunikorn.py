@@ -61,7 +61,7 @@ def yunikorn_queues(policy: QuotaPolicy, settings: YuniKornSettings) -> dict[str
         policy: The policy.
         settings: YuniKorn's settings.
     """
-    queues = [_pool(policy, pool, settings) for pool in policy.flavors]
+    queues = [queue for pool in policy.flavors if (queue := _pool(policy, pool, settings))]
     queues += [_other(name, queue) for name, queue in sorted(settings.other_queues.items())]
     rules: list[dict[str, Any]] = [{"name": "provided", "create": False}]
     rules += [
@@ -83,19 +83,32 @@ def yunikorn_queues(policy: QuotaPolicy, settings: YuniKornSettings) -> dict[str
     return {"partitions": [partition]}
 
 
-def _pool(policy: QuotaPolicy, pool: str, settings: YuniKornSettings) -> dict[str, Any]:
-    teams = [team for team in policy.teams.values() if _may_use(team.shares.get(pool, {}))]
+def _pool(policy: QuotaPolicy, pool: str, settings: YuniKornSettings) -> dict[str, Any] | None:
+    """The queue of a pool; None where nobody may hold anything."""
     most = dict(policy.unallocated.get(pool, {}))
-    for team in teams:
-        for resource, share in team.shares[pool].items():
+    for team in policy.teams.values():
+        for resource, share in team.shares.get(pool, {}).items():
             most[resource] = most.get(resource, 0) + share.nominal
-    inside = _inside(policy, None, pool, teams, most, settings)
+    # YuniKorn reads a maximum of nothing but zeros as no maximum at all, so who may hold nothing gets no queue.
+    teams = [team for team in policy.teams.values() if any(_most(team.shares.get(pool, {}), most).values())]
+    if not teams:
+        return None
     return {
         "name": pool,
         "parent": True,
         "properties": {"preemption.policy": "fence"},
         "resources": _resources(limit=most),
-        "queues": inside,
+        "queues": _inside(policy, None, pool, teams, most, settings),
+    }
+
+
+def _most(shares: Mapping[str, Share], most: Mapping[str, int]) -> dict[str, int]:
+    """What a team may hold at most; YuniKorn refuses a queue that may hold more than the one above it."""
+    return {
+        name: most.get(name, 0)
+        if share.borrowable is None
+        else min(share.nominal + share.borrowable, most.get(name, 0))
+        for name, share in shares.items()
     }
 
 
@@ -131,12 +144,6 @@ def _inside(
 
 def _team(team: TeamPolicy, pool: str, most: Mapping[str, int], settings: YuniKornSettings) -> dict[str, Any]:
     shares = team.shares[pool]
-    limits = {
-        # YuniKorn refuses a queue that may hold more than the one above it.
-        name: min(share.nominal + share.borrowable, most.get(name, 0))
-        for name, share in shares.items()
-        if share.borrowable is not None
-    }
     return {
         "name": team.name,
         "properties": {
@@ -144,7 +151,7 @@ def _team(team: TeamPolicy, pool: str, most: Mapping[str, int], settings: YuniKo
             "priority.policy": "fence",
             "preemption.delay": f"{settings.preemption_delay_seconds}s",
         },
-        "resources": _resources({name: share.nominal for name, share in shares.items()}, limits),
+        "resources": _resources({name: share.nominal for name, share in shares.items()}, _most(shares, most)),
     }
 
 
@@ -158,11 +165,6 @@ def _other(name: str, queue: OtherQueue) -> dict[str, Any]:
 
 def _fixed(name: str) -> dict[str, str]:
     return {"name": "fixed", "value": f"{YUNIKORN_ROOT}.{name}"}
-
-
-def _may_use(shares: Mapping[str, Share]) -> bool:
-    # YuniKorn reads a maximum of nothing but zeros as no maximum at all, so such a team gets no queue.
-    return any(share.nominal or share.borrowable is None or share.borrowable for share in shares.values())
 
 
 def _resources(
