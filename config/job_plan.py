@@ -12,7 +12,7 @@ from .environment import Environment
 from .groups import InstanceGroup
 from .instances import InstanceType
 from .job_base import DistributedJob, Job
-from .job_kinds import GpuShare
+from .job_kinds import GpuShare, TrainJob
 from .job_pytorch import Checkpoints, HyperPodPyTorchJob
 from .job_queue import Place, place
 from .job_room import job_room
@@ -45,6 +45,8 @@ class PodPlan:
     env: Mapping[str, str]
     placement: Placement | None
     """Where its pods lie to each other."""
+    nvlink: bool
+    """Whether NVLink joins its pods across instances."""
 
     @property
     def accelerators(self) -> int:
@@ -145,6 +147,7 @@ class Planner:
                 if taint.effect != "PreferNoSchedule"
             ),
             env=self._variables(name, job, rows),
+            nvlink=_joins_nvlink(job) and all(row.imex for row in rows),
             placement=placement(job, rows, self._types) if isinstance(job, DistributedJob) else None,
         )
 
@@ -225,6 +228,11 @@ def fewest(job: Job) -> int:
 def spares(job: Job) -> int:
     """Pods that are set aside besides."""
     return getattr(job, "spares", 0)
+
+
+def _joins_nvlink(job: Job) -> bool:
+    """Whether pods of the job can share an NVLink domain. Kubeflow's TrainJob has no place for the claims of pods."""
+    return isinstance(job, DistributedJob) and not isinstance(job, TrainJob) and job.sizes[-1] > 1
 
 
 def _whole(amount: int, unit: int) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 from ...config.job_kinds import SmallPod
 from ...config.job_plan import JobPlan
 from ...config.quota_amounts import CPU, MEMORY, quantity
+from .nvlink import container_claims, pod_claims
 
 Manifest = dict[str, Any]
 
@@ -55,6 +56,7 @@ def beside_template(plan: JobPlan, size: SmallPod, container: Manifest, **spec: 
             huge_pages_mib=0,
             shm_mib=memory // 4,
             placement=None,
+            nvlink=False,
         ),
     )
     return pod_template(small, container, **spec)
@@ -96,6 +98,9 @@ def pod_spec(plan: JobPlan, container: Manifest) -> Manifest:
         spec["serviceAccountName"] = plan.job.service_account
     if getattr(plan.job, "uses_host_network", False):
         spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+    if pod.nvlink:
+        spec["resourceClaims"] = pod_claims(plan.name)
+        described["resources"]["claims"] = container_claims()
     spec["containers"] = [container | described]
     if volumes:
         spec["volumes"] = volumes

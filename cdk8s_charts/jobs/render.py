@@ -8,6 +8,7 @@ from typing import Final
 
 from ...config.job_plan import JobPlan
 from . import batch, hyperpod_pytorch, inference, mpi, pytorch, ray, space, train
+from .nvlink import compute_domain
 from .pod import Manifest
 
 _KINDS: Final[dict[str, Callable[[JobPlan], list[Manifest]]]] = {
@@ -25,4 +26,7 @@ _KINDS: Final[dict[str, Callable[[JobPlan], list[Manifest]]]] = {
 
 def render(plan: JobPlan) -> list[Manifest]:
     """The objects of a job, in the order in which they are applied; the last one is the job itself."""
-    return _KINDS[plan.job.kind](plan)
+    manifests = _KINDS[plan.job.kind](plan)
+    if plan.pod.nvlink:
+        return [compute_domain(plan.name, plan.place.namespace, plan.job.sizes[-1]), *manifests]
+    return manifests

@@ -232,7 +232,7 @@ def shares_gpus(environment: Environment, types: Catalog) -> Problems:
     """Parts of GPUs that nothing divides."""
     for name, job, plan in plans(environment, types):
         kai = environment.governance.kai
-        if isinstance(job, BatchJob) and job.gpu_share and not (plan.engine == "kai" and kai and kai.gpu_sharing):
+        if isinstance(job, BatchJob) and job.gpu_share and not (plan.engine == "kai" and kai.gpu_sharing):
             yield Problem(
                 ("jobs", name, "gpu_share"),
                 f"engine is {plan.engine}, and gpu_sharing of KAI is off; nothing else gives pods parts of a GPU",

@@ -225,16 +225,20 @@ def test_pods_go_only_to_healthy_nodes_and_through_the_taints_of_their_group() -
 def test_one_ultraserver_where_it_is_large_enough() -> None:
     group = {"instance_type": "ml.p6e-gb200.36xlarge", "count": 18, "zone": "usw2-az2"}
     plan = {"teams": {"llm": {"quota": {"gb200": 18}}}, "groups": {"gb200": group}}
-    (manifest,) = rendered(
+    domain, manifest = rendered(
         "hyperpod_pytorch", world=plan, group="gb200", nodes=18, parallelism={"tensor": 4, "expert": 18}
     )
+    assert domain["spec"]["numNodes"] == 18
+    assert custom_kinds.violations(manifest) == []
     template = manifest["spec"]["replicaSpecs"][0]["template"]
+    claims = template["spec"]["resourceClaims"]
+    assert claims[0]["resourceClaimTemplateName"] == domain["spec"]["channel"]["resourceClaimTemplate"]["name"]
     level = "topology.k8s.aws/ultraserver-id"
     assert template["metadata"]["annotations"] == {"kueue.x-k8s.io/podset-required-topology": level}
     assert template["spec"]["nodeSelector"]["kubernetes.io/arch"] == "arm64"
     values = {each["name"]: each["value"] for each in template["spec"]["containers"][0]["env"]}
     assert (values["TENSOR_MODEL_PARALLEL_SIZE"], values["EXPERT_MODEL_PARALLEL_SIZE"]) == ("4", "18")
-    (far,) = rendered("hyperpod_pytorch", world=plan, group="gb200", nodes=36)
+    _, far = rendered("hyperpod_pytorch", world=plan, group="gb200", nodes=36)
     annotations = far["spec"]["replicaSpecs"][0]["template"]["metadata"]["annotations"]
     assert annotations == {"kueue.x-k8s.io/podset-preferred-topology": level}
 
