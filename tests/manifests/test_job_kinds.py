@@ -156,7 +156,7 @@ def test_a_notebook_takes_parts_of_two_gpus_with_kai() -> None:
         ("hyperpod", {"kueue.x-k8s.io/queue-name": "hyperpod-ns-llm-localqueue"}, None),
         ("kueue", {"kueue.x-k8s.io/queue-name": "llm"}, None),
         ("kai", {"kai.scheduler/queue": "llm.h100", "kai.scheduler/node-pool": "h100"}, "kai-scheduler"),
-        ("yunikorn", {"queue": "root.h100.llm", "applicationId": "job"}, "yunikorn"),
+        ("yunikorn", {"yunikorn.apache.org/queue": "root.h100.llm", "yunikorn.apache.org/app-id": "job"}, "yunikorn"),
     ],
 )
 def test_each_engine_finds_the_pods_of_a_job(engine: str, labels: dict[str, str], scheduler: str | None) -> None:
