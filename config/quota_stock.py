@@ -38,7 +38,7 @@ class Stock:
 
         Without an engine flavors are called exactly as groups are.
         """
-        self._groups = dict(sorted(groups.items()))
+        self._groups = {name: group for name, group in sorted(groups.items()) if group.types}
         self.nodes = {
             name: node([types.get(of) for of in group.types], group.labels, group.threads_per_core)
             for name, group in self._groups.items()

@@ -152,7 +152,11 @@ def kai_counts_no_efa(environment: Environment, types: Catalog) -> Problems:
     found = policy(environment, types)
     for name, flavor in found.flavors.items():
         each = flavor.capacity.get(EFA, 0) // max(flavor.instances, 1)
-        shares = {team.name: team.shares[name][EFA].nominal for team in found.teams.values() if name in team.shares}
+        shares = {
+            team.name: team.shares[name][EFA].nominal
+            for team in found.teams.values()
+            if EFA in team.shares.get(name, {})
+        }
         parts = [team for team, held in shares.items() if each and held % each]
         if parts:
             yield Problem(
