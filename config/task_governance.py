@@ -17,6 +17,12 @@ CloudFormation schema, 2026-10-20."""
 
 QuotaType = Literal["compute_quota", "scheduler_config"]
 
+TYPES: Final[dict[QuotaType, str]] = {
+    "compute_quota": "AWS::SageMaker::ComputeQuota",
+    "scheduler_config": "AWS::SageMaker::ClusterSchedulerConfig",
+}
+"""CloudFormation's types for them."""
+
 
 class TaskGovernance(Settings):
     """Settings of engine hyperpod."""

@@ -1,9 +1,10 @@
 """What task governance takes from SageMaker: the cluster's scheduler configuration and a quota for each team."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
@@ -11,14 +12,9 @@ from ..config.base import Tags
 from ..config.compute_quotas import compute_quotas, scheduler_config
 from ..config.quota_policy import QuotaPolicy
 from ..config.rules import check
-from ..config.task_governance import QuotaType
+from ..config.task_governance import TYPES, QuotaType
 from ..config.teams import Governance
 from .compute_quota_fallback.construct import ComputeQuotaFallback
-
-_TYPES: Final[Mapping[QuotaType, str]] = {
-    "compute_quota": "AWS::SageMaker::ComputeQuota",
-    "scheduler_config": "AWS::SageMaker::ClusterSchedulerConfig",
-}
 
 
 class ComputeQuotas(Construct):
@@ -29,7 +25,7 @@ class ComputeQuotas(Construct):
 
     Decided for you: every default is written out, so that a difference between a template and the cluster is a real
     one; a quota is called as its team is, the configuration as the cluster is. A new name of a team is a new quota and
-    a new namespace: the service deletes neither the old namespace nor what runs in it for you.
+    a new namespace; what becomes of the old one and of what runs in it is not documented, so empty it first.
     Source: CloudFormation schemas of both types, 2026-10-20.
 
     Example:
@@ -40,7 +36,8 @@ class ComputeQuotas(Construct):
         governance = Governance.model_validate({"engine": "hyperpod", "teams": {"llm": {"quota": {"h200": 2}}}})
         groups = {"h200": InstanceGroup(instance_type="ml.p5en.48xlarge", count=4, zone="usw2-az2")}
         ComputeQuotas(stack, "Quotas", governance=governance, policy=quota_policy(governance, groups, catalog()),
-                      cluster_name="prod", cluster_arn="arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl")
+                      cluster_name="prod", cluster_arn="arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl",
+                      eks_cluster=cluster)
     """
 
     def __init__(
@@ -52,6 +49,7 @@ class ComputeQuotas(Construct):
         policy: QuotaPolicy,
         cluster_name: str,
         cluster_arn: str,
+        eks_cluster: eks.ICluster,
         after: Sequence[cdk.CfnResource] = (),
         key: kms.IKey | None = None,
         tags: Tags | None = None,
@@ -65,6 +63,7 @@ class ComputeQuotas(Construct):
             policy: What they come to.
             cluster_name: Name of the HyperPod cluster.
             cluster_arn: Its ARN.
+            eks_cluster: EKS cluster that orchestrates it.
             after: What has to be there first: Kueue's controller.
             key: Encrypts the logs of the function that takes the place of CloudFormation's types.
             tags: Tags of all of them.
@@ -76,9 +75,13 @@ class ComputeQuotas(Construct):
         check(governance)
         self._tags = [{"Key": name, "Value": value} for name, value in (tags or {}).items()]
         self._cluster_arn, fallback = cluster_arn, governance.task_governance.fallback
-        self._fallback = ComputeQuotaFallback(self, "Fallback", key=key) if fallback else None
+        self._fallback = (
+            ComputeQuotaFallback(self, "Fallback", cluster_arn=cluster_arn, eks_cluster=eks_cluster, key=key)
+            if fallback
+            else None
+        )
         self._by_api = fallback
-        if len(fallback) < len(_TYPES):
+        if len(fallback) < len(TYPES):
             cdk.Validations.of(self).acknowledge(
                 cdk.Acknowledgment(
                     id="CloudFormation-Validate::F3006",
@@ -105,9 +108,9 @@ class ComputeQuotas(Construct):
     ) -> cdk.CfnResource:
         full = {**properties, "ClusterArn": self._cluster_arn, **({"Tags": self._tags} if self._tags else {})}
         if self._fallback and kind in self._by_api:
-            resource = self._fallback.resource(self, construct_id, of=_TYPES[kind], properties=full)
+            resource = self._fallback.resource(self, construct_id, of=TYPES[kind], properties=full)
         else:
-            resource = cdk.CfnResource(self, construct_id, type=_TYPES[kind], properties=full)
+            resource = cdk.CfnResource(self, construct_id, type=TYPES[kind], properties=full)
         for earlier in after:
             resource.add_resource_dependency(earlier)
         return resource

@@ -102,6 +102,7 @@ class GovernanceStack(cdk.Stack):
             policy=self._policy,
             cluster_name=cluster.cluster_name,
             cluster_arn=cluster.cluster_arn,
+            eks_cluster=self._place.eks_cluster,
             after=[add_on.ready],
             key=self._place.key,
             tags={"podwright:environment": environment.name, **environment.tags},

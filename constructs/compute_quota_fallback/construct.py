@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
@@ -17,6 +18,12 @@ TYPES: Final = {
     "AWS::SageMaker::ClusterSchedulerConfig": "Custom::PodwrightSchedulerConfig",
 }
 """What stands for which type of CloudFormation."""
+_ACCESS: Final = (
+    "AssociateAccessPolicy",
+    "DescribeAccessEntry",
+    "DisassociateAccessPolicy",
+    "ListAssociatedAccessPolicies",
+)
 _NOT_SETTINGS: Final = ("Name", "ClusterArn", "Tags")
 
 
@@ -28,22 +35,34 @@ class ComputeQuotaFallback(Construct):
     takes no two of a name.
 
     Decided for you: one function for all objects of a stack, outside the VPC; its role may change quotas and scheduler
-    configurations of its account and region and nothing else.
+    configurations of its account and region, and access policies of the one EKS cluster, because SageMaker gives its
+    own role access there in the name of whoever asks for a quota.
+    Source: permissions of the handlers in both CloudFormation schemas, 2026-10-20.
 
     Example:
         from podwright.constructs.compute_quota_fallback.construct import ComputeQuotaFallback
-        fallback = ComputeQuotaFallback(stack, "Fallback", key=key)
         arn = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
+        fallback = ComputeQuotaFallback(stack, "Fallback", cluster_arn=arn, eks_cluster=cluster, key=key)
         fallback.resource(stack, "Policy", of="AWS::SageMaker::ClusterSchedulerConfig",
                           properties={"Name": "prod", "ClusterArn": arn, "SchedulerConfig": {"FairShare": "Enabled"}})
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey | None = None) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_arn: str,
+        eks_cluster: eks.ICluster,
+        key: kms.IKey | None = None,
+    ) -> None:
         """Defines the function.
 
         Args:
             scope: Parent construct.
             construct_id: Id within the parent.
+            cluster_arn: ARN of the HyperPod cluster.
+            eks_cluster: EKS cluster that orchestrates it.
             key: Encrypts the logs.
         """
         super().__init__(scope, construct_id)
@@ -72,6 +91,15 @@ class ComputeQuotaFallback(Construct):
             ],
             arns,
             because="SageMaker chooses the ids of what it makes.",
+        )
+        allow(self._function.role, ["sagemaker:DescribeCluster"], [cluster_arn])
+        allow(self._function.role, ["eks:DescribeCluster"], [eks_cluster.cluster_arn])
+        entries = f"arn:{stack.partition}:eks:{stack.region}:{stack.account}:access-entry/{eks_cluster.cluster_name}/*"
+        allow(
+            self._function.role,
+            [f"eks:{action}" for action in _ACCESS],
+            [entries],
+            because="EKS chooses the end of an access entry's ARN.",
         )
         allow(
             self._function.role,

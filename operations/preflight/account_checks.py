@@ -109,6 +109,10 @@ def deployment_actions(environment: Environment) -> list[str]:
     created = [lustre for lustre in storage.lustres.values() if lustre.existing is None]
     eks = cluster.orchestrator == "eks"
     accounting = None if eks else cluster.slurm.accounting
+    task_governance, fallback = (
+        environment.governance.engine == "hyperpod",
+        environment.governance.task_governance.fallback,
+    )
     parts = {
         "always": True,
         "key": storage.kms_key is None,
@@ -120,6 +124,9 @@ def deployment_actions(environment: Environment) -> list[str]:
         "repository": any(lustre.repositories for lustre in created),
         "database": accounting is not None and accounting.existing is None,
         "plans": bool(environment.training_plans),
+        "task_governance": task_governance,
+        "compute_quota": task_governance and "compute_quota" not in fallback,
+        "scheduler_config": task_governance and "scheduler_config" not in fallback,
     }
     return [row["action"] for row in table("deployment_actions") if parts[row["part"]]]
 

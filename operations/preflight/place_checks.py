@@ -5,6 +5,7 @@ from typing import Any
 from ...config.regions import offering_regions, regions
 from ...config.rules.rule import Problem, listed
 from ...config.rules.zones import sections
+from ...config.task_governance import TYPES
 from .check import Answers, Ask, Note, check
 
 
@@ -26,6 +27,19 @@ def hyperpod_here(ask: Ask) -> Answers:
                 f"CloudFormation has no {name} in {region}"
                 + (f"; the public lists show it in {listed(listing, 'and')}" if listing else ""),
                 "choose another region",
+            )
+    governance = ask.environment.governance
+    quotas = set(TYPES) - set(governance.task_governance.fallback) if governance.engine == "hyperpod" else set()
+    for kind in sorted(quotas):
+        if ask.aws.find(
+            "cloudformation", "describe_type", {"TypeNotFoundException"}, Type="RESOURCE", TypeName=TYPES[kind]
+        ):
+            types.append(TYPES[kind])
+        else:
+            yield Problem(
+                ("governance", "task_governance", "fallback"),
+                f"CloudFormation has no {TYPES[kind]} in {region}",
+                f"add {kind} to fallback: SageMaker's API then makes what it would",
             )
     yield Note(f"{len(types)} resource types")
 

@@ -45,6 +45,7 @@ def define_quotas(stack: cdk.Stack, teams: dict[str, Any] = TEAMS, **settings: A
         policy=quota_policy(governance, GROUPS, catalog()),
         cluster_name="prod",
         cluster_arn=CLUSTER,
+        eks_cluster=eks.Cluster.from_cluster_attributes(stack, "Governed", cluster_name="prod"),
         after=[kueue],
         tags={"cost-center": "ai"},
     )
@@ -127,10 +128,11 @@ def test_the_api_takes_the_place_of_a_type(stack: cdk.Stack, fallback: list[str]
         assert resources[name]["DependsOn"] == item["DependsOn"]
 
 
-def test_the_function_may_change_quotas_and_nothing_else(stack: cdk.Stack) -> None:
+def test_the_function_may_change_quotas_and_access_of_one_cluster(stack: cdk.Stack) -> None:
     resources = quotas(stack, task_governance={"fallback": ["compute_quota"]})
     (policy,) = (item["Properties"] for item in of(resources, "AWS::IAM::Policy").values())
-    allowed = [action for item in policy["PolicyDocument"]["Statement"] for action in cast(Any, item["Action"])]
+    actions = [item["Action"] for item in policy["PolicyDocument"]["Statement"]]
+    allowed = [name for each in actions for name in ([each] if isinstance(each, str) else each)]
     assert {action for action in allowed if not action.startswith("logs:")} == {
         *(
             f"sagemaker:{verb}{noun}"
@@ -141,7 +143,14 @@ def test_the_function_may_change_quotas_and_nothing_else(stack: cdk.Stack) -> No
         "sagemaker:ListClusterSchedulerConfigs",
         "sagemaker:AddTags",
         "sagemaker:ListTags",
+        "sagemaker:DescribeCluster",
+        "eks:DescribeCluster",
+        *(f"eks:{verb}AccessPolicy" for verb in ("Associate", "Disassociate")),
+        "eks:DescribeAccessEntry",
+        "eks:ListAssociatedAccessPolicies",
     }
+    entries = json.dumps([item for item in policy["PolicyDocument"]["Statement"] if "AccessEntry" in str(item)])
+    assert ":access-entry/prod/*" in entries
 
 
 @pytest.mark.parametrize(
