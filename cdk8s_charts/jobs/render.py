@@ -11,7 +11,7 @@ from . import batch, hyperpod_pytorch, inference, mpi, pytorch, ray, space, trai
 from .nvlink import compute_domain
 from .pod import Manifest
 
-_KINDS: Final[dict[str, Callable[[JobPlan], list[Manifest]]]] = {
+KINDS: Final[dict[str, Callable[[JobPlan], list[Manifest]]]] = {
     "hyperpod_pytorch": hyperpod_pytorch.manifests,
     "pytorch": pytorch.manifests,
     "ray": ray.manifests,
@@ -22,11 +22,12 @@ _KINDS: Final[dict[str, Callable[[JobPlan], list[Manifest]]]] = {
     "inference": inference.manifests,
     "space": space.manifests,
 }
+"""What makes the manifests of each kind."""
 
 
 def render(plan: JobPlan) -> list[Manifest]:
     """The objects of a job, in the order in which they are applied; the last one is the job itself."""
-    manifests = _KINDS[plan.job.kind](plan)
+    manifests = KINDS[plan.job.kind](plan)
     if plan.pod.nvlink:
         return [compute_domain(plan.name, plan.place.namespace, plan.job.sizes[-1]), *manifests]
     return manifests
