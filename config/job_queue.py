@@ -11,9 +11,12 @@ from .teams import Engine, Governance
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 KAI_QUEUE_LABEL = "kai.scheduler/queue"
-# Both as YuniKorn's documentation of labels has them, 2026-11.
-YUNIKORN_QUEUE_LABEL = "queue"
-YUNIKORN_APPLICATION_LABEL = "applicationId"
+# KAI takes pods with a priority of 100 or more as ones that nobody may stop, unless they say otherwise.
+# Source: KAI Scheduler documentation, workload priority, 2026-11.
+KAI_PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
+# Both as YuniKorn's documentation of labels has them, 2026-11. KubeRay hands them on from its jobs to their pods.
+YUNIKORN_QUEUE_LABEL = "yunikorn.apache.org/queue"
+YUNIKORN_APPLICATION_LABEL = "yunikorn.apache.org/app-id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +51,11 @@ def place(engine: Engine | None, name: str, job: Job, governance: Governance) ->
     classes = {priority: pod_priority_class(priority, weight) for priority, weight in governance.priorities.items()}
     own_class = classes[job.priority] if job.priority else None
     if engine == "kai":
-        labels = {KAI_QUEUE_LABEL: kai_queue(job.team, job.group), KAI_POOL_LABEL: pool(job.group)}
+        labels = {
+            KAI_QUEUE_LABEL: kai_queue(job.team, job.group),
+            KAI_POOL_LABEL: pool(job.group),
+            KAI_PREEMPTIBILITY_LABEL: "preemptible",
+        }
         return Place(
             namespace=namespace,
             labels=labels,
@@ -59,9 +66,11 @@ def place(engine: Engine | None, name: str, job: Job, governance: Governance) ->
         )
     if engine == "yunikorn":
         queue = yunikorn_queue(job.team, governance.teams[job.team].department, governance.departments, job.group)
+        labels = {YUNIKORN_APPLICATION_LABEL: name, YUNIKORN_QUEUE_LABEL: queue}
         return Place(
             namespace=namespace,
-            pod_labels={YUNIKORN_APPLICATION_LABEL: name, YUNIKORN_QUEUE_LABEL: queue},
+            labels=labels,
+            pod_labels=labels,
             scheduler="yunikorn",
             priority_class=own_class,
             priority_classes=classes,

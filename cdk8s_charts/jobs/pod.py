@@ -6,6 +6,7 @@ from typing import Any
 from ...config.job_kinds import SmallPod
 from ...config.job_plan import JobPlan
 from ...config.quota_amounts import CPU, MEMORY, quantity
+from .gang import gang_annotations
 from .nvlink import container_claims, pod_claims
 
 Manifest = dict[str, Any]
@@ -24,6 +25,9 @@ def metadata(plan: JobPlan, annotations: Manifest | None = None) -> Manifest:
         "namespace": plan.place.namespace,
         "labels": {_NAME_LABEL: plan.name, _MANAGED_LABEL: "podwright", **plan.place.labels, **plan.job.labels},
     }
+    if plan.engine == "kai":
+        # KAI reads them from the object that owns the pods.
+        annotations = {**(annotations or {}), **_topology(plan)}
     return meta | ({"annotations": annotations} if annotations else {})
 
 
@@ -35,7 +39,11 @@ def pod_template(plan: JobPlan, container: Manifest, **spec: Any) -> Manifest:
         container: Fields of the container that are the kind's own: its name, command and ports.
         spec: Fields of the pod that are the kind's own.
     """
-    return {"metadata": pod_metadata(plan), "spec": pod_spec(plan, container) | spec}
+    described = pod_spec(plan, container) | spec
+    metadata = pod_metadata(plan)
+    if gang := gang_annotations(plan, described, resources(plan)["requests"]):
+        metadata["annotations"] = metadata.get("annotations", {}) | gang
+    return {"metadata": metadata, "spec": described}
 
 
 def beside_template(plan: JobPlan, size: SmallPod, container: Manifest, **spec: Any) -> Manifest:

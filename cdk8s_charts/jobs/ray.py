@@ -46,4 +46,8 @@ def manifests(plan: JobPlan) -> list[Manifest]:
     }
     if job.active_deadline_seconds is not None:
         spec["activeDeadlineSeconds"] = job.active_deadline_seconds
-    return [{"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata(plan), "spec": spec}]
+    meta = metadata(plan)
+    if plan.engine == "yunikorn":
+        # KubeRay then tells YuniKorn which pods of the cluster start together.
+        meta["labels"]["ray.io/gang-scheduling-enabled"] = "true"
+    return [{"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": meta, "spec": spec}]
