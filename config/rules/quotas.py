@@ -24,11 +24,13 @@ def amounts(environment: Environment) -> Iterator[tuple[Path, str, Amount]]:
 
 
 def policy(environment: Environment, types: Catalog) -> QuotaPolicy:
-    """The environment's policy; an empty one while groups, types or keys are wrong, which other rules say."""
+    """The environment's policy; an empty one without a cluster, and while groups, types or keys are wrong."""
     try:
-        return environment_policy(environment, types)
+        if environment.instance_groups:
+            return environment_policy(environment, types)
     except LookupError:
-        return quota_policy(Governance(), {}, types)
+        pass  # Rules of their own say which group, type or key it is.
+    return quota_policy(Governance(), {}, types)
 
 
 def leading(flavor: Flavor) -> list[str]:
@@ -93,7 +95,7 @@ def more_than_a_window(environment: Environment, types: Catalog) -> Problems:
             if sum(held.values()) > count:
                 yield Problem(
                     ("training_plans", name, "windows", index, "count"),
-                    f"quotas guarantee {sum(held.values()):g} instances of {listed(held, 'and')}, and the plan has "
+                    f"quotas guarantee {_counted(sum(held.values()))} of {listed(held, 'and')}, and the plan has "
                     f"{count} in {window.zone} from {shown(window.start)} to {shown(window.end)}: not all teams can "
                     "have theirs at once",
                     "lower the quotas for that time, or accept this",
@@ -110,8 +112,8 @@ def ends_with_the_plan(environment: Environment, types: Catalog) -> Problems:
             begins = f"from {shown(plan.start)} " if plan.start else ""
             yield Problem(
                 ("training_plans", name, "end"),
-                f"{sum(held[group] for group in groups):g} instances of {listed(groups, 'and')} are guaranteed, and "
-                f"are there {begins}to {shown(plan.end)}, less 30 minutes",
+                f"quotas guarantee {_counted(sum(held[group] for group in groups))} of {listed(groups, 'and')}, there "
+                f"{begins}to {shown(plan.end)}, less 30 minutes",
                 "extend the plan in time, or tell the teams",
             )
 
@@ -123,7 +125,7 @@ def guaranteed_spot(environment: Environment, types: Catalog) -> Problems:
         if countable_groups(environment)[name].capacity == "spot":
             yield Problem(
                 ("instance_groups", name, "capacity"),
-                f"quotas guarantee {instances:g} instances of {name}, which AWS reclaims when it needs them",
+                f"quotas guarantee {_counted(instances)} of {name}, which AWS reclaims when it needs them",
                 "give teams 0 of it, so that they only borrow it, or accept this",
             )
 
@@ -132,8 +134,11 @@ def guaranteed_spot(environment: Environment, types: Catalog) -> Problems:
 def never_runs(environment: Environment, types: Catalog) -> Problems:
     """A team that can never run anything."""
     found = policy(environment, types)
+    queued = {name for queue in environment.training_job_queues.values() for name in queue.quota}
     for name, team in found.teams.items():
-        if any(found.most(name, flavor, resource) for flavor, shares in team.shares.items() for resource in shares):
+        if name in queued or any(
+            found.most(name, flavor, resource) for flavor, shares in team.shares.items() for resource in shares
+        ):
             continue
         idle = ", ".join(
             f"{in_words(resource, found.pool[flavor].get(resource, 0))} of {flavor}"
@@ -163,6 +168,10 @@ def nobody_may(environment: Environment, types: Catalog) -> Problems:
                 f"no team has a quota of {name}, not even 0, so no queue admits jobs to its {group.count} instances",
                 f"give the teams that may borrow them `{name}: 0` in their quota, or accept this",
             )
+
+
+def _counted(instances: float) -> str:
+    return f"{instances:.4g} instance{'' if instances == 1 else 's'}"
 
 
 def _guaranteed(environment: Environment, types: Catalog) -> dict[str, float]:
