@@ -58,16 +58,17 @@ def test_queues_come_after_kueue_and_after_the_namespaces_they_lie_in(created: l
     order = [(item["kind"], item["metadata"]["name"]) for item in objects(created)]
     queue = order.index(("ClusterQueue", "pretraining"))
     for earlier in (
-        ("ResourceFlavor", "h100"),
-        ("Topology", "p5"),
-        ("Cohort", "science"),
-        ("Namespace", "team-research"),
+        ("ResourceFlavor", "h200"),
+        ("Topology", "p5en"),
+        ("Cohort", "models"),
+        ("Namespace", "team-pretraining"),
     ):
         assert order.index(earlier) < queue
 
 
 def test_the_double_takes_every_object_in_the_order_of_creation(created: list[Resource]) -> None:
     store = KubernetesStore("1.34")
+    store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-system"}})
     store.install("kueue")
     for item in objects(created):
         store.apply(item)
