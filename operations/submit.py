@@ -43,7 +43,14 @@ def run(args: argparse.Namespace) -> int:
     environment = loaded.environment
     manifests = job_manifests(loaded, [args.job])[args.job]
     account = account_of(environment, args.project, args.sandbox)
+    if account.endpoint and args.dry_run:
+        raise Stop(
+            "the sandbox has no dry run", f"`podwright render jobs {environment.name} {args.job}` shows the job", 2
+        )
     command = ["apply", "--filename=-", *(["--dry-run=server"] if args.dry_run else [])]
+    if account.endpoint:
+        # The double refuses unknown fields itself, and publishes no OpenAPI for kubectl to do it.
+        command.append("--validate=false")
     kubeconfig = _way(args.project, loaded, account)
     if kubeconfig is None:
         return _in_vpc(loaded, account, args.job, manifests, command)

@@ -1,6 +1,7 @@
 """The Kubernetes double: the CDK's kubectl and Helm resources reach it, and real clients read it."""
 
 import base64
+import copy
 import io
 import json
 import os
@@ -9,14 +10,19 @@ import subprocess
 import urllib.error
 import urllib.request
 import zipfile
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from podwright.operations import submit
 from podwright.operations.helm import tool
+from podwright.operations.output import Stop
+from podwright.operations.sandbox import custom_kinds
 from sandbox_network import eks_cluster, surroundings
 from sandbox_stacks import StackUnderTest
 
@@ -187,6 +193,59 @@ def test_the_real_kubectl_reads_and_writes(cluster: Cluster, tmp_path: Path) -> 
     client(cluster, tmp_path, "kubectl", "delete", "cm", "typed")
     assert "typed" not in client(cluster, tmp_path, "kubectl", "get", "cm")
     assert client(cluster, tmp_path, "kubectl", "version").endswith("v1.34.0-sandbox\n")
+
+
+JOBS = """\
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az2, usw2-az3]}
+instance_groups:
+  system: {instance_type: ml.m5.4xlarge, count: 2}
+  h100: {instance_type: ml.p5.48xlarge, count: 4}
+governance: {teams: {llm: {quota: {h100: 2}}, other: {quota: {h100: 2}}}}
+platform: {cert_manager: {}, training_operator: {}}
+jobs:
+  llama:
+    kind: hyperpod_pytorch
+    team: llm
+    group: h100
+    image: 111122223333.dkr.ecr.us-west-2.amazonaws.com/llama:1
+    elastic: {min_replicas: 1, max_replicas: 2, step: 1}
+"""
+
+
+def test_a_job_is_submitted_by_the_real_kubectl(
+    cluster: Cluster,
+    stack: StackUnderTest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An operator that knows a field otherwise refuses the job, and podwright names the setting and its line."""
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments/test.yaml").write_text(JOBS)
+    client(cluster, tmp_path, "kubectl", "version")  # writes the kubeconfig
+    monkeypatch.setenv("NO_PROXY", "localhost")
+    monkeypatch.setattr(submit, "account_of", lambda *_: SimpleNamespace(endpoint=cluster.description["endpoint"]))
+    monkeypatch.setattr(submit, "_way", lambda *_: tmp_path / "config")
+    arguments = Namespace(project=tmp_path, environment="test", job="llama", dry_run=False, sandbox=True)
+    kind = custom_kinds.definition("sagemaker.amazonaws.com", "HyperPodPyTorchJob")
+    older = copy.deepcopy(kind)
+    spec = older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    spec["elasticPolicy"]["properties"]["replicaIncrementStep"] = {"type": "string"}
+    team = namespace("hyperpod-ns-llm")
+    assert stack.create({"Objects": cluster.manifests(older, team)}) == "CREATE_COMPLETE", stack.reasons("Objects")
+    with pytest.raises(Stop, match="the cluster refuses llama"):
+        submit.run(arguments)
+    refused = capsys.readouterr().err
+    assert "test.yaml:15" in refused
+    assert "jobs.llama.elastic.step became spec.elasticPolicy.replicaIncrementStep" in refused
+
+    assert stack.update({"Objects": cluster.manifests(kind, team)}) == "UPDATE_COMPLETE", stack.reasons("Objects")
+    assert submit.run(arguments) == 0
+    assert "hyperpodpytorchjob.sagemaker.amazonaws.com/llama created" in capsys.readouterr().out
+    (job,) = cluster.get("/apis/sagemaker.amazonaws.com/v1/namespaces/hyperpod-ns-llm/hyperpodpytorchjobs")["items"]
+    assert job["spec"]["elasticPolicy"]["maxReplicas"] == 2
 
 
 def test_who_may_enter(cluster: Cluster, aws: Aws) -> None:
