@@ -122,11 +122,12 @@ def _namespace(engine: Engine, name: str, team: Team) -> Object:
     labels = {TEAM_LABEL: name}
     if level:
         labels |= {f"pod-security.kubernetes.io/{mode}": level for mode in ("enforce", "warn")}
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": team_namespace(engine, name), "labels": labels},
-    }
+    metadata: Object = {"name": team_namespace(engine, name), "labels": labels}
+    if engine == "yunikorn":
+        # Where YuniKorn was there before, its own filters may leave teams' namespaces out. Source: YuniKorn
+        # documentation, labels and annotations, 2026-11.
+        metadata["annotations"] = {"yunikorn.apache.org/namespace.enableYuniKorn": "true"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
 def quota_keys(caps: Caps) -> dict[str, str]:

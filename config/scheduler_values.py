@@ -3,24 +3,16 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .chart_values import HEALTH_TOLERATION, set_mirrored
+from .chart_values import SystemPlacement, set_mirrored
 from .charts import Chart
 from .engines import KaiSettings
-from .groups import InstanceGroup
 from .images import Image
 from .team_names import team_namespace
 from .teams import Governance
 
-_GROUP_LABEL = "sagemaker.amazonaws.com/instance-group-name"
-
 
 def kai_values(
-    chart: Chart,
-    settings: KaiSettings,
-    *,
-    system_group: str,
-    system: InstanceGroup | None,
-    mirror: Mapping[str, Image] | None = None,
+    chart: Chart, settings: KaiSettings, place: SystemPlacement, mirror: Mapping[str, Image] | None = None
 ) -> dict[str, Any]:
     """Values of KAI's chart.
 
@@ -32,15 +24,14 @@ def kai_values(
     Args:
         chart: KAI's chart.
         settings: KAI's settings.
-        system_group: Name of the group on which it runs.
-        system: That group; None where it is not the environment's.
+        place: Where it runs.
         mirror: Where mirrored images lie, by the original's name (see `mirrors.mirror_of`).
     """
     values: dict[str, Any] = {
         "global": {
             "gpuSharing": settings.gpu_sharing,
-            "nodeSelector": {_GROUP_LABEL: system_group},
-            "tolerations": _tolerations(system),
+            "nodeSelector": place.node_selector,
+            "tolerations": list(place.tolerations),
         },
         "admission": {"gpuFractionRuntimeClassName": ""},
         "defaultQueue": {"createDefaultQueue": False},
@@ -51,12 +42,7 @@ def kai_values(
 
 
 def yunikorn_values(
-    chart: Chart,
-    namespaces: Iterable[str],
-    *,
-    system_group: str,
-    system: InstanceGroup | None,
-    mirror: Mapping[str, Image] | None = None,
+    chart: Chart, namespaces: Iterable[str], place: SystemPlacement, mirror: Mapping[str, Image] | None = None
 ) -> dict[str, Any]:
     """Values of YuniKorn's chart.
 
@@ -68,11 +54,10 @@ def yunikorn_values(
     Args:
         chart: YuniKorn's chart.
         namespaces: The namespaces whose pods it schedules.
-        system_group: Name of the group on which it runs.
-        system: That group; None where it is not the environment's.
+        place: Where it runs.
         mirror: Where mirrored images lie, by the original's name (see `mirrors.mirror_of`).
     """
-    on_system = {"nodeSelector": {_GROUP_LABEL: system_group}, "tolerations": _tolerations(system)}
+    on_system = {"nodeSelector": place.node_selector, "tolerations": list(place.tolerations)}
     values: dict[str, Any] = {
         **on_system,
         "admissionController": {**on_system, "replicaCount": 2, "hostNetwork": False},
@@ -94,8 +79,3 @@ def yunikorn_filters(namespaces: Iterable[str]) -> dict[str, str]:
         "admissionController.filtering.processNamespaces": ",".join(f"^{name}$" for name in namespaces),
         "admissionController.filtering.bypassNamespaces": "^kube-system$",
     }
-
-
-def _tolerations(system: InstanceGroup | None) -> list[dict[str, str]]:
-    taints = system.taints if system else ()
-    return [HEALTH_TOLERATION, *({"key": taint.key, "operator": "Exists", "effect": taint.effect} for taint in taints)]

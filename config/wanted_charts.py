@@ -79,19 +79,15 @@ def _kueue(environment: Environment, types: Catalog, mirror: Mapping[str, Image]
 def _kai(environment: Environment, mirror: Mapping[str, Image] | None) -> WantedChart:
     from .scheduler_values import kai_values
 
-    kai, system = chart(KAI), environment.cluster.system_group
-    group = environment.instance_groups.get(system)
-    values = kai_values(kai, environment.governance.kai, system_group=system, system=group, mirror=mirror)
-    return WantedChart(kai, values)
+    kai, place = chart(KAI), system_placement(environment.cluster, environment.instance_groups)
+    return WantedChart(kai, kai_values(kai, environment.governance.kai, place, mirror))
 
 
 def _yunikorn(environment: Environment, mirror: Mapping[str, Image] | None) -> WantedChart:
     from .scheduler_values import yunikorn_namespaces, yunikorn_values
 
-    yunikorn, system = chart(YUNIKORN), environment.cluster.system_group
-    group, namespaces = environment.instance_groups.get(system), yunikorn_namespaces(environment.governance)
-    values = yunikorn_values(yunikorn, namespaces, system_group=system, system=group, mirror=mirror)
-    return WantedChart(yunikorn, values)
+    yunikorn, place = chart(YUNIKORN), system_placement(environment.cluster, environment.instance_groups)
+    return WantedChart(yunikorn, yunikorn_values(yunikorn, yunikorn_namespaces(environment.governance), place, mirror))
 
 
 def wanted_chart(environment: Environment, name: str, mirror: Mapping[str, Image] | None = None) -> WantedChart | None:

@@ -240,14 +240,14 @@ def shares_gpus(environment: Environment, types: Catalog) -> Problems:
             )
 
 
-@rule("JOB024", WARNING, on=Environment, source="kai-scheduling yunikorn-gang")
+@rule("JOB024", WARNING, on=Environment, source="kai-scheduling")
 def starts_together(environment: Environment, types: Catalog) -> Problems:
     """A kind of job whose pods the scheduler does not start together."""
     for name, job, plan in plans(environment, types):
-        if isinstance(job, HyperPodPyTorchJob) and plan.engine in ("kai", "yunikorn") and plan.gang > 1:
+        if isinstance(job, HyperPodPyTorchJob) and plan.engine == "kai" and plan.gang > 1:
             yield Problem(
                 ("jobs", name, "kind"),
-                f"engine {plan.engine} does not know HyperPodPyTorchJob, so it places its {plan.gang} pods one by one: "
+                f"KAI does not know HyperPodPyTorchJob, so it places its {plan.gang} pods one by one: "
                 "two such jobs can each hold a part of what both need",
                 "use kind pytorch, which it places together, or engine hyperpod or kueue",
             )

@@ -10,6 +10,7 @@ import pytest
 from engine_queues import yunikorn_queues, yunikorn_text
 from podwright.cdk8s_charts.yunikorn import yunikorn_objects
 from podwright.config.catalog import catalog
+from podwright.config.chart_values import SystemPlacement
 from podwright.config.charts import YUNIKORN, chart
 from podwright.config.engines import YuniKornSettings
 from podwright.config.groups import InstanceGroup
@@ -110,15 +111,14 @@ def test_pods_of_a_team_without_a_queue_get_no_gpus_where_others_need_no_queue()
 
 def test_other_namespaces_keep_kubernetes_own_scheduler() -> None:
     governance = Governance.model_validate(GOVERNANCE | {"yunikorn": {"other_queues": OTHERS}})
-    taints = InstanceGroup.model_validate(
-        {"instance_type": "ml.m5.4xlarge", "count": 2, "taints": [{"key": "system", "effect": "NoSchedule"}]}
-    )
-    values = yunikorn_values(chart(YUNIKORN), yunikorn_namespaces(governance), system_group="system", system=taints)
+    place = SystemPlacement({"group": "system"}, ({"key": "system", "operator": "Exists", "effect": "NoSchedule"},))
+    values = yunikorn_values(chart(YUNIKORN), yunikorn_namespaces(governance), place)
     assert values["yunikornDefaults"] == {
         "admissionController.filtering.processNamespaces": "^team-a$,^team-b$,^team-c$,^team-d$,^etl$,^spark$",
         "admissionController.filtering.bypassNamespaces": "^kube-system$",
     }
-    assert values["tolerations"][-1] == {"key": "system", "operator": "Exists", "effect": "NoSchedule"}
+    for part in (values, values["admissionController"]):
+        assert (part["nodeSelector"], part["tolerations"]) == ({"group": "system"}, list(place.tolerations))
 
 
 @pytest.mark.parametrize("broken", ["max", "name", "zero"])
