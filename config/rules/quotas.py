@@ -24,9 +24,9 @@ def amounts(environment: Environment) -> Iterator[tuple[Path, str, Amount]]:
 
 
 def policy(environment: Environment, types: Catalog) -> QuotaPolicy:
-    """The environment's policy; an empty one without a cluster, and while groups, types or keys are wrong."""
+    """The environment's policy; an empty one without teams or groups, and while groups, types or keys are wrong."""
     try:
-        if environment.instance_groups:
+        if environment.governance.teams and environment.instance_groups:
             return environment_policy(environment, types)
     except LookupError:
         pass  # Rules of their own say which group, type or key it is.
@@ -105,8 +105,9 @@ def more_than_a_window(environment: Environment, types: Catalog) -> Problems:
 @rule("GOV013", INFO, on=Environment, source="training-plan-guide")
 def ends_with_the_plan(environment: Environment, types: Catalog) -> Problems:
     """A guarantee that ends with a training plan."""
-    held = _guaranteed(environment, types)
-    for name, plan in environment.training_plans.items():
+    ending = {name: plan for name, plan in environment.training_plans.items() if plan.end}
+    held = _guaranteed(environment, types) if ending else {}
+    for name, plan in ending.items():
         groups = [group for group in held if countable_groups(environment)[group].plan == name]
         if groups and plan.end:
             begins = f"from {shown(plan.start)} " if plan.start else ""
@@ -121,8 +122,9 @@ def ends_with_the_plan(environment: Environment, types: Catalog) -> Problems:
 @rule("GOV014", WARNING, on=Environment, source="hyperpod-spot")
 def guaranteed_spot(environment: Environment, types: Catalog) -> Problems:
     """A guarantee of Spot capacity."""
-    for name, instances in _guaranteed(environment, types).items():
-        if countable_groups(environment)[name].capacity == "spot":
+    spot = [name for name, group in countable_groups(environment).items() if group.capacity == "spot"]
+    for name, instances in (_guaranteed(environment, types) if spot else {}).items():
+        if name in spot:
             yield Problem(
                 ("instance_groups", name, "capacity"),
                 f"quotas guarantee {_counted(instances)} of {name}, which AWS reclaims when it needs them",
