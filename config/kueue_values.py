@@ -26,6 +26,17 @@ _NOT_COUNTED: Final = ["ephemeral-storage", "hugepages-"]
 # The chart's own, with more memory: to place by topology the manager keeps every pod and node of the cluster in mind.
 _RESOURCES: Final = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "4Gi"}}
 
+# What the chart sets; its whole configuration is replaced, and the manager's own defaults are for small clusters.
+_CLIENT: Final = {"qps": 50, "burst": 100}
+_CONCURRENCY: Final = {
+    "Job.batch": 5,
+    "Pod": 5,
+    "Workload.kueue.x-k8s.io": 5,
+    "LocalQueue.kueue.x-k8s.io": 1,
+    "ClusterQueue.kueue.x-k8s.io": 1,
+    "ResourceFlavor.kueue.x-k8s.io": 1,
+}
+
 
 def kueue_values(
     chart: Chart,
@@ -84,6 +95,8 @@ def manager_configuration(governance: Governance, *, neuron: bool = False) -> di
         "metrics": {"bindAddress": ":8443", "enableClusterQueueResources": True},
         "webhook": {"port": 9443},
         "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
+        "clientConnection": _CLIENT,
+        "controller": {"groupKindConcurrency": _CONCURRENCY},
         "manageJobsWithoutQueueName": kueue.every_job,
         "managedJobsNamespaceSelector": of_teams,
         "integrations": {"frameworks": list(kueue.frameworks), "externalFrameworks": [EXTERNAL_FRAMEWORK]},

@@ -16,6 +16,10 @@ def configuration(*, neuron: bool = False, **settings: Any) -> dict[str, Any]:
     return manager_configuration(Governance.model_validate({"engine": "kueue", **settings}), neuron=neuron)
 
 
+def test_the_manager_may_ask_the_cluster_as_often_as_the_chart_lets_it() -> None:
+    assert configuration()["clientConnection"] == {"qps": 50, "burst": 100}
+
+
 def test_work_of_teams_waits_for_quota_and_no_other() -> None:
     found = configuration()
     assert found["manageJobsWithoutQueueName"] is True
