@@ -1,5 +1,6 @@
 """Kubernetes objects that a deployment applies, keeps and removes."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
@@ -13,6 +14,9 @@ from ..config.access import TEAM_LABEL
 # CloudFormation sends the new and the old properties to Lambda in one asynchronous event of at most 1 MB. Source: AWS
 # Lambda Developer Guide, "Lambda quotas", 2026-11. Two of these fit with room for what wraps them.
 _MOST_BYTES: Final = 200_000
+# A template holds 1 MB and 500 resources; 200 teams with queues of 8 groups fill a quarter of four. The number can
+# never change: a team in another stack would be deleted from the one that it was in.
+_NESTED: Final = 4
 
 
 class Manifests(Construct):
@@ -21,7 +25,8 @@ class Manifests(Construct):
     What belongs to a team (label `podwright/team`) is one piece, in the order given, so a change of one team shows as
     one change and a failure names the team. Every other object is a piece of its own and comes before all teams, those
     of one kind in the order given, because parents have to be there before their children. An object never moves to
-    another piece when others come or go: that would delete it.
+    another piece when others come or go: that would delete it. The pieces of teams are in nested stacks, four at most,
+    because one template could not hold those of two hundred teams.
 
     Why the pieces are as they are: an object that leaves its piece is removed by `kubectl apply --prune`, which knows
     few kinds (namespaces, volumes, config maps and workloads; not queues, role bindings, quotas or policies). What it
@@ -65,7 +70,7 @@ class Manifests(Construct):
         begin = _barrier(self, "Begin", after) if (after := list(after)) else None
         first = self._apply_shared(cluster, shared, begin)
         ready = _barrier(self, "Shared", first) if first and teams else begin
-        rest = [self._apply(cluster, name, piece, ready, prune=True) for name, piece in teams.items()]
+        rest = self._apply_teams(cluster, teams, ready)
 
         self.applied = _barrier(self, "Applied", rest or first or ([begin] if begin else []))
         """Comes when every object is there; whatever needs them depends on it."""
@@ -79,23 +84,33 @@ class Manifests(Construct):
         last: dict[str, cdk.CfnResource] = {}
         for name, piece in pieces.items():
             kind = piece[0]["kind"]
-            last[kind] = self._apply(cluster, name, piece, last.get(kind, begin), prune=False)
+            resource = _apply(self, name, cluster, piece, prune=False)
+            if before := last.get(kind, begin):
+                resource.add_resource_dependency(before)
+            last[kind] = resource
         return list(last.values())
 
-    def _apply(
-        self,
-        cluster: eks.ICluster,
-        name: str,
-        piece: list[Mapping[str, Any]],
-        after: cdk.CfnResource | None,
-        *,
-        prune: bool,
-    ) -> cdk.CfnResource:
-        manifest = eks.KubernetesManifest(self, name, cluster=cluster, manifest=piece, overwrite=True, prune=prune)
-        resource = cast(cdk.CfnResource, manifest.node.default_child)
-        if after:
-            resource.add_resource_dependency(after)
-        return resource
+    def _apply_teams(
+        self, cluster: eks.ICluster, pieces: Mapping[str, list[Mapping[str, Any]]], ready: cdk.CfnResource | None
+    ) -> list[cdk.CfnResource]:
+        """Apply the pieces of teams in nested stacks, each team in the one that its name decides."""
+        stacks: dict[int, cdk.NestedStack] = {}
+        for name, piece in pieces.items():
+            number = hashlib.sha256(name.encode()).digest()[0] % _NESTED
+            if number not in stacks:
+                stacks[number] = cdk.NestedStack(self, f"Teams{number}", description="Kubernetes objects of teams")
+            _apply(stacks[number], name, cluster, piece, prune=True)
+        resources = [cast(cdk.CfnResource, stack.nested_stack_resource) for stack in stacks.values()]
+        for resource in resources if ready else ():
+            resource.add_resource_dependency(ready)
+        return resources
+
+
+def _apply(
+    scope: Construct, name: str, cluster: eks.ICluster, piece: list[Mapping[str, Any]], *, prune: bool
+) -> cdk.CfnResource:
+    manifest = eks.KubernetesManifest(scope, name, cluster=cluster, manifest=piece, overwrite=True, prune=prune)
+    return cast(cdk.CfnResource, manifest.node.default_child)
 
 
 def _pieces(

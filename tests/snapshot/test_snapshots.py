@@ -28,7 +28,8 @@ def masked(template: dict[str, Any]) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_templates_are_as_reviewed(name: str, pytestconfig: pytest.Config) -> None:
     folder = SNAPSHOTS / name
-    seen = {f"{stack}.json": masked(template) for stack, template in synthesis(name).templates.items()}
+    templates = synthesis(name).templates.items()
+    seen = {f"{stack.removesuffix('.template.json')}.json": masked(template) for stack, template in templates}
     if pytestconfig.getoption("update_snapshots"):
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.iterdir():
@@ -61,15 +62,23 @@ def applied(found: Synthesis, values: dict[str, str]) -> list[Object]:
         for output in template.get("Outputs", {}).values()
         if "Export" in output and output.get("Description", "").startswith(OUTPUT_DESCRIPTION)
     }
+    handed_down = {
+        name: exports[value["Fn::ImportValue"]]
+        for resource in found.resources("AWS::CloudFormation::Stack").values()
+        for name, value in resource["Properties"].get("Parameters", {}).items()
+        if value["Fn::ImportValue"] in exports
+    }
     manifests = [resource["Properties"]["Manifest"] for resource in found.resources(APPLIED).values()]
-    return [unlabelled(item) for manifest in manifests for item in json.loads(text(manifest, exports))]
+    return [unlabelled(item) for manifest in manifests for item in json.loads(text(manifest, exports | handed_down))]
 
 
-def text(manifest: Any, exports: dict[str, str]) -> str:
+def text(manifest: Any, values: dict[str, str]) -> str:
     if isinstance(manifest, str):
         return manifest
     _, parts = manifest["Fn::Join"]
-    return "".join(part if isinstance(part, str) else exports[part["Fn::ImportValue"]] for part in parts)
+    return "".join(
+        part if isinstance(part, str) else values[part.get("Ref") or part["Fn::ImportValue"]] for part in parts
+    )
 
 
 def unlabelled(item: Object) -> Object:

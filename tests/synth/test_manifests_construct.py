@@ -1,7 +1,7 @@
 """Kubernetes objects as custom resources: which piece an object is in, what comes first, how much one may hold."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
 import pytest
@@ -33,12 +33,21 @@ def config_map(name: str, team: str = "", data: str = "x", kind: str = "ConfigMa
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": {"d": data}}
 
 
+def templates(stack: cdk.Stack) -> dict[str, Any]:
+    """The template of the stack, and those of its nested stacks by their logical ids in it."""
+    children = [node for node in stack.node.find_all() if isinstance(node, cdk.NestedStack)]
+    nested = {stack.get_logical_id(cast(cdk.CfnElement, node.nested_stack_resource)): node for node in children}
+    found = {name: Template.from_stack(node).to_json() for name, node in nested.items()}
+    return {"": Template.from_stack(stack).to_json()} | found
+
+
 def pieces(stack: cdk.Stack) -> dict[str, list[str]]:
-    """The names of the objects of each custom resource, by its logical id."""
-    found = Template.from_stack(stack).find_resources(KIND)
+    """The names of the objects of each custom resource, by the nested stack that it is in and its logical id."""
     return {
-        key: [item["metadata"]["name"] for item in json.loads(resource["Properties"]["Manifest"])]
-        for key, resource in found.items()
+        f"{nested}/{key}": [item["metadata"]["name"] for item in json.loads(resource["Properties"]["Manifest"])]
+        for nested, template in templates(stack).items()
+        for key, resource in template.get("Resources", {}).items()
+        if resource["Type"] == KIND
     }
 
 
@@ -64,32 +73,37 @@ def test_teams_come_after_all_that_they_share(stack: cdk.Stack, cluster: Any) ->
     objects = [config_map("one", "llm"), config_map("shared"), config_map("two", "vision")]
     made = Manifests(stack, "M", cluster=cluster, objects=objects, after=[earlier])
     cdk.CfnResource(stack, "Later", type="AWS::SNS::Topic").add_resource_dependency(made.applied)
-    resources = Template.from_stack(stack).to_json()["Resources"]
+    resources = templates(stack)[""]["Resources"]
 
     def before(logical_id: str) -> set[str]:
         direct = set(resources[logical_id].get("DependsOn", ()))
         return direct.union(*(before(item) for item in direct))
 
-    shared, *teams = (
-        next(key for key, names in pieces(stack).items() if names == [name]) for name in ("shared", "one", "two")
-    )
-    assert before(shared) >= {"Earlier"}
-    for team in teams:
-        assert before(team) >= {shared, "Earlier"}
-    assert before("Later") >= {shared, *teams}
+    places = {names[0]: place for place, names in pieces(stack).items()}
+    shared = places["shared"].removeprefix("/")
+    assert before(shared) == {"Earlier"} | {key for key in resources if key.startswith("MBegin")}
+    for team in ("one", "two"):
+        nested = places[team].partition("/")[0]
+        assert before(nested) >= {shared, "Earlier"}
+        assert nested in before("Later")
 
 
 def test_what_is_there_already_is_taken_over_and_only_teams_are_pruned(stack: cdk.Stack, cluster: Any) -> None:
     Manifests(stack, "M", cluster=cluster, objects=[config_map("shared"), config_map("one", "llm")])
-    for resource in Template.from_stack(stack).find_resources(KIND).values():
-        assert resource["Properties"]["Overwrite"] is True
-        assert ("PruneLabel" in resource["Properties"]) == ('"one"' in resource["Properties"]["Manifest"])
+    found = [
+        item.get("Properties", {}) for template in templates(stack).values() for item in template["Resources"].values()
+    ]
+    applied = [properties for properties in found if "Manifest" in properties]
+    assert len(applied) == 2
+    for properties in applied:
+        assert properties["Overwrite"] is True
+        assert ("PruneLabel" in properties) == ('"one"' in properties["Manifest"])
 
 
 def test_parents_are_there_before_their_children(stack: cdk.Stack, cluster: Any) -> None:
     objects = [config_map("parent", kind="Queue"), config_map("child", kind="Queue"), config_map("other")]
     Manifests(stack, "M", cluster=cluster, objects=objects)
-    by_name = {names[0]: key for key, names in pieces(stack).items()}
+    by_name = {names[0]: place.removeprefix("/") for place, names in pieces(stack).items()}
     resources = Template.from_stack(stack).to_json()["Resources"]
     assert resources[by_name["child"]]["DependsOn"] == [by_name["parent"]]
     assert "DependsOn" not in resources[by_name["other"]]
@@ -109,3 +123,11 @@ def test_without_objects_there_is_nothing_but_an_end(stack: cdk.Stack, cluster: 
     made = Manifests(stack, "M", cluster=cluster, objects=[])
     assert made.pieces == ()
     assert [item["Type"] for item in Template.from_stack(stack).to_json()["Resources"].values()] == [BARRIER]
+
+
+def test_two_hundred_teams_fit_into_templates(stack: cdk.Stack, cluster: Any) -> None:
+    quotas = [config_map(f"{name}-{team}", f"team-{team:03}", "x" * 2500) for team in range(200) for name in "abcd"]
+    Manifests(stack, "M", cluster=cluster, objects=quotas)
+    found = templates(stack)
+    assert 2 <= len(found) <= 5
+    assert max(len(json.dumps(template, indent=1)) for template in found.values()) < 1_000_000
