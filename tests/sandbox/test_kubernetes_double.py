@@ -165,6 +165,25 @@ def test_a_chart_is_rendered_by_helm(stack: StackUnderTest, cluster: Cluster, aw
     assert cluster.config_maps("apps") == {}
 
 
+def test_a_chart_brings_its_custom_kinds_also_where_another_stands_in(
+    stack: StackUnderTest, cluster: Cluster, aws: Aws
+) -> None:
+    aws("s3").create_bucket(Bucket="kueue-here", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("Chart.yaml", "apiVersion: v2\nname: stand-in\nversion: 0.0.0\n")
+    aws("s3").put_object(Bucket="kueue-here", Key="chart.zip", Body=content.getvalue())
+    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "h200"}}
+    resources = {
+        "Release": cluster.custom("HelmChart", Release="kueue", Namespace="kueue-system", CreateNamespace=True,
+                                  ChartAssetURL="s3://kueue-here/chart.zip"),
+        "Queues": {**cluster.manifests(flavor), "DependsOn": ["Release"]},
+    }  # fmt: skip
+    assert stack.create(resources) == "CREATE_COMPLETE", stack.reasons("Queues")
+    (found,) = cluster.get("/apis/kueue.x-k8s.io/v1beta2/resourceflavors")["items"]
+    assert found["metadata"]["name"] == "h200"
+
+
 def client(cluster: Cluster, folder: Path, program: Any, *arguments: str) -> str:
     """Run the real kubectl or helm on the cluster."""
     (folder / "authority.pem").write_bytes(base64.b64decode(cluster.description["certificateAuthority"]["data"]))
