@@ -49,7 +49,7 @@ def install(store: KubernetesStore) -> None:
 
 
 def uninstall(store: KubernetesStore) -> None:
-    """Take the controller away; kinds and their objects stay, as an add-on leaves them."""
+    """Take the controller away. Kinds and their objects stay: nothing says that they go with the add-on."""
     store.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
 
 
