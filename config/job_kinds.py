@@ -57,7 +57,7 @@ class RayJob(DistributedJob):
 
     @property
     def beside(self) -> tuple[SmallPod, ...]:
-        """Pods beside the workers: the head, and the one that submits."""
+        """Pods beside the workers: the head, and what submits the command, in the same pod."""
         return self.head, SmallPod(vcpu=0.5, memory_gib=1)
 
 

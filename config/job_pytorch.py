@@ -183,6 +183,30 @@ class HyperPodPyTorchJob(DistributedJob):
         return self.host_network or self.checkpoints.checkpointless
 
 
+class RecipeJob(DistributedJob):
+    """A recipe of sagemaker-hyperpod-recipes, whose own launcher makes a HyperPodPyTorchJob of it.
+
+    podwright writes the command that starts the launcher, with everything that follows from group and team; `image` is
+    the recipe's container. Source: sagemaker-hyperpod-recipes 2.0.0.
+    """
+
+    kind: Literal["recipe"]
+    """Kind of job."""
+    path: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+(/[A-Za-z0-9_.-]+)+$", max_length=256)]
+    """Its path in the collection, such as fine-tuning/llama/llmft_llama3_1_8b_instruct_seq4k_gpu_sft_lora."""
+    overrides: dict[
+        Annotated[str, StringConstraints(pattern=r"^[+]{0,2}[A-Za-z0-9_.]+$", max_length=256)], Argument
+    ] = {}
+    """Settings of the recipe by Hydra's path, such as recipes.training_config.training_args.training_dir."""
+    elastic: Elastic | None = None
+    """Grow and shrink. With `values` the recipe's scale_config has to name the same sizes."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Every number of pods that it may have, in rising order."""
+        return self.elastic.sizes if self.elastic else super().sizes
+
+
 class KubeflowElastic(Settings):
     """Elastic workers by torchrun's own rendezvous: workers that come or go restart all of them."""
 

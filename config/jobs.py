@@ -5,10 +5,19 @@ from typing import Annotated
 from pydantic import Field
 
 from .job_kinds import BatchJob, MpiJob, NcclTest, RayJob, TrainJob
-from .job_pytorch import HyperPodPyTorchJob, PyTorchJob
+from .job_pytorch import HyperPodPyTorchJob, PyTorchJob, RecipeJob
 from .job_services import InferenceEndpoint, Space
 
 AnyJob = Annotated[
-    HyperPodPyTorchJob | PyTorchJob | RayJob | NcclTest | MpiJob | TrainJob | BatchJob | InferenceEndpoint | Space,
+    HyperPodPyTorchJob
+    | PyTorchJob
+    | RecipeJob
+    | RayJob
+    | NcclTest
+    | MpiJob
+    | TrainJob
+    | BatchJob
+    | InferenceEndpoint
+    | Space,
     Field(discriminator="kind"),
 ]

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
+from ..cdk8s_charts.jobs.recipe import script
 from ..cdk8s_charts.jobs.render import render
 from ..config.findings import Finding, Level, dotted, errors
 from ..config.job_origins import field_of
-from ..config.job_plan import Planner
+from ..config.job_plan import JobPlan, Planner
 from ..config.load import LoadedEnvironment
 from ..config.rules import findings
 from ..config.rules.run import environment_types
@@ -24,7 +25,21 @@ _FIELD: Final = re.compile(r"\b((?:spec|metadata)(?:\.[A-Za-z][\w/-]*|\[\d+\])+)
 
 
 def job_manifests(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[str, list[Manifest]]:
-    """The manifests of the jobs called `names`, of all when there are none, by job.
+    """The manifests of the jobs called `names`, of all when there are none, by job. Recipes have none (`recipes`).
+
+    Raises:
+        Stop: no such job, or one that rules refuse; their findings are printed.
+    """
+    return {name: render(plan) for name, plan in planned_jobs(loaded, names).items() if plan.job.kind != "recipe"}
+
+
+def recipes(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[str, str]:
+    """The shell scripts that start the launcher of recipes, by job. Raises Stop as `job_manifests` does."""
+    return {name: script(plan) for name, plan in planned_jobs(loaded, names).items() if plan.job.kind == "recipe"}
+
+
+def planned_jobs(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[str, JobPlan]:
+    """The plans of the jobs called `names`, of all when there are none, by job.
 
     Raises:
         Stop: no such job, or one that rules refuse; their findings are printed.
@@ -44,7 +59,7 @@ def job_manifests(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[
         write_findings(refused, sys.stderr)
         raise Stop(f"{len(refused)} errors in the jobs that are meant", "mend them first")
     planner = Planner(environment, environment_types(environment.instance_types))
-    return {name: render(planner.plan(name)) for name in wanted}
+    return {name: planner.plan(name) for name in wanted}
 
 
 def _is_below(path: str, above: str) -> bool:

@@ -3,7 +3,7 @@
 import argparse
 
 from .deployment import load
-from .job_manifests import job_manifests, yaml_text
+from .job_manifests import job_manifests, recipes, yaml_text
 from .output import Stop, write_line
 
 
@@ -11,18 +11,19 @@ def run(args: argparse.Namespace) -> int:
     """Write the manifests of the jobs that `args.more` names after their environment, of all when it names none."""
     args.environment, names = (args.more[0] if args.more else None), args.more[1:]
     loaded = load(args)
-    jobs = job_manifests(loaded, names)
-    if not jobs:
+    files = {f"{name}.yaml": yaml_text(manifests) for name, manifests in job_manifests(loaded, names).items()}
+    files |= {f"{name}.sh": text for name, text in recipes(loaded, names).items()}
+    if not files:
         raise Stop(
             f"{loaded.environment.name} has no jobs", "add one under `jobs`; docs/user/jobs.md shows each kind", 2
         )
     if args.out is None:
-        for name, manifests in jobs.items():
-            write_line(f"# jobs/{name}.yaml\n---\n{yaml_text(manifests).rstrip()}")
+        for file, text in files.items():
+            write_line(f"# jobs/{file}\n---\n{text.rstrip()}")
         return 0
     folder = args.out / "jobs"
     folder.mkdir(parents=True, exist_ok=True)
-    for name, manifests in jobs.items():
-        (folder / f"{name}.yaml").write_text(yaml_text(manifests), encoding="utf-8")
-    write_line(f"{len(jobs):,} files in {folder}")
+    for file, text in files.items():
+        (folder / file).write_text(text, encoding="utf-8")
+    write_line(f"{len(files):,} files in {folder}")
     return 0

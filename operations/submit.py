@@ -41,7 +41,13 @@ def run(args: argparse.Namespace) -> int:
     """Apply the manifests of one job."""
     loaded = load(args)
     environment = loaded.environment
-    manifests = job_manifests(loaded, [args.job])[args.job]
+    manifests = job_manifests(loaded, [args.job]).get(args.job)
+    if manifests is None:
+        raise Stop(
+            f"{args.job} is a recipe, and the launcher of sagemaker-hyperpod-recipes submits it",
+            f"`podwright render jobs {environment.name} {args.job} --out DIR` writes the script that starts it",
+            2,
+        )
     account = account_of(environment, args.project, args.sandbox)
     if account.endpoint and args.dry_run:
         raise Stop(

@@ -1,4 +1,4 @@
-"""RayJob, of KubeRay 1.5."""
+"""RayJob, of KubeRay 1.6."""
 
 import shlex
 
@@ -13,7 +13,7 @@ _HEAD_PORTS = (("gcs", 6379), ("dashboard", 8265), ("client", 10001))
 def manifests(plan: JobPlan) -> list[Manifest]:
     """The job object, with its cluster inside."""
     job: RayJob = plan.job
-    head, submitter = job.beside
+    head, _ = job.beside
     ports = [{"name": name, "containerPort": port} for name, port in _HEAD_PORTS]
     worker: Manifest = {
         "groupName": "workers",
@@ -36,13 +36,13 @@ def manifests(plan: JobPlan) -> list[Manifest]:
         cluster["enableInTreeAutoscaling"] = True
     spec: Manifest = {
         "entrypoint": shlex.join(job.command),
-        "submissionMode": "K8sJobMode",
+        # In the head's pod: task governance admits no pod of a job that has no queue of its own, as a submitter's.
+        "submissionMode": "SidecarMode",
         "backoffLimit": job.retries,
         # Queues need it: a cluster that stays would keep its quota.
         "shutdownAfterJobFinishes": True,
         "ttlSecondsAfterFinished": job.keep_seconds,
         "rayClusterSpec": cluster,
-        "submitterPodTemplate": beside_template(plan, submitter, {"name": "ray-job-submitter"}, restartPolicy="Never"),
     }
     if job.active_deadline_seconds is not None:
         spec["activeDeadlineSeconds"] = job.active_deadline_seconds

@@ -19,6 +19,7 @@ from .rule import ERROR, WARNING, Problem, Problems, listed, rule
 # What runs a kind, and the part of `platform` that brings it.
 _OPERATORS: Final = {
     "hyperpod_pytorch": ("training_operator", "HyperPod's training operator"),
+    "recipe": ("training_operator", "HyperPod's training operator"),
     "pytorch": ("pytorch_jobs", "Kubeflow's training operator"),
     "ray": ("kuberay", "KubeRay"),
     "nccl_test": ("mpi_jobs", "the MPI operator"),

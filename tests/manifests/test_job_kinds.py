@@ -1,5 +1,6 @@
 """Each kind of job against the schema of its operator, and what the kinds are there for."""
 
+import subprocess
 from typing import Any
 
 import kubernetes_validate
@@ -7,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from job_world import planned, rendered, with_jobs
+from podwright.cdk8s_charts.jobs.recipe import arguments, script
 from podwright.operations.sandbox import custom_kinds
 
 COMMAND = ["python", "train.py", "--lr", "1e-4"]
@@ -79,6 +81,7 @@ def test_ray_leaves_room_for_its_head_on_a_node() -> None:
     assert asked[1]["nvidia.com/gpu"] == "8"
     alone = planned(with_jobs({"job": {"kind": "pytorch"}})).pod.resources
     assert (asked[1]["cpu"], alone["cpu"]) == ("175", 179000)
+    assert "submitterPodTemplate" not in spec, "the head submits"
     assert head["nodeSelector"] == worker["template"]["spec"]["nodeSelector"]
 
 
@@ -125,8 +128,6 @@ RESULT = """\
     ],
 )
 def test_nccl_test_fails_below_what_is_expected(printed: str, code: int, words: str, tmp_path: Any) -> None:
-    import subprocess
-
     spec = only("nccl_test", nodes=2, expect_gb_per_second=430)["spec"]
     (launcher,) = spec["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
     shell, flag, script, dashes, *_ = launcher["command"]
@@ -197,3 +198,28 @@ def test_a_partition_in_place_of_gpus() -> None:
 def test_settings_that_contradict_each_other(job: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         with_jobs({"job": job})
+
+
+def test_the_launcher_of_recipes_learns_queue_nodes_and_elastic_policy() -> None:
+    elastic = {"min_replicas": 1, "max_replicas": 4, "step": 1}
+    job = {"kind": "recipe", "path": "fine-tuning/llama/x", "elastic": elastic, "mounts": {"/data": "data"}}
+    environment = with_jobs({"job": job | {"priority": "training", "overrides": {"recipes.a": "b c"}}})
+    given = dict(argument.split("=", 1) for argument in arguments(planned(environment)))
+    assert (
+        given.items()
+        >= {
+            "recipes": "fine-tuning/llama/x",
+            "instance_type": "p5.48xlarge",
+            "recipes.trainer.num_nodes": "1",
+            "cluster.use_hyperpod_pytorch_job": "true",
+            "cluster.queue_name": "hyperpod-ns-llm-localqueue",
+            "cluster.priority_class_name": "training-priority",
+            "++recipes.elastic_policy.max_nodes": "4",
+            "++recipes.elastic_policy.replica_increment_step": "1",
+            "+cluster.persistent_volume_claims.0.claimName": "data",
+        }.items()
+    )
+    text = script(planned(environment))
+    assert "'recipes.a=b c'" in text
+    checked = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr

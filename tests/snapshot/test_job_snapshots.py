@@ -6,7 +6,7 @@ import kubernetes_validate
 import pytest
 
 from podwright.config.project import Project
-from podwright.operations.job_manifests import job_manifests, yaml_text
+from podwright.operations.job_manifests import job_manifests, recipes, yaml_text
 from podwright.operations.sandbox import custom_kinds
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,8 @@ WITH_JOBS = [name for name in PROJECT.names if PROJECT.load(name).environment.jo
 @pytest.mark.parametrize("name", WITH_JOBS)
 def test_manifests_are_as_they_were(name: str, request: pytest.FixtureRequest) -> None:
     manifests = [item for job in job_manifests(PROJECT.load(name)).values() for item in job]
-    text, file = yaml_text(manifests), SNAPSHOTS / f"{name}.yaml"
+    text = "".join([yaml_text(manifests), *recipes(PROJECT.load(name)).values()])
+    file = SNAPSHOTS / f"{name}.yaml"
     if request.config.getoption("--update-snapshots"):
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")
@@ -34,7 +35,7 @@ def test_every_kind_of_job_is_in_some_environment() -> None:
     from podwright.cdk8s_charts.jobs.render import KINDS
 
     used = {job.kind for name in WITH_JOBS for job in PROJECT.load(name).environment.jobs.values()}
-    assert used == set(KINDS)
+    assert used == {*KINDS, "recipe"}
 
 
 def test_no_snapshot_is_left_over() -> None:
