@@ -14,6 +14,7 @@ from ..config.quota_policy import QuotaPolicy, TeamPolicy
 from ..config.teams import WaitForPods
 from ..config.topologies import topology
 from .priority_classes import priority_classes
+from .scheduler_guard import scheduler_guard
 
 KAI_UNLIMITED: Final = -1
 """No limit, in the words of KAI's queues."""
@@ -40,6 +41,7 @@ def kai_objects(
       from the file would stay in the cluster, with its quota.
     - `preempt: never` is a minimum runtime that no job reaches.
     - One Topology per instance family, with the labels that its nodes have.
+    - Pods with accelerators in namespaces of teams have to name KAI, or Kubernetes refuses them.
 
     Sources: KAI Scheduler documentation, queues, fairness and scheduling shards, 2026-11; its queue validation, which
     wants parents to be there first and to hold at least what their children do.
@@ -52,6 +54,7 @@ def kai_objects(
     """
     shards = [_shard(name, settings, wait_for_pods) for name in policy.flavors]
     return [
+        *scheduler_guard("kai-scheduler"),
         *priority_classes(policy.priorities),
         *_topologies(policy, types),
         *shards,

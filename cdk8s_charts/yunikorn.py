@@ -13,6 +13,7 @@ from ..config.quota_amounts import CPU, GPU, MEMORY, NEURON, quantity
 from ..config.quota_policy import QuotaPolicy, Share, TeamPolicy
 from ..config.team_names import team_namespace
 from .priority_classes import priority_classes
+from .scheduler_guard import scheduler_guard
 
 _CONFIG: Final = "yunikorn-configs"
 _FILE: Final = "queues.yaml"
@@ -26,6 +27,9 @@ _WITHOUT_QUEUE: Final = {"vcore": "4", "memory": "16Gi", GPU: "0", NEURON: "0"}
 def yunikorn_objects(policy: QuotaPolicy, settings: YuniKornSettings) -> list[dict[str, Any]]:
     """Everything that YuniKorn has to know of a policy.
 
+    Decided for you: pods with accelerators in namespaces of teams have to name YuniKorn, or Kubernetes refuses them;
+    and a configuration that is too long for one custom resource is packed, which YuniKorn unpacks.
+
     Args:
         policy: The policy.
         settings: YuniKorn's settings.
@@ -33,6 +37,7 @@ def yunikorn_objects(policy: QuotaPolicy, settings: YuniKornSettings) -> list[di
     metadata = {"name": _CONFIG, "namespace": settings.existing or YUNIKORN}
     text = json.dumps(yunikorn_queues(policy, settings), indent=1)
     return [
+        *scheduler_guard("yunikorn"),
         *priority_classes(policy.priorities),
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **_content(text)},
     ]

@@ -7,11 +7,14 @@ from ..mig import MIG_RESOURCE
 from ..pools import KAI_POOL_LABEL, kai_queue, pool
 from ..quota_amounts import EFA, NEURON
 from ..teams import Governance
+from .jobs import plans
 from .quotas import policy
 from .rule import ERROR, INFO, WARNING, Problem, Problems, listed, rule
 
 # A Deployment of the pool's scheduler is called so, and a Service of that name has to be a DNS label.
 _SCHEDULER = "kai-scheduler-"
+# Their objects have no field for the scheduler of the pods.
+_WITHOUT_SCHEDULER = ("inference", "space", "train")
 
 
 @rule("GOV070", WARNING, on=Governance, source="kai-docs")
@@ -177,4 +180,20 @@ def settings_of_another_engine(governance: Governance) -> Problems:
                 name,
                 f"{name} has no effect: engine is {governance.engine or 'not set'}",
                 f"remove it, or use engine {name}",
+            )
+
+
+@rule("GOV088", ERROR, on=Environment, source="kai-docs")
+def kai_does_not_place(environment: Environment, types: Catalog) -> Problems:
+    """Jobs of kinds that nobody hands to KAI."""
+    if environment.governance.engine != "kai":
+        return
+    for name, job, plan in plans(environment, types):
+        if job.team and job.kind in _WITHOUT_SCHEDULER and plan.pod.accelerators:
+            yield Problem(
+                ("jobs", name, "kind"),
+                f"kind is {job.kind}, whose operator names no scheduler in its pods: Kubernetes refuses those with "
+                "accelerators in a team's namespace, because KAI would not count them",
+                "take another kind, run it without a team in a namespace of its own, or use engine hyperpod, kueue or "
+                "yunikorn",
             )

@@ -7,6 +7,7 @@ import kubernetes_validate
 import pytest
 
 from podwright.cdk8s_charts.kai import kai_amounts, kai_objects
+from podwright.cdk8s_charts.scheduler_guard import scheduler_guard
 from podwright.config.catalog import catalog
 from podwright.config.engines import KaiSettings
 from podwright.config.groups import InstanceGroup
@@ -46,11 +47,11 @@ def queue(name: str, **changes: Any) -> dict[str, Any]:
 def test_every_object_is_valid() -> None:
     found = objects(wait_for_pods={"recovery_timeout_seconds": 0})
     for item in found:
-        if item["kind"] == "PriorityClass":
+        if "k8s.io" in item["apiVersion"]:
             kubernetes_validate.validate(item, "1.34", strict=True)
         else:
             assert custom_kinds.violations(item) == []
-    assert {item["kind"] for item in found} == {"PriorityClass", "Topology", "SchedulingShard", "Queue"}
+    assert {item["kind"] for item in found} >= {"PriorityClass", "Topology", "SchedulingShard", "Queue"}
 
 
 def test_a_schema_refuses_what_kai_does_not_know() -> None:
@@ -127,6 +128,19 @@ def test_a_priority_of_another_weight_is_another_class() -> None:
 def test_partitions_count_as_their_slices() -> None:
     amounts = {"nvidia.com/gpu": 8, "nvidia.com/mig-1g.18gb": 3, "nvidia.com/mig-3g.71gb": 2, "cpu": 1500}
     assert kai_amounts(amounts | {"vpc.amazonaws.com/efa": 4}) == {"gpu": 17, "cpu": 1500, "memory": 0}
+
+
+@pytest.mark.parametrize("engine", ["kai-scheduler", "yunikorn"])
+def test_pods_with_accelerators_cannot_go_around_the_scheduler(engine: str) -> None:
+    policy, binding = scheduler_guard(engine)
+    assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+    (rule,) = policy["spec"]["validations"]
+    assert rule["expression"].startswith(f"object.spec.schedulerName == '{engine}' || !(")
+    assert rule["expression"].count("(") == rule["expression"].count(")")
+    of_teams = policy["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"]
+    assert of_teams == [{"key": "podwright/team", "operator": "Exists"}]
+    for item in (policy, binding):
+        kubernetes_validate.validate(item, "1.34", strict=True)
 
 
 def test_nodes_of_a_pool_carry_its_label() -> None:
