@@ -85,8 +85,8 @@ class ComputeQuotas(Construct):
             cdk.Validations.of(self).acknowledge(
                 cdk.Acknowledgment(
                     id="CloudFormation-Validate::F3006",
-                    reason="The validator does not know compute quotas at all, and AWS's lists of regions of the two types "
-                    "contradict each other; a rule says where both lack one, and preflight asks the region itself.",
+                    reason="The validator does not know compute quotas at all, and AWS's lists of regions of the two "
+                    "types contradict each other; a rule says where both lack one, and preflight asks the region.",
                 )
             )
 
