@@ -1,9 +1,10 @@
 """Where a job waits for its turn: namespace, queue and priority of its team in the words of each quota engine."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .job_base import Job
+from .job_pytorch import HyperPodPyTorchJob
 from .pools import KAI_POOL_LABEL, kai_queue, pool, yunikorn_queue
 from .team_names import local_queue, pod_priority_class, priority_class, team_namespace
 from .teams import Engine, Governance
@@ -79,3 +80,20 @@ def place(engine: Engine | None, name: str, job: Job, governance: Governance) ->
     if job.priority:
         labels[PRIORITY_LABEL] = priority_class(job.priority)
     return Place(namespace=namespace, labels=labels, pod_labels=labels, priority_classes=classes)
+
+
+def pod_priorities(governance: Governance, jobs: Iterable[Job]) -> dict[str, int]:
+    """Priorities that pods name themselves and no engine makes classes of, with their weights.
+
+    KAI and YuniKorn have a class for each priority. With Kueue only an elastic job names some, whose replicas beyond
+    the fewest have a priority of their own.
+    """
+    if governance.engine not in ("hyperpod", "kueue"):
+        return {}
+    named = {
+        name
+        for job in jobs
+        if isinstance(job, HyperPodPyTorchJob) and job.team and job.elastic and job.elastic.extra_priority
+        for name in (job.priority, job.elastic.extra_priority)
+    }
+    return {name: weight for name, weight in governance.priorities.items() if name in named}

@@ -12,6 +12,7 @@ from ..config.deployed_values import DeployedValues
 from ..config.environment import Environment
 from ..config.images import Image
 from ..config.isolation import team_access
+from ..config.job_queue import pod_priorities
 from ..config.quota_policy import countable_groups, environment_policy
 from ..config.rules.run import environment_types
 from ..config.teams import Engine
@@ -40,6 +41,10 @@ def rendered(environment: Environment, values: DeployedValues, mirror: Mapping[s
             yield from team_namespaces(engine, governance.teams)
             yield from team_objects(engine, governance.teams, values)
         yield from _ENGINES[engine](environment, types)
+        if priorities := pod_priorities(governance, environment.jobs.values()):
+            from ..cdk8s_charts.priority_classes import priority_classes
+
+            yield from priority_classes(priorities)
 
 
 def _cluster(environment: Environment, types: Catalog, mirror: Mapping[str, Image]) -> Iterator[Object]:

@@ -13,6 +13,7 @@ from ..config.deployed_values import DeployedValues
 from ..config.environment import Environment
 from ..config.images import Image
 from ..config.isolation import team_access
+from ..config.job_queue import pod_priorities
 from ..config.quota_policy import countable_groups, environment_policy
 from ..config.rules.run import environment_types
 from ..config.teams import Engine
@@ -83,6 +84,11 @@ class GovernanceStack(cdk.Stack):
         """The teams' namespaces and what lies in them, if anything of it is ours."""
         self.quotas = engines[engine]()
         """What needs the teams' quotas depends on all of these."""
+        if priorities := pod_priorities(environment.governance, environment.jobs.values()):
+            from ..cdk8s_charts.priority_classes import priority_classes
+
+            classes = priority_classes(priorities)
+            Manifests(self, "PodPriorities", cluster=self._place.eks_cluster, objects=classes)
         if not own_namespaces and team_access(environment.governance):
             self.isolation = self._isolate(engine, values, after=self.quotas)
 
