@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from .access import TEAM_LABEL
-from .chart_values import HEALTH_TOLERATION, set_mirrored
+from .chart_values import SystemPlacement, set_mirrored
 from .charts import Chart
-from .groups import InstanceGroup
 from .images import Image
 from .quota_amounts import NEURON
 from .teams import Governance, WaitForPods
@@ -37,30 +36,44 @@ _CONCURRENCY: Final = {
     "ResourceFlavor.kueue.x-k8s.io": 1,
 }
 
+# Off, because quotas count what device plugins offer. On, Kueue 0.19 refuses every pod that claims a device without a
+# quota of its own, such as the NVLink channel of an UltraServer, and wants resource.k8s.io/v1, so Kubernetes 1.34.
+# Source: Kueue documentation, "Dynamic Resource Allocation", 2026-03.
+_GATES: Final = {
+    "KueueDRAIntegration": False,
+    "KueueDRAIntegrationExtendedResource": False,
+    "KueueDRAIntegrationPartitionableDevices": False,
+}
+# One manager on each node, as far as there are several.
+_SPREAD: Final = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "ScheduleAnyway",
+    "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}},
+}
+
 
 def kueue_values(
     chart: Chart,
     governance: Governance,
+    place: SystemPlacement,
     *,
-    system: InstanceGroup | None,
     mirror: Mapping[str, Image] | None = None,
     neuron: bool = False,
 ) -> dict[str, Any]:
     """Values of Kueue's chart.
 
-    Decided for you: two managers of which one leads, off the nodes that jobs use as far as the system group has room;
-    they tolerate the taint that HyperPod puts on a node while it looks at it, and those of the system group. Work in
-    namespaces of teams waits for quota whether it names a queue or not; no other namespace is touched. Metrics include
-    the quotas and their use. What pods ask for that no quota counts (huge pages, ephemeral storage) is left out.
+    Decided for you: two managers of which one leads, on nodes of the system group. Work in namespaces of teams waits
+    for quota whether it names a queue or not; no other namespace is touched. Metrics include the quotas and their use.
+    What pods ask for that no quota counts (huge pages, ephemeral storage, claims of devices) is left out.
 
     Args:
         chart: Kueue's chart.
         governance: The environment's governance.
-        system: The system group.
+        place: Where the managers run.
         mirror: Where mirrored images lie, by the original's name (see `mirrors.mirror_of`).
         neuron: Whether there are nodes with Neuron devices.
     """
-    taints = system.taints if system else ()
     values: dict[str, Any] = {
         "controllerManager": {
             "replicas": 2,
@@ -70,10 +83,9 @@ def kueue_values(
                 "image": {"pullPolicy": "IfNotPresent"},
                 "resources": _RESOURCES,
             },
-            "tolerations": [
-                HEALTH_TOLERATION,
-                *({"key": taint.key, "operator": "Exists", "effect": taint.effect} for taint in taints),
-            ],
+            "topologySpreadConstraints": [_SPREAD],
+            "nodeSelector": place.node_selector,
+            "tolerations": list(place.tolerations),
         },
         # One text, because the chart takes it so. JSON is YAML.
         "managerConfig": {
@@ -97,6 +109,7 @@ def manager_configuration(governance: Governance, *, neuron: bool = False) -> di
         "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
         "clientConnection": _CLIENT,
         "controller": {"groupKindConcurrency": _CONCURRENCY},
+        "featureGates": _GATES,
         "manageJobsWithoutQueueName": kueue.every_job,
         "managedJobsNamespaceSelector": of_teams,
         "integrations": {"frameworks": list(kueue.frameworks), "externalFrameworks": [EXTERNAL_FRAMEWORK]},

@@ -64,15 +64,10 @@ def _kueue(environment: Environment, types: Catalog, mirror: Mapping[str, Image]
     # Only who installs it pays for the import.
     from .kueue_values import kueue_values
 
-    kueue = chart(KUEUE)
+    kueue, place = chart(KUEUE), system_placement(environment.cluster, environment.instance_groups)
     rows = [types.find(name) for group in environment.groups.values() for name in group.types]
-    values = kueue_values(
-        kueue,
-        environment.governance,
-        system=environment.instance_groups.get(environment.cluster.system_group),
-        neuron=any(row and row.accelerator_vendor == "neuron" for row in rows),
-        mirror=mirror,
-    )
+    neuron = any(row and row.accelerator_vendor == "neuron" for row in rows)
+    values = kueue_values(kueue, environment.governance, place, mirror=mirror, neuron=neuron)
     return WantedChart(kueue, values)
 
 

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from podwright.config.artifacts import stand_in_archive
+from podwright.config.chart_values import HEALTH_TOLERATION, SystemPlacement
 from podwright.config.charts import KUEUE, chart
 from podwright.config.kueue_values import kueue_values, manager_configuration
 from podwright.config.teams import Governance
@@ -33,7 +34,7 @@ def rendered(tmp_path: Path) -> list[dict[str, Any]]:
     (tmp_path / "Chart.yaml").write_text("{apiVersion: v2, name: kueue, version: 0.19.2}")
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates/manager.yaml").write_text(TEMPLATE)
-    values = kueue_values(chart(KUEUE), GOVERNANCE, system=None)
+    values = kueue_values(chart(KUEUE), GOVERNANCE, SystemPlacement({"group": "system"}, (HEALTH_TOLERATION,)))
     return list(yaml.safe_load_all(render(stand_in_archive(KUEUE, tmp_path), chart(KUEUE), values)))
 
 

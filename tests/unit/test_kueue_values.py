@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from podwright.config.chart_values import SystemPlacement
 from podwright.config.charts import KUEUE, chart
-from podwright.config.groups import InstanceGroup
 from podwright.config.images import Image
 from podwright.config.kueue_values import kueue_values, manager_configuration
 from podwright.config.teams import Governance
@@ -37,6 +37,12 @@ def test_pods_of_hyperpods_own_jobs_are_left_to_its_operator() -> None:
 
 def test_huge_pages_of_efa_pods_need_no_quota() -> None:
     assert "hugepages-" in configuration()["resources"]["excludeResourcePrefixes"]
+
+
+def test_claims_of_devices_need_no_quota_of_their_own() -> None:
+    gates = configuration()["featureGates"]
+    assert gates["KueueDRAIntegration"] is False
+    assert not any(gates.values())
 
 
 def test_a_neuron_device_has_one_quota_under_either_name() -> None:
@@ -79,15 +85,14 @@ def test_a_manager_knows_only_work_that_it_can_hand_on() -> None:
 
 
 def test_the_chart_gets_a_mirrored_image_and_stays_on_the_system_group() -> None:
-    taint = {"key": "system", "value": "yes", "effect": "NoSchedule"}
-    system = InstanceGroup.model_validate({"instance_type": "ml.m5.4xlarge", "count": 2, "taints": [taint]})
     copy = Image("r.example", "podwright/kueue", "v0.19.2", "sha256:" + "d" * 64)
-    values = kueue_values(
-        chart(KUEUE), Governance(engine="kueue"), system=system, mirror={"registry.k8s.io/kueue/kueue": copy}
-    )
+    taint = {"key": "system", "operator": "Exists", "effect": "NoSchedule"}
+    place = SystemPlacement({"sagemaker.amazonaws.com/instance-group-name": "system"}, (taint,))
+    values = kueue_values(chart(KUEUE), Governance(engine="kueue"), place, mirror={"registry.k8s.io/kueue/kueue": copy})
     manager = values["controllerManager"]
     assert manager["manager"]["image"]["repository"] == "r.example/podwright/kueue"
     assert manager["manager"]["image"]["tag"] == f"v0.19.2@sha256:{'d' * 64}"
-    assert {"key": "system", "operator": "Exists", "effect": "NoSchedule"} in manager["tolerations"]
+    assert manager["tolerations"] == [taint]
+    assert manager["nodeSelector"] == {"sagemaker.amazonaws.com/instance-group-name": "system"}
     text = values["managerConfig"]["controllerManagerConfigYaml"]
     assert json.loads(text)["apiVersion"] == "config.kueue.x-k8s.io/v1beta2"
