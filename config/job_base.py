@@ -89,7 +89,7 @@ class DistributedJob(Job):
     efa: int | None = Field(default=None, ge=0, le=128)
     """EFA interfaces of a pod. Default: its share of the instance's where several pods talk, else none."""
     huge_pages_mib: int | None = Field(default=None, ge=0, le=1_048_576, multiple_of=2)
-    """MiB of 2 MiB huge pages of a pod. Default: 5120 with EFA, else none."""
+    """MiB of 2 MiB huge pages of a pod. Default: 5120 with EFA where FI_EFA_USE_HUGE_PAGE is not 0, else none."""
     host_network: bool = False
     """Use the node's network, which no network policy covers."""
     topology: TopologyLevel | Literal["none"] | None = None

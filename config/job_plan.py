@@ -126,7 +126,9 @@ class Planner:
         group = self._environment.instance_groups[job.group]
         rows = self._rows(group)
         resources = self._resources(job)
-        efa = resources.get(EFA, 0)
+        variables = self._variables(name, job, rows)
+        # libfabric takes huge pages unless it is told not to, which is what podwright recommends: forks run out of them.
+        uses_huge_pages = EFA in resources and variables.get("FI_EFA_USE_HUGE_PAGE") != "0"
         asked = job.huge_pages_mib if isinstance(job, DistributedJob) else None
         shm = resources[MEMORY] // _SHM_PART if job.shm_gib is None else int(job.shm_gib * 1024)
         selector = {GROUP_LABEL: job.group}
@@ -136,7 +138,7 @@ class Planner:
             selector[ARCHITECTURE_LABEL] = _ARCHITECTURES[rows[0].architecture]
         return PodPlan(
             resources=resources,
-            huge_pages_mib=(_HUGE_PAGES_MIB if efa else 0) if asked is None else asked,
+            huge_pages_mib=(_HUGE_PAGES_MIB if uses_huge_pages else 0) if asked is None else asked,
             shm_mib=shm,
             node_selector=selector,
             tolerations=tuple(
@@ -146,7 +148,7 @@ class Planner:
                 for taint in group.taints
                 if taint.effect != "PreferNoSchedule"
             ),
-            env=self._variables(name, job, rows),
+            env=variables,
             nvlink=_joins_nvlink(job) and all(row.imex for row in rows),
             placement=placement(job, rows, self._types) if isinstance(job, DistributedJob) else None,
         )

@@ -168,7 +168,7 @@ def test_a_whole_node_follows_from_the_group() -> None:
     (container,) = pod["containers"]
     asked = container["resources"]["requests"]
     assert asked == container["resources"]["limits"]
-    assert (asked["nvidia.com/gpu"], asked["vpc.amazonaws.com/efa"], asked["hugepages-2Mi"]) == ("8", "32", "5120Mi")
+    assert (asked["nvidia.com/gpu"], asked["vpc.amazonaws.com/efa"], "hugepages-2Mi" in asked) == ("8", "32", False)
     assert (asked["cpu"], asked["memory"]) == ("179", "1890Gi")
     assert pod["nodeSelector"] == {
         "sagemaker.amazonaws.com/instance-group-name": "h100",
@@ -180,6 +180,17 @@ def test_a_whole_node_follows_from_the_group() -> None:
         "--nproc-per-node=8",
         "--rdzv-backend=hyperpod",
     ]
+
+
+def test_huge_pages_go_with_what_libfabric_is_told() -> None:
+    job = {"kind": "hyperpod_pytorch", "nodes": 2}
+    variables = {"node_software": {"variables": {"FI_EFA_USE_HUGE_PAGE": "1"}}}
+    assert planned(with_jobs({"job": job}, cluster=variables)).pod.huge_pages_mib == 5120
+    assert planned(with_jobs({"job": job | {"env": {"FI_EFA_USE_HUGE_PAGE": "1"}}})).pod.huge_pages_mib == 5120
+    assert planned(with_jobs({"job": job})).pod.huge_pages_mib == 0
+    (manifest,) = rendered("hyperpod_pytorch", nodes=2, huge_pages_mib=1024)
+    pod = manifest["spec"]["replicaSpecs"][0]["template"]["spec"]
+    assert pod["containers"][0]["resources"]["limits"]["hugepages-2Mi"] == "1024Mi"
 
 
 def test_a_pod_alone_needs_no_fabric() -> None:
