@@ -35,6 +35,7 @@ def asked(environment: Environment, kind: str, row: InstanceType | None = None) 
         "lustre": bool(environment.storage.lustres),
         "accelerated": bool(row and row.accelerator_count),
         "efa": bool(row and row.efa_interfaces),
+        "engine_kueue": environment.governance.engine == "kueue",
     } | {part: value not in (None, False) for part, value in environment.platform}
     total = Room(0, 0, 0)
     for pod in table("system_pods"):

@@ -7,6 +7,7 @@ import pytest
 
 from podwright.config.chart_values import SystemPlacement
 from podwright.config.charts import KUEUE, chart
+from podwright.config.facts import table
 from podwright.config.images import Image
 from podwright.config.kueue_values import kueue_values, manager_configuration
 from podwright.config.teams import Governance
@@ -96,3 +97,12 @@ def test_the_chart_gets_a_mirrored_image_and_stays_on_the_system_group() -> None
     assert manager["nodeSelector"] == {"sagemaker.amazonaws.com/instance-group-name": "system"}
     text = values["managerConfig"]["controllerManagerConfigYaml"]
     assert json.loads(text)["apiVersion"] == "config.kueue.x-k8s.io/v1beta2"
+
+
+def test_the_room_on_the_system_group_is_what_the_managers_ask_for() -> None:
+    place = SystemPlacement({}, ())
+    manager = kueue_values(chart(KUEUE), Governance(engine="kueue"), place)["controllerManager"]
+    (row,) = [row for row in table("system_pods") if row["when"] == "engine_kueue"]
+    assert manager["replicas"] == int(row["pods"])
+    asked = manager["manager"]["resources"]["requests"]
+    assert asked == {"cpu": f"{row['cpu_millis']}m", "memory": f"{int(row['memory_mib']) // 1024}Gi"}
