@@ -184,6 +184,37 @@ def name_taken(ask: Ask) -> Answers:
         yield Note(f"{name} is {'ours' if found else 'free'}")
 
 
+@check("PRE067")
+def quotas_there(ask: Ask) -> Answers:
+    """A policy or quotas of the HyperPod cluster that no stack of the environment made."""
+    governance = ask.environment.governance
+    if governance.engine != "hyperpod":
+        return
+    yield Note(f"{len(governance.teams)} teams")
+    if (found := cluster(ask)) is None or stack(ask, "governance") is not None:
+        return
+    arn = found["ClusterArn"]
+    for item in ask.aws.pages(
+        "sagemaker", "list_cluster_scheduler_configs", "ClusterSchedulerConfigSummaries", ClusterArn=arn
+    ):
+        yield Problem(
+            "governance",
+            f"{found['ClusterName']} has the policy {item['Name']} already, which no stack of {ask.environment.name} "
+            "made; a cluster takes one",
+            f"`aws sagemaker delete-cluster-scheduler-config --cluster-scheduler-config-id "
+            f"{item['ClusterSchedulerConfigId']}`, or take it into the stack with `cdk import`",
+        )
+    for item in ask.aws.pages("sagemaker", "list_compute_quotas", "ComputeQuotaSummaries", ClusterArn=arn):
+        if (team := item["ComputeQuotaTarget"]["TeamName"]) in governance.teams:
+            yield Problem(
+                ("governance", "teams", team),
+                f"{found['ClusterName']} has the quota {item['Name']} of {team} already, which no stack of "
+                f"{ask.environment.name} made; a team takes one",
+                f"`aws sagemaker delete-compute-quota --compute-quota-id {item['ComputeQuotaId']}`, or take it into "
+                "the stack with `cdk import`",
+            )
+
+
 def _new_version(ask: Ask) -> str | None:
     """The Kubernetes version of a control plane of ours; None where there is none."""
     settings = ask.environment.cluster
