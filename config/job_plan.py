@@ -127,7 +127,7 @@ class Planner:
         rows = self._rows(group)
         resources = self._resources(job)
         variables = self._variables(name, job, rows)
-        # libfabric takes huge pages unless it is told not to, which is what podwright recommends: forks run out of them.
+        # libfabric takes huge pages unless it is told not to, as podwright recommends: forks run out of them.
         uses_huge_pages = EFA in resources and variables.get("FI_EFA_USE_HUGE_PAGE") != "0"
         asked = job.huge_pages_mib if isinstance(job, DistributedJob) else None
         shm = resources[MEMORY] // _SHM_PART if job.shm_gib is None else int(job.shm_gib * 1024)
