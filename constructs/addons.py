@@ -30,7 +30,9 @@ class NodeAddons(Construct):
         NodeAddons(stack, "NodeAddons", settings=Eks(version="1.34"), cluster_name="prod")
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, settings: Eks, cluster_name: str) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, settings: Eks, cluster_name: str, network_policies: bool = False
+    ) -> None:
         """Defines the add-ons.
 
         Args:
@@ -38,6 +40,7 @@ class NodeAddons(Construct):
             construct_id: Id within the parent.
             settings: The control plane's settings.
             cluster_name: Name of the EKS cluster.
+            network_policies: Whether the VPC CNI obeys network policies; its agent for them runs on every node.
 
         Raises:
             Refused: settings that cannot be built.
@@ -46,7 +49,9 @@ class NodeAddons(Construct):
         check(settings)
 
         names = () if settings.existing else NODE_ADDONS
-        self.addons = {name: addon(self, name, settings, cluster_name) for name in names}
+        # Source: Amazon EKS User Guide, "Restrict Pod network traffic with Kubernetes network policies", 2026-11.
+        policies = {"vpc-cni": {"enableNetworkPolicy": "true"}} if network_policies else {}
+        self.addons = {name: addon(self, name, settings, cluster_name, policies.get(name)) for name in names}
         """The add-ons by name."""
 
 

@@ -16,6 +16,7 @@ from ..config.charts import HYPERPOD_DEPENDENCIES
 from ..config.deployed_values import OUTPUT_DESCRIPTION
 from ..config.environment import Environment
 from ..config.images import Image
+from ..config.isolation import isolates_networks
 from ..config.rules.run import environment_types
 from ..config.wanted_charts import wanted_chart
 from ..constructs.addons import NodeAddons
@@ -69,7 +70,13 @@ class EksStack(cdk.Stack):
         )
         """The control plane."""
         cluster = self.control_plane.cluster
-        NodeAddons(self, "NodeAddons", settings=settings, cluster_name=cluster.cluster_name)
+        NodeAddons(
+            self,
+            "NodeAddons",
+            settings=settings,
+            cluster_name=cluster.cluster_name,
+            network_policies=isolates_networks(environment.governance),
+        )
         cluster.add_cdk8s_chart("NodeReaders", NodeReaders(cdk8s.App(), "node-readers"))
         neuron = NeuronDevicePlugin(cdk8s.App(), "neuron", groups=groups, types=types, mirror=mirror)
         if neuron.instance_types:

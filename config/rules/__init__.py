@@ -8,6 +8,7 @@ from . import (  # noqa: F401  importing a module registers its rules
     cluster,
     environment,
     groups,
+    isolation,
     job_quotas,
     jobs,
     kai,
