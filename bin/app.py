@@ -111,7 +111,8 @@ def add_stage(app: cdk.App, root: Path, loaded: LoadedEnvironment, *, account: s
         node_archives=locked_files(root, [*wanted, *needed_programs(environment)]),
     )
     for finding in missing:
-        cdk.Annotations.of(stage.eks or stage.cluster).add_error(f"{finding.id}: {finding.message}; {finding.hint}")
+        where = stage.eks or stage.cluster or stage.storage
+        cdk.Annotations.of(where).add_error(f"{finding.id}: {finding.message}; {finding.hint}")
 
 
 if __name__ == "__main__":

@@ -94,8 +94,9 @@ class Cluster(Settings):
     zones: ZoneIds = Field(min_length=1)
     """Zones of the control plane's interfaces; the cluster's own default subnet is in the first of them. EKS takes no
     other zones later, and a change of the first replaces the cluster. Default: the first two zones of the network."""
-    orchestrator: Literal["eks", "slurm"] = "eks"
-    """What schedules the work. A change replaces the cluster."""
+    orchestrator: Literal["eks", "slurm", "none"] = "eks"
+    """What schedules the work. A change replaces the cluster. none: there is no cluster; the default of an environment
+    that has queues of training jobs and no instance groups."""
     eks: Eks = Eks()
     """The EKS control plane; only with orchestrator eks."""
     slurm: Slurm = Slurm()

@@ -96,7 +96,7 @@ class InstanceType:
     """Fields that the environment set."""
 
     def addresses(
-        self, orchestrator: Literal["eks", "slurm"], interface_type: Literal["efa", "efa-only"] = "efa"
+        self, orchestrator: Literal["eks", "slurm", "none"], interface_type: Literal["efa", "efa-only"] = "efa"
     ) -> Tally:
         """IPv4 addresses that one node takes from its subnet.
 

@@ -156,8 +156,6 @@ class TrainingJobQueue(Settings):
     """Instances by type that its jobs run on at once."""
     quota: dict[TeamName, Capacity] = Field(min_length=1)
     """What is guaranteed to each team of `governance.teams`, in instances by type. Only these teams use the queue."""
-    priority: int = Field(default=1, ge=0, le=1000)
-    """Order among queues that share capacity; the highest goes first."""
     at_the_head: Annotated[int, Field(ge=600, le=86400)] | None = None
     """Seconds that a job may stand at the head of the queue without capacity before it is terminated; for ever when
     absent."""

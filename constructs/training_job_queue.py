@@ -16,7 +16,8 @@ class TrainingJobs(Construct):
     """Service environment, scheduling policy, job queue and a quota share for each team.
 
     Decided for you: capacity is counted by instance type, which Batch asks for where teams have quotas; idle capacity
-    goes to borrowers first come, first served, which is all that Batch has. Names follow the environment, because a
+    goes to borrowers first come, first served, which is all that Batch has. Within a share jobs of higher scheduling
+    priority, which each job carries, go first. Names follow the environment, because a
     submitted job names its queue and its share. What waits in a queue when the queue goes is lost.
     Source: AWS Batch API, CreateServiceEnvironment and CreateQuotaShare, 2026-11.
 
@@ -70,7 +71,8 @@ class TrainingJobs(Construct):
             "Queue",
             job_queue_name=name,
             job_queue_type="SAGEMAKER_TRAINING",
-            priority=settings.priority,
+            # Of use only to queues that share a service environment, which these do not.
+            priority=1,
             scheduling_policy_arn=policy.attr_arn,
             service_environment_order=[
                 batch.CfnJobQueue.ServiceEnvironmentOrderProperty(

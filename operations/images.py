@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List or mirror."""
     environment = load(args).environment
-    if environment.cluster.orchestrator == "slurm":
-        raise Stop(f"{environment.name} is a Slurm cluster and runs no pods", "nothing has to be mirrored for it")
+    if environment.cluster.orchestrator != "eks":
+        raise Stop(f"{environment.name} has no EKS cluster and runs no pods", "nothing has to be mirrored for it")
     sandboxed = args.sandbox or environment.account == SANDBOX_ACCOUNT
     archives = stand_ins(environment) if sandboxed else chart_archives(args.project, environment)
     if args.action == "mirror":

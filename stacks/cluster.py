@@ -68,7 +68,7 @@ class ClusterStack(cdk.Stack):
             node_facts=node_facts(
                 cluster=ClusterFacts(
                     name=settings.name,
-                    orchestrator=settings.orchestrator,
+                    orchestrator="slurm" if settings.orchestrator == "slurm" else "eks",
                     region=environment.region,
                     dns_suffix=self.url_suffix,
                 ),

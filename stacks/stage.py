@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 
 class TrainingStage(cdk.Stage):
-    """Network, storage, capacity, control plane, cluster and governance of one environment, in the order they need.
+    """Network, storage, capacity, control plane, cluster, platform and governance of one environment, in that order.
 
     With Slurm there is no control plane: its controller is a node of the cluster. Without training plans there is no
-    stack of capacity, and without a quota engine none of governance.
+    stack of capacity, and without a quota engine none of governance. Queues of training jobs need network and storage
+    alone, so an environment without instance groups ends there.
     """
 
     def __init__(
@@ -68,27 +69,16 @@ class TrainingStage(cdk.Stage):
             if environment.cluster.orchestrator == "eks"
             else None
         )
-        self.cluster = ClusterStack(
-            self,
-            "cluster",
-            environment=environment,
-            network=self.network,
-            storage=self.storage,
-            training_plan_arns=self.capacity.arns if self.capacity else {},
-            eks=self.eks,
-            node_archives=node_archives,
-        )
-        # CloudFormation sees only what a template names; pods and scripts need the file systems beyond that.
-        self.cluster.add_stack_dependency(self.storage, "nodes mount its file systems")
+        self.cluster = self._cluster(environment, node_archives) if environment.has_cluster else None
         # Before governance: a quota engine takes up only the kinds of jobs that it finds.
         self.platform = (
-            self._platform(environment, self.eks, charts, mirror or {})
-            if self.eks and environment.platform.stands_alone
+            self._platform(environment, self.eks, self.cluster, charts, mirror or {})
+            if self.eks and self.cluster and environment.platform.stands_alone
             else None
         )
         self.governance = (
-            self._governance(environment, self.eks, charts, mirror or {})
-            if self.eks and environment.governance.engine
+            self._governance(environment, self.eks, self.cluster, charts, mirror or {})
+            if self.eks and self.cluster and environment.governance.engine
             else None
         )
         self.access = (
@@ -109,8 +99,28 @@ class TrainingStage(cdk.Stage):
 
         return CapacityStack(self, "capacity", environment=environment, network=self.network)
 
+    def _cluster(self, environment: Environment, node_archives: Sequence[LockedFile]) -> ClusterStack:
+        cluster = ClusterStack(
+            self,
+            "cluster",
+            environment=environment,
+            network=self.network,
+            storage=self.storage,
+            training_plan_arns=self.capacity.arns if self.capacity else {},
+            eks=self.eks,
+            node_archives=node_archives,
+        )
+        # CloudFormation sees only what a template names; pods and scripts need the file systems beyond that.
+        cluster.add_stack_dependency(self.storage, "nodes mount its file systems")
+        return cluster
+
     def _platform(
-        self, environment: Environment, eks: EksStack, charts: Mapping[str, ChartArchive], mirror: Mapping[str, Image]
+        self,
+        environment: Environment,
+        eks: EksStack,
+        cluster: ClusterStack,
+        charts: Mapping[str, ChartArchive],
+        mirror: Mapping[str, Image],
     ) -> "PlatformStack":
         from .platform import PlatformStack
 
@@ -121,11 +131,11 @@ class TrainingStage(cdk.Stage):
             network=self.network,
             storage=self.storage,
             eks=eks,
-            cluster=self.cluster,
+            cluster=cluster,
             charts=charts,
             mirror=mirror,
         )
-        platform.add_stack_dependency(self.cluster, "operators run on its nodes")
+        platform.add_stack_dependency(cluster, "operators run on its nodes")
         return platform
 
     def _training_jobs(self, environment: Environment) -> "TrainingJobsStack":
@@ -139,7 +149,12 @@ class TrainingStage(cdk.Stage):
         return AccessStack(self, "access", environment=environment, network=self.network, storage=self.storage, eks=eks)
 
     def _governance(
-        self, environment: Environment, eks: EksStack, charts: Mapping[str, ChartArchive], mirror: Mapping[str, Image]
+        self,
+        environment: Environment,
+        eks: EksStack,
+        cluster: ClusterStack,
+        charts: Mapping[str, ChartArchive],
+        mirror: Mapping[str, Image],
     ) -> "GovernanceStack":
         # An environment without quotas does not pay for its import.
         from .deployed_values import deployed_values
@@ -151,12 +166,12 @@ class TrainingStage(cdk.Stage):
             environment=environment,
             network=self.network,
             eks=eks,
-            cluster=self.cluster,
-            values=deployed_values(self.storage, eks, self.cluster),
+            cluster=cluster,
+            values=deployed_values(self.storage, eks, cluster),
             charts=charts,
             mirror=mirror,
         )
-        governance.add_stack_dependency(self.cluster, "the quota engine runs on its nodes")
+        governance.add_stack_dependency(cluster, "the quota engine runs on its nodes")
         if self.platform:
             governance.add_stack_dependency(self.platform, "the quota engine looks for kinds of jobs when it starts")
         return governance

@@ -18,10 +18,13 @@ _TRAINER_KUBERNETES = (1, 31)
 @rule("PLF001", ERROR, on=Environment, source="", final=True)
 def needs_eks(environment: Environment) -> Problems:
     """Parts of an EKS cluster on a Slurm cluster."""
-    if on_slurm(environment) and environment.platform != Platform():
+    orchestrator = environment.cluster.orchestrator
+    if orchestrator != "eks" and environment.platform != Platform():
         given = sorted(environment.platform.model_fields_set)
         yield Problem(
-            "platform", f"{listed(given, 'and')} run on Kubernetes, and orchestrator is slurm", "remove platform"
+            "platform",
+            f"{listed(given, 'and')} run on Kubernetes, and orchestrator is {orchestrator}",
+            "remove platform",
         )
 
 
@@ -121,6 +124,18 @@ def bucket_of_the_policy(operator: InferenceOperator) -> Problems:
             f"tls_bucket is {operator.tls_bucket}; the managed policy AmazonSageMakerHyperPodInferenceAccess covers "
             "buckets whose names begin with hyperpod-tls",
             "rename it, or accept this when the execution role has a policy of your own",
+        )
+
+
+@rule("PLF010", ERROR, on=Environment, source="", final=True)
+def cluster_or_none(environment: Environment) -> Problems:
+    """Nodes without a cluster, or a cluster without nodes."""
+    orchestrator, groups = environment.cluster.orchestrator, environment.groups
+    if (orchestrator == "none") == bool(groups):
+        yield Problem(
+            ("cluster", "orchestrator"),
+            f"orchestrator is {orchestrator}, and instance groups are {listed(groups, 'and')}",
+            "remove the groups, or use eks or slurm" if groups else "use none, or add instance groups",
         )
 
 

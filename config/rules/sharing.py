@@ -24,7 +24,7 @@ def nobody_lends(environment: Environment, types: Catalog) -> Problems:
             for resource in leading(found.flavors[flavor])
             if found.pool[flavor].get(resource, 0) > shares[resource].lendable
         }
-        if team.share == "lend_and_borrow" and given and not idle:
+        if team.share == "lend_and_borrow" and given and not idle and environment.has_cluster:
             others = len(found.teams) - 1
             yield Problem(
                 ("governance", "teams", name, given[0]),

@@ -211,13 +211,13 @@ def test_a_queue_has_a_share_for_each_of_its_teams(made: tuple[cdk.Stack, Resour
 
 
 def test_a_job_at_the_head_is_terminated_in_time(stack: cdk.Stack) -> None:
-    settings = TrainingJobQueue.model_validate(QUEUE | {"at_the_head": 3600, "state": "disabled", "priority": 9})
+    settings = TrainingJobQueue.model_validate(QUEUE | {"at_the_head": 3600, "state": "disabled"})
     TrainingJobs(stack, "Queue", name="train", settings=settings, teams={})
     queue = of(Template.from_stack(stack).to_json()["Resources"], "AWS::Batch::JobQueue")["Properties"]
     (limit,) = queue["JobStateTimeLimitActions"]
     # Batch knows no other action for queues of training jobs.
     assert (limit["Action"], limit["MaxTimeSeconds"], limit["State"]) == ("TERMINATE", 3600, "RUNNABLE")
-    assert (queue["State"], queue["Priority"]) == ("DISABLED", 9)
+    assert queue["State"] == "DISABLED"
 
 
 def test_cdk_nag_has_nothing_left_to_say(made: tuple[cdk.Stack, Resources]) -> None:
