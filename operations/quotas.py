@@ -95,8 +95,8 @@ def report(environment: Environment, policy: QuotaPolicy) -> dict[str, Any]:
 
 def lines(found: dict[str, Any]) -> list[str]:
     """The report for people."""
-    if not found["teams"]:
-        return [f"{found['environment']} has no teams"]
+    if not any(team["quotas"] for team in found["teams"]):
+        return [f"{found['environment']} has no teams that share a cluster"]
     order = "by weight" if found["fair_share"] else "to who asks first"
     rows = [("team", "of", "resource", "guaranteed", "lends", "borrows", "at most"), *_rows(found)]
     return [

@@ -51,6 +51,10 @@ def test_quotas_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
+def test_without_a_cluster_there_is_nothing_to_share(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "training-jobs-queue") == "training-jobs-queue has no teams that share a cluster\n"
+
+
 def test_a_file_with_errors_has_no_quotas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments/one.yaml").write_text("""
