@@ -52,7 +52,7 @@ Specs = Callable[[Callable[..., None]], Callable[[], None]]
 def cases(**more: Any) -> Specs:
     def decorate(test: Callable[..., None]) -> Callable[[], None]:
         # Without shrinking: a team specification has so many parts that it takes minutes.
-        return settings(max_examples=40, deadline=None, derandomize=True, database=None, phases=[Phase.generate])(
+        return settings(max_examples=30, deadline=None, derandomize=True, database=None, phases=[Phase.generate])(
             given(teams=TEAMS, shared=st.booleans(), **more)(test)
         )
 
