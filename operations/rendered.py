@@ -8,6 +8,7 @@ from typing import Any
 
 from ..config.access import TEAM_LABEL
 from ..config.catalog import Catalog
+from ..config.chart_values import system_placement
 from ..config.deployed_values import DeployedValues
 from ..config.environment import Environment
 from ..config.images import Image
@@ -35,9 +36,12 @@ def rendered(environment: Environment, values: DeployedValues, mirror: Mapping[s
     governance = environment.governance
     if engine := governance.engine:
         from ..cdk8s_charts.team import team_namespaces, team_objects, team_roles
+        from ..cdk8s_charts.team_folders import team_folders
 
         if engine != "hyperpod" or team_access(governance):
+            place = system_placement(environment.cluster, environment.instance_groups)
             yield from team_roles()
+            yield from team_folders(governance.teams, values, place, mirror)
             yield from team_namespaces(engine, governance.teams)
             yield from team_objects(engine, governance.teams, values)
         yield from _ENGINES[engine](environment, types)
@@ -65,11 +69,9 @@ def _cluster(environment: Environment, types: Catalog, mirror: Mapping[str, Imag
 
 
 def _readers(name: str, group: str, deployment: str) -> Iterable[Object]:
-    import cdk8s
+    from ..cdk8s_charts.deployment_readers import deployment_readers
 
-    from ..cdk8s_charts.deployment_readers import DeploymentReaders
-
-    return DeploymentReaders(cdk8s.App(), name, group=group, deployment=deployment).to_json()
+    return deployment_readers(name, group=group, deployment=deployment)
 
 
 def _hyperpod(environment: Environment, types: Catalog) -> Iterator[Object]:
@@ -91,10 +93,10 @@ def _kueue(environment: Environment, types: Catalog) -> Iterator[Object]:
 
 def _kai(environment: Environment, types: Catalog) -> Iterator[Object]:
     from ..cdk8s_charts.kai import kai_objects
-    from ..config.access import KAI_READERS
+    from ..config.access import KAI_CONTROLLER, KAI_READERS
 
     governance = environment.governance
-    yield from _readers("podwright-kai-readers", KAI_READERS, "queue-controller")
+    yield from _readers("podwright-kai-readers", KAI_READERS, KAI_CONTROLLER)
     yield from kai_objects(environment_policy(environment, types), governance.kai, types, governance.wait_for_pods)
 
 

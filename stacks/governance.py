@@ -6,8 +6,12 @@ from typing import Any
 import aws_cdk as cdk
 from constructs import Construct
 
+from ..cdk8s_charts.deployment_readers import deployment_readers
 from ..cdk8s_charts.team import team_namespaces, team_objects, team_roles
+from ..cdk8s_charts.team_folders import team_folders
+from ..config.access import KAI_CONTROLLER, KAI_READERS, KUEUE_READERS
 from ..config.artifacts import ChartArchive
+from ..config.chart_values import system_placement
 from ..config.charts import KAI, KUEUE, YUNIKORN
 from ..config.deployed_values import DeployedValues
 from ..config.environment import Environment
@@ -16,6 +20,7 @@ from ..config.isolation import team_access
 from ..config.job_queue import pod_priorities
 from ..config.quota_policy import countable_groups, environment_policy
 from ..config.rules.run import environment_types
+from ..config.task_governance import CONTROLLER
 from ..config.teams import Engine
 from ..config.wanted_charts import wanted_chart
 from ..constructs.compute_quotas import ComputeQuotas
@@ -94,13 +99,25 @@ class GovernanceStack(cdk.Stack):
 
     def _isolate(self, engine: Engine, values: DeployedValues, after: Sequence[cdk.CfnResource] = ()) -> Manifests:
         teams = self._environment.governance.teams
-        objects = [*team_roles(), *team_namespaces(engine, teams), *team_objects(engine, teams, values)]
+        place = system_placement(self._environment.cluster, self._environment.instance_groups)
+        objects = [
+            *team_roles(),
+            *team_folders(teams, values, place, self._mirror),
+            *team_namespaces(engine, teams),
+            *team_objects(engine, teams, values),
+        ]
         return Manifests(self, "Isolation", cluster=self._place.eks_cluster, objects=objects, after=after)
 
     def _hyperpod(self) -> list[cdk.CfnResource]:
         """Task governance: the add-on, then what it takes from SageMaker."""
         environment, cluster = self._environment, self._cluster.cluster
-        add_on = TaskGovernance(self, "TaskGovernance", settings=environment.cluster.eks, place=self._place)
+        add_on = TaskGovernance(
+            self,
+            "TaskGovernance",
+            settings=environment.cluster.eks,
+            place=self._place,
+            readers=deployment_readers("podwright-kueue-readers", group=KUEUE_READERS, deployment=CONTROLLER),
+        )
         quotas = ComputeQuotas(
             self,
             "Quotas",
@@ -142,7 +159,9 @@ class GovernanceStack(cdk.Stack):
         types = environment_types(self._environment.instance_types)
         values = self._values(KAI)
         objects = kai_objects(self._policy, governance.kai, types, governance.wait_for_pods)
-        kai = Kai(self, "Kai", place=self._place, archive=self._charts[KAI], values=values, objects=objects)
+        readers = deployment_readers("podwright-kai-readers", group=KAI_READERS, deployment=KAI_CONTROLLER)
+        archive = self._charts[KAI]
+        kai = Kai(self, "Kai", place=self._place, archive=archive, values=values, readers=readers, objects=objects)
         return [kai.applied]
 
     def _yunikorn(self) -> list[cdk.CfnResource]:

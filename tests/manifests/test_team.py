@@ -1,17 +1,23 @@
 """What a team finds in Kubernetes: each kind against the schemas, and what the kinds say."""
 
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
 import pytest
 
 from podwright.cdk8s_charts.team import team_namespaces, team_objects, team_roles
+from podwright.cdk8s_charts.team_folders import team_folders
+from podwright.config.chart_values import SystemPlacement
 from podwright.config.deployed_values import DeployedValues, LustreValues
 from podwright.config.teams import Team
 
 LUSTRE = LustreValues("fs-0123456789abcdef0", "fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com", "abcdefgh")
 VALUES = DeployedValues("arn", "prod", "bucket", {"lustre": LUSTRE}, {})
+PLACE = SystemPlacement({"group": "system"}, ({"key": "system", "operator": "Exists", "effect": "NoSchedule"},))
 EVERYTHING = {
     "roles": {"arn:aws:iam::111122223333:role/Llm": "edit"},
     "service_accounts": {"trainer": {"checkpoints": True}},
@@ -26,7 +32,8 @@ Object = dict[str, Any]
 
 def objects(access: Mapping[str, Any] | None = None, engine: Any = "kueue") -> dict[tuple[str, str], Object]:
     teams = {"llm": Team.model_validate({"access": access})}
-    found = [*team_roles(), *team_namespaces(engine, teams), *team_objects(engine, teams, VALUES)]
+    folders = team_folders(teams, VALUES, PLACE)
+    found = [*team_roles(), *folders, *team_namespaces(engine, teams), *team_objects(engine, teams, VALUES)]
     return {(item["kind"], item["metadata"]["name"]): item for item in found}
 
 
@@ -39,9 +46,9 @@ def test_objects_are_valid(version: str, access: Mapping[str, Any] | None) -> No
 
 def test_every_kind_that_kubectl_does_not_prune_is_always_there() -> None:
     pruned = {"Namespace", "PersistentVolume", "PersistentVolumeClaim"}
-    harmless = {"ServiceAccount"}
-    without, with_all = objects(None), objects(EVERYTHING)
-    assert {kind for kind, _ in with_all.keys() - without.keys()} <= pruned | harmless
+    harmless, without = {"ServiceAccount"}, objects(None)
+    of_the_team = {key for key, item in objects(EVERYTHING).items() if "labels" in item["metadata"]}
+    assert {kind for kind, _ in of_the_team - without.keys()} <= pruned | harmless
 
 
 def test_a_setting_that_is_absent_has_no_effect() -> None:
@@ -106,5 +113,19 @@ def test_a_claim_is_one_folder_and_bound_to_one_volume() -> None:
     assert volume["persistentVolumeReclaimPolicy"] == "Retain"
     assert found["PersistentVolume", "team-llm-data"]["spec"]["mountOptions"] == ["flock", "ro"]
     handles = {item["spec"]["csi"]["volumeHandle"] for (kind, _), item in found.items() if kind == "PersistentVolume"}
-    assert len(handles) == 2
+    assert len(handles) == 3
     assert max(map(len, handles)) <= 128
+
+
+def test_a_job_makes_the_folders_and_another_one_comes_with_others(tmp_path: Path) -> None:
+    found = objects(EVERYTHING)
+    (name,) = [name for kind, name in found if kind == "Job"]
+    pod = found["Job", name]["spec"]["template"]["spec"]
+    assert (pod["nodeSelector"], [item["key"] for item in pod["tolerations"]]) == ({"group": "system"}, ["system"])
+    *command, first, second = pod["containers"][0]["command"]
+    assert (first, second) == ("/root-of-lustre/datasets", "/root-of-lustre/teams/llm")
+    subprocess.run([sys.executable, *command[1:], f"{tmp_path}{first}", f"{tmp_path}{second}"], check=True)
+    assert (tmp_path / "root-of-lustre/teams/llm").is_dir()
+    other = objects({"storage": {"work": {"path": "/teams/llm"}}})
+    assert name not in {key for _, key in other}
+    assert [kind for kind, _ in objects(None) if kind == "Job"] == []
