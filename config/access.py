@@ -14,6 +14,9 @@ TEAM_LABEL: Final = "podwright/team"
 KUEUE_READERS: Final = "podwright:kueue-readers"
 """May see the Deployment of Kueue's controller and nothing else."""
 
+KAI_CONTROLLER: Final = "queue-controller"
+"""Deployment of KAI's that checks every queue. Its operator starts it after the release is there."""
+
 KAI_READERS: Final = "podwright:kai-readers"
 """May see the Deployment of KAI's queue controller and nothing else."""
 

@@ -1,23 +1,17 @@
 """KAI on an EKS cluster: its release, the wait until it takes queues, and the queues."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, cast
+from typing import Any
 
-import aws_cdk as cdk
-import cdk8s
 from constructs import Construct
 
-from ..cdk8s_charts.deployment_readers import DeploymentReaders
-from ..config.access import KAI_READERS
+from ..config.access import KAI_CONTROLLER, KAI_READERS
 from ..config.artifacts import ChartArchive
 from ..config.charts import KAI, chart
 from .helm_release import HelmRelease
 from .manifests import Manifests
 from .nodes_ready.deployment import DeploymentReady
 from .nodes_ready.waiter import Place
-
-# KAI's operator starts it after the release is there, and it checks every queue.
-_QUEUE_CONTROLLER: Final = "queue-controller"
 
 
 class Kai(Construct):
@@ -32,7 +26,8 @@ class Kai(Construct):
         (folder / "Chart.yaml").write_text("{apiVersion: v2, name: mine, version: 0.1.0}")
         place = Place(eks_cluster=cluster, vpc=vpc, subnets=tuple(vpc.private_subnets), security_group=nodes, key=key)
         queue = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "h200"}, "spec": {}}
-        Kai(stack, "Kai", place=place, archive=stand_in_archive("kai-scheduler", folder), values={}, objects=[queue])
+        Kai(stack, "Kai", place=place, archive=stand_in_archive("kai-scheduler", folder), values={}, readers=[],
+            objects=[queue])
     """
 
     def __init__(
@@ -43,6 +38,7 @@ class Kai(Construct):
         place: Place,
         archive: ChartArchive,
         values: Mapping[str, Any],
+        readers: Iterable[Mapping[str, Any]],
         objects: Iterable[Mapping[str, Any]],
     ) -> None:
         """Defines release, wait and queues.
@@ -53,6 +49,7 @@ class Kai(Construct):
             place: The cluster, and where the wait runs.
             archive: KAI's chart.
             values: Its values; see `config.wanted_charts`.
+            readers: Kubernetes objects that let the group `KAI_READERS` see the Deployment `KAI_CONTROLLER`.
             objects: What KAI has to know; see `cdk8s_charts.kai`.
 
         Raises:
@@ -62,23 +59,18 @@ class Kai(Construct):
         kai, cluster = chart(KAI), place.eks_cluster
 
         release = HelmRelease(self, "Release", cluster=cluster, chart=kai, archive=archive, values=values)
-        readers = DeploymentReaders(
-            cdk8s.App(), "podwright-kai-readers", group=KAI_READERS, deployment=_QUEUE_CONTROLLER
-        )
-        access = Manifests(self, "Readers", cluster=cluster, objects=readers.to_json())
         controller = DeploymentReady(
             self,
             "QueueController",
             place=place,
             namespace=kai.namespace,
-            deployment=_QUEUE_CONTROLLER,
+            deployment=KAI_CONTROLLER,
             version=kai.version,
             group=KAI_READERS,
+            readers=readers,
         )
-        ready = cast(cdk.CfnResource, controller.resource.node.default_child)
-        ready.add_resource_dependency(release.release)
-        ready.add_resource_dependency(access.applied)
-        queues = Manifests(self, "Queues", cluster=cluster, objects=objects, after=[ready])
+        controller.ready.add_resource_dependency(release.release)
+        queues = Manifests(self, "Queues", cluster=cluster, objects=objects, after=[controller.ready])
 
         self.release = release.release
         """The release."""

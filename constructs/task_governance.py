@@ -1,19 +1,16 @@
 """HyperPod task governance on an EKS cluster: the add-on, and the wait until it takes quotas."""
 
-from typing import cast
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-import aws_cdk as cdk
-import cdk8s
 from constructs import Construct
 
-from ..cdk8s_charts.deployment_readers import DeploymentReaders
 from ..config.access import KUEUE_READERS
 from ..config.addons import addon_version
 from ..config.cluster import Eks
 from ..config.rules import check
 from ..config.task_governance import ADDON, CONTROLLER, NAMESPACE
 from .addons import addon
-from .manifests import Manifests
 from .nodes_ready.deployment import DeploymentReady
 from .nodes_ready.waiter import Place
 
@@ -29,13 +26,16 @@ class TaskGovernance(Construct):
     Source: SageMaker Developer Guide, "Upgrade the task governance add-on", 2026-11.
 
     Example:
-        from podwright.config.cluster import Eks
+        from podwright.cdk8s_charts.deployment_readers import deployment_readers
         from podwright.constructs.nodes_ready.waiter import Place
         place = Place(eks_cluster=cluster, vpc=vpc, subnets=tuple(vpc.private_subnets), security_group=nodes, key=key)
-        TaskGovernance(stack, "TaskGovernance", settings=Eks(), place=place)
+        readers = deployment_readers("kueue", group=KUEUE_READERS, deployment=CONTROLLER)
+        TaskGovernance(stack, "TaskGovernance", settings=Eks(), place=place, readers=readers)
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, settings: Eks, place: Place) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, settings: Eks, place: Place, readers: Iterable[Mapping[str, Any]]
+    ) -> None:
         """Defines the add-on and the wait.
 
         Args:
@@ -43,6 +43,7 @@ class TaskGovernance(Construct):
             construct_id: Id within the parent.
             settings: The control plane's settings; `addons` may hold another version.
             place: Where the wait runs.
+            readers: Kubernetes objects that let the group `KUEUE_READERS` see the Deployment of Kueue's controller.
 
         Raises:
             Refused: settings that cannot be built.
@@ -52,8 +53,6 @@ class TaskGovernance(Construct):
 
         self.addon = addon(self, ADDON, settings, place.eks_cluster.cluster_name)
         """The add-on."""
-        readers = DeploymentReaders(cdk8s.App(), "podwright-kueue-readers", group=KUEUE_READERS, deployment=CONTROLLER)
-        access = Manifests(self, "Readers", cluster=place.eks_cluster, objects=readers.to_json())
         controller = DeploymentReady(
             self,
             "Kueue",
@@ -62,8 +61,9 @@ class TaskGovernance(Construct):
             deployment=CONTROLLER,
             version=addon_version(ADDON, settings) or "",
             group=KUEUE_READERS,
+            readers=readers,
         )
-        self.ready = cast(cdk.CfnResource, controller.resource.node.default_child)
+        controller.ready.add_resource_dependency(self.addon)
+
+        self.ready = controller.ready
         """Comes when the add-on takes quotas; they depend on it."""
-        self.ready.add_resource_dependency(self.addon)
-        self.ready.add_resource_dependency(access.applied)

@@ -1,10 +1,12 @@
 """A resource that exists once a Deployment has its replicas."""
 
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
 
 import aws_cdk as cdk
 from constructs import Construct
 
+from ..manifests import Manifests
 from .waiter import Place, wait
 
 RESOURCE_TYPE: Final = "Custom::PodwrightDeploymentReady"
@@ -17,15 +19,17 @@ class DeploymentReady(Construct):
     it checks are refused until then. An update of the version that runs waits again when `version` changes with it.
 
     Decided for you: the handler runs in the control plane's subnets; its role may describe the EKS cluster and, in
-    Kubernetes, what `group` may: to get that one Deployment is enough (`cdk8s_charts.deployment_readers`). Needs
-    endpoints or routes for EKS, Lambda and S3.
+    Kubernetes, what `group` may: to get that one Deployment is enough, which `readers` let it
+    (`cdk8s_charts.deployment_readers`). Needs endpoints or routes for EKS, Lambda and S3.
 
     Example:
+        from podwright.cdk8s_charts.deployment_readers import deployment_readers
         from podwright.constructs.nodes_ready.deployment import DeploymentReady
         from podwright.constructs.nodes_ready.waiter import Place
         place = Place(eks_cluster=cluster, vpc=vpc, subnets=tuple(vpc.private_subnets), security_group=nodes, key=key)
+        readers = deployment_readers("dns", group="dns-readers", deployment="coredns")
         DeploymentReady(stack, "Dns", place=place, namespace="kube-system", deployment="coredns", version="v1",
-                        group="podwright:deployment-readers")
+                        group="dns-readers", readers=readers)
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class DeploymentReady(Construct):
         deployment: str,
         version: str,
         group: str,
+        readers: Iterable[Mapping[str, Any]],
         timeout: cdk.Duration | None = None,
     ) -> None:
         """Defines the handler and the resource.
@@ -50,6 +55,7 @@ class DeploymentReady(Construct):
             deployment: Its name.
             version: Of what installs it; a change makes the next deployment wait again.
             group: Kubernetes group that may get the Deployment.
+            readers: Kubernetes objects that let it; applied first.
             timeout: How long to wait; 55 minutes when absent, an hour at most.
 
         Raises:
@@ -57,7 +63,8 @@ class DeploymentReady(Construct):
         """
         super().__init__(scope, construct_id)
 
-        self.function, self.resource = wait(
+        access = Manifests(self, "Readers", cluster=place.eks_cluster, objects=readers)
+        self.function, resource = wait(
             self,
             "Deployment",
             place=place,
@@ -67,4 +74,6 @@ class DeploymentReady(Construct):
             properties={"Namespace": namespace, "Deployment": deployment, "Version": version},
             timeout=timeout,
         )
-        """What needs the Deployment depends on `resource`."""
+        self.ready = cast(cdk.CfnResource, resource.node.default_child)
+        """Comes when the Deployment is ready; what needs it depends on this."""
+        self.ready.add_resource_dependency(access.applied)

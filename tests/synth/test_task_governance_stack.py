@@ -15,6 +15,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
+from podwright.cdk8s_charts.deployment_readers import deployment_readers
 from podwright.config.catalog import catalog
 from podwright.config.cluster import Eks
 from podwright.config.groups import InstanceGroup
@@ -86,7 +87,8 @@ def add_on(stack: cdk.Stack) -> None:
     )
     group = ec2.SecurityGroup.from_security_group_id(stack, "Group", "sg-0123456789abcdef0")
     place = Place(cluster, vpc, tuple(vpc.private_subnets), group, key)
-    TaskGovernance(stack, "TaskGovernance", settings=Eks(), place=place)
+    readers = deployment_readers("readers", group="podwright:kueue-readers", deployment="kueue-controller-manager")
+    TaskGovernance(stack, "TaskGovernance", settings=Eks(), place=place, readers=readers)
 
 
 def test_quotas_come_after_the_policy_and_the_policy_after_kueue(stack: cdk.Stack) -> None:
