@@ -101,9 +101,9 @@ def quantities(amount: Amount, of: Node) -> tuple[Quantities, frozenset[str]]:
     given |= {MIG_RESOURCE + profile.removeprefix("mig-"): count for profile, count in amount.mig.items()}
     accelerated = _accelerated(amount, of)
     if amount.vcpu is not None:
-        given[CPU] = int(Fraction(amount.vcpu) * 1000)
+        given[CPU] = round(amount.vcpu * 1000)
     if amount.memory_gib is not None:
-        given[MEMORY] = int(Fraction(amount.memory_gib) * 1024)
+        given[MEMORY] = round(amount.memory_gib * 1024)
     ratio = accelerated if amount.accelerators is not None or amount.mig else _ratio(given, of)
     ratios = {CPU: ratio, MEMORY: ratio, EFA: accelerated}
     filled = {name: int(ratios.get(name, 0) * each) for name, each in of.brings.items() if name not in given}

@@ -86,14 +86,15 @@ def countable_groups(environment: Environment) -> Mapping[str, InstanceGroup]:
 def environment_policy(environment: Environment, types: Catalog) -> QuotaPolicy:
     """The policy of an environment.
 
-    The system group, whose nodes keep the cluster running, is lent to nobody unless a quota names it or its type.
+    The system group, whose nodes keep the cluster running, is lent to nobody unless a quota names it, or its type where
+    no other group holds that.
     """
     named = {key for team in environment.governance.teams.values() for key in (*team.quota, *team.borrow_limits)}
-    groups = {
-        name: group
-        for name, group in countable_groups(environment).items()
-        if name != environment.cluster.system_group or named & {name, *group.types}
-    }
+    groups, name = dict(countable_groups(environment)), environment.cluster.system_group
+    if system := groups.pop(name, None):
+        elsewhere = {group.types for group in groups.values()}
+        if name in named or (system.types not in elsewhere and named & {*system.types}):
+            groups[name] = system
     return quota_policy(environment.governance, groups, types)
 
 

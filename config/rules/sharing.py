@@ -11,6 +11,29 @@ from .rule import ERROR, INFO, WARNING, Problem, Problems, listed, rule
 from .slurm import on_slurm
 
 
+@rule("GOV021", WARNING, on=Environment, source="cfn-compute-quota")
+def groups_of_one_type(environment: Environment) -> Problems:
+    """A group that task governance does not tell from another."""
+    groups, seen = environment.instance_groups, set[str]()
+    for path, key, _ in amounts(environment):
+        if environment.governance.engine != "hyperpod" or key not in groups or len(groups[key].types) != 1:
+            continue
+        (name,) = groups[key].types
+        same = [
+            other
+            for other, group in groups.items()
+            if name in group.types and other != environment.cluster.system_group
+        ]
+        if len(same) > 1 and name not in seen:
+            seen.add(name)
+            yield Problem(
+                path,
+                f"{listed(same, 'and')} hold {name}, and task governance counts types: what is guaranteed of {key} may be had "
+                "of any of them",
+                f"write {name}, so that the file says what is counted; or use engine kueue, which counts groups",
+            )
+
+
 @rule("GOV022", WARNING, on=Environment, source="hyperpod-governance")
 def nobody_lends(environment: Environment, types: Catalog) -> Problems:
     """Limits of borrowing where nobody lends."""

@@ -11,10 +11,11 @@ from podwright.config.catalog import catalog
 from podwright.config.groups import InstanceGroup
 from podwright.config.mig import partitions, partitions_per_gpu
 from podwright.config.quota_amounts import CPU, EFA, GPU, MEMORY, NEURON, in_words, quantity
-from podwright.config.quota_policy import QuotaPolicy, quota_policy
+from podwright.config.quota_policy import QuotaPolicy, environment_policy, quota_policy
 from podwright.config.team_names import local_queue, priority_class, team_namespace
 from podwright.config.teams import Governance
 from random_teams import GROUPS, TEAMS
+from rule_pages import loaded
 
 TYPES = catalog()
 ACCELERATORS = (GPU, NEURON, "nvidia.com/mig-2g.35gb")
@@ -48,8 +49,8 @@ def test_vcpu_brings_memory_and_no_accelerators() -> None:
 
 
 def test_what_is_given_is_not_filled_in() -> None:
-    of = policy({"a": {"quota": {"h200": {"accelerators": 8, "vcpu": 10.5, "memory_gib": 100}}}})
-    assert nominal(of, "a", "h200") == {CPU: 10_500, MEMORY: 100 * GIB, GPU: 8, EFA: 16}
+    of = policy({"a": {"quota": {"h200": {"accelerators": 8, "vcpu": 10.1, "memory_gib": 100}}}})
+    assert nominal(of, "a", "h200") == {CPU: 10_100, MEMORY: 100 * GIB, GPU: 8, EFA: 16}
 
 
 def test_partitions_bring_their_part_of_a_node() -> None:
@@ -129,6 +130,20 @@ def test_a_team_uses_only_what_its_quota_names() -> None:
 def test_a_quota_of_what_is_not_there_is_refused() -> None:
     with pytest.raises(LookupError, match="b200 is neither"):
         policy({"a": {"quota": {"b200": 1}}})
+
+
+@pytest.mark.parametrize(
+    ("quota", "flavors"),
+    [("h200: 1", ["h200"]), ("system: 1", ["system"]), ("ml.m5.4xlarge: 1", ["plain"]), ("ml.m5.2xlarge: 1", [])],
+)
+def test_nodes_of_the_system_are_lent_by_name_only(quota: str, flavors: list[str]) -> None:
+    groups = "instance_groups: {plain: {instance_type: ml.m5.4xlarge, count: 3, zone: usw2-az2}}"
+    environment = loaded(f"{groups}\ngovernance: {{engine: kueue, teams: {{a: {{quota: {{{quota}}}}}}}}}").environment
+    if not flavors:
+        with pytest.raises(LookupError):
+            environment_policy(environment, TYPES)
+        return
+    assert list(environment_policy(environment, TYPES).flavors) == flavors
 
 
 def test_flavors_are_called_as_kubernetes_takes_it() -> None:
