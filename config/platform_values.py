@@ -46,8 +46,8 @@ def kuberay_values(
 def trainer_values(chart: Chart, place: SystemPlacement, mirror: Mapping[str, Image]) -> dict[str, Any]:
     """Values of Kubeflow Trainer's chart.
 
-    Decided for you: its manager and JobSet's run on the system group; no runtimes are installed, because the chart's
-    own job for that fetches kubectl from the internet when it runs. A TrainJob brings its runtime along.
+    Decided for you: its manager and JobSet's run on the system group; the chart's runtimes stay off, because its job
+    for them fetches kubectl from the internet when it runs (see `cdk8s_charts.training_runtime`).
     """
     placed = {"nodeSelector": place.node_selector, "tolerations": list(place.tolerations)}
     values: dict[str, Any] = {"manager": placed, "jobset": {"controller": placed}}

@@ -6,6 +6,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from ..cdk8s_charts.training_runtime import torch_runtime
 from ..config.artifacts import ChartArchive
 from ..config.chart_values import system_placement
 from ..config.environment import Environment
@@ -15,6 +16,7 @@ from ..config.platform_values import cert_manager_values
 from ..config.wanted_charts import wanted_charts
 from ..constructs.addons import addon
 from ..constructs.helm_release import HelmRelease
+from ..constructs.manifests import Manifests
 from .cluster import ClusterStack
 from .eks import EksStack
 from .network import NetworkStack
@@ -114,6 +116,14 @@ class PlatformStack(cdk.Stack):
             if wanted.chart.name in (KUBERAY, KUBEFLOW_TRAINER)
         }
         """The releases of charts by name."""
+        if KUBEFLOW_TRAINER in self.releases:
+            Manifests(
+                self,
+                "TrainingRuntimes",
+                cluster=control_plane,
+                objects=[torch_runtime()],
+                after=[self.releases[KUBEFLOW_TRAINER].release],
+            )
 
     def _mlflow(self, environment: Environment, network: NetworkStack, storage: StorageStack) -> None:
         from ..constructs.mlflow import MlflowApp
