@@ -1,4 +1,4 @@
-"""What is deployed: stacks, instance groups, nodes and quotas, as AWS's APIs show them, for people and for machines."""
+"""What is deployed: stacks, groups, nodes, quotas and Kubernetes objects as AWS shows them, for people and machines."""
 
 from collections import Counter
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from ..config.environment import Environment
 from .account import Account
+from .applied_objects import APPLIED, applied_objects, object_rows
 from .deployment import deployed_stacks
 from .quota_table import quota_cells, quota_rows
 
@@ -20,7 +21,7 @@ Report = dict[str, Any]
 
 
 def report(environment: Environment, account: Account, project: Path) -> Report:
-    """Stacks, cluster, groups, nodes and quotas of an environment, in the form that `--json` prints."""
+    """Stacks, cluster, groups, nodes, quotas and objects of an environment, in the form that `--json` prints."""
     stacks = deployed_stacks(account, environment.name, project)
     types = {stack["StackName"]: _resource_types(account, stack["StackName"]) for stack in stacks}
     return {
@@ -33,6 +34,7 @@ def report(environment: Environment, account: Account, project: Path) -> Report:
             for stack in stacks
         ],
         **_cluster(environment, account),
+        "objects": applied_objects(account, [name for name, kinds in types.items() if kinds[APPLIED]]),
         "recorded_only": _recorded_only(account, sum(types.values(), Counter())),
     }
 
@@ -155,6 +157,8 @@ def write_report(found: Report) -> None:
         tables.append(_node_table(found["nodes"]))
     if found["quotas"]:
         tables.append(_quota_table(found["quotas"]))
+    if found["objects"]:
+        tables.append(_object_table(found["objects"]))
     for table in tables:
         console.print(table)
         console.print()
@@ -211,6 +215,13 @@ def _group_table(found: Report) -> Any:
             state,
             *([" ".join(words)] if planned else []),
         )
+    return table
+
+
+def _object_table(objects: list[dict[str, str]]) -> Any:
+    table = _table("Kubernetes objects that the deployment applied", "namespace", "kind", "names")
+    for row in object_rows(objects):
+        table.add_row(*row)
     return table
 
 
