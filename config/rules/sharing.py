@@ -28,8 +28,8 @@ def groups_of_one_type(environment: Environment) -> Problems:
             seen.add(name)
             yield Problem(
                 path,
-                f"{listed(same, 'and')} hold {name}, and task governance counts types: what is guaranteed of {key} may be had "
-                "of any of them",
+                f"{listed(same, 'and')} hold {name}, and task governance counts types: what is guaranteed of {key} may "
+                "be had of any of them",
                 f"write {name}, so that the file says what is counted; or use engine kueue, which counts groups",
             )
 
