@@ -1,12 +1,20 @@
 """Environments with jobs, made from a few lines, and what becomes of them."""
 
+import importlib.util
+import sys
+from pathlib import Path
 from typing import Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict
 
 from podwright.cdk8s_charts.jobs.render import render
 from podwright.config.environment import Environment
 from podwright.config.job_plan import JobPlan, Planner
 from podwright.config.rules.run import environment_types
 
+# Put there by .ci/run: the package itself, since what it depends on is 600 MB that its models do not need.
+_PACKAGE = Path(__file__).parents[1] / ".podwright/models/sagemaker_hyperpod"
 IMAGE = "111122223333.dkr.ecr.us-west-2.amazonaws.com/llm:1"
 GROUPS: dict[str, Any] = {
     "system": {"instance_type": "ml.m5.4xlarge", "count": 2},
@@ -47,3 +55,18 @@ def planned(environment: Environment, name: str = "job") -> JobPlan:
 def rendered(kind: str, *, world: dict[str, Any] | None = None, **job: Any) -> list[dict[str, Any]]:
     """The manifests of a job of that kind, called `job`."""
     return render(planned(with_jobs({"job": {"kind": kind} | job}, **(world or {}))))
+
+
+def aws_model(file: str, name: str) -> type[BaseModel]:
+    """A model of sagemaker-hyperpod, which refuses unknown fields at every depth; skips the test without it."""
+    path = _PACKAGE / file
+    if not path.is_file():
+        pytest.skip("sagemaker-hyperpod is not in .podwright/models, where .ci/run puts it")
+    if path.stem not in sys.modules:
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec
+        assert spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+    return type("Strict", (getattr(sys.modules[path.stem], name),), {"model_config": ConfigDict(extra="forbid")})

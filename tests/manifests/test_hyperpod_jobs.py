@@ -1,19 +1,13 @@
 """HyperPodPyTorchJob: against its schema and against AWS's own model, and what follows from group, team and policy."""
 
-import importlib.util
-import sys
-import types
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
-from job_world import planned, rendered, with_jobs
+from job_world import aws_model, planned, rendered, with_jobs
 from podwright.operations.sandbox import custom_kinds
 
-# Put there by .ci/run: the package itself, since what it depends on is 600 MB that its model does not need.
-_PACKAGE = Path(__file__).parents[2] / ".podwright/models/sagemaker_hyperpod"
 _MODEL = "sagemaker/hyperpod/training/config/hyperpod_pytorch_job_unified_config.py"
 
 STEP = {"min_replicas": 2, "max_replicas": 8, "step": 2}
@@ -56,16 +50,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def strict() -> type[BaseModel]:
-    """AWS's model, which refuses unknown fields at every depth."""
-    if not (_PACKAGE / _MODEL).is_file():
-        pytest.skip("the model of sagemaker-hyperpod is not in .podwright/models, where .ci/run puts it")
-    spec = importlib.util.spec_from_file_location("hyperpod_pytorch_job", _PACKAGE / _MODEL)
-    assert spec
-    assert spec.loader
-    module: types.ModuleType = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return type("Strict", (module._HyperPodPytorchJob,), {"model_config": ConfigDict(extra="forbid")})
+    return aws_model(_MODEL, "_HyperPodPytorchJob")
 
 
 def accepted(model: type[BaseModel], manifest: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import kubernetes_validate
 import pytest
 from pydantic import ValidationError
 
-from job_world import planned, rendered, with_jobs
+from job_world import aws_model, planned, rendered, with_jobs
 from podwright.cdk8s_charts.jobs.recipe import arguments, script
 from podwright.operations.sandbox import custom_kinds
 
@@ -223,3 +223,11 @@ def test_the_launcher_of_recipes_learns_queue_nodes_and_elastic_policy() -> None
     assert "'recipes.a=b c'" in text
     checked = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize("name", ["endpoint from a bucket", "endpoint from a hub"])
+def test_an_endpoint_fits_the_model_of_aws(name: str) -> None:
+    model = aws_model("sagemaker/hyperpod/inference/config/hp_endpoint_config.py", "_HPEndpoint")
+    model.model_validate(only("inference", **CASES[name][1])["spec"], by_name=True, by_alias=False)
+    with pytest.raises(ValidationError, match="immage"):
+        model.model_validate(only("inference", **CASES[name][1])["spec"] | {"immage": "x"}, by_name=True)
