@@ -29,9 +29,7 @@ def resource(cluster: GovernedCluster, team: str, count: int = 1, **more: Any) -
     return {"Type": "AWS::SageMaker::ComputeQuota", "Properties": properties, "DependsOn": "Policy"}
 
 
-def test_quotas_come_change_and_go_with_their_stack(
-    aws: Aws, governed: GovernedCluster, stack: StackUnderTest
-) -> None:
+def test_quotas_come_change_and_go_with_their_stack(aws: Aws, governed: GovernedCluster, stack: StackUnderTest) -> None:
     lend = {"ResourceSharingConfig": {"Strategy": "Lend"}, "PreemptTeamTasks": "Never"}
     made = {
         "Policy": policy(governed, inference=100, training=70),
@@ -73,12 +71,12 @@ def test_quotas_come_change_and_go_with_their_stack(
 def test_what_the_api_refuses(aws: Aws, governed: GovernedCluster) -> None:
     sagemaker = aws("sagemaker")
     made = sagemaker.create_compute_quota(Name="one", ClusterArn=governed.arn, **quota("one"))["ComputeQuotaId"]
-    with pytest.raises(ClientError, match="ConflictException.*already exists"):
+    with pytest.raises(ClientError, match=r"ConflictException.*already exists"):
         sagemaker.create_compute_quota(Name="one", ClusterArn=governed.arn, **quota("two"))
-    with pytest.raises(ClientError, match="ConflictException.*team one"):
+    with pytest.raises(ClientError, match=r"ConflictException.*team one"):
         sagemaker.create_compute_quota(Name="other", ClusterArn=governed.arn, **quota("one"))
     until(lambda: sagemaker.describe_compute_quota(ComputeQuotaId=made)["Status"] == "Created")
-    with pytest.raises(ClientError, match="ConflictException.*version 1, and the request is about version 2"):
+    with pytest.raises(ClientError, match=r"ConflictException.*version 1, and the request is about version 2"):
         sagemaker.update_compute_quota(ComputeQuotaId=made, TargetVersion=2, **quota("one", 2))
     sagemaker.delete_compute_quota(ComputeQuotaId=made)
     until(lambda: not sagemaker.list_compute_quotas(NameContains="one")["ComputeQuotaSummaries"])
