@@ -252,16 +252,3 @@ def starts_together(environment: Environment, types: Catalog) -> Problems:
                 "two such jobs can each hold a part of what both need",
                 "use kind pytorch, which it places together, or engine hyperpod or kueue",
             )
-
-
-@rule("JOB026", ERROR, on=Environment, source="kai-scheduling kubeflow-trainer-chart hyperpod-spaces")
-def reaches_its_scheduler(environment: Environment, types: Catalog) -> Problems:
-    """A kind of job whose pods cannot name the scheduler that keeps the quotas."""
-    for name, job, plan in plans(environment, types):
-        if plan.place.scheduler and job.kind in ("train", "inference", "space"):
-            yield Problem(
-                ("jobs", name, "kind"),
-                f"objects of kind {job.kind} do not hand a scheduler and the labels of a queue on to their pods, so "
-                f"{plan.engine} does not count them and Kubernetes' own scheduler places them",
-                "use kind pytorch or job, or engine hyperpod or kueue",
-            )
