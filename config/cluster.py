@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
+from .argo_cd import ArgoCd
 from .base import Cidr, ClusterName, KmsKeyArn, RoleArn, SecurityGroupId, Settings, ZoneIds
 from .benchmarks import Benchmarks
 from .groups import GroupName, RestrictedLustre
@@ -66,6 +67,8 @@ class Eks(Settings):
     """Add-on versions that replace podwright's pins for this Kubernetes version."""
     deletion_protection: bool | None = None
     """Refuse deletion of the control plane. Default: follows `protection`."""
+    argo_cd: ArgoCd | None = None
+    """Argo CD as a capability of the cluster, for what a Git repository holds."""
     existing: AdoptedEks | None = None
     """An existing cluster to use instead of a new one."""
 

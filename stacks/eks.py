@@ -107,6 +107,10 @@ class EksStack(cdk.Stack):
             key=network.key,
         )
         """Runs commands where a laptop cannot reach the Kubernetes API."""
+        if settings.argo_cd:
+            from ..constructs.argo_cd import ArgoCdCapability
+
+            ArgoCdCapability(self, "ArgoCd", settings=settings.argo_cd, cluster_name=cluster.cluster_name)
 
         if settings.existing is None:
             self.export_value(cluster.cluster_name, description=f"{OUTPUT_DESCRIPTION}eks_cluster_name")

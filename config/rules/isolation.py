@@ -210,6 +210,18 @@ def below_the_guarantee(environment: Environment, types: Catalog) -> Problems:
             )
 
 
+@rule("ISO014", ERROR, on=Environment, source="cfn-capability", final=True)
+def role_without_a_path(environment: Environment) -> Problems:
+    """A role below a path that a capability does not take."""
+    argo_cd, path = environment.cluster.eks.argo_cd, environment.iam.role_path
+    if argo_cd and (argo_cd.role or f"role{path}").partition("role/")[2].count("/"):
+        yield Problem(
+            ("cluster", "eks", "argo_cd"),
+            f"Argo CD's role would be {argo_cd.role or f'below {path}'}; an EKS capability takes no role below a path",
+            "name an existing role without a path under cluster.eks.argo_cd.role",
+        )
+
+
 def _claims(environment: Environment) -> Iterator[tuple[str, str, Claim]]:
     """Every claim with its team and its name."""
     for team, access in team_access(environment.governance).items():
