@@ -215,7 +215,7 @@ def test_every_field_of_a_manifest_leads_to_a_setting_of_its_kind(kind: str) -> 
         found: Any = job
         for field in fields:
             assert field in (found if isinstance(found, dict) else type(found).model_fields), (place, fields)
-            found = found.get(field) if isinstance(found, dict) else getattr(found, field)
+            found = found.get(field) if isinstance(found, dict) else getattr(found, str(field))
 
 
 def places(value: Any, path: str) -> list[str]:
