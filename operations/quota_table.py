@@ -48,7 +48,8 @@ def quota_cells(row: Report) -> list[str]:
 
 
 def _amount(entry: Report) -> str:
-    parts = [f"{entry[name]:g} {word}" for name, word in _COUNTED.items() if name in entry]
+    counts = {word: entry[name] for name, word in _COUNTED.items() if name in entry}
+    parts = [f"{count:g} {word.removesuffix('s') if count == 1 else word}" for word, count in counts.items()]
     if partition := entry.get("AcceleratorPartition"):
         parts.insert(0, f"{partition['Count']} × {partition['Type']}")
     return f"{entry['InstanceType']}: {', '.join(parts)}"
