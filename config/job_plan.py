@@ -70,8 +70,12 @@ class JobPlan:
 
     @property
     def gang(self) -> int:
-        """Pods that have to be admitted before it starts, spares included."""
-        return fewest(self.job) + spares(self.job)
+        """Pods that have to be admitted before it starts, spares included.
+
+        Kueue admits an elastic job with the pods that it starts with; KAI and YuniKorn with the fewest.
+        """
+        whole = isinstance(self.job, DistributedJob) and self.engine in ("hyperpod", "kueue")
+        return (self.job.start if whole else fewest(self.job)) + spares(self.job)
 
 
 class Planner:

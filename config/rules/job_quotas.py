@@ -7,7 +7,7 @@ from ..catalog import Catalog
 from ..environment import Environment
 from ..job_base import DistributedJob
 from ..job_kinds import BatchJob, RayJob
-from ..job_plan import JobPlan
+from ..job_plan import JobPlan, fewest
 from ..job_pytorch import HyperPodPyTorchJob, PyTorchJob
 from ..jobs import AnyJob
 from ..quota_amounts import CPU, EFA, MEMORY, in_words
@@ -71,12 +71,13 @@ def minimum_is_guaranteed(environment: Environment, types: Catalog) -> Problems:
         if not getattr(job, "elastic", None):
             continue
         for resource, each in plan.pod.resources.items():
-            asked = each * plan.gang
+            least = fewest(job)
+            asked = each * least
             nominal = shares[resource].nominal if resource in shares else 0
             if nominal < asked <= _most(found, job.team, flavor, resource):
                 yield Problem(
                     ("jobs", name, "elastic", "min_replicas"),
-                    f"its {plan.gang} replicas at least ask for {in_words(resource, asked)}; team {job.team} is "
+                    f"its {least} replicas at least ask for {in_words(resource, asked)}; team {job.team} is "
                     f"guaranteed {in_words(resource, nominal)} of {flavor}, and whoever lends the rest may take it "
                     "back and stop the whole job",
                     f"set min_replicas to {nominal // each}"

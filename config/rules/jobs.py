@@ -156,7 +156,7 @@ def enough_nodes(environment: Environment, types: Catalog) -> Problems:
 
 def size_field(job: Any) -> tuple[str, ...]:
     """The field that says how many pods a job needs at least."""
-    if getattr(job, "elastic", None):
+    if getattr(job, "elastic", None) and job.nodes is None:
         return ("elastic", "min_replicas")
     return ("nodes",) if isinstance(job, DistributedJob) else ()
 

@@ -65,3 +65,13 @@ def test_a_story_of_two_teams_in_numbers() -> None:
     policy = environment_policy(environment, environment_types({}))
     assert policy.most("a", "ml.g5.12xlarge", "cpu") == 96_000
     assert found(environment) == set()
+
+
+def test_kueue_admits_an_elastic_job_whole_and_kai_by_its_fewest_workers() -> None:
+    job = {"kind": "pytorch", "nodes": 4, "elastic": {"min_replicas": 2, "max_replicas": 4}}
+    teams = {"llm": {"quota": {"h100": 2}, "share": "lend"}}
+    refused = {
+        engine: "JOB015" in found(with_jobs({"job": job}, teams=teams, governance={"engine": engine}))
+        for engine in ("hyperpod", "kueue", "kai", "yunikorn")
+    }
+    assert refused == {"hyperpod": True, "kueue": True, "kai": False, "yunikorn": False}
