@@ -6,6 +6,7 @@ from .environment import Environment
 from .facts import table
 from .groups import InstanceGroup
 from .instances import InstanceType
+from .kai_services import kai_services
 
 # Memory that the EKS image keeps back on a node: a fixed part and one for each pod, then the eviction threshold.
 _RESERVED_MIB, _RESERVED_MIB_PER_POD, _EVICTION_MIB = 255, 11, 100
@@ -30,14 +31,16 @@ class Room:
 
 def asked(environment: Environment, kind: str, row: InstanceType | None = None) -> Room:
     """What the system's pods ask: those of each node of type `row` (kind daemon), or those of the cluster."""
+    governance = environment.governance
     holds = {
         "always": True,
         "lustre": bool(environment.storage.lustres),
         "accelerated": bool(row and row.accelerator_count),
         "efa": bool(row and row.efa_interfaces),
-        "engine_kueue": environment.governance.engine == "kueue",
+        "engine_kueue": governance.engine == "kueue",
+        "installs_yunikorn": governance.engine == "yunikorn" and not governance.yunikorn.existing,
     } | {part: value not in (None, False) for part, value in environment.platform}
-    total = Room(0, 0, 0)
+    total = _kai(environment) if kind == "deployment" else Room(0, 0, 0)
     for pod in table("system_pods"):
         if pod["kind"] == kind and holds[pod["when"]]:
             total = total.plus(Room(1, int(pod["cpu_millis"]), int(pod["memory_mib"])), int(pod["pods"]))
@@ -51,6 +54,17 @@ def node_room(environment: Environment, group: InstanceGroup, row: InstanceType)
     kept = _RESERVED_MIB + _RESERVED_MIB_PER_POD * row.max_pods + _EVICTION_MIB
     whole = Room(row.max_pods, cores * 1000 - _reserved_millis(cores), int(memory) - kept)
     return whole.plus(asked(environment, "daemon", row), -1)
+
+
+def _kai(environment: Environment) -> Room:
+    """What KAI's parts ask: one pod each, and a scheduler for each pool and for the nodes outside of all pools."""
+    groups, total = environment.instance_groups, Room(0, 0, 0)
+    if environment.governance.engine == "kai":
+        for name, service in kai_services(groups.values()).items():
+            # The system group is no pool as a rule, so its place is that of the scheduler for nodes outside.
+            pods = len(groups) if name == "scheduler" else 1
+            total = total.plus(Room(1, service.cpu_millis, service.memory_mib), pods)
+    return total
 
 
 def _reserved_millis(cores: int) -> int:

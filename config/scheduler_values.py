@@ -7,12 +7,17 @@ from .chart_values import SystemPlacement, set_mirrored
 from .charts import Chart
 from .engines import KaiSettings
 from .images import Image
+from .kai_services import KaiService
 from .team_names import team_namespace
 from .teams import Governance
 
 
 def kai_values(
-    chart: Chart, settings: KaiSettings, place: SystemPlacement, mirror: Mapping[str, Image] | None = None
+    chart: Chart,
+    settings: KaiSettings,
+    services: Mapping[str, KaiService],
+    place: SystemPlacement,
+    mirror: Mapping[str, Image] | None = None,
 ) -> dict[str, Any]:
     """Values of KAI's chart.
 
@@ -24,6 +29,7 @@ def kai_values(
     Args:
         chart: KAI's chart.
         settings: KAI's settings.
+        services: Its parts by name (see `kai_services`).
         place: Where it runs.
         mirror: Where mirrored images lie, by the original's name (see `mirrors.mirror_of`).
     """
@@ -33,10 +39,11 @@ def kai_values(
             "nodeSelector": place.node_selector,
             "tolerations": list(place.tolerations),
         },
-        "admission": {"gpuFractionRuntimeClassName": ""},
         "defaultQueue": {"createDefaultQueue": False},
         "topologyMigration": {"enabled": False},
+        **{name: {"resources": service.as_resources()} for name, service in services.items()},
     }
+    values["admission"]["gpuFractionRuntimeClassName"] = ""
     set_mirrored(values, chart, mirror or {})
     return values
 

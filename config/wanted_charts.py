@@ -72,10 +72,12 @@ def _kueue(environment: Environment, types: Catalog, mirror: Mapping[str, Image]
 
 
 def _kai(environment: Environment, mirror: Mapping[str, Image] | None) -> WantedChart:
+    from .kai_services import kai_services
     from .scheduler_values import kai_values
 
     kai, place = chart(KAI), system_placement(environment.cluster, environment.instance_groups)
-    return WantedChart(kai, kai_values(kai, environment.governance.kai, place, mirror))
+    services = kai_services(environment.instance_groups.values())
+    return WantedChart(kai, kai_values(kai, environment.governance.kai, services, place, mirror))
 
 
 def _yunikorn(environment: Environment, mirror: Mapping[str, Image] | None) -> WantedChart:
