@@ -130,16 +130,17 @@ class PlatformStack(cdk.Stack):
 
         settings = environment.platform.mlflow
         assert settings is not None
-        bucket, key, prefix = storage.checkpoint_bucket, network.key, "mlflow"
+        name, prefix, key = storage.checkpoint_bucket.bucket_name, "mlflow", network.key
         if settings.artifacts:
             name, _, prefix = settings.artifacts.removeprefix("s3://").partition("/")
-            bucket, key = s3.Bucket.from_bucket_name(self, "Artifacts", name), None
+            key = None
         MlflowApp(
             self,
             "Mlflow",
             name=environment.name,
             settings=settings,
-            bucket=bucket,
+            # By its name, which the storage stack exports whether anybody uses it or not.
+            bucket=s3.Bucket.from_bucket_name(self, "Artifacts", name),
             prefix=prefix.strip("/") or "mlflow",
             key=key,
         )

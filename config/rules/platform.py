@@ -127,6 +127,24 @@ def bucket_of_the_policy(operator: InferenceOperator) -> Problems:
         )
 
 
+@rule("PLF009", ERROR, on=Environment, source="")
+def parts_of_a_chart_of_yours(environment: Environment) -> Problems:
+    """Parts of HyperPod's chart on a cluster where the chart is yours."""
+    existing, platform = environment.cluster.eks.existing, environment.platform
+    if existing is None or not existing.dependencies_installed:
+        return
+    given = {"gpu_operator": platform.gpu_operator is not None}
+    given |= {part: not getattr(platform, part) for part in ("pytorch_jobs", "mpi_jobs")}
+    for part, wanted in given.items():
+        if wanted:
+            yield Problem(
+                ("platform", part),
+                f"{part} is a value of HyperPod's chart, and dependencies_installed says that the chart is yours: "
+                "podwright changes nothing of it",
+                "set it in your release of the chart, and accept this or remove it here",
+            )
+
+
 @rule("PLF010", ERROR, on=Environment, source="", final=True)
 def cluster_or_none(environment: Environment) -> Problems:
     """Nodes without a cluster, or a cluster without nodes."""
