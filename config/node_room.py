@@ -37,6 +37,7 @@ def asked(environment: Environment, kind: str, row: InstanceType | None = None) 
         "lustre": bool(environment.storage.lustres),
         "accelerated": bool(row and row.accelerator_count),
         "efa": bool(row and row.efa_interfaces),
+        "engine_hyperpod": governance.engine == "hyperpod",
         "engine_kueue": governance.engine == "kueue",
         "installs_yunikorn": governance.engine == "yunikorn" and not governance.yunikorn.existing,
     } | {part: value not in (None, False) for part, value in environment.platform}

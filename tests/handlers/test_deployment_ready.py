@@ -61,10 +61,21 @@ def test_a_deployment_whose_replicas_are_ready_answers_at_once(world: World) -> 
         (403, {}),
         (200, deployment(1)),
         (200, deployment(2, updated=1)),
+        (200, deployment(2, replicas=3)),
+        (200, deployment(2, terminatingReplicas=1)),
         (200, deployment(2, observed=3)),
         (200, {"metadata": {}, "spec": {"replicas": 2}}),
     ],
-    ids=["not there", "not allowed yet", "one missing", "old replicas", "change not seen", "no status"],
+    ids=[
+        "not there",
+        "not allowed yet",
+        "one missing",
+        "old replicas",
+        "old ones too",
+        "old ones end",
+        "change not seen",
+        "no status",
+    ],
 )
 def test_it_waits_for_every_replica_of_the_latest_revision(world: World, early: tuple[int, Any]) -> None:
     look(world, early, (200, deployment(2)))

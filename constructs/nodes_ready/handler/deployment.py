@@ -17,11 +17,13 @@ class Seen:
     """Replicas of the current revision that are ready."""
     problem: str = ""
     """Why there is nothing to count, or what its conditions say; empty when all is well."""
+    alone: bool = True
+    """Whether no replica of a former revision is left."""
 
     @property
     def complete(self) -> bool:
-        """Whether every replica of the current revision is ready."""
-        return 0 < self.wanted <= self.ready
+        """Whether every replica of the current revision is ready, and no other is left."""
+        return self.alone and 0 < self.wanted <= self.ready
 
     @property
     def data(self) -> dict[str, str]:
@@ -76,8 +78,11 @@ def _seen(deployment: dict[str, Any]) -> Seen:
     status, wanted = deployment.get("status", {}), int(deployment["spec"].get("replicas", 1))
     if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 0):
         return Seen(wanted, 0, "its controller has not seen the latest change")
-    # Replicas of the former revision are ready too while a rollout goes on.
-    ready = min(int(status.get("readyReplicas", 0)), int(status.get("updatedReplicas", 0)))
+    # Those of the former revision are ready too while a rollout goes on, and take requests until they are gone.
+    ready, updated = int(status.get("readyReplicas", 0)), int(status.get("updatedReplicas", 0))
+    former = int(status.get("replicas", 0)) - updated + int(status.get("terminatingReplicas", 0))
+    if former > 0:
+        return Seen(wanted, min(ready, updated), f"{former} replicas of the former revision are still there", False)
     told = [
         condition["message"]
         for condition in status.get("conditions", [])
@@ -85,4 +90,4 @@ def _seen(deployment: dict[str, Any]) -> Seen:
         and (condition["type"], condition["status"])
         in (("Available", "False"), ("Progressing", "False"), ("ReplicaFailure", "True"))
     ]
-    return Seen(wanted, ready, "; ".join(told))
+    return Seen(wanted, min(ready, updated), "; ".join(told))
