@@ -9,7 +9,10 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
+from podwright.cdk8s_charts.team import team_objects
 from podwright.config.access import TEAM_LABEL
+from podwright.config.deployed_values import DeployedValues, LustreValues
+from podwright.config.teams import Team
 from podwright.constructs.manifests import Manifests
 
 KIND = "Custom::AWSCDK-EKS-KubernetesResource"
@@ -126,8 +129,18 @@ def test_without_objects_there_is_nothing_but_an_end(stack: cdk.Stack, cluster: 
 
 
 def test_two_hundred_teams_fit_into_templates(stack: cdk.Stack, cluster: Any) -> None:
-    quotas = [config_map(f"{name}-{team}", f"team-{team:03}", "x" * 2500) for team in range(200) for name in "abcd"]
-    Manifests(stack, "M", cluster=cluster, objects=quotas)
+    access = {"storage": {"work": {"path": "/work"}}, "caps": {"accelerators": 64, "pods": 99}, "network": {}}
+    teams = {f"team-{number:03}": Team.model_validate({"access": access}) for number in range(200)}
+    files = {"lustre": LustreValues("fs-0123456789abcdef0", "fs-0123456789abcdef0.fsx.example", "abcdefgh")}
+    values = DeployedValues("arn", "prod", "bucket", files, {})
+    # What a queue with quotas of eight groups takes.
+    queues = [config_map("queue", name, "x" * 5000) for name in teams]
+    Manifests(stack, "M", cluster=cluster, objects=[*team_objects("kueue", teams, values), *queues])
     found = templates(stack)
-    assert 2 <= len(found) <= 5
+    assert len(found) == 5
     assert max(len(json.dumps(template, indent=1)) for template in found.values()) < 1_000_000
+    assert max(len(template["Resources"]) for template in found.values()) <= 500
+    manifests = [item["Properties"]["Manifest"] for one in found.values() for item in one["Resources"].values()
+                 if item["Type"] == KIND]  # fmt: skip
+    assert len(manifests) == 200
+    assert max(len(json.dumps(manifest)) for manifest in manifests) < 200_000
