@@ -313,7 +313,7 @@ def tier_is_there(environment: Environment) -> Problems:
 
 @rule("JOB014", ERROR, on=Environment, source="hyperpod-topology hyperpod-ultraservers")
 def fits_its_domain(environment: Environment, types: Catalog) -> Problems:
-    """A gang that is larger than the part of the network it insists on, or nodes that do not say where they are."""
+    """A gang that the part of the network it asks for cannot hold."""
     for name, job, plan in plans(environment, types):
         wanted = plan.pod.placement
         if wanted is None:
