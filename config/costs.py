@@ -280,7 +280,8 @@ def _cluster(environment: Environment) -> Iterator[Cost]:
     sizes = [
         (root + sum(volume.size_gib for volume in group.volumes)) * group.count for group in environment.groups.values()
     ]
-    yield _service(environment, "cluster", "node_volume", sum(sizes), "root and further volumes of all nodes")
+    if sizes:
+        yield _service(environment, "cluster", "node_volume", sum(sizes), "root and further volumes of all nodes")
 
 
 def _instances(environment: Environment, name: str, group: AnyGroup) -> Cost:

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import tarfile
 import time
 import zipfile
@@ -245,3 +246,24 @@ def test_charts_of_all_environments_are_fetched_beside_each_other(
     fetch(project, released)
     assert set(read_artifacts(project).charts) == {"hyperpod-dependencies", "away"}
     assert chart_findings(project, wanted) == chart_findings(project, released) == []
+
+
+def test_a_release_in_a_registry_is_pulled_by_helm(
+    upstream: tuple[Upstream, Chart], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, wanted = upstream
+    asked: list[tuple[str, ...]] = []
+
+    def pull(*arguments: str) -> str:
+        asked.append(arguments[:4])
+        shutil.copy(made.package(), arguments[-1])
+        return ""
+
+    monkeypatch.setattr("podwright.operations.charts.helm", pull)
+    released = dataclasses.replace(
+        wanted, name="away", archive="oci://r.example/charts/away", folder="", version="1.2.3", revision="1.2.3"
+    )
+    archive = fetch(project, released)
+    assert asked == [("pull", "oci://r.example/charts/away", "--version", "1.2.3")]
+    with zipfile.ZipFile(archive.path) as packed:
+        assert packed.namelist() == ["Chart.yaml", "templates/a.yaml"]
