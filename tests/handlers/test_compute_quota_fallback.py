@@ -184,7 +184,7 @@ def test_an_update_names_the_version_that_it_is_about(world: World) -> None:
 
 
 def test_an_update_that_came_too_late_takes_the_next_version(world: World) -> None:
-    other = {"ComputeQuotaTarget": {"TeamName": "llm", "FairShareWeight": 10}}
+    other: dict[str, Any] = {"ComputeQuotaTarget": {"TeamName": "llm", "FairShareWeight": 10}}
     world.described("Updating", 3, **other)
     world.described("Updated", 3, **other)
     world.refused("update_compute_quota", "ConflictException")
