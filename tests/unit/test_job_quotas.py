@@ -34,7 +34,7 @@ def found(environment: Any) -> set[str]:
     return {item.id for item in findings(environment) if item.path.startswith("jobs.job")}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ENGINES, TEAM, TEAM, st.integers(1, 8), st.sampled_from([None, 1, 4, 8]), st.integers(0, 4))
 def test_a_job_is_refused_exactly_when_its_team_can_never_hold_it(
     engine: str, llm: dict[str, Any], other: dict[str, Any], nodes: int, accelerators: int | None, more: int
