@@ -11,12 +11,15 @@ import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from loopback import Call, Reply, serving
-from podwright.config.artifacts import chart_archive, chart_findings, read_artifacts
+from podwright.config.artifacts import ChartArchive, chart_archive, chart_findings, read_artifacts
 from podwright.config.charts import HYPERPOD_DEPENDENCIES, Chart, chart
+from podwright.operations import charts
 from podwright.operations.charts import fetch
 from podwright.operations.helm import helm
 from podwright.operations.output import Stop
@@ -267,3 +270,35 @@ def test_a_release_in_a_registry_is_pulled_by_helm(
     assert asked == [("pull", "oci://r.example/charts/away", "--version", "1.2.3")]
     with zipfile.ZipFile(archive.path) as packed:
         assert packed.namelist() == ["Chart.yaml", "templates/a.yaml"]
+
+
+def test_the_command_fetches_what_the_environments_of_the_project_install(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[tuple[str, bool]] = []
+
+    def note(root: Path, wanted: Chart, *, update: bool) -> ChartArchive:
+        asked.append((wanted.name, update))
+        return ChartArchive(wanted.name, root / f"{wanted.name}.zip", "0" * 64)
+
+    monkeypatch.setattr(charts, "fetch", note)
+    (project / "environments").mkdir()
+    text = """account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az1, usw2-az2]}
+instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
+"""
+    (project / "environments" / "a.yaml").write_text(text)
+    (project / "environments" / "b.yaml").write_text(text + "platform: {kuberay: {}}\n")
+    arguments: Any = SimpleNamespace(project=project, update=True)
+    assert charts.run(arguments) == 0
+    assert asked == [("hyperpod-dependencies", True), ("kuberay-operator", True)]
+    assert "kuberay-operator.zip" in capsys.readouterr().out
+    slurm = "controller: {instance_type: ml.m5.4xlarge, count: 1}"
+    for name in ("a", "b"):
+        changed = (
+            text.replace("system: {instance_type: ml.m5.4xlarge, count: 2}", slurm) + "cluster: {orchestrator: slurm}"
+        )
+        (project / "environments" / f"{name}.yaml").write_text(changed)
+    with pytest.raises(Stop, match="no environment of this project installs a chart"):
+        charts.run(arguments)
