@@ -22,7 +22,7 @@ Report = dict[str, Any]
 
 def report(environment: Environment, account: Account, project: Path) -> Report:
     """Stacks, cluster, groups, nodes, quotas and objects of an environment, in the form that `--json` prints."""
-    stacks = deployed_stacks(account, environment.name, project)
+    stacks = deployed_stacks(account, environment.name, project, nested=True)
     types = {stack["StackName"]: _resource_types(account, stack["StackName"]) for stack in stacks}
     return {
         "environment": environment.name,

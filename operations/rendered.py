@@ -33,6 +33,10 @@ def rendered(environment: Environment, values: DeployedValues, mirror: Mapping[s
         return
     types = environment_types(environment.instance_types)
     yield from _cluster(environment, types, mirror)
+    if environment.platform.kubeflow_trainer:
+        from ..cdk8s_charts.training_runtime import torch_runtime
+
+        yield torch_runtime()
     governance = environment.governance
     if engine := governance.engine:
         from ..cdk8s_charts.team import team_namespaces, team_objects, team_roles
