@@ -115,6 +115,10 @@ def deployment_actions(environment: Environment) -> list[str]:
     )
     parts = {
         "always": True,
+        "cluster": environment.has_cluster,
+        "addons": bool(environment.platform.addons),
+        "mlflow": environment.platform.mlflow is not None,
+        "queues": bool(environment.training_job_queues),
         "key": storage.kms_key is None,
         "network": network.vpc is None,
         "nat": network.vpc is None and network.endpoints == "standard",
@@ -251,6 +255,11 @@ def _named_roles(environment: Environment) -> Iterator[tuple[Path, str, str | No
         if cluster.eks.existing:
             path = ("cluster", "eks", "existing", "kubectl_role")
             yield path, cluster.eks.existing.kubectl_role, "lambda.amazonaws.com"
+    if inference := environment.platform.inference:
+        # Taken on through the OIDC provider of the cluster, which a role cannot trust before there is one.
+        for name, value in inference:
+            if name.endswith("_role") and value:
+                yield ("platform", "inference", name), value, None
 
 
 def _trusts(document: dict[str, Any], service: str) -> bool:

@@ -13,7 +13,9 @@ from .check import Answers, Ask, Note, check
 def hyperpod_here(ask: Ask) -> Answers:
     """Whether CloudFormation knows the resource types of the environment in its region."""
     region = ask.environment.region
-    types = ["AWS::SageMaker::Cluster"]
+    types = ["AWS::SageMaker::Cluster"] * ask.environment.has_cluster
+    types += ["AWS::SageMaker::MlflowApp"] * (ask.environment.platform.mlflow is not None)
+    types += ["AWS::Batch::QuotaShare"] * bool(ask.environment.training_job_queues)
     types += ["AWS::EKS::Cluster"] * (ask.environment.cluster.orchestrator == "eks")
     types += ["AWS::FSx::FileSystem"] * bool(ask.environment.storage.lustres or ask.environment.storage.home)
     for name in types:
@@ -21,7 +23,8 @@ def hyperpod_here(ask: Ask) -> Answers:
             "cloudformation", "describe_type", {"TypeNotFoundException"}, Type="RESOURCE", TypeName=name
         )
         if found is None:
-            listing = [row.name for row in regions().values() if row.cluster] if name == types[0] else []
+            cluster = name == "AWS::SageMaker::Cluster"
+            listing = [row.name for row in regions().values() if row.cluster] if cluster else []
             yield Problem(
                 "region",
                 f"CloudFormation has no {name} in {region}"
