@@ -67,8 +67,8 @@ class Environment(Settings):
     plan_reminders: PlanReminders = PlanReminders()
     """Who hears that training plans end."""
     instance_groups: dict[GroupName, InstanceGroup] = Field(max_length=100)
-    """Instance groups by name. Order has no meaning. Only an environment with `training_job_queues` may do without:
-    then it has a network and storage for training jobs, and no cluster."""
+    """Instance groups by name. Order has no meaning. Default: none, only with `training_job_queues`; then there are a
+    network and storage for training jobs, and no cluster."""
     restricted_instance_groups: dict[GroupName, RestrictedInstanceGroup] = Field(default={}, max_length=100)
     """Restricted instance groups by name."""
     governance: Governance = Governance()
