@@ -1,7 +1,7 @@
 """The CDK app: each environment of the project is a stage.
 
 The only place that reads CDK context. Its keys: `environment` narrows to one name or file; `project` is the project's
-folder (default: where the CLI runs); `chart` = `stand-in` installs a chart of our own in place of HyperPod's, and
+folder (default: where the CLI runs); `chart` = `stand-in` installs charts of our own in place of the real ones, and
 `account` replaces the account of the file: both are for the sandbox and for tests.
 """
 
@@ -28,12 +28,12 @@ loaded_cdk = node.submit(import_module, "aws_cdk")
 
 from podwright.config.archives import archive_findings, locked_files  # noqa: E402
 from podwright.config.artifacts import chart_archive, chart_findings, read_artifacts  # noqa: E402
-from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart  # noqa: E402
 from podwright.config.findings import Finding, InvalidFile, errors, write_findings  # noqa: E402
 from podwright.config.load import LoadedEnvironment  # noqa: E402
 from podwright.config.mirrors import mirror_findings, mirror_of  # noqa: E402
 from podwright.config.project import Project  # noqa: E402
 from podwright.config.rules import findings  # noqa: E402
+from podwright.config.wanted_charts import wanted_charts  # noqa: E402
 from podwright.operations.assets import needed  # noqa: E402
 from podwright.operations.charts import stand_in  # noqa: E402
 from podwright.operations.kernels import missing_programs, needed_programs  # noqa: E402
@@ -92,28 +92,27 @@ def add_stage(app: cdk.App, root: Path, loaded: LoadedEnvironment, *, account: s
     from podwright.stacks.stage import TrainingStage
 
     environment = loaded.environment.model_copy(update={"account": account}) if account else loaded.environment
-    dependencies, artifacts = chart(HYPERPOD_DEPENDENCIES), read_artifacts(root)
-    wanted, on_eks = needed(environment), environment.cluster.orchestrator == "eks"
+    artifacts, wanted = read_artifacts(root), needed(environment)
+    charts = [item.chart for item in wanted_charts(environment)]
     missing: list[Finding] = []
     if not sandboxed:
         missing = [
             *archive_findings(root, wanted),
             *missing_programs(root, environment),
-            *(chart_findings(root, dependencies) if on_eks else ()),
-            *mirror_findings(environment, artifacts, dependencies),
+            *(finding for chart in charts for finding in chart_findings(root, chart)),
+            *mirror_findings(environment, artifacts),
         ]
-    archive = stand_in(dependencies) if sandboxed or missing or not on_eks else chart_archive(root, dependencies)
-    mirror = mirror_of(environment, artifacts)
     stage = TrainingStage(
         app,
         environment.name,
         environment=environment,
-        archive=archive,
-        mirror=mirror,
+        charts={item.name: stand_in(item) if sandboxed or missing else chart_archive(root, item) for item in charts},
+        mirror=mirror_of(environment, artifacts),
         node_archives=locked_files(root, [*wanted, *needed_programs(environment)]),
     )
     for finding in missing:
-        cdk.Annotations.of(stage.eks or stage.cluster).add_error(f"{finding.id}: {finding.message}; {finding.hint}")
+        where = stage.eks or stage.cluster or stage.storage
+        cdk.Annotations.of(where).add_error(f"{finding.id}: {finding.message}; {finding.hint}")
 
 
 if __name__ == "__main__":

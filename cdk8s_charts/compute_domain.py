@@ -3,8 +3,9 @@
 import cdk8s
 from constructs import Construct
 
+from .jobs.nvlink import compute_domain, container_claims, pod_claims
+
 _TOPOLOGY = "topology.k8s.aws/ultraserver-id"
-_CLAIM = "nvlink"
 
 
 class ComputeDomain(cdk8s.Chart):
@@ -47,26 +48,21 @@ class ComputeDomain(cdk8s.Chart):
             if not _is_label(text, most):
                 raise ValueError(f"{text!r} is no DNS label of 1 to {most} lower-case letters, digits and hyphens")
 
-        template = f"{name}-channel"
+        manifest = compute_domain(name, namespace, nodes)
         cdk8s.ApiObject(
             self,
             "domain",
-            api_version="resource.nvidia.com/v1beta1",
-            kind="ComputeDomain",
+            api_version=manifest["apiVersion"],
+            kind=manifest["kind"],
             metadata=cdk8s.ApiObjectMetadata(name=name, namespace=namespace),
-        ).add_json_patch(
-            cdk8s.JsonPatch.add("/spec", {"numNodes": nodes, "channel": {"resourceClaimTemplate": {"name": template}}})
-        )
+        ).add_json_patch(cdk8s.JsonPatch.add("/spec", manifest["spec"]))
 
         placement = "required" if one_ultraserver else "preferred"
         self.annotations = {f"kueue.x-k8s.io/podset-{placement}-topology": _TOPOLOGY}
         """Annotations of the job's pod template."""
-        self.pod = {
-            "nodeSelector": {"kubernetes.io/arch": "arm64"},
-            "resourceClaims": [{"name": _CLAIM, "resourceClaimTemplateName": template}],
-        }
+        self.pod = {"nodeSelector": {"kubernetes.io/arch": "arm64"}, "resourceClaims": pod_claims(name)}
         """Fields of the pod's spec."""
-        self.container = {"resources": {"claims": [{"name": _CLAIM}]}}
+        self.container = {"resources": {"claims": container_claims()}}
         """Fields of the container that uses GPUs, beside its own requests."""
 
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""Kubernetes groups that podwright's access entries and role bindings share."""
+"""Kubernetes groups and labels by which parts of podwright know each other's objects."""
 
 from typing import Final
 
@@ -7,3 +7,20 @@ NODE_READERS: Final = "podwright:node-readers"
 
 Source: Amazon EKS User Guide, "Review access policy permissions", 2026-11.
 """
+
+TEAM_LABEL: Final = "podwright/team"
+"""Label of everything in Kubernetes that belongs to one team; its value is the team's name."""
+
+KUEUE_READERS: Final = "podwright:kueue-readers"
+"""May see the Deployment of Kueue's controller and nothing else."""
+
+KAI_CONTROLLER: Final = "queue-controller"
+"""Deployment of KAI's that checks every queue. Its operator starts it after the release is there."""
+
+KAI_READERS: Final = "podwright:kai-readers"
+"""May see the Deployment of KAI's queue controller and nothing else."""
+
+
+def team_group(team: str, role: str) -> str:
+    """The Kubernetes group of those who may `edit` or `view` in a team's namespace."""
+    return f"podwright:team:{team}:{role}"

@@ -6,12 +6,35 @@ from typing import Final
 
 from .cluster import AddonName, Eks
 from .facts import Citation, cited, table
+from .platform import (
+    BLOCK_STORAGE_DRIVER,
+    CERT_MANAGER,
+    INFERENCE,
+    METRICS_SERVER,
+    S3_DRIVER,
+    SPACES,
+    TRAINING_OPERATOR,
+)
 
 NODE_ADDONS: Final[tuple[AddonName, ...]] = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
 """DaemonSets that a node needs to become Ready. Without nodes they have nothing to run and count as healthy."""
 
 WORKLOAD_ADDONS: Final[tuple[AddonName, ...]] = ("coredns", "aws-fsx-csi-driver")
 """Deployments. On a cluster without nodes they stay DEGRADED, so they come after the first nodes."""
+
+GOVERNANCE_ADDONS: Final[tuple[AddonName, ...]] = ("amazon-sagemaker-hyperpod-taskgovernance",)
+"""What engine hyperpod is; only with it."""
+
+PLATFORM_ADDONS: Final[tuple[AddonName, ...]] = (
+    CERT_MANAGER,
+    TRAINING_OPERATOR,
+    METRICS_SERVER,
+    S3_DRIVER,
+    INFERENCE,
+    BLOCK_STORAGE_DRIVER,
+    SPACES,
+)
+"""Parts of `platform`, each only where it is wanted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Annotated, Final
 from pydantic import StringConstraints, ValidationError
 
 from .base import Settings
-from .charts import Chart
+from .charts import Chart, pin
 from .findings import Finding, InvalidFile, Level, dotted
 from .source import Source, read_source
 
@@ -37,7 +37,7 @@ class LockedChart(Settings):
     repository: str
     """Address that it came from."""
     revision: str
-    """Commit that it came from."""
+    """Commit that it came from; for a released chart its version."""
     sha256: Sha256
     """Of its archive."""
     images: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ def chart_findings(root: Path, chart: Chart) -> list[Finding]:
         return [
             _error(
                 "CHT001",
-                f"{LOCK} has no digest of the chart {chart.name}, which HyperPod needs on the cluster",
+                f"{LOCK} has no digest of the chart {chart.name}, which this environment installs",
                 f"{fetch} and review what it writes",
             )
         ]
@@ -120,8 +120,8 @@ def chart_findings(root: Path, chart: Chart) -> list[Finding]:
         return [
             _error(
                 "CHT002",
-                f"{LOCK} holds {chart.name} {locked.version} at {locked.revision[:12]}, but this "
-                f"podwright installs {chart.version} at {chart.revision[:12]}",
+                f"{LOCK} holds {chart.name} {pin(locked.version, locked.revision)}, but this podwright installs "
+                f"{chart.pin}",
                 "run `podwright chart fetch --update` and review the difference",
             )
         ]

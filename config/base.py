@@ -9,7 +9,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Str
 class Settings(BaseModel):
     """A frozen group of settings. A key that it does not know is an error, so a typo never passes as a default."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=False)
+    # Validators are built when a model is first used. Most models are only ever parts of an Environment, which builds
+    # them once more, and building each by itself is half of what importing the package costs.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=False, defer_build=True)
 
 
 def _one_or_more(value: Any) -> Any:

@@ -97,7 +97,7 @@ def _shipped() -> Catalog:
     rows = {row.pop("type"): row for row in table("instances")}
     for row in rows.values():
         row["efa_generation"] = "0" if row["efa_interfaces"] == "0" else ""
-    for extra in ("efa", "nvlink", "mig_profiles"):
+    for extra in ("efa", "nvlink", "mig_profiles", "topology_labels"):
         for row in table(extra):
             known = rows[row.pop("type")]
             source = row.pop("source")

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
+from .argo_cd import ArgoCd
 from .base import Cidr, ClusterName, KmsKeyArn, RoleArn, SecurityGroupId, Settings, ZoneIds
 from .benchmarks import Benchmarks
 from .groups import GroupName, RestrictedLustre
@@ -12,7 +13,21 @@ from .software import NodeSoftware
 
 EksVersion = Annotated[str, StringConstraints(pattern=r"^1\.[0-9]{2}$")]
 AddonVersion = Annotated[str, StringConstraints(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+$", max_length=64)]
-AddonName = Literal["vpc-cni", "kube-proxy", "coredns", "eks-pod-identity-agent", "aws-fsx-csi-driver"]
+AddonName = Literal[
+    "vpc-cni",
+    "kube-proxy",
+    "coredns",
+    "eks-pod-identity-agent",
+    "aws-fsx-csi-driver",
+    "amazon-sagemaker-hyperpod-taskgovernance",
+    "amazon-sagemaker-hyperpod-training-operator",
+    "amazon-sagemaker-hyperpod-inference",
+    "amazon-sagemaker-spaces",
+    "cert-manager",
+    "metrics-server",
+    "aws-mountpoint-s3-csi-driver",
+    "aws-ebs-csi-driver",
+]
 ControlPlaneLog = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 
 
@@ -52,6 +67,8 @@ class Eks(Settings):
     """Add-on versions that replace podwright's pins for this Kubernetes version."""
     deletion_protection: bool | None = None
     """Refuse deletion of the control plane. Default: follows `protection`."""
+    argo_cd: ArgoCd | None = None
+    """Argo CD as a capability of the cluster, for what a Git repository holds."""
     existing: AdoptedEks | None = None
     """An existing cluster to use instead of a new one."""
 
@@ -80,8 +97,9 @@ class Cluster(Settings):
     zones: ZoneIds = Field(min_length=1)
     """Zones of the control plane's interfaces; the cluster's own default subnet is in the first of them. EKS takes no
     other zones later, and a change of the first replaces the cluster. Default: the first two zones of the network."""
-    orchestrator: Literal["eks", "slurm"] = "eks"
-    """What schedules the work. A change replaces the cluster."""
+    orchestrator: Literal["eks", "slurm", "none"] = "eks"
+    """What schedules the work. A change replaces the cluster. none: there is no cluster; the default of an environment
+    that has queues of training jobs and no instance groups."""
     eks: Eks = Eks()
     """The EKS control plane; only with orchestrator eks."""
     slurm: Slurm = Slurm()

@@ -16,6 +16,9 @@ from .environment import Environment
 from .groups import AnyGroup
 from .limits import limits
 from .prices import HOURS_PER_MONTH, Price, hourly, service_items, service_price
+from .quota_amounts import instances
+from .quota_stock import Stock
+from .rules.run import environment_types
 from .storage import Lustre
 
 StackName = Literal["network", "storage", "eks", "cluster"]
@@ -139,9 +142,8 @@ def by_team(environment: Environment, items: Iterable[Cost]) -> list[TeamCost]:
     Where quotas promise more than a group has, each team's share is cut in proportion.
     """
     groups = {item.group: item for item in items if item.group}
-    teams = environment.governance.teams
-    promised = {name: sum(team.quota.get(name, 0) for team in teams.values()) for name in groups}
-    wanted = {team: {name: float(settings.quota.get(name, 0)) for name in groups} for team, settings in teams.items()}
+    wanted = _quotas(environment, groups)
+    promised = {name: sum(quotas[name] for quotas in wanted.values()) for name in groups}
     shares: dict[str | None, dict[str, float]] = {
         team: {
             name: quota * min(1.0, groups[name].quantity / promised[name]) if quota else 0.0
@@ -161,6 +163,32 @@ def by_team(environment: Environment, items: Iterable[Cost]) -> list[TeamCost]:
         for team, share in shares.items()
         if team or sum(share.values())
     ]
+
+
+def _quotas(environment: Environment, groups: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Instances that each team is guaranteed, by group, in whole and in parts."""
+    types = environment_types(environment.instance_types)
+    known = {
+        name: group
+        for name, group in environment.instance_groups.items()
+        if name in groups and all(of in types for of in group.types)
+    }
+    stock, teams = Stock(known, types), environment.governance.teams
+    quotas = {
+        name: {key: amount for key, amount in team.quota.items() if stock.groups_of(key)}
+        for name, team in teams.items()
+    }
+    left = stock.left(quotas.values())
+    held = {name: stock.divided(quota, left) for name, quota in quotas.items()}
+    return {
+        team: {
+            group: instances({key: count for key, (count, _) in of.get(group, {}).items()}, stock.nodes[group].brings)
+            if group in known
+            else 0.0
+            for group in groups
+        }
+        for team, of in held.items()
+    }
 
 
 def _fee_of_an_instance(environment: Environment) -> dict[str, float]:
@@ -252,7 +280,8 @@ def _cluster(environment: Environment) -> Iterator[Cost]:
     sizes = [
         (root + sum(volume.size_gib for volume in group.volumes)) * group.count for group in environment.groups.values()
     ]
-    yield _service(environment, "cluster", "node_volume", sum(sizes), "root and further volumes of all nodes")
+    if sizes:
+        yield _service(environment, "cluster", "node_volume", sum(sizes), "root and further volumes of all nodes")
 
 
 def _instances(environment: Environment, name: str, group: AnyGroup) -> Cost:

@@ -22,6 +22,8 @@ def with_defaults(data: Any) -> Any:
       or else the first group by name without accelerators; deletion protection of EKS follows `protection`.
     - Slurm: groups called `controller` and `login` are that, all others compute in a partition of their own name; the
       system group is the controllers', and several controllers share the mount of the Lustre file system.
+    - Governance: the engine is task governance on EKS once teams or priorities are given.
+    - An environment with queues of training jobs may have no groups, and with these no cluster.
     - Each group's zone is that of its training plan, else the cluster's first.
     - File systems stand in the cluster's first zone too, whatever groups come and go, and an SSD file system has the
       smallest legal capacity.
@@ -29,7 +31,15 @@ def with_defaults(data: Any) -> Any:
     if not isinstance(data, dict):
         return data
     data = copy.deepcopy(data)
+    if data.get("training_job_queues"):
+        _default(data, "instance_groups", {})
     _complete_cluster(data)
+    governance, no_cluster = data.get("governance"), data.get("instance_groups") == {}
+    if no_cluster:
+        _default(_mapping(data, "cluster"), "orchestrator", "none")
+        _default(_mapping(data, "cluster"), "system_group", "system")
+    elif isinstance(governance, dict) and _mapping(data, "cluster").get("orchestrator") != "slurm":
+        _default(governance, "engine", "hyperpod" if governance.get("teams") or governance.get("priorities") else None)
     home_zone = next(iter(_texts(data["cluster"].get("zones"))), None) if isinstance(data["cluster"], dict) else None
     plans = _mapping(data, "training_plans") if data.get("training_plans") else {}
     for group in _groups(data):

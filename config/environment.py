@@ -2,15 +2,18 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
 from .base import Account, InstanceTypeName, PolicyArn, Region, Settings, Tags
 from .cluster import Cluster
 from .defaults import with_defaults
 from .groups import GroupName, InstanceGroup, RestrictedInstanceGroup
+from .job_base import JobName
+from .jobs import AnyJob
 from .network import Network
 from .plan_reminders import PlanReminders
 from .plans import PlanName, TrainingPlan
+from .platform import Platform, QueueName, TrainingJobQueue
 from .storage import Storage
 from .teams import Governance, UnixId, User, UserName
 
@@ -63,12 +66,19 @@ class Environment(Settings):
     """Training plans by a name of your own."""
     plan_reminders: PlanReminders = PlanReminders()
     """Who hears that training plans end."""
-    instance_groups: dict[GroupName, InstanceGroup] = Field(min_length=1, max_length=100)
-    """Instance groups by name. Order has no meaning."""
+    instance_groups: dict[GroupName, InstanceGroup] = Field(max_length=100)
+    """Instance groups by name. Order has no meaning. Default: none, only with `training_job_queues`; then there are a
+    network and storage for training jobs, and no cluster."""
     restricted_instance_groups: dict[GroupName, RestrictedInstanceGroup] = Field(default={}, max_length=100)
     """Restricted instance groups by name."""
     governance: Governance = Governance()
     """Teams, their quotas and the priorities of work."""
+    platform: Platform = Platform()
+    """What runs on the cluster beside the work itself; only with EKS."""
+    training_job_queues: dict[QueueName, TrainingJobQueue] = Field(default={}, validate_default=True)
+    """Queues of AWS Batch for SageMaker training jobs, by name."""
+    jobs: dict[JobName, AnyJob] = {}
+    """Job templates by name, which `podwright submit` hands to the cluster and a deployment does not."""
     users: dict[UserName, User] = {}
     """People with an account on Slurm's nodes."""
     user_groups: dict[UserName, UnixId] = {}
@@ -85,6 +95,18 @@ class Environment(Settings):
     @classmethod
     def _complete(cls, data: Any) -> Any:
         return with_defaults(data)
+
+    @field_validator("training_job_queues", mode="after")
+    @classmethod
+    def _something(cls, queues: dict[str, TrainingJobQueue], info: ValidationInfo) -> dict[str, TrainingJobQueue]:
+        if not queues and info.data.get("instance_groups") == {}:
+            raise ValueError("an environment needs instance groups, or queues of training jobs")
+        return queues
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether it has a HyperPod cluster, rather than queues of training jobs alone."""
+        return self.cluster.orchestrator != "none"
 
     @property
     def groups(self) -> dict[str, InstanceGroup | RestrictedInstanceGroup]:

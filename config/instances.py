@@ -81,6 +81,9 @@ class InstanceType:
     """Whether NVLink leaves the instance, so that the node has to run NVIDIA's IMEX service."""
     mig_profiles: tuple[str, ...] = ()
     """Such as `1g.18gb`. Compute quotas write `mig-1g.18gb`, and take only those of `limits().compute_quota`."""
+    topology_labels: tuple[str, ...] = ()
+    """Labels by which its nodes say where they stand in the network, the widest domain first; the node's own name comes
+    below them."""
     addresses_eks: int | None = None
     """Replaces the reckoned IPv4 addresses of an EKS node."""
     addresses_slurm: int | None = None
@@ -93,7 +96,7 @@ class InstanceType:
     """Fields that the environment set."""
 
     def addresses(
-        self, orchestrator: Literal["eks", "slurm"], interface_type: Literal["efa", "efa-only"] = "efa"
+        self, orchestrator: Literal["eks", "slurm", "none"], interface_type: Literal["efa", "efa-only"] = "efa"
     ) -> Tally:
         """IPv4 addresses that one node takes from its subnet.
 

@@ -96,6 +96,17 @@ class SchedulerLimits(NamedTuple):
     weight: Range
 
 
+class KueueLimits(NamedTuple):
+    """Kueue's objects."""
+
+    flavors: int
+    """Of one resource group; podwright makes one a queue, so also the groups that a team may use."""
+    taints: int
+    """Of one flavor."""
+    topology_levels: int
+    """The node's own name included."""
+
+
 class EksLimits(NamedTuple):
     """The control plane. Versions are in `eks_versions()`."""
 
@@ -209,6 +220,7 @@ class Limits(NamedTuple):
     training_plan: TrainingPlanLimits
     compute_quota: ComputeQuotaLimits
     scheduler: SchedulerLimits
+    kueue: KueueLimits
     eks: EksLimits
     lustre: LustreLimits
     openzfs: OpenZfsLimits
@@ -236,6 +248,7 @@ def limits() -> Limits:
         training_plan=TrainingPlanLimits(**values["training_plan"]),
         compute_quota=ComputeQuotaLimits(**values["compute_quota"]),
         scheduler=SchedulerLimits(**values["scheduler"]),
+        kueue=KueueLimits(**values["kueue"]),
         eks=EksLimits(**values["eks"]),
         lustre=LustreLimits(**values["lustre"]),
         openzfs=OpenZfsLimits(**values["openzfs"]),

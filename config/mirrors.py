@@ -1,45 +1,53 @@
 """Mirrored images: where an account's own registry holds copies, and what a closed network still lacks."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from .artifacts import Artifacts
-from .chart_values import dependencies_values
 from .charts import Chart
 from .environment import Environment
 from .findings import Finding, Level
 from .images import Image, ecr_registry
 from .own_images import own_images
-from .rules.run import environment_types
+from .wanted_charts import wanted_charts
 
 
 def mirror_of(environment: Environment, artifacts: Artifacts) -> dict[str, Image]:
-    """Where the account's registry holds copies, by the original's name and each with its digest."""
+    """Where the account's registry holds copies, each with its digest.
+
+    By the original's name with its tag, and by its name alone, which is enough where one name serves one image.
+    """
     registry = ecr_registry(environment.account, environment.region)
     mirrored: dict[str, Image] = {}
     for reference, digest in artifacts.mirrors.get(registry, {}).items():
         image = Image.parse(reference)
-        mirrored[image.name] = Image(registry, image.mirrored_in(registry).repository, image.tag, digest)
+        copy = Image(registry, image.mirrored_in(registry).repository, image.tag, digest)
+        mirrored |= {image.name: copy, str(image): copy}
     return mirrored
 
 
-def foreign_images(environment: Environment, artifacts: Artifacts, chart: Chart) -> tuple[Image, ...]:
+def foreign_images(environment: Environment, artifacts: Artifacts) -> tuple[Image, ...]:
     """The images that the environment runs from registries other than ECR, as the lock lists them.
 
-    Add-ons and parts of the chart whose images AWS serves from ECR in every region are reached without a mirror.
+    Add-ons and parts of a chart whose images AWS serves from ECR in every region are reached without a mirror.
     """
-    types = environment_types(environment.instance_types)
-    groups = tuple(environment.groups.values())
-    values = dependencies_values(chart, groups, types, region=environment.region)
-    locked = artifacts.charts.get(chart.name)
-    images = [Image.parse(reference) for reference in (locked.images if locked else ())]
-    enabled = [image for image in images if _enabled(image, chart, values)]
+    enabled: list[Image] = []
+    for wanted in wanted_charts(environment):
+        locked = artifacts.charts.get(wanted.chart.name)
+        images = [Image.parse(reference) for reference in (locked.images if locked else ())]
+        enabled += [image for image in images if _enabled(image, wanted.chart, wanted.values)]
     return tuple(image for image in (*enabled, *own_images(environment)) if image.ecr_region is None)
 
 
-def _enabled(image: Image, chart: Chart, values: dict[str, dict[str, dict[str, bool]]]) -> bool:
-    part = values.get(chart.image_values.get(image.name, "").partition(".")[0], {})
-    return part.get("devicePlugin", {}).get("enabled", True)
+def _enabled(image: Image, chart: Chart, values: Mapping[str, Any]) -> bool:
+    where = chart.image_values.get(str(image)) or chart.image_values.get(image.name)
+    found: Any = values
+    for part in where.switch.split(".") if where and where.switch else ():
+        found = found.get(part, {})
+    return found is not False
 
 
-def mirror_findings(environment: Environment, artifacts: Artifacts, chart: Chart) -> list[Finding]:
+def mirror_findings(environment: Environment, artifacts: Artifacts) -> list[Finding]:
     """What a closed network cannot pull; nothing for a network with a way out, nor for Slurm, which runs no pods."""
     if environment.network.endpoints != "closed" or environment.cluster.orchestrator != "eks":
         return []
@@ -53,6 +61,6 @@ def mirror_findings(environment: Environment, artifacts: Artifacts, chart: Chart
             f"{ecr_registry(environment.account, environment.region)}",
             f"run `podwright images mirror {environment.name}`",
         )
-        for image in foreign_images(environment, artifacts, chart)
-        if image.name not in mirrored
+        for image in foreign_images(environment, artifacts)
+        if str(image) not in mirrored
     ]

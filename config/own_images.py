@@ -7,10 +7,13 @@ from .chart_values import nodes_with
 from .charts import NEURON_DEVICE_PLUGIN_IMAGE
 from .environment import Environment
 from .images import Image
+from .isolation import team_access
 from .rules.run import environment_types
 
 BENCHMARK_LABELS_IMAGE: Final = "public.ecr.aws/docker/library/python:3.14.6-slim-bookworm"
-"""A Python for the script that makes node labels of benchmark results; it needs the standard library only.
+"""A Python for the script that makes node labels of benchmark results, and for the job that makes folders of teams.
+
+Both need the standard library only.
 
 Source: Docker Official Images, python, as Amazon ECR Public mirrors them, 2026-11.
 """
@@ -25,5 +28,6 @@ def own_images(environment: Environment) -> tuple[Image, ...]:
         environment.groups.values(), types, lambda row: row.accelerator_vendor == "neuron", "aws.amazon.com/neuron"
     )
     measured = any(benchmark_policy(group, types) != "skip" for group in environment.instance_groups.values())
-    references = [NEURON_DEVICE_PLUGIN_IMAGE] * bool(neuron.types) + [BENCHMARK_LABELS_IMAGE] * measured
+    folders = any(access.storage for access in team_access(environment.governance).values())
+    references = [NEURON_DEVICE_PLUGIN_IMAGE] * bool(neuron.types) + [BENCHMARK_LABELS_IMAGE] * (measured or folders)
     return tuple(Image.parse(reference) for reference in references)

@@ -18,6 +18,8 @@ from .environment import Environment
 
 Schema = dict[str, Any]
 
+# Of each group of fields at least one is given.
+_ANY_OF: Final = {"Environment": ("instance_groups", "training_job_queues")}
 # Of each group of fields exactly one is given. The rules say so too, with a better sentence.
 _ONE_OF: Final = {"InstanceGroup": ("instance_type", "instance_types"), "Lifecycle": ("on_create", "on_init_complete")}
 _NUMBERS_AS_WRITTEN: Final = ("1", "12", "1.34", "1.340", "123456789012")
@@ -69,6 +71,8 @@ def _describe(schema: Schema, model: type[BaseModel]) -> None:
     schema.pop("required", None)
     if required:
         schema["required"] = required
+    if model.__name__ in _ANY_OF:
+        schema["anyOf"] = [{"required": [name]} for name in _ANY_OF[model.__name__]]
     if model.__name__ in _ONE_OF:
         schema["oneOf"] = [{"required": [name]} for name in _ONE_OF[model.__name__]]
 

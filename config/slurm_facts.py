@@ -169,7 +169,8 @@ def _team(name: str, team: Team, groups: Mapping[str, InstanceGroup], fair_share
 def _tres(team: Team, groups: Mapping[str, InstanceGroup], types: Catalog) -> dict[str, int]:
     """Instances as what Slurm counts. A group of several types counts as its smallest: a guarantee has to hold."""
     total = {"cpu": 0, "gres/gpu": 0}
-    for name, count in team.quota.items():
+    for name, amount in team.quota.items():
+        count = amount.instances or 0
         rows = [types.get(type_name) for type_name in groups[name].types]
         threads = groups[name].threads_per_core
         total["cpu"] += count * min(

@@ -1,6 +1,7 @@
 """EKS add-ons of a cluster, in the two groups that the order of a deployment needs."""
 
-from typing import cast
+from collections.abc import Mapping
+from typing import Any, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_eks_v2 as eks
@@ -29,7 +30,9 @@ class NodeAddons(Construct):
         NodeAddons(stack, "NodeAddons", settings=Eks(version="1.34"), cluster_name="prod")
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, settings: Eks, cluster_name: str) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, settings: Eks, cluster_name: str, network_policies: bool = False
+    ) -> None:
         """Defines the add-ons.
 
         Args:
@@ -37,6 +40,7 @@ class NodeAddons(Construct):
             construct_id: Id within the parent.
             settings: The control plane's settings.
             cluster_name: Name of the EKS cluster.
+            network_policies: Whether the VPC CNI obeys network policies; its agent for them runs on every node.
 
         Raises:
             Refused: settings that cannot be built.
@@ -45,7 +49,9 @@ class NodeAddons(Construct):
         check(settings)
 
         names = () if settings.existing else NODE_ADDONS
-        self.addons = {name: _addon(self, name, settings, cluster_name) for name in names}
+        # Source: Amazon EKS User Guide, "Restrict Pod network traffic with Kubernetes network policies", 2026-11.
+        policies = {"vpc-cni": {"enableNetworkPolicy": "true"}} if network_policies else {}
+        self.addons = {name: addon(self, name, settings, cluster_name, policies.get(name)) for name in names}
         """The add-ons by name."""
 
 
@@ -82,7 +88,7 @@ class WorkloadAddons(Construct):
         self.driver_role: iam.IRole | None = None
         """Role of the FSx CSI driver, when there is one."""
         if settings.existing is None:
-            self.addons["coredns"] = _addon(self, "coredns", settings, cluster_name)
+            self.addons["coredns"] = addon(self, "coredns", settings, cluster_name)
             if lustre:
                 self._driver(settings, cluster_name)
 
@@ -109,20 +115,32 @@ class WorkloadAddons(Construct):
             service_account="fsx-csi-controller-sa",
             role_arn=role.role_arn,
         )
-        driver = _addon(self, "aws-fsx-csi-driver", settings, cluster_name)
+        driver = addon(self, "aws-fsx-csi-driver", settings, cluster_name)
         driver.node.add_dependency(association)
         self.addons["aws-fsx-csi-driver"] = driver
         self.driver_role = cast(iam.IRole, role)
 
 
-def _addon(scope: Construct, name: AddonName, settings: Eks, cluster_name: str) -> eks.CfnAddon:
-    addon = eks.CfnAddon(
+def addon(
+    scope: Construct, name: AddonName, settings: Eks, cluster_name: str, configuration: Mapping[str, Any] | None = None
+) -> eks.CfnAddon:
+    """One add-on in `scope`, of the version that `config.addons` says. It goes with its stack.
+
+    Args:
+        scope: Parent construct; the add-on's name is its id there.
+        name: Name of the add-on.
+        settings: The control plane's settings.
+        cluster_name: Name of the EKS cluster.
+        configuration: Its configuration values; its own defaults when absent.
+    """
+    resource = eks.CfnAddon(
         scope,
         name,
         cluster_name=cluster_name,
         addon_name=name,
         addon_version=addon_version(name, settings),
+        configuration_values=(cdk.Stack.of(scope).to_json_string(configuration) if configuration is not None else None),
         resolve_conflicts="OVERWRITE",
     )
-    addon.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
-    return addon
+    resource.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
+    return resource

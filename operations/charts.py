@@ -1,7 +1,8 @@
 """Fetch the Helm charts that podwright installs, and write their digests to artifacts.lock for review.
 
-Each chart comes from the repository and the commit that this podwright pins. A digest that is in artifacts.lock already
-has to come out again; --update accepts another one. Archives lie in .podwright/artifacts, which is only a cache.
+Fetched is what the project's environments install, each chart at the commit or release that this podwright pins. A
+digest that is in artifacts.lock already has to come out again; --update accepts another one. Archives lie in
+.podwright/artifacts, which is only a cache.
 """
 
 import argparse
@@ -27,17 +28,18 @@ from ..config.artifacts import (
     stand_in_archive,
     write_artifacts,
 )
-from ..config.charts import HYPERPOD_DEPENDENCIES, Chart, chart
+from ..config.charts import Chart, pin
+from ..config.environment import Environment
 from ..config.images import Image
+from ..config.project import Project
 from ..config.source import read_source
-from .helm import helm, images_in, render
+from ..config.wanted_charts import wanted_charts
+from .helm import helm, images_of
 from .output import Stop, write_line
 
-_STAND_IN: Final = Path(__file__).parent / "sandbox" / "stand_in_chart"
+_STAND_INS: Final = Path(__file__).parent / "sandbox" / "stand_in_charts"
 _TIMEOUT_SECONDS: Final = 60
 _MAX_BYTES: Final = 300_000_000
-# Images are listed for one region; those that AWS serves from ECR differ only by it.
-_ANY_REGION: Final = "us-west-2"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,16 +49,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fetch every chart; returns 1 when one differs from the lock."""
-    fetched = fetch(args.project, chart(HYPERPOD_DEPENDENCIES), update=args.update)
-    write_line(f"{fetched.name}: {fetched.path.relative_to(args.project)}\n  sha256 {fetched.digest}")
+    """Fetch every chart that an environment of the project installs.
+
+    Raises:
+        Stop: a download fails or differs from the lock, or no environment installs a chart.
+    """
+    project = Project.at(args.project)
+    wanted = {
+        item.chart.name: item.chart for loaded in project.load_all() for item in wanted_charts(loaded.environment)
+    }
+    if not wanted:
+        raise Stop("no environment of this project installs a chart", "nothing has to be fetched")
+    for item in wanted.values():
+        fetched = fetch(args.project, item, update=args.update)
+        write_line(f"{fetched.name}: {fetched.path.relative_to(args.project)}\n  sha256 {fetched.digest}")
     write_line(f"Review {LOCK} and keep it under version control.")
     return 0
 
 
 def stand_in(wanted: Chart) -> ChartArchive:
-    """A chart of podwright's own that takes the place of `wanted` in tests and in the sandbox."""
-    return stand_in_archive(wanted.name, _STAND_IN)
+    """A chart of podwright's own that takes the place of `wanted` in tests and in the sandbox.
+
+    It is the one in `sandbox/stand_in_charts` with the chart's name, or `any`, which shows the values that it got.
+    """
+    folder = _STAND_INS / wanted.name
+    return stand_in_archive(wanted.name, folder if folder.is_dir() else _STAND_INS / "any")
+
+
+def stand_ins(environment: Environment) -> dict[str, ChartArchive]:
+    """Stand-ins for all charts that an environment installs, by name."""
+    return {item.chart.name: stand_in(item.chart) for item in wanted_charts(environment)}
 
 
 def fetch(root: Path, wanted: Chart, *, update: bool = False) -> ChartArchive:
@@ -72,14 +94,11 @@ def fetch(root: Path, wanted: Chart, *, update: bool = False) -> ChartArchive:
     artifacts = read_artifacts(root)
     with tempfile.TemporaryDirectory(prefix="podwright-fetch-") as place:
         folder = Path(place)
-        _extract(_download(wanted.archive), wanted, folder)
-        _add_dependencies(folder, wanted)
+        _unpack(wanted, folder)
         content = pack(folder)
         digest = hashlib.sha256(content).hexdigest()
         _compare(artifacts, wanted, digest, update)
-        images = images_in(
-            render(ChartArchive(wanted.name, folder, digest), wanted, {"global": {"region": _ANY_REGION}})
-        )
+        images = images_of(ChartArchive(wanted.name, folder, digest), wanted, wanted.listing_values)
     file = archive_file(root, wanted, digest)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)
@@ -94,6 +113,28 @@ def fetch(root: Path, wanted: Chart, *, update: bool = False) -> ChartArchive:
     return ChartArchive(wanted.name, file, digest)
 
 
+def _unpack(wanted: Chart, folder: Path) -> None:
+    """The chart with everything that it depends on, in `folder`."""
+    if wanted.archive.startswith("oci://"):
+        with tempfile.TemporaryDirectory(prefix="podwright-pull-") as place:
+            helm("pull", wanted.archive, "--version", wanted.version, "--destination", place)
+            (packed,) = Path(place).glob("*.tgz")
+            _extract(packed.read_bytes(), wanted, folder)
+    else:
+        _extract(_download(wanted.archive), wanted, folder)
+    metadata: dict[str, Any] = read_source(folder / "Chart.yaml", f"{wanted.name}/Chart.yaml").data
+    if str(metadata.get("version")).removeprefix("v") != wanted.version.removeprefix("v"):
+        raise Stop(
+            f"{wanted.name} has version {metadata.get('version')}, expected {wanted.version}",
+            "use the podwright that pins that version",
+        )
+    if not wanted.released:
+        _add_dependencies(folder, metadata)
+        for name in wanted.nested:
+            inner = folder / "charts" / name
+            _add_dependencies(inner, read_source(inner / "Chart.yaml", f"{wanted.name}/{name}/Chart.yaml").data)
+
+
 def _download(address: str) -> bytes:
     try:
         with urllib.request.urlopen(address, timeout=_TIMEOUT_SECONDS) as response:
@@ -106,7 +147,7 @@ def _download(address: str) -> bytes:
 
 
 def _extract(archive: bytes, wanted: Chart, folder: Path) -> None:
-    """The chart's files out of the repository's archive, which puts all under one folder named by the commit."""
+    """The chart's files out of an archive that puts all under one folder, named by the commit or the chart."""
     inside = PurePosixPath(wanted.folder)
     with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
         for member in opened:
@@ -117,17 +158,13 @@ def _extract(archive: bytes, wanted: Chart, folder: Path) -> None:
                 content = opened.extractfile(member)
                 target.write_bytes(content.read() if content else b"")
     if not (folder / "Chart.yaml").is_file():
-        raise Stop(f"{wanted.archive} holds no chart at {wanted.folder}", "the repository has changed its layout")
-
-
-def _add_dependencies(folder: Path, wanted: Chart) -> None:
-    """The subcharts that Chart.yaml takes from other repositories, unpacked beside those that it brings."""
-    metadata: dict[str, Any] = read_source(folder / "Chart.yaml", f"{wanted.name}/Chart.yaml").data
-    if metadata.get("version") != wanted.version:
         raise Stop(
-            f"{wanted.name} has version {metadata.get('version')}, expected {wanted.version}",
-            "use the podwright that pins that version",
+            f"{wanted.archive} holds no chart at {wanted.folder or 'its top'}", "the repository has changed its layout"
         )
+
+
+def _add_dependencies(folder: Path, metadata: dict[str, Any]) -> None:
+    """The subcharts that Chart.yaml takes from other repositories, unpacked beside those that it brings."""
     for subchart in metadata.get("dependencies") or ():
         name, version, repository = subchart["name"], subchart["version"], subchart["repository"]
         if repository.startswith("file://"):
@@ -155,11 +192,12 @@ def _compare(artifacts: Artifacts, wanted: Chart, digest: str, update: bool) -> 
     locked = artifacts.charts.get(wanted.name)
     if locked and locked.revision == wanted.revision and locked.sha256 != digest and not update:
         raise Stop(
-            f"the download of {wanted.name} has the digest {digest}, {LOCK} says {locked.sha256} for the same commit",
+            f"the download of {wanted.name} has the digest {digest}, {LOCK} says {locked.sha256} for the same "
+            f"{'release' if wanted.released else 'commit'}",
             "somebody changed the source or a subchart; look into it before you accept it with --update",
         )
     if locked and locked.revision != wanted.revision and not update:
         raise Stop(
-            f"{LOCK} holds {wanted.name} at {locked.revision[:12]}, this podwright pins {wanted.revision[:12]}",
+            f"{LOCK} holds {wanted.name} {pin(locked.version, locked.revision)}, this podwright pins {wanted.pin}",
             "`podwright chart fetch --update` goes over to the new one",
         )

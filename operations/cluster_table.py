@@ -1,4 +1,4 @@
-"""What is deployed: stacks, instance groups and nodes, as AWS's APIs show them, for people and for machines."""
+"""What is deployed: stacks, groups, nodes, quotas and Kubernetes objects as AWS shows them, for people and machines."""
 
 import json
 from collections import Counter
@@ -9,12 +9,14 @@ from urllib.request import ProxyHandler, build_opener
 
 from ..config.environment import Environment
 from .account import Account
+from .applied_objects import APPLIED, applied_objects, object_rows
 from .deployment import deployed_stacks
+from .quota_table import quota_cells, quota_rows
 from .sandbox.server import RECORDED_TYPES
 
 _SHOWN_NODES: Final = 32
 _LOG_WIDTH: Final = 160
-_NUMBERS: Final = ("resources", "current", "target")
+_NUMBERS: Final = ("resources", "current", "target", "weight")
 _SIMULATED: Final = (
     "Simulated: a stand-in for AWS on this machine answered the real CDK CLI. No instance runs, nothing costs money; "
     "nodes boot in seconds; Kubernetes is a store of checked manifests in which no pod starts."
@@ -23,8 +25,8 @@ Report = dict[str, Any]
 
 
 def report(environment: Environment, account: Account, project: Path) -> Report:
-    """Stacks, cluster, groups and nodes of an environment, in the form that `--json` prints."""
-    stacks = deployed_stacks(account, environment.name, project)
+    """Stacks, cluster, groups, nodes, quotas and objects of an environment, in the form that `--json` prints."""
+    stacks = deployed_stacks(account, environment.name, project, nested=True)
     types = {stack["StackName"]: _resource_types(account, stack["StackName"]) for stack in stacks}
     return {
         "environment": environment.name,
@@ -36,6 +38,7 @@ def report(environment: Environment, account: Account, project: Path) -> Report:
             for stack in stacks
         ],
         **_cluster(environment, account),
+        "objects": applied_objects(account, [name for name, kinds in types.items() if kinds[APPLIED]]),
         "recorded_only": _recorded_only(account, sum(types.values(), Counter())),
     }
 
@@ -51,7 +54,7 @@ def _cluster(environment: Environment, account: Account) -> Report:
     try:
         cluster = client.describe_cluster(ClusterName=name)
     except client.exceptions.ResourceNotFound:
-        return {"cluster": None, "groups": [], "nodes": []}
+        return {"cluster": None, "groups": [], "nodes": [], "quotas": []}
     order = list(environment.groups)
     groups = sorted(
         [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())],
@@ -79,6 +82,7 @@ def _cluster(environment: Environment, account: Account) -> Report:
             for page in pages
             for node in page["ClusterNodeSummaries"]
         ],
+        "quotas": quota_rows(environment, client, cluster["ClusterArn"]),
     }
 
 
@@ -156,6 +160,10 @@ def write_report(found: Report) -> None:
         tables.append(_group_table(found))
     if found["nodes"]:
         tables.append(_node_table(found["nodes"]))
+    if found["quotas"]:
+        tables.append(_quota_table(found["quotas"]))
+    if found["objects"]:
+        tables.append(_object_table(found["objects"]))
     for table in tables:
         console.print(table)
         console.print()
@@ -215,6 +223,21 @@ def _group_table(found: Report) -> Any:
     return table
 
 
+def _object_table(objects: list[dict[str, str]]) -> Any:
+    table = _table("Kubernetes objects that the deployment applied", "namespace", "kind", "names")
+    for row in object_rows(objects):
+        table.add_row(*row)
+    return table
+
+
+def _quota_table(quotas: list[Report]) -> Any:
+    table = _table("Quotas", "team", "guaranteed", "shares", "weight", "status")
+    for row in quotas:
+        state = _state(row["status"]).append(f" {row['message']}".rstrip(), "default")
+        table.add_row(*quota_cells(row), state)
+    return table
+
+
 def _turn(plan: Report) -> list[str]:
     """When a plan's instances go, or else when they come."""
     return [f"{key} {plan[key]}" for key in ("until", "from") if key in plan][:1]
@@ -240,6 +263,6 @@ def _state(status: str) -> Any:
     """A status in green, yellow or red."""
     from rich.text import Text
 
-    good = status in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "InService", "Running")
+    good = status in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "InService", "Running", "Created", "Updated")
     bad = any(word in status for word in ("FAIL", "Fail", "ROLLBACK", "RollingBack", "Degraded"))
     return Text(status, "green" if good else "red" if bad else "yellow")

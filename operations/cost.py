@@ -12,12 +12,10 @@ from typing import Any
 
 from ..config.costs import NOT_COUNTED, Cost, Sum, TeamCost, Upfront, by_stack, by_team, costs, total, upfronts
 from ..config.environment import Environment
-from ..config.findings import errors
 from ..config.prices import HOURS_PER_MONTH
 from ..config.project import Project
-from ..config.rules import findings
 from .columns import columns
-from .output import Stop, write_findings, write_json, write_line
+from .output import stop_on_errors, write_json, write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,12 +28,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the costs. Returns 1 when a rule is broken that nobody accepted: such a file means nothing sure."""
     loaded = Project.at(args.project).load(args.environment)
     environment = loaded.environment
-    found = errors(findings(environment, loaded.source))
-    if found:
-        import sys
-
-        write_findings(found, sys.stderr)
-        raise Stop(f"{environment.name} has errors, so what it would build is not sure", "mend them, and ask again")
+    stop_on_errors(loaded)
     items = costs(environment, today())
     if args.json:
         write_json(report(environment, items))

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from ..config.archives import archive_findings
 from ..config.artifacts import chart_findings, read_artifacts
-from ..config.charts import HYPERPOD_DEPENDENCIES, chart
 from ..config.environment import Environment
 from ..config.findings import Finding, errors
 from ..config.load import LoadedEnvironment
 from ..config.mirrors import mirror_findings
 from ..config.rules import findings
+from ..config.wanted_charts import wanted_charts
 from .account import is_sandboxed
 from .assets import needed
 from .cdk import Cdk
@@ -86,10 +86,9 @@ def _looks_well(args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, p
 
 def _artifact_findings(environment: Environment, project: Path) -> list[Finding]:
     """What of `artifacts.lock` is missing for AWS. The sandbox takes a chart of podwright's own instead."""
-    dependencies = chart(HYPERPOD_DEPENDENCIES)
     return [
-        *(chart_findings(project, dependencies) if environment.cluster.orchestrator == "eks" else ()),
-        *mirror_findings(environment, read_artifacts(project), dependencies),
+        *(found for wanted in wanted_charts(environment) for found in chart_findings(project, wanted.chart)),
+        *mirror_findings(environment, read_artifacts(project)),
         *archive_findings(project, needed(environment)),
         *missing_programs(project, environment),
     ]

@@ -61,8 +61,11 @@ def cdk_for(args: argparse.Namespace, loaded: LoadedEnvironment) -> Cdk:
     return Cdk(args.project, name, context, account, log)
 
 
-def deployed_stacks(account: Account, environment: str, project: Path) -> list[dict[str, Any]]:
-    """CloudFormation's descriptions of the stacks of an environment, in the order in which they came to be."""
+def deployed_stacks(account: Account, environment: str, project: Path, *, nested: bool = False) -> list[dict[str, Any]]:
+    """CloudFormation's descriptions of the stacks of an environment, in the order in which they came to be.
+
+    Stacks that others hold, whose names begin with theirs, are left out unless they are asked for.
+    """
     longer = tuple(f"{name}-" for name in Project.at(project).names if name.startswith(f"{environment}-"))
     pages = account.client("cloudformation").get_paginator("describe_stacks").paginate()
     found = [
@@ -71,7 +74,9 @@ def deployed_stacks(account: Account, environment: str, project: Path) -> list[d
         for stack in page["Stacks"]
         if stack["StackName"].startswith(f"{environment}-") and not stack["StackName"].startswith(longer)
     ]
-    return sorted(found, key=lambda stack: stack["CreationTime"])
+    holders = tuple(f"{stack['StackName']}-" for stack in found)
+    shown = [stack for stack in found if nested or not stack["StackName"].startswith(holders)]
+    return sorted(shown, key=lambda stack: stack["CreationTime"])
 
 
 def wait_for_earlier_run(cdk: Cdk, progress: Progress) -> None:

@@ -7,14 +7,20 @@ once the environment was deployed with `protection: destroy`. Training plans sta
 import argparse
 import sys
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from ..config.environment import Environment
+from ..config.isolation import names_identities
 from .account import Account
 from .cdk import Cdk
 from .deployment import add_environment, cdk_for, deployed_stacks, failure, load, wait_for_earlier_run
 from .output import Stop, write_line
 from .progress import Progress
+
+_OF_TEAMS: Final = (
+    *("AWS::EKS::AccessEntry", "AWS::EKS::PodIdentityAssociation", "AWS::SageMaker::ComputeQuota"),
+    *("Custom::AWSCDK-EKS", "Custom::Podwright"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,12 +56,14 @@ def run(args: argparse.Namespace) -> int:
         write_line(f"  {plan} stays and is paid for until its end: nothing cancels a training plan", sys.stderr)
     if not args.yes:
         _ask(name, going)
-    strays = _strays(loaded.environment, resources)
+    strays, late = _strays(loaded.environment, resources), _late_strays(loaded.environment, resources)
+    # Of what a late stray exports nobody imports anything; it imports from the others.
+    _delete(cdk.account, progress, late)
     # What a stray exports only the cluster imports, and what it imports others still export.
     first = [stack for stack in going if strays and stack == f"{name}-cluster"]
     _destroy(cdk, progress, first)
     _delete(cdk.account, progress, strays)
-    _destroy(cdk, progress, [stack for stack in going if stack not in (*first, *strays)])
+    _destroy(cdk, progress, [stack for stack in going if stack not in (*first, *strays, *late)])
     write_line(f"{name}: deleted {', '.join(reversed(going))}")
     return 0
 
@@ -65,6 +73,22 @@ def _strays(environment: Environment, resources: dict[str, list[dict[str, Any]]]
     capacity = f"{environment.name}-capacity"
     # Somebody else's stack may have that name; only ours holds such resources.
     return [capacity] if not environment.training_plans and _training_plans(resources.get(capacity, [])) else []
+
+
+def _late_strays(environment: Environment, resources: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Stacks of ours that the app does not know any more, because the file has lost its teams or who works in them."""
+    governance = environment.governance
+    wanted = {"governance": governance.engine is not None, "access": names_identities(governance)}
+    return [
+        stack
+        for key, needed in wanted.items()
+        if not needed and _is_ours(resources.get(stack := f"{environment.name}-{key}", []))
+    ]
+
+
+def _is_ours(resources: list[dict[str, Any]]) -> bool:
+    """Whether a stack holds what only podwright's stacks of teams hold together."""
+    return any(row["ResourceType"].startswith(_OF_TEAMS) for row in resources)
 
 
 def _destroy(cdk: Cdk, progress: Progress, stacks: list[str]) -> None:

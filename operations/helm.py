@@ -103,6 +103,12 @@ def render(archive: ChartArchive, chart: Chart, values: Mapping[str, Any]) -> st
         return helm("template", chart.name, str(folder), "--namespace", chart.namespace, "--values", file.name)
 
 
+def images_of(archive: ChartArchive, chart: Chart, values: Mapping[str, Any]) -> list[str]:
+    """The images that a release of the chart runs, those that its operator starts included, sorted."""
+    operands = {f"{name}:{chart.version}" for name in chart.operands}
+    return sorted(operands.union(images_in(render(archive, chart, values))))
+
+
 def images_in(manifests: str) -> list[str]:
     """The images that the containers of manifests run, sorted."""
     # Schemas run none, and reading those of some charts takes minutes.

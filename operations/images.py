@@ -6,22 +6,22 @@ when it installs an add-on, and serves them from its own ECR registry in every r
 
 import argparse
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..config.artifacts import Artifacts, ChartArchive, chart_archive, read_artifacts, write_artifacts
-from ..config.chart_values import dependencies_values
-from ..config.charts import HYPERPOD_DEPENDENCIES, Chart, chart
+from ..config.artifacts import Artifacts, ChartArchive, read_artifacts, write_artifacts
+from ..config.charts import chart
 from ..config.environment import Environment
 from ..config.images import Image, ecr_registry, eks_registry
 from ..config.mirrors import mirror_of
 from ..config.own_images import own_images
-from ..config.rules.run import environment_types
+from ..config.wanted_charts import chart_archives, wanted_charts
 from .account import SANDBOX_ACCOUNT, Account, account_of
-from .charts import stand_in
+from .charts import stand_ins
 from .deployment import add_environment, load
-from .helm import images_in, render
+from .helm import images_of
 from .output import Stop, write_json, write_line
 from .registry import Registry, copy, digest_of
 
@@ -38,22 +38,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List or mirror."""
     environment = load(args).environment
-    if environment.cluster.orchestrator == "slurm":
-        raise Stop(f"{environment.name} is a Slurm cluster and runs no pods", "nothing has to be mirrored for it")
-    wanted = chart(HYPERPOD_DEPENDENCIES)
+    if environment.cluster.orchestrator != "eks":
+        raise Stop(f"{environment.name} has no EKS cluster and runs no pods", "nothing has to be mirrored for it")
     sandboxed = args.sandbox or environment.account == SANDBOX_ACCOUNT
-    archive = stand_in(wanted) if sandboxed else chart_archive(args.project, wanted)
+    archives = stand_ins(environment) if sandboxed else chart_archives(args.project, environment)
     if args.action == "mirror":
         account = account_of(environment, args.project, args.sandbox)
-        return mirror(environment, args.project, wanted, archive, account)
-    found = images(environment, wanted, archive, read_artifacts(args.project))
+        return mirror(environment, args.project, archives, account)
+    found = images(environment, archives, read_artifacts(args.project))
     if args.json:
         write_json({"environment": environment.name, "images": [image.to_json() for image in found]})
     else:
         for image in found:
             write_line(f"{image.original}\n    {image.served}")
-        if archive.stand_in:
-            write_line(f"This is the sandbox's stand-in for {wanted.name}, not the real chart.")
+        if sandboxed:
+            write_line(f"These are the sandbox's stand-ins for {', '.join(archives)}, not the real charts.")
         write_line(f"EKS add-ons: chosen by EKS, from {eks_registry(environment.region) or 'its registry'}")
     return 0
 
@@ -84,18 +83,22 @@ class RunImage:
         }
 
 
-def images(environment: Environment, wanted: Chart, archive: ChartArchive, artifacts: Artifacts) -> list[RunImage]:
-    """The images of every enabled chart, rendered with the values that a deployment uses."""
-    types = environment_types(environment.instance_types)
-    groups = tuple(environment.groups.values())
-    values = dependencies_values(wanted, groups, types, region=environment.region)
-    found = {Image.parse(reference) for reference in images_in(render(archive, wanted, values))}
-    found.update(own_images(environment))
+def images(environment: Environment, archives: Mapping[str, ChartArchive], artifacts: Artifacts) -> list[RunImage]:
+    """The images of every chart of the environment, rendered with the values that a deployment uses.
+
+    Args:
+        environment: The environment.
+        archives: Its charts by name.
+        artifacts: What `artifacts.lock` holds.
+    """
+    found = set(own_images(environment))
+    for wanted in wanted_charts(environment):
+        found |= {Image.parse(of) for of in images_of(archives[wanted.chart.name], wanted.chart, wanted.values)}
     copies = mirror_of(environment, artifacts)
-    return [RunImage(image, copies.get(image.name)) for image in sorted(found, key=str)]
+    return [RunImage(image, copies.get(str(image))) for image in sorted(found, key=str)]
 
 
-def mirror(environment: Environment, root: Path, wanted: Chart, archive: ChartArchive, account: Account) -> int:
+def mirror(environment: Environment, root: Path, archives: Mapping[str, ChartArchive], account: Account) -> int:
     """Copy every image that is not in ECR to the account's registry, and write the digests to the lock."""
     if account.endpoint:
         raise Stop("the sandbox has no container registry", "mirror for an environment in AWS")
@@ -103,9 +106,7 @@ def mirror(environment: Environment, root: Path, wanted: Chart, archive: ChartAr
     registry = ecr_registry(environment.account, environment.region)
     target = Registry(registry, _ecr_authorization(account))
     digests = dict(artifacts.mirrors.get(registry, {}))
-    foreign = [
-        item.original for item in images(environment, wanted, archive, artifacts) if item.original.ecr_region is None
-    ]
+    foreign = [item.original for item in images(environment, archives, artifacts) if item.original.ecr_region is None]
     for image in foreign:
         try:
             digests[str(image)] = _mirror_one(image, account, Registry(image.registry), target)
@@ -115,10 +116,10 @@ def mirror(environment: Environment, root: Path, wanted: Chart, archive: ChartAr
         # After each, so that an interrupted run keeps what it has copied.
         artifacts = artifacts.model_copy(update={"mirrors": artifacts.mirrors | {registry: dict(digests)}})
         write_artifacts(root, artifacts)
-    ours = own_images(environment)
-    fixed = [image for image in foreign if image.name not in wanted.image_values and image not in ours]
+    ours, settable = own_images(environment), {name for item in archives for name in chart(item).image_values}
+    fixed = [image for image in foreign if not {image.name, str(image)} & settable and image not in ours]
     for image in fixed:
-        write_line(f"warning: {wanted.name} has no value for {image.name}; nodes still pull it from {image.registry}")
+        write_line(f"warning: no chart has a value for {image.name}; nodes still pull it from {image.registry}")
     return 1 if fixed else 0
 
 

@@ -8,6 +8,7 @@ from typing import Any, TextIO
 
 from ..config import findings as _findings
 from ..config.findings import Finding
+from ..config.load import LoadedEnvironment
 
 
 class Stop(Exception):
@@ -38,3 +39,12 @@ def write_stop(stop: Stop) -> None:
 def write_json(value: Any) -> None:
     """Print a value as JSON for machines."""
     write_line(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def stop_on_errors(loaded: LoadedEnvironment) -> None:
+    """Print the errors of an environment that nobody accepted, and stop: such a file means nothing sure."""
+    from ..config.rules import findings
+
+    if found := _findings.errors(findings(loaded.environment, loaded.source)):
+        write_findings(found, sys.stderr)
+        raise Stop(f"{loaded.environment.name} has errors, so what it would build is not sure", "mend them first")

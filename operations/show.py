@@ -21,6 +21,8 @@ from ..config.rules.run import environment_types
 from .output import write_json, write_line
 
 _COMMENTS = 60  # column of the marks
+# What is special to an engine, under `governance`.
+_SECTIONS = {"hyperpod": "task_governance", "kueue": "kueue", "kai": "kai", "yunikorn": "yunikorn"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +43,9 @@ def run(args: argparse.Namespace) -> int:
     if ("cluster", other) not in loaded.source.places:
         # A copy of what is printed would say that it is wanted.
         del settings["cluster"][other]
+    for engine, section in _SECTIONS.items():
+        if engine != loaded.environment.governance.engine and ("governance", section) not in loaded.source.places:
+            del settings["governance"][section]
     yaml = YAML()
     yaml.width = 120
     yaml.indent(mapping=2, sequence=4, offset=2)

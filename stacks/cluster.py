@@ -11,11 +11,13 @@ from constructs import Construct
 
 from ..config.archives import LockedFile
 from ..config.benchmarks import benchmark_policy
+from ..config.deployed_values import OUTPUT_DESCRIPTION
 from ..config.environment import Environment
 from ..config.groups import InstanceGroup
 from ..config.kernels import COMPONENT, driver_minimum
 from ..config.names import benchmark_prefix
 from ..config.node_facts import BenchmarkFacts, ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
+from ..config.node_labels import labelled_groups
 from ..config.provisioning_parameters import provisioning_parameters
 from ..config.rules.run import environment_types
 from ..config.slurm_facts import AccountingFacts, SlurmFacts, slurm_facts
@@ -66,7 +68,7 @@ class ClusterStack(cdk.Stack):
             node_facts=node_facts(
                 cluster=ClusterFacts(
                     name=settings.name,
-                    orchestrator=settings.orchestrator,
+                    orchestrator="slurm" if settings.orchestrator == "slurm" else "eks",
                     region=environment.region,
                     dns_suffix=self.url_suffix,
                 ),
@@ -89,7 +91,7 @@ class ClusterStack(cdk.Stack):
             self,
             "Cluster",
             settings=settings,
-            groups=environment.instance_groups,
+            groups=labelled_groups(environment, self._types),
             restricted_groups=environment.restricted_instance_groups,
             resources=GroupResources(
                 subnets=network.network.node_subnets,
@@ -110,6 +112,7 @@ class ClusterStack(cdk.Stack):
         """The HyperPod cluster."""
         if eks:
             self._add_ons(network, eks.control_plane)
+            self.export_value(self.cluster.cluster_arn, description=f"{OUTPUT_DESCRIPTION}cluster_arn")
 
     def _add_ons(self, network: NetworkStack, control_plane: EksControlPlane) -> None:
         """What runs on the first nodes of an EKS cluster, and the wait for these nodes."""

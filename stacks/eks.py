@@ -1,23 +1,27 @@
 """The stack of the EKS control plane, with everything that HyperPod must find in it before it creates nodes."""
 
 from collections.abc import Mapping
+from typing import cast
 
 import aws_cdk as cdk
 import cdk8s
+from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from ..cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
 from ..cdk8s_charts.device_plugins import NeuronDevicePlugin
 from ..cdk8s_charts.node_readers import NodeReaders
 from ..config.artifacts import ChartArchive
-from ..config.chart_values import dependencies_values
-from ..config.charts import chart
+from ..config.charts import HYPERPOD_DEPENDENCIES
+from ..config.deployed_values import OUTPUT_DESCRIPTION
 from ..config.environment import Environment
 from ..config.images import Image
+from ..config.isolation import isolates_networks
 from ..config.rules.run import environment_types
+from ..config.wanted_charts import wanted_chart
 from ..constructs.addons import NodeAddons
 from ..constructs.eks_control_plane import EksControlPlane
-from ..constructs.hyperpod_dependencies import HyperPodDependencies
+from ..constructs.helm_release import HelmRelease
 from ..constructs.runner import Runner
 from .network import NetworkStack
 
@@ -32,7 +36,7 @@ class EksStack(cdk.Stack):
         *,
         environment: Environment,
         network: NetworkStack,
-        archive: ChartArchive,
+        charts: Mapping[str, ChartArchive],
         mirror: Mapping[str, Image],
     ) -> None:
         """Defines the stack of `environment` in `network`.
@@ -42,7 +46,7 @@ class EksStack(cdk.Stack):
             construct_id: Id within the stage.
             environment: The environment.
             network: Its network.
-            archive: HyperPod's dependencies chart.
+            charts: The environment's charts by name; HyperPod's dependencies are installed from here.
             mirror: Where mirrored images lie, by the original's name.
         """
         super().__init__(scope, construct_id, description="EKS control plane and what HyperPod needs in it")
@@ -66,7 +70,13 @@ class EksStack(cdk.Stack):
         )
         """The control plane."""
         cluster = self.control_plane.cluster
-        NodeAddons(self, "NodeAddons", settings=settings, cluster_name=cluster.cluster_name)
+        NodeAddons(
+            self,
+            "NodeAddons",
+            settings=settings,
+            cluster_name=cluster.cluster_name,
+            network_policies=isolates_networks(environment.governance),
+        )
         cluster.add_cdk8s_chart("NodeReaders", NodeReaders(cdk8s.App(), "node-readers"))
         neuron = NeuronDevicePlugin(cdk8s.App(), "neuron", groups=groups, types=types, mirror=mirror)
         if neuron.instance_types:
@@ -76,16 +86,15 @@ class EksStack(cdk.Stack):
         )
         if labels.groups:
             cluster.add_cdk8s_chart("BenchmarkLabels", labels)
-        existing = settings.existing
-        if existing is None or not existing.dependencies_installed:
-            dependencies = chart(archive.name)
-            HyperPodDependencies(
+        dependencies = wanted_chart(environment, HYPERPOD_DEPENDENCIES, mirror)
+        if dependencies:
+            HelmRelease(
                 self,
                 "Dependencies",
                 cluster=cluster,
-                chart=dependencies,
-                archive=archive,
-                values=dependencies_values(dependencies, groups, types, region=environment.region, mirror=mirror),
+                chart=dependencies.chart,
+                archive=charts[HYPERPOD_DEPENDENCIES],
+                values=dependencies.values,
             )
         self.runner = Runner(
             self,
@@ -98,3 +107,12 @@ class EksStack(cdk.Stack):
             key=network.key,
         )
         """Runs commands where a laptop cannot reach the Kubernetes API."""
+        if settings.argo_cd:
+            from ..constructs.argo_cd import ArgoCdCapability
+
+            ArgoCdCapability(self, "ArgoCd", settings=settings.argo_cd, cluster_name=cluster.cluster_name)
+
+        if settings.existing is None:
+            self.export_value(cluster.cluster_name, description=f"{OUTPUT_DESCRIPTION}eks_cluster_name")
+        # Stacks that apply objects come and go with the settings that they are made of.
+        self.export_value(cast(eks.IKubectlProvider, cluster.kubectl_provider).service_token)

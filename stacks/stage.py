@@ -10,6 +10,7 @@ from ..config.archives import LockedFile
 from ..config.artifacts import ChartArchive
 from ..config.environment import Environment
 from ..config.images import Image
+from ..config.isolation import names_identities
 from .cluster import ClusterStack
 from .eks import EksStack
 from .network import NetworkStack
@@ -17,14 +18,19 @@ from .role_path import RolePath
 from .storage import StorageStack
 
 if TYPE_CHECKING:
+    from .access import AccessStack
     from .capacity import CapacityStack
+    from .governance import GovernanceStack
+    from .platform import PlatformStack
+    from .training_jobs import TrainingJobsStack
 
 
 class TrainingStage(cdk.Stage):
-    """Network, storage, capacity, control plane and cluster of one environment, in the order in which they must come.
+    """Network, storage, capacity, control plane, cluster, platform and governance of one environment, in that order.
 
     With Slurm there is no control plane: its controller is a node of the cluster. Without training plans there is no
-    stack of capacity.
+    stack of capacity, and without a quota engine none of governance. Queues of training jobs need network and storage
+    alone, so an environment without instance groups ends there.
     """
 
     def __init__(
@@ -33,7 +39,7 @@ class TrainingStage(cdk.Stage):
         construct_id: str,
         *,
         environment: Environment,
-        archive: ChartArchive,
+        charts: Mapping[str, ChartArchive],
         mirror: Mapping[str, Image] | None = None,
         node_archives: Sequence[LockedFile] = (),
     ) -> None:
@@ -43,7 +49,7 @@ class TrainingStage(cdk.Stage):
             scope: The app, or a pipeline.
             construct_id: Id of the stage; it prefixes the names of the stacks.
             environment: The environment.
-            archive: HyperPod's dependencies chart, or a stand-in for it. Not read with Slurm.
+            charts: The Helm charts that it installs, or stand-ins for them, by name (see `config.wanted_charts`).
             mirror: Where mirrored images lie, by the original's name.
             node_archives: What nodes install from.
         """
@@ -59,22 +65,27 @@ class TrainingStage(cdk.Stage):
         self.storage = StorageStack(self, "storage", environment=environment, network=self.network)
         self.capacity = self._capacity(environment) if environment.training_plans else None
         self.eks = (
-            EksStack(self, "eks", environment=environment, network=self.network, archive=archive, mirror=mirror or {})
+            EksStack(self, "eks", environment=environment, network=self.network, charts=charts, mirror=mirror or {})
             if environment.cluster.orchestrator == "eks"
             else None
         )
-        self.cluster = ClusterStack(
-            self,
-            "cluster",
-            environment=environment,
-            network=self.network,
-            storage=self.storage,
-            training_plan_arns=self.capacity.arns if self.capacity else {},
-            eks=self.eks,
-            node_archives=node_archives,
+        self.cluster = self._cluster(environment, node_archives) if environment.has_cluster else None
+        # Before governance: a quota engine takes up only the kinds of jobs that it finds.
+        self.platform = (
+            self._platform(environment, self.eks, self.cluster, charts, mirror or {})
+            if self.eks and self.cluster and environment.platform.stands_alone
+            else None
         )
-        # CloudFormation sees only what a template names; pods and scripts need the file systems beyond that.
-        self.cluster.add_stack_dependency(self.storage, "nodes mount its file systems")
+        self.governance = (
+            self._governance(environment, self.eks, self.cluster, charts, mirror or {})
+            if self.eks and self.cluster and environment.governance.engine
+            else None
+        )
+        self.access = (
+            self._access(environment, self.eks) if self.eks and names_identities(environment.governance) else None
+        )
+
+        self.training_jobs = self._training_jobs(environment) if environment.training_job_queues else None
 
         cdk.Tags.of(self).add("podwright:environment", environment.name)
         for key, value in environment.tags.items():
@@ -87,3 +98,80 @@ class TrainingStage(cdk.Stage):
         from .capacity import CapacityStack
 
         return CapacityStack(self, "capacity", environment=environment, network=self.network)
+
+    def _cluster(self, environment: Environment, node_archives: Sequence[LockedFile]) -> ClusterStack:
+        cluster = ClusterStack(
+            self,
+            "cluster",
+            environment=environment,
+            network=self.network,
+            storage=self.storage,
+            training_plan_arns=self.capacity.arns if self.capacity else {},
+            eks=self.eks,
+            node_archives=node_archives,
+        )
+        # CloudFormation sees only what a template names; pods and scripts need the file systems beyond that.
+        cluster.add_stack_dependency(self.storage, "nodes mount its file systems")
+        return cluster
+
+    def _platform(
+        self,
+        environment: Environment,
+        eks: EksStack,
+        cluster: ClusterStack,
+        charts: Mapping[str, ChartArchive],
+        mirror: Mapping[str, Image],
+    ) -> "PlatformStack":
+        from .platform import PlatformStack
+
+        platform = PlatformStack(
+            self,
+            "platform",
+            environment=environment,
+            network=self.network,
+            storage=self.storage,
+            eks=eks,
+            cluster=cluster,
+            charts=charts,
+            mirror=mirror,
+        )
+        platform.add_stack_dependency(cluster, "operators run on its nodes")
+        return platform
+
+    def _training_jobs(self, environment: Environment) -> "TrainingJobsStack":
+        from .training_jobs import TrainingJobsStack
+
+        return TrainingJobsStack(self, "training-jobs", environment=environment)
+
+    def _access(self, environment: Environment, eks: EksStack) -> "AccessStack":
+        from .access import AccessStack
+
+        return AccessStack(self, "access", environment=environment, network=self.network, storage=self.storage, eks=eks)
+
+    def _governance(
+        self,
+        environment: Environment,
+        eks: EksStack,
+        cluster: ClusterStack,
+        charts: Mapping[str, ChartArchive],
+        mirror: Mapping[str, Image],
+    ) -> "GovernanceStack":
+        # An environment without quotas does not pay for its import.
+        from .deployed_values import deployed_values
+        from .governance import GovernanceStack
+
+        governance = GovernanceStack(
+            self,
+            "governance",
+            environment=environment,
+            network=self.network,
+            eks=eks,
+            cluster=cluster,
+            values=deployed_values(self.storage, eks, cluster),
+            charts=charts,
+            mirror=mirror,
+        )
+        governance.add_stack_dependency(cluster, "the quota engine runs on its nodes")
+        if self.platform:
+            governance.add_stack_dependency(self.platform, "the quota engine looks for kinds of jobs when it starts")
+        return governance

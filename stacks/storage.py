@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 from constructs import Construct
 
+from ..config.deployed_values import OUTPUT_DESCRIPTION, lustre_paths
 from ..config.environment import Environment
 from ..config.names import lifecycle_bucket_name
 from ..config.slurm import AccountingDatabase
@@ -83,10 +84,14 @@ class StorageStack(cdk.Stack):
         )
         """Slurm's accounts outside the controller, if they are there."""
 
-        created = [self.lustre[name] for name, settings in storage.lustres.items() if settings.existing is None]
-        for file_system in created:
-            self.export_value(file_system.dns_name)
-            self.export_value(file_system.mount_name)
+        for name in (name for name, settings in storage.lustres.items() if settings.existing is None):
+            made = self.lustre[name]
+            values = (made.file_system_id, made.dns_name, made.mount_name)
+            for path, value in zip(lustre_paths(name), values, strict=True):
+                self.export_value(value, description=f"{OUTPUT_DESCRIPTION}{path}")
+        if storage.buckets.checkpoints is None:
+            name = self.checkpoint_bucket.bucket_name
+            self.export_value(name, description=f"{OUTPUT_DESCRIPTION}checkpoint_bucket")
         if self.home:
             self.export_value(self.home.dns_name)
         if self.accounting and self.accounting.key:

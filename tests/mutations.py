@@ -123,6 +123,14 @@ _BY_NAME: dict[str, tuple[Any, ...]] = {
     "image_id": ("ami-0123456789abcdef0",),
     "image_release": ("1.2.3",),
     "system_group": ("system", "h200", "controller"),
+    "engine": ("hyperpod", "kueue", "kai", "yunikorn", "volcano"),
+    "department": ("science", "vision"),
+    "parent": ("science", "vision"),
+    "weight": (0, 1, 60, 101),
+    "instances": (0, 1, 2, 40),
+    "accelerators": (0, 1, 8, 12, 999),
+    "vcpu": (0, 4.5, 96),
+    "memory_gib": (0, 512),
     "on_create": ("on_create.sh", "scripts/on_create.sh"),
     "on_init_complete": ("after.sh",),
     "rollback_alarms": ("too-many-errors",),
@@ -137,6 +145,12 @@ _KEYS_OF: dict[str, tuple[str, ...]] = {
     "restricted_instance_groups": ("nova", "h200"),
     "instance_types": ("ml.p5.48xlarge", "ml.new.48xlarge"),
     "addons": ("vpc-cni", "coredns", "cni"),
+    "departments": ("science", "vision"),
+    "teams": ("research", "product", "team-a", "Team"),
+    "quota": ("h200", "training", "h100", "ml.p5.48xlarge", "ml.p5en.48xlarge"),
+    "borrow_limits": ("h200", "training", "h100", "ml.p5.48xlarge"),
+    "mig": ("mig-1g.18gb", "mig-1g.10gb", "mig-1g.34gb", "mig-9g"),
+    "priorities": ("training", "inference", "Training"),
 }
 _ODD = (None, "", "off", "1.30", "-1", "0", "999999999", "x" * 70, [], {}, ["a"], {"a": "b"}, "é", "null", "true")
 _SCRIBBLES = (

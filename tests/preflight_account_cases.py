@@ -25,6 +25,10 @@ def stack_in(state: str, name: str = "example-cluster"):
     return lambda **request: {"Stacks": [described]} if request["StackName"] == name else refusal("ValidationError")
 
 
+def without(missing: str):
+    return lambda **request: refusal("TypeNotFoundException") if request["TypeName"] == missing else {}
+
+
 CASES = [
     Case(
         "PRE001",
@@ -96,6 +100,13 @@ CASES = [
         "no AWS::SageMaker::Cluster in us-west-2; the public lists show it in",
         "another region",
         {("cloudformation", "describe_type"): refusal("TypeNotFoundException")},
+    ),
+    Case(
+        "PRE010",
+        "adopted",
+        "no AWS::SageMaker::ClusterSchedulerConfig in us-west-2",
+        "add scheduler_config to fallback",
+        {("cloudformation", "describe_type"): without("AWS::SageMaker::ClusterSchedulerConfig")},
     ),
     Case(
         "PRE011",

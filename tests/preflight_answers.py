@@ -246,6 +246,8 @@ def answers() -> dict[tuple[str, str], Any]:
         ("service-quotas", "get_service_quota"): refusal("NoSuchResourceException"),
         ("service-quotas", "get_aws_default_service_quota"): refusal("NoSuchResourceException"),
         ("sagemaker", "list_clusters"): {"ClusterSummaries": []},
+        ("sagemaker", "list_cluster_scheduler_configs"): {"ClusterSchedulerConfigSummaries": []},
+        ("sagemaker", "list_compute_quotas"): {"ComputeQuotaSummaries": []},
         ("sagemaker", "describe_cluster"): refusal("ResourceNotFound"),
         ("sagemaker", "describe_training_plan"): plan(),
         ("sagemaker", "list_training_plans"): {"TrainingPlanSummaries": []},

@@ -34,6 +34,13 @@ def metadata(**changed: str) -> dict[str, Any]:
     return {"KeyMetadata": usual | changed}
 
 
+def of_console(kind: str):
+    """A policy or quota that somebody made by hand."""
+    arn = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:compute-quota/aaaaaaaaaaaa"
+    made = {"Name": "by-hand", "Status": "Created", "CreationTime": datetime(2026, 1, 1, tzinfo=UTC)}
+    return {f"{kind}Arn": arn, f"{kind}Id": "aaaaaaaaaaaa", **made}
+
+
 CASES = [
     Case(
         "PRE050", "adopted", "no bucket checkpoints", "create it", {("s3", "head_bucket"): only_bucket("checkpoints")}
@@ -157,6 +164,13 @@ CASES = [
     Case("PRE064", "adopted", "belongs to the HyperPod cluster other", "another EKS", clusters("other", stated=EKS)),
     Case("PRE065", "adopted", "has a Kueue of its own", "remove Kueue", groups=("apps", "kueue.x-k8s.io")),
     Case(
+        "PRE065",
+        "kueue",
+        "two would keep quotas of the same jobs",
+        "delete that add-on",
+        {("eks", "list_addons"): {"addons": ["amazon-sagemaker-hyperpod-taskgovernance"]}},
+    ),
+    Case(
         "PRE065", "adopted", "has training operators already", "dependencies_installed: true", groups=("kubeflow.org",)
     ),
     Case(
@@ -165,6 +179,34 @@ CASES = [
         "there is a HyperPod cluster example already (InService)",
         "another name",
         {("sagemaker", "describe_cluster"): hyperpod("example")},
+    ),
+    *(
+        Case(
+            "PRE067",
+            "adopted",
+            says,
+            mend,
+            {("sagemaker", "describe_cluster"): hyperpod("example"), ("sagemaker", operation): answer},
+        )
+        for says, mend, operation, answer in (
+            (
+                "has the policy by-hand already",
+                "--cluster-scheduler-config-id aaaaaaaaaaaa`",
+                "list_cluster_scheduler_configs",
+                {"ClusterSchedulerConfigSummaries": [of_console("ClusterSchedulerConfig")]},
+            ),
+            (
+                "has the quota by-hand of research already",
+                "--compute-quota-id aaaaaaaaaaaa`",
+                "list_compute_quotas",
+                {
+                    "ComputeQuotaSummaries": [
+                        of_console("ComputeQuota") | {"ComputeQuotaTarget": {"TeamName": team}}
+                        for team in ("others", "research")
+                    ]
+                },
+            ),
+        )
     ),
     Case("PRE070", "adopted", "no image ami-11111111", "copy", {("ec2", "describe_images"): {"Images": []}}),
     Case(

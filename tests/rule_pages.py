@@ -83,6 +83,7 @@ def _too_long_for_a_page() -> list[Case]:
     return [
         case("GRP020", lambda count: {"instance_groups": {"h200": {"labels": _numbered("label", count)}}}, 51, 50),
         case("ENV020", lambda count: {"tags": _numbered("tag", count)}, 46, 45),
+        case("GOV052", _many_groups_of_kueue, 64, 63),
         case("TPL001", lambda count: {"instance_groups": _many_groups(count)}, 98, 50),
         case("TPL002", lambda count: {"storage": {"additional_lustre": _many_file_systems(count)}}, 36, 30),
     ]
@@ -96,6 +97,13 @@ def _many_groups(count: int) -> dict[str, Any]:
     labels = {f"{'p' * 120}.example.com/{'n' * 60}{number}": "v" * 63 for number in range(50)}
     group = {"instance_type": "ml.m5.large", "count": 1, "zone": "usw2-az2", "labels": labels}
     return {f"group-{number}": group for number in range(count)}
+
+
+def _many_groups_of_kueue(count: int) -> dict[str, Any]:
+    group = {"instance_type": "ml.m5.large", "count": 1, "zone": "usw2-az2"}
+    teams = {"research": {"quota": {"h200": 2}}, "guests": {}}
+    groups = {f"group-{number}": group for number in range(count)}
+    return {"instance_groups": groups, "governance": {"engine": "kueue", "teams": teams}}
 
 
 def _many_file_systems(count: int) -> dict[str, Any]:

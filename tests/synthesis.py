@@ -11,12 +11,11 @@ from typing import Any
 
 import aws_cdk as cdk
 
-from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
 from podwright.config.environment import Environment
 from podwright.config.load import environment_from
 from podwright.config.project import Project
 from podwright.config.source import parse_source
-from podwright.operations.charts import stand_in
+from podwright.operations.charts import stand_ins
 from podwright.operations.sandbox.schemas import changed_create_only
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 from podwright.stacks.stage import TrainingStage
@@ -41,7 +40,10 @@ STATEFUL = {
 
 @dataclass(frozen=True)
 class Synthesis:
-    """The templates of one environment by stack id (network, storage, …), and the assembly that holds them."""
+    """The templates of one environment by stack id (network, storage, …), and the assembly that holds them.
+
+    A nested stack goes by the name of its file.
+    """
 
     directory: Path
     templates: dict[str, Template]
@@ -55,6 +57,27 @@ class Synthesis:
             for logical_id, resource in template["Resources"].items()
             if resource["Type"] == resource_type
         }
+
+    def whole(self, stack: str) -> dict[str, dict[str, Any]]:
+        """The resources of a stack and of those nested in it by logical id, ordered by DependsOn as if it were one.
+
+        Those of a nested stack have its logical id before their own.
+        """
+        found = dict(self.templates[stack]["Resources"])
+        for name, resource in self.templates[stack]["Resources"].items():
+            if resource["Type"] == "AWS::CloudFormation::Stack":
+                inner = self.templates[self._file(str(resource["Properties"]["TemplateURL"]))]["Resources"]
+                before = resource.get("DependsOn", [])
+                for key, item in inner.items():
+                    within = [f"{name}/{other}" for other in item.get("DependsOn", [])]
+                    found[f"{name}/{key}"] = item | {"DependsOn": [*within, *before]}
+                found[name] = resource | {"DependsOn": [*before, *(f"{name}/{key}" for key in inner)]}
+        return found
+
+    def _file(self, url: str) -> str:
+        """The name of the template at a URL, which holds the digest that the list of assets knows it by."""
+        lists = (json.loads(file.read_text())["files"] for file in self.directory.glob("*.assets.json"))
+        return next(asset["source"]["path"] for files in lists for key, asset in files.items() if key in url)
 
 
 @cache
@@ -71,8 +94,8 @@ def assembly_folder() -> str:
 
 
 def stage_of(environment: Environment, app: cdk.App) -> TrainingStage:
-    """The stage that `bin/app.py` would make of an environment with a stand-in chart."""
-    return TrainingStage(app, environment.name, environment=environment, archive=stand_in(chart(HYPERPOD_DEPENDENCIES)))
+    """The stage that `bin/app.py` would make of an environment with stand-ins for its charts."""
+    return TrainingStage(app, environment.name, environment=environment, charts=stand_ins(environment))
 
 
 def synthesize(environment: Environment) -> Synthesis:
@@ -83,6 +106,8 @@ def synthesize(environment: Environment) -> Synthesis:
     directory = Path(app.outdir) / f"assembly-{environment.name}"
     stacks = [stack for stack in stage.node.children if isinstance(stack, cdk.Stack)]
     templates = {stack.node.id: json.loads((directory / stack.template_file).read_text()) for stack in stacks}
+    nested = sorted(directory.glob("*.nested.template.json"))
+    templates |= {file.name: json.loads(file.read_text()) for file in nested}
     return Synthesis(directory, templates, {stack.stack_name for stack in stacks})
 
 

@@ -62,7 +62,7 @@ def database_instances(environment: Environment) -> int:
 
 
 def _part(
-    path: Path, group: AnyGroup, types: Catalog, orchestrator: Literal["eks", "slurm"]
+    path: Path, group: AnyGroup, types: Catalog, orchestrator: Literal["eks", "slurm", "none"]
 ) -> tuple[str, int, int, int, int]:
     """Name, addresses of a node, and how many nodes in one zone: at least, in full, and replaced at a time."""
     interface = group.network_interface if isinstance(group, InstanceGroup) else None

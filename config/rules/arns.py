@@ -17,7 +17,7 @@ class Arn:
     region: str
     """Empty for IAM, which has no regions."""
     account: str
-    """`aws` for policies that AWS manages."""
+    """`aws` for policies that AWS manages; empty where the resource has none."""
 
     @classmethod
     def parse(cls, text: str) -> "Arn":

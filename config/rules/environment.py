@@ -153,7 +153,7 @@ def same_account(environment: Environment) -> Problems:
 def other_account(environment: Environment) -> Problems:
     """An ARN of another account."""
     for path, arn in arns(environment):
-        if arn.account not in ("aws", environment.account) and path[-1] not in _PASSED:
+        if arn.account not in ("", "aws", environment.account) and path[-1] not in _PASSED:
             yield Problem(
                 path,
                 f"{arn} is in account {arn.account}, and the environment in {environment.account}",

@@ -64,15 +64,3 @@ def slurm_on_eks(environment: Environment) -> Problems:
     given += [(field,) for field in ("users", "user_groups") if getattr(environment, field)]
     for path in given:
         yield Problem(path, f"{path[-1]} has no effect: orchestrator is eks", "remove it, or use orchestrator slurm")
-
-
-@rule("ORC004", WARNING, on=Environment, source="")
-def teams_on_eks(environment: Environment) -> Problems:
-    """Teams that nothing enforces."""
-    governance = environment.governance
-    if not on_slurm(environment) and (governance.teams or governance.priorities):
-        yield Problem(
-            "governance",
-            "governance has no effect: orchestrator is eks, where podwright sets up no quotas",
-            "remove it, or use orchestrator slurm",
-        )

@@ -1,73 +1,20 @@
 """Rules on the nodes that carry the cluster's own pods: DNS, CSI drivers and operators."""
 
-from dataclasses import dataclass
-
 from ..catalog import Catalog
 from ..environment import Environment
-from ..facts import table
 from ..groups import InstanceGroup
-from ..instances import InstanceType
+from ..node_room import Room, asked, node_room
 from .groups import accelerated, known
 from .rule import ERROR, WARNING, Problem, Problems, listed, rule
 
 _PATH = ("instance_groups",)
-# Memory that the EKS image keeps back on a node: a fixed part and one for each pod, then the eviction threshold.
-_RESERVED_MIB, _RESERVED_MIB_PER_POD, _EVICTION_MIB = 255, 11, 100
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What nodes have for pods, or what pods ask of them."""
-
-    pods: int
-    cpu_millis: int
-    memory_mib: int
-
-    def plus(self, other: "Room", times: int = 1) -> "Room":
-        """This and `times` the other; a negative number takes away."""
-        return Room(
-            self.pods + times * other.pods,
-            self.cpu_millis + times * other.cpu_millis,
-            self.memory_mib + times * other.memory_mib,
-        )
-
-
-def asked(environment: Environment, kind: str, row: InstanceType | None = None) -> Room:
-    """What the system's pods ask: those of each node of type `row` (kind daemon), or those of the cluster."""
-    holds = {
-        "always": True,
-        "lustre": bool(environment.storage.lustres),
-        "accelerated": bool(row and row.accelerator_count),
-        "efa": bool(row and row.efa_interfaces),
-    }
-    total = Room(0, 0, 0)
-    for pod in table("system_pods"):
-        if pod["kind"] == kind and holds[pod["when"]]:
-            total = total.plus(Room(1, int(pod["cpu_millis"]), int(pod["memory_mib"])), int(pod["pods"]))
-    return total
-
-
-def node_room(environment: Environment, group: InstanceGroup, row: InstanceType) -> Room:
-    """What a node has left for other pods once its image, its daemons and tiered checkpoints have taken their part."""
-    cores = row.vcpu // max(1, row.threads_per_core) * (group.threads_per_core or row.threads_per_core)
-    memory = row.memory_gib * 1024 * (100 - environment.cluster.checkpoint_memory_percent) / 100
-    kept = _RESERVED_MIB + _RESERVED_MIB_PER_POD * row.max_pods + _EVICTION_MIB
-    whole = Room(row.max_pods, cores * 1000 - _reserved_millis(cores), int(memory) - kept)
-    return whole.plus(asked(environment, "daemon", row), -1)
-
-
-def _reserved_millis(cores: int) -> int:
-    """CPU that the EKS image keeps: 6 % of the first core, 1 % of the second, 0.5 % of two more, 0.25 % of the rest."""
-    return round(
-        60 * min(cores, 1) + 10 * min(max(cores - 1, 0), 1) + 5 * min(max(cores - 2, 0), 2) + 2.5 * max(cores - 4, 0)
-    )
 
 
 @rule("GRP040", ERROR, on=Environment, source="", final=True)
 def exists(environment: Environment) -> Problems:
     """A system group that is not there."""
     name = environment.cluster.system_group
-    if name not in environment.instance_groups:
+    if name not in environment.instance_groups and environment.has_cluster:
         yield Problem(
             ("cluster", "system_group"),
             f"system_group is {name}; instance groups are {listed(environment.instance_groups, 'and')}",

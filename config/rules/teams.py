@@ -6,43 +6,13 @@ from ..environment import Environment
 from ..limits import limits
 from ..teams import Governance, Team
 from .rule import ERROR, INFO, WARNING, Problem, Problems, listed, rule
-from .slurm import of_type, on_slurm
+from .slurm import on_slurm
 
 # Accounts and groups that Ubuntu's HyperPod image, its agents and Slurm have already.
 _OF_THE_IMAGE = ("docker", "sudo")
 # The QOS with which a team borrows is called after it; podwright_node/slurm_associations.py knows the same word.
 _BORROW = "borrow"
 _TAKEN = ("munge", "mysql", "nobody", "root", "slurm", "ssm-user", "ubuntu", *_OF_THE_IMAGE)
-
-
-@rule("GOV001", ERROR, on=Environment, source="", final=True)
-def quota_groups(environment: Environment) -> Problems:
-    """A quota of nodes that run no jobs."""
-    groups = of_type(environment, "compute") if on_slurm(environment) else environment.instance_groups
-    for name, team in environment.governance.teams.items():
-        for group in team.quota.keys() - groups.keys():
-            what = "holds no compute nodes" if group in environment.instance_groups else "is not under instance_groups"
-            yield Problem(
-                ("governance", "teams", name, "quota", group),
-                f"{group} {what}; a quota counts instances of {listed(groups)}",
-                "correct the name, or remove it",
-            )
-
-
-@rule("GOV002", WARNING, on=Environment, source="cfn-compute-quota")
-def more_than_there_is(environment: Environment) -> Problems:
-    """Quotas that add up to more than there is."""
-    teams = environment.governance.teams
-    for name, group in environment.instance_groups.items():
-        parts = {team: settings.quota[name] for team, settings in teams.items() if settings.quota.get(name)}
-        if sum(parts.values()) > group.count:
-            sums = " + ".join(f"{count} of {team}" for team, count in parts.items())
-            yield Problem(
-                ("instance_groups", name, "count"),
-                f"{sums} = {sum(parts.values())} instances of {name} are guaranteed, and its count is {group.count}: "
-                "not all teams can have theirs at once",
-                "lower the quotas, raise count, or accept this until more instances are there",
-            )
 
 
 @rule("GOV003", ERROR, on=Environment, source="", final=True)
@@ -63,7 +33,7 @@ def borrows_nothing(team: Team) -> Problems:
     """Limits of a team that does not borrow."""
     if team.share == "lend_and_borrow":
         return
-    for field in sorted(team.model_fields_set & {"borrow_limit_percent", "weight"}):
+    for field in sorted(team.model_fields_set & {"borrow_limit_percent", "borrow_limits", "weight"}):
         yield Problem(
             field,
             f"{field} has no effect: share is {team.share}, so the team borrows nothing",
@@ -79,6 +49,13 @@ def weight_of_nothing(governance: Governance) -> Problems:
             yield Problem(
                 ("teams", name, "weight"),
                 f"weight of {name} is 0: whenever another team wants to borrow too, {name} gets nothing",
+                "give it 1 or more, or accept this",
+            )
+    for name, department in governance.departments.items():
+        if governance.fair_share and department.weight == 0:
+            yield Problem(
+                ("departments", name, "weight"),
+                f"weight of {name} is 0: whenever another department wants to borrow too, its teams get nothing",
                 "give it 1 or more, or accept this",
             )
 
@@ -117,7 +94,7 @@ def one_sum(environment: Environment) -> Problems:
         parts = {
             group.slurm.partition
             for key, group in environment.instance_groups.items()
-            if team.quota.get(key) and group.slurm and group.slurm.partition
+            if key in team.quota and team.quota[key].instances and group.slurm and group.slurm.partition
         }
         if on_slurm(environment) and len(parts) > 1:
             yield Problem(

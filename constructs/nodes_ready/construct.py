@@ -1,7 +1,6 @@
 """A resource that exists once the nodes of an instance group are ready."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -11,9 +10,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from ...config.access import NODE_READERS
-from ..custom_resource import HandlerFunction
-
-_LONGEST_MINUTES = 60
+from .waiter import Place, wait
 
 
 class NodesReady(Construct):
@@ -70,24 +67,18 @@ class NodesReady(Construct):
             ValueError: a timeout of more than an hour, or nothing to wait for.
         """
         super().__init__(scope, construct_id)
-        timeout = timeout or cdk.Duration.minutes(55)
-        if timeout.to_minutes() > _LONGEST_MINUTES:
-            raise ValueError(
-                f"timeout is {timeout.to_minutes():g} minutes; CloudFormation waits {_LONGEST_MINUTES} at most"
-            )
         if count < 1:
             raise ValueError(f"count is {count}; there are no nodes to wait for")
 
-        function = HandlerFunction(
+        function, resource = wait(
             self,
-            "Handler",
-            folder=Path(__file__).parent / "handler",
+            "Nodes",
+            place=Place(eks_cluster, vpc, tuple(subnets), security_group, key),
             description=f"Waits for the nodes of {group}",
-            timeout=cdk.Duration.minutes(15),
-            key=key,
-            vpc=vpc,
-            subnets=subnets,
-            security_groups=[security_group],
+            group=NODE_READERS,
+            resource_type="Custom::PodwrightNodesReady",
+            properties={"ClusterName": cluster_name, "InstanceGroup": group, "Count": count},
+            timeout=timeout,
         )
         function.role.add_to_principal_policy(
             iam.PolicyStatement(
@@ -95,39 +86,6 @@ class NodesReady(Construct):
                 resources=[cluster_arn],
             )
         )
-        function.role.add_to_principal_policy(
-            iam.PolicyStatement(actions=["eks:DescribeCluster"], resources=[eks_cluster.cluster_arn])
-        )
-        # A policy of its own: the function depends on its role's default policy, which so cannot name the function.
-        again = iam.Policy(
-            self,
-            "InvokesItself",
-            roles=[function.role],
-            statements=[
-                iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function.function.function_arn])
-            ],
-        )
-        entry = eks.CfnAccessEntry(
-            self,
-            "Access",
-            cluster_name=eks_cluster.cluster_name,
-            principal_arn=function.role.role_arn,
-            kubernetes_groups=[NODE_READERS],
-        )
-        resource = function.resource(
-            self,
-            "Nodes",
-            resource_type="Custom::PodwrightNodesReady",
-            properties={
-                "ClusterName": cluster_name,
-                "EksClusterName": eks_cluster.cluster_name,
-                "InstanceGroup": group,
-                "Count": count,
-                "TimeoutSeconds": timeout.to_seconds(),
-            },
-            service_timeout=cdk.Duration.minutes(_LONGEST_MINUTES),
-        )
-        resource.node.add_dependency(again, entry)
 
         self.function = function
         self.resource = resource

@@ -109,8 +109,16 @@ def deployment_actions(environment: Environment) -> list[str]:
     created = [lustre for lustre in storage.lustres.values() if lustre.existing is None]
     eks = cluster.orchestrator == "eks"
     accounting = None if eks else cluster.slurm.accounting
+    task_governance, fallback = (
+        environment.governance.engine == "hyperpod",
+        environment.governance.task_governance.fallback,
+    )
     parts = {
         "always": True,
+        "cluster": environment.has_cluster,
+        "addons": bool(environment.platform.addons),
+        "mlflow": environment.platform.mlflow is not None,
+        "queues": bool(environment.training_job_queues),
         "key": storage.kms_key is None,
         "network": network.vpc is None,
         "nat": network.vpc is None and network.endpoints == "standard",
@@ -120,6 +128,9 @@ def deployment_actions(environment: Environment) -> list[str]:
         "repository": any(lustre.repositories for lustre in created),
         "database": accounting is not None and accounting.existing is None,
         "plans": bool(environment.training_plans),
+        "task_governance": task_governance,
+        "compute_quota": task_governance and "compute_quota" not in fallback,
+        "scheduler_config": task_governance and "scheduler_config" not in fallback,
     }
     return [row["action"] for row in table("deployment_actions") if parts[row["part"]]]
 
@@ -244,6 +255,11 @@ def _named_roles(environment: Environment) -> Iterator[tuple[Path, str, str | No
         if cluster.eks.existing:
             path = ("cluster", "eks", "existing", "kubectl_role")
             yield path, cluster.eks.existing.kubectl_role, "lambda.amazonaws.com"
+    if inference := environment.platform.inference:
+        # Taken on through the OIDC provider of the cluster, which a role cannot trust before there is one.
+        for name, value in inference:
+            if name.endswith("_role") and value:
+                yield ("platform", "inference", name), value, None
 
 
 def _trusts(document: dict[str, Any], service: str) -> bool:

@@ -3,10 +3,11 @@
 from datetime import timedelta
 from typing import Any, Final
 
-from ...config.addons import NODE_ADDONS, WORKLOAD_ADDONS, addon_version
+from ...config.addons import GOVERNANCE_ADDONS, NODE_ADDONS, WORKLOAD_ADDONS, addon_version
 from ...config.cluster import AddonName, AdoptedEks
 from ...config.findings import Path
 from ...config.rules.rule import Problem, listed
+from ...config.task_governance import ADDON as _GOVERNANCE
 from .check import Answers, Ask, Note, Skip, check
 from .reader import Unavailable
 from .shared import cluster, other_clusters, stack
@@ -14,7 +15,6 @@ from .shared import cluster, other_clusters, stack
 _EXISTING: Final[Path] = ("cluster", "eks", "existing")
 _NEAR: Final = timedelta(days=60)
 _KUEUE: Final = "kueue.x-k8s.io"
-_GOVERNANCE: Final = "amazon-sagemaker-hyperpod-taskgovernance"
 _DEPENDENCIES: Final = "kubeflow.org"
 """API group of the training operators in HyperPod's dependencies chart."""
 
@@ -61,6 +61,8 @@ def addons(ask: Ask) -> Answers:
         return
     lustre = bool(ask.environment.storage.lustres)
     names: tuple[AddonName, ...] = (*NODE_ADDONS, *WORKLOAD_ADDONS)
+    if ask.environment.governance.engine == "hyperpod":
+        names += GOVERNANCE_ADDONS
     for name in names:
         if name == "aws-fsx-csi-driver" and not lustre:
             continue
@@ -137,13 +139,21 @@ def in_the_way(ask: Ask) -> Answers:
         groups = ask.api_groups(found)
     except Unavailable as error:
         yield Skip(str(error))
-    teams = bool(ask.environment.governance.teams)
-    if teams and _KUEUE in groups and _GOVERNANCE not in names:
+    engine = ask.environment.governance.engine
+    ours = stack(ask, "governance") is not None
+    if engine in ("hyperpod", "kueue") and _KUEUE in groups and _GOVERNANCE not in names and not ours:
         yield Problem(
             "governance",
-            f"{settings.name} has a Kueue of its own ({_KUEUE}); task governance brings another, and both would "
+            f"{settings.name} has a Kueue of its own ({_KUEUE}); engine {engine} brings another, and both would "
             "write the same objects",
             f"remove Kueue and its custom resource definitions before teams get quotas, or let {_GOVERNANCE} take over",
+        )
+    if engine not in (None, "hyperpod") and _GOVERNANCE in names:
+        yield Problem(
+            ("governance", "engine"),
+            f"{settings.name} has task governance ({_GOVERNANCE}), which holds jobs back until its own Kueue admits "
+            f"them; with engine {engine} two would keep quotas of the same jobs",
+            "delete that add-on, or use engine hyperpod",
         )
     if not settings.dependencies_installed and _DEPENDENCIES in groups and stack(ask, "eks") is None:
         yield Problem(
@@ -172,6 +182,37 @@ def name_taken(ask: Ask) -> Answers:
         )
     else:
         yield Note(f"{name} is {'ours' if found else 'free'}")
+
+
+@check("PRE067")
+def quotas_there(ask: Ask) -> Answers:
+    """A policy or quotas of the HyperPod cluster that no stack of the environment made."""
+    governance = ask.environment.governance
+    if governance.engine != "hyperpod":
+        return
+    yield Note(f"{len(governance.teams)} teams")
+    if (found := cluster(ask)) is None or stack(ask, "governance") is not None:
+        return
+    arn = found["ClusterArn"]
+    for item in ask.aws.pages(
+        "sagemaker", "list_cluster_scheduler_configs", "ClusterSchedulerConfigSummaries", ClusterArn=arn
+    ):
+        yield Problem(
+            "governance",
+            f"{found['ClusterName']} has the policy {item['Name']} already, which no stack of {ask.environment.name} "
+            "made; a cluster takes one",
+            f"`aws sagemaker delete-cluster-scheduler-config --cluster-scheduler-config-id "
+            f"{item['ClusterSchedulerConfigId']}`, or take it into the stack with `cdk import`",
+        )
+    for item in ask.aws.pages("sagemaker", "list_compute_quotas", "ComputeQuotaSummaries", ClusterArn=arn):
+        if (team := item["ComputeQuotaTarget"]["TeamName"]) in governance.teams:
+            yield Problem(
+                ("governance", "teams", team),
+                f"{found['ClusterName']} has the quota {item['Name']} of {team} already, which no stack of "
+                f"{ask.environment.name} made; a team takes one",
+                f"`aws sagemaker delete-compute-quota --compute-quota-id {item['ComputeQuotaId']}`, or take it into "
+                "the stack with `cdk import`",
+            )
 
 
 def _new_version(ask: Ask) -> str | None:

@@ -5,6 +5,7 @@ from typing import Any
 from ...config.regions import offering_regions, regions
 from ...config.rules.rule import Problem, listed
 from ...config.rules.zones import sections
+from ...config.task_governance import TYPES
 from .check import Answers, Ask, Note, check
 
 
@@ -12,7 +13,9 @@ from .check import Answers, Ask, Note, check
 def hyperpod_here(ask: Ask) -> Answers:
     """Whether CloudFormation knows the resource types of the environment in its region."""
     region = ask.environment.region
-    types = ["AWS::SageMaker::Cluster"]
+    types = ["AWS::SageMaker::Cluster"] * ask.environment.has_cluster
+    types += ["AWS::SageMaker::MlflowApp"] * (ask.environment.platform.mlflow is not None)
+    types += ["AWS::Batch::QuotaShare"] * bool(ask.environment.training_job_queues)
     types += ["AWS::EKS::Cluster"] * (ask.environment.cluster.orchestrator == "eks")
     types += ["AWS::FSx::FileSystem"] * bool(ask.environment.storage.lustres or ask.environment.storage.home)
     for name in types:
@@ -20,12 +23,26 @@ def hyperpod_here(ask: Ask) -> Answers:
             "cloudformation", "describe_type", {"TypeNotFoundException"}, Type="RESOURCE", TypeName=name
         )
         if found is None:
-            listing = [row.name for row in regions().values() if row.cluster] if name == types[0] else []
+            cluster = name == "AWS::SageMaker::Cluster"
+            listing = [row.name for row in regions().values() if row.cluster] if cluster else []
             yield Problem(
                 "region",
                 f"CloudFormation has no {name} in {region}"
                 + (f"; the public lists show it in {listed(listing, 'and')}" if listing else ""),
                 "choose another region",
+            )
+    governance = ask.environment.governance
+    quotas = set(TYPES) - set(governance.task_governance.fallback) if governance.engine == "hyperpod" else set()
+    for kind in sorted(quotas):
+        if ask.aws.find(
+            "cloudformation", "describe_type", {"TypeNotFoundException"}, Type="RESOURCE", TypeName=TYPES[kind]
+        ):
+            types.append(TYPES[kind])
+        else:
+            yield Problem(
+                ("governance", "task_governance", "fallback"),
+                f"CloudFormation has no {TYPES[kind]} in {region}",
+                f"add {kind} to fallback: SageMaker's API then makes what it would",
             )
     yield Note(f"{len(types)} resource types")
 

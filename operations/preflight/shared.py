@@ -11,7 +11,7 @@ from ...config.rules.groups import known
 from ...config.rules.zones import sections
 from .check import Ask
 
-STACK_PARTS = ("network", "storage", "eks", "capacity", "cluster")
+STACK_PARTS = ("network", "storage", "eks", "capacity", "cluster", "platform", "governance")
 """The stacks that an environment may have; their names begin with its own."""
 
 

@@ -122,6 +122,7 @@ class Sandbox:
             ("associations", self.fsx, "associations"),
             ("cost tags", self.cost_tags, "active"),
             ("quotas", self.hyperpod.quotas, "values"),
+            ("compute quotas", self.hyperpod.schedulers, "objects"),
         ]
 
     def keep_saving(self) -> None:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from moto.core.responses import ActionResult
 
+from . import task_governance
 from .eks import Eks, EksCluster
 from .eks_offers import addons, cluster_versions
 from .service import OwnResponse, refuse
@@ -103,6 +104,8 @@ class EksResponse(OwnResponse):
             "health": {"issues": []},
             "podIdentityAssociations": self._identities(cluster, values, arn),
         }
+        if name == task_governance.ADDON:
+            task_governance.install(self.service.kubernetes.store(self.region, values["clusterName"]))
         return ActionResult({"addon": cluster.addons[name]})
 
     def _identities(self, cluster: EksCluster, values: JsonObject, owner: str) -> list[str]:
@@ -143,6 +146,8 @@ class EksResponse(OwnResponse):
     def delete_addon(self) -> ActionResult:
         addon = self._find(self._cluster().addons, "addonName", "addon")
         del self._cluster().addons[addon["addonName"]]
+        if addon["addonName"] == task_governance.ADDON:
+            task_governance.uninstall(self.service.kubernetes.store(self.region, self.arguments()["clusterName"]))
         return ActionResult({"addon": {**addon, "status": "DELETING"}})
 
     def create_access_entry(self) -> ActionResult:

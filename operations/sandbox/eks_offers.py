@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from ...config.addons import NODE_ADDONS, WORKLOAD_ADDONS, addon_pins
+from ...config.addons import NODE_ADDONS, PLATFORM_ADDONS, WORKLOAD_ADDONS, addon_pins
 from ...config.eks_versions import eks_versions
 from .template import JsonObject
 
@@ -35,7 +35,7 @@ def addons(name: str | None, kubernetes: str | None) -> list[JsonObject]:
     pins = {(pin.addon, pin.kubernetes): pin.version for pin in addon_pins()}
     known = {pin.addon for pin in addon_pins()}
     found = list[JsonObject]()
-    for addon in sorted({*NODE_ADDONS, *WORKLOAD_ADDONS, *known}):
+    for addon in sorted({*NODE_ADDONS, *WORKLOAD_ADDONS, *PLATFORM_ADDONS, *known}):
         clusters: dict[str, list[str]] = {}
         for version in versions:
             if there := pins.get((addon, version)) if addon in known else _SOME_VERSION:

@@ -1,5 +1,5 @@
 # ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
-"""The HyperPod operations of the SageMaker API, mounted over moto's, with those of training plans beside them.
+"""The HyperPod operations of the SageMaker API, mounted over moto's, beside those of quotas and training plans.
 
 Every other SageMaker operation stays moto's.
 """
@@ -10,14 +10,15 @@ from moto.core.responses import ActionResult
 
 from .hyperpod import Cluster, ClusterEvent, Node
 from .hyperpod_answers import group_answer, node_answer
+from .schedulers_api import SchedulerOperations
 from .service import refuse
 from .stack import now
 from .template import JsonObject
 from .training_plans_api import TrainingPlanOperations
 
 
-class HyperPodResponse(TrainingPlanOperations):
-    """SageMaker's API with the sandbox's HyperPod and training plans."""
+class HyperPodResponse(SchedulerOperations, TrainingPlanOperations):
+    """SageMaker's API with the sandbox's HyperPod, its quotas and training plans."""
 
     def _cluster(self) -> Cluster:
         return self.service.cluster(self.region, self._get_param("ClusterName"))

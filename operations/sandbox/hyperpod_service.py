@@ -15,6 +15,7 @@ from .hyperpod_quotas import check_quotas
 from .hyperpod_slurm import check, check_immutable, two_masters
 from .providers.base import Clients
 from .quotas import Quotas
+from .schedulers import Schedulers
 from .service import refuse
 from .stack import ACCOUNT, now
 from .template import JsonObject
@@ -39,6 +40,7 @@ class HyperPod:
         self.shortages: list[Shortage] = []
         self.quotas = Quotas()
         self.plans = TrainingPlanService(clients, self._in_use)
+        self.schedulers = Schedulers(eks, self.cluster, timing)
 
     def all(self, region: str) -> list[Cluster]:
         """The clusters of a region, settled to this moment; those whose deletion has ended are gone."""

@@ -15,10 +15,11 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-import jsonschema
 import kubernetes_validate
 from kubernetes_validate import utils
 
+from .custom_kinds import installed_by, violations_of
+from .kueue_rules import kueue_refusals
 from .stack import now
 from .template import JsonObject
 
@@ -118,6 +119,12 @@ class KubernetesStore:
                         return item, served
         return None
 
+    def install(self, owner: str) -> None:
+        """Serve the custom kinds that a chart or an add-on of this name brings; those that are there stay."""
+        for item in installed_by(owner):
+            if self.key(item) not in self.objects:
+                self.put(item)
+
     def served(self) -> Iterator[tuple[str, str, str, str]]:
         """Group, version, kind and resource name of everything that the API serves."""
         for group, version, kind in built_in_kinds(self.version):
@@ -151,7 +158,7 @@ class KubernetesStore:
         """The resources of one group and version, for discovery."""
         return [
             {
-                "shortNames": _SHORT_NAMES.get(name, []),
+                "shortNames": self._short_names(found, name),
                 "name": name,
                 "singularName": kind.lower(),
                 "kind": kind,
@@ -162,13 +169,17 @@ class KubernetesStore:
             if (found, served) == (group, version)
         ]
 
+    def _short_names(self, group: str, name: str) -> list[str]:
+        found = self.objects.get(("apiextensions.k8s.io/CustomResourceDefinition", "", f"{name}.{group}"))
+        return found["spec"]["names"].get("shortNames", []) if found else _SHORT_NAMES.get(name, [])
+
     def namespaced(self, manifest: JsonObject) -> bool:
         """Whether objects of this kind live in a namespace."""
         found = self.definition_of(manifest)
         return found[0]["spec"]["scope"] == "Namespaced" if found else manifest["kind"] not in _CLUSTER_SCOPED
 
-    def check(self, manifest: JsonObject) -> None:
-        """Refuse a manifest that the API server would refuse; raises ApiError."""
+    def check(self, manifest: JsonObject, namespace: str = "default") -> None:
+        """Refuse a manifest that the API server would refuse in place of what is stored; raises ApiError."""
         for name in ("apiVersion", "kind"):
             if not isinstance(manifest.get(name), str):
                 raise ApiError(400, "BadRequest", f"error validating data: {name} not set")
@@ -183,14 +194,12 @@ class KubernetesStore:
             self._check_built_in(manifest)
             return
         schema = found[1].get("schema", {}).get("openAPIV3Schema")
-        if schema:
-            strict = _strict(schema)
-            strict["properties"] = strict.get("properties", {}) | {"apiVersion": {}, "kind": {}, "metadata": {}}
-            errors = sorted(
-                jsonschema.Draft4Validator(strict).iter_errors(manifest), key=lambda e: list(map(str, e.path))
-            )
-            if errors:
-                raise self._invalid(manifest, ".".join(map(str, errors[0].path)), errors[0].message)
+        errors = violations_of(schema, manifest) if schema else []
+        if errors:
+            raise self._invalid(manifest, ".".join(map(str, errors[0].absolute_path)), errors[0].message)
+        refused = kueue_refusals(manifest, self.objects.get(self.key(manifest, namespace)))
+        if refused:
+            raise self._invalid(manifest, "", refused[0])
 
     def _check_built_in(self, manifest: JsonObject) -> None:
         try:
@@ -248,7 +257,7 @@ class KubernetesStore:
 
     def apply(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
         """Check and store an object, new or changed."""
-        self.check(manifest)
+        self.check(manifest, namespace)
         self._need_namespace(self.key(manifest, namespace))
         return self.put(manifest, namespace)
 
@@ -280,23 +289,6 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
-
-
-def _strict(schema: JsonObject) -> JsonObject:
-    """A structural schema with unknown fields refused, as `kubectl --validate=strict` does, and extensions honoured."""
-    result = {
-        key: _strict(value) if isinstance(value, dict) and key in ("items", "additionalProperties") else value
-        for key, value in schema.items()
-    }
-    if schema.get("x-kubernetes-int-or-string"):
-        return {"type": ["integer", "string"]}
-    if "properties" in schema:
-        result["properties"] = {key: _strict(value) for key, value in schema["properties"].items()}
-        if not schema.get("x-kubernetes-preserve-unknown-fields") and "additionalProperties" not in schema:
-            result["additionalProperties"] = False
-    if result.pop("nullable", False) and isinstance(result.get("type"), str):
-        result["type"] = [result["type"], "null"]
-    return result
 
 
 class Kubernetes:

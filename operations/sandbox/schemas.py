@@ -10,6 +10,13 @@ from typing import Any
 from cfnlint.schema._exceptions import ResourceNotFoundError
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
+# The lists of regions of these two contradict each other in most regions, though one is nothing without the other:
+# together they are the regions of task governance, nearly those that the first one's description names.
+_TOGETHER = {
+    "AWS::SageMaker::ComputeQuota": "AWS::SageMaker::ClusterSchedulerConfig",
+    "AWS::SageMaker::ClusterSchedulerConfig": "AWS::SageMaker::ComputeQuota",
+}
+_COMPLETE_REGION = "us-east-1"
 # Types that CloudFormation or the CDK itself handles; they have no provider schema.
 PSEUDO_TYPES = {"AWS::CDK::Metadata", "AWS::CloudFormation::WaitConditionHandle"}
 
@@ -91,7 +98,17 @@ def find(resource_type: str, region: str) -> ResourceSchema | None:
         document = PROVIDER_SCHEMA_MANAGER.get_resource_schema(region, resource_type).schema
         return ResourceSchema(resource_type, region, dict(document))
     except ResourceNotFoundError:
+        if resource_type in _TOGETHER and _listed(_TOGETHER[resource_type], region):
+            return find(resource_type, _COMPLETE_REGION)
         return None
+
+
+def _listed(resource_type: str, region: str) -> bool:
+    try:
+        PROVIDER_SCHEMA_MANAGER.get_resource_schema(region, resource_type)
+    except ResourceNotFoundError:
+        return False
+    return True
 
 
 def values_at(properties: Any, path: str) -> list[Any]:

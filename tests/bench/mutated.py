@@ -33,13 +33,11 @@ def refusals(passed: list[tuple[Mutation, Outcome]], folder: Path) -> list[Refus
     use_bundled_node()
     import aws_cdk as cdk
 
-    from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
-    from podwright.operations.charts import stand_in
+    from podwright.operations.charts import stand_ins
     from podwright.stacks.feature_flags import FEATURE_FLAGS
     from podwright.stacks.stage import TrainingStage
 
     found = []
-    archive = stand_in(chart(HYPERPOD_DEPENDENCIES))
     for mutated, outcome in passed:
         assert outcome.environment
         app = cdk.App(
@@ -47,7 +45,8 @@ def refusals(passed: list[tuple[Mutation, Outcome]], folder: Path) -> list[Refus
             context={**FEATURE_FLAGS, "@aws-cdk/core:validateAgainstDefaultRules": True},
         )
         try:
-            TrainingStage(app, outcome.environment.name, environment=outcome.environment, archive=archive)
+            environment = outcome.environment
+            TrainingStage(app, environment.name, environment=environment, charts=stand_ins(environment))
             app.synth()
         except Exception as error:  # noqa: BLE001  whatever it is, it is what this looks for
             found.append(Refusal(mutated.seed, mutated.origin, str(error)[-500:]))

@@ -323,6 +323,7 @@ def test_the_page_shows_the_conflicts_as_the_data_has_them():
         "efa.csv",
         "nvlink.csv",
         "mig_profiles.csv",
+        "topology_labels.csv",
         "ultraservers.csv",
         "conflicts.json",
         "regions.csv",

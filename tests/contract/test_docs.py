@@ -149,7 +149,7 @@ def test_pieces_of_environment_files_pass_their_checks(text: str) -> None:
 
 @pytest.mark.parametrize("number", range(len(blocks(ROOT / "docs/user.md", "python"))))
 def test_python_of_the_user_guide_runs(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podwright.config.artifacts.chart_archive", lambda root, chart: stand_in(chart))
+    monkeypatch.setattr("podwright.config.wanted_charts.chart_archive", lambda root, chart: stand_in(chart))
     monkeypatch.chdir(ROOT)
     names: dict[str, Any] = {}
     exec(compile(blocks(ROOT / "docs/user.md", "python")[number], f"docs/user.md, Python {number + 1}", "exec"), names)

@@ -15,8 +15,14 @@ MAX_RESOURCES, MAX_BYTES, MAX_OUTPUTS = 500, 1_000_000, 200
 # Every Lambda runtime and custom resource type that an environment may bring. A new one needs a decision record.
 PYTHON = re.compile(r"^python3\.1[3-9]$")
 CUSTOM_TYPES = {
+    # Objects of teams, and barriers between them; neither runs anything.
+    "AWS::CloudFormation::Stack",
+    "AWS::CloudFormation::WaitConditionHandle",
+    "Custom::PodwrightComputeQuota",
+    "Custom::PodwrightDeploymentReady",
     "Custom::PodwrightLifecycle",
     "Custom::PodwrightNodesReady",
+    "Custom::PodwrightSchedulerConfig",
     "Custom::PodwrightTrainingPlan",
     "Custom::AWSCDK-EKS-HelmChart",
     "Custom::AWSCDK-EKS-KubernetesResource",

@@ -21,6 +21,7 @@ ACCEPTED = {
     "AwsSolutions-VPC7",
     "E3644",
     "F3002",
+    "F3006",
 }
 # Types by region, a list that lags (podwright has a warning of its own); dependencies that the CDK writes twice.
 LINT_IGNORES = ["E3644", "W3005"]
@@ -73,7 +74,8 @@ def test_acknowledgements_are_narrow_and_counted(
         assert len(found["reason"]) >= 20, found
         counts[found["acknowledgedAt"].partition("/")[0]][found["ruleName"].partition("[")[0]] += 1
     for name, rules in counts.items():
-        assert rules, f"{name}: nothing was looked at"
+        # Network and storage alone have nothing that wants an acknowledgement.
+        assert rules or not environment(name).has_cluster, f"{name}: nothing was looked at"
         assert set(rules) <= ACCEPTED, name
         with capsys.disabled():
             print(f"\n{name}: accepted {', '.join(f'{rule} {count}' for rule, count in sorted(rules.items()))}")

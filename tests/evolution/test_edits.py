@@ -92,6 +92,10 @@ def tags(file: File) -> None:
     file["tags"] = {"cost-center": "ai"}
 
 
+def teams(file: File) -> None:
+    file["governance"] = {"teams": {"llm": {"quota": {"h100": "2"}}, "vision": {"share": "lend"}}}
+
+
 @pytest.mark.parametrize(
     ("edit", "expected"),
     [
@@ -106,6 +110,7 @@ def tags(file: File) -> None:
         (home_zone, {"! cluster"}),
         (capacity, {"~ file system"}),
         (file_system_zone, {"! file system"}),
+        (teams, set()),
         (tags, {f"~ {kind}" for kind in STATEFUL.values()} - {"~ database", "~ secret"}),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",

@@ -14,7 +14,7 @@ from botocore.stub import ANY
 
 from loopback import serving
 from nodes_ready_world import CLUSTER_ARN, FUNCTION_ARN, Answer, Answers, World, encoded, nodes, self_signed, worlds
-from podwright.constructs.nodes_ready.handler import index
+from podwright.constructs.nodes_ready.handler.nodes import RETRIES
 
 
 @pytest.fixture(scope="module")
@@ -284,9 +284,7 @@ def test_throttling_and_faults_of_sagemaker_are_tried_again(world: World) -> Non
         ]
     }
     with serving(Answers([throttled, (503, {}), throttled, (200, listed)])) as sagemaker:
-        world.clients["sagemaker"] = world.session.client(
-            "sagemaker", endpoint_url=sagemaker.url, config=index._RETRIES
-        )
+        world.clients["sagemaker"] = world.session.client("sagemaker", endpoint_url=sagemaker.url, config=RETRIES)
         world.say((200, READY))
         world.stubs["eks"].add_response(
             "describe_cluster",

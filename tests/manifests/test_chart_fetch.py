@@ -5,17 +5,21 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import tarfile
 import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from loopback import Call, Reply, serving
-from podwright.config.artifacts import chart_archive, chart_findings, read_artifacts
+from podwright.config.artifacts import ChartArchive, chart_archive, chart_findings, read_artifacts
 from podwright.config.charts import HYPERPOD_DEPENDENCIES, Chart, chart
+from podwright.operations import charts
 from podwright.operations.charts import fetch
 from podwright.operations.helm import helm
 from podwright.operations.output import Stop
@@ -94,7 +98,7 @@ def upstream(tmp_path: Path) -> Iterator[tuple[Upstream, Chart]]:
             "charts/top/charts/away-1.0.0.tgz": "an old package of the other one",
         }
         wanted = dataclasses.replace(
-            chart(HYPERPOD_DEPENDENCIES), archive=f"{server.url}/repository.tar.gz", folder="charts/top"
+            chart(HYPERPOD_DEPENDENCIES), archive=f"{server.url}/repository.tar.gz", folder="charts/top", nested=()
         )
         yield made, wanted
 
@@ -171,7 +175,7 @@ def test_another_commit_needs_a_word(upstream: tuple[Upstream, Chart], project: 
     _, wanted = upstream
     fetch(project, wanted)
     newer = dataclasses.replace(wanted, revision="f" * 40)
-    with pytest.raises(Stop, match="this podwright pins ffffffffffff"):
+    with pytest.raises(Stop, match=r"this podwright pins 0\.1\.0 at ffffffffffff"):
         fetch(project, newer)
     fetch(project, newer, update=True)
     assert read_artifacts(project).charts[wanted.name].revision == "f" * 40
@@ -204,3 +208,97 @@ def test_a_path_that_leads_out_of_the_folder_is_left_out(
     with zipfile.ZipFile(archive.path) as packed:
         assert [name for name in packed.namelist() if "escaped" in name] == []
     assert not list(tmp_path.rglob("escaped"))
+
+
+def test_the_subcharts_of_a_subchart_are_fetched_where_that_is_wanted(
+    upstream: tuple[Upstream, Chart], project: Path
+) -> None:
+    made, wanted = upstream
+    (away,) = [
+        item for item in json.loads(made.files["charts/top/Chart.yaml"])["dependencies"] if item["name"] == "away"
+    ]
+    near = {"apiVersion": "v2", "name": "near", "version": "0.1.0", "dependencies": [away]}
+    made.files["charts/top/charts/near/Chart.yaml"] = json.dumps(near)
+    archive = fetch(project, dataclasses.replace(wanted, nested=("near",)))
+    with zipfile.ZipFile(archive.path) as packed:
+        assert "charts/near/charts/away/Chart.yaml" in packed.namelist()
+
+
+def test_a_release_is_taken_as_it_is_packed(upstream: tuple[Upstream, Chart], project: Path) -> None:
+    made, wanted = upstream
+    address = wanted.archive.replace("repository.tar.gz", "charts/away-1.2.3.tgz")
+    released = dataclasses.replace(wanted, name="away", archive=address, folder="", version="1.2.3", revision="1.2.3")
+    archive = fetch(project, released)
+    with zipfile.ZipFile(archive.path) as packed:
+        assert packed.namelist() == ["Chart.yaml", "templates/a.yaml"]
+    locked = read_artifacts(project).charts["away"]
+    assert (locked.version, locked.revision, locked.images) == ("1.2.3", "1.2.3", ("example.invalid/away:1",))
+    archive.path.unlink()
+    made.subchart = "example.invalid/away:2"
+    with pytest.raises(Stop, match="for the same release"):
+        fetch(project, released)
+
+
+def test_charts_of_all_environments_are_fetched_beside_each_other(
+    upstream: tuple[Upstream, Chart], project: Path
+) -> None:
+    _, wanted = upstream
+    address = wanted.archive.replace("repository.tar.gz", "charts/away-1.2.3.tgz")
+    released = dataclasses.replace(wanted, name="away", archive=address, folder="", version="1.2.3", revision="1.2.3")
+    fetch(project, wanted)
+    fetch(project, released)
+    assert set(read_artifacts(project).charts) == {"hyperpod-dependencies", "away"}
+    assert chart_findings(project, wanted) == chart_findings(project, released) == []
+
+
+def test_a_release_in_a_registry_is_pulled_by_helm(
+    upstream: tuple[Upstream, Chart], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, wanted = upstream
+    asked: list[tuple[str, ...]] = []
+
+    def pull(*arguments: str) -> str:
+        asked.append(arguments[:4])
+        shutil.copy(made.package(), arguments[-1])
+        return ""
+
+    monkeypatch.setattr("podwright.operations.charts.helm", pull)
+    released = dataclasses.replace(
+        wanted, name="away", archive="oci://r.example/charts/away", folder="", version="1.2.3", revision="1.2.3"
+    )
+    archive = fetch(project, released)
+    assert asked == [("pull", "oci://r.example/charts/away", "--version", "1.2.3")]
+    with zipfile.ZipFile(archive.path) as packed:
+        assert packed.namelist() == ["Chart.yaml", "templates/a.yaml"]
+
+
+def test_the_command_fetches_what_the_environments_of_the_project_install(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[tuple[str, bool]] = []
+
+    def note(root: Path, wanted: Chart, *, update: bool) -> ChartArchive:
+        asked.append((wanted.name, update))
+        return ChartArchive(wanted.name, root / f"{wanted.name}.zip", "0" * 64)
+
+    monkeypatch.setattr(charts, "fetch", note)
+    (project / "environments").mkdir()
+    text = """account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az1, usw2-az2]}
+instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
+"""
+    (project / "environments" / "a.yaml").write_text(text)
+    (project / "environments" / "b.yaml").write_text(text + "platform: {kuberay: {}}\n")
+    arguments: Any = SimpleNamespace(project=project, update=True)
+    assert charts.run(arguments) == 0
+    assert asked == [("hyperpod-dependencies", True), ("kuberay-operator", True)]
+    assert "kuberay-operator.zip" in capsys.readouterr().out
+    slurm = "controller: {instance_type: ml.m5.4xlarge, count: 1}"
+    for name in ("a", "b"):
+        changed = (
+            text.replace("system: {instance_type: ml.m5.4xlarge, count: 2}", slurm) + "cluster: {orchestrator: slurm}"
+        )
+        (project / "environments" / f"{name}.yaml").write_text(changed)
+    with pytest.raises(Stop, match="no environment of this project installs a chart"):
+        charts.run(arguments)

@@ -19,7 +19,7 @@ from podwright.config.environment import Environment
 from podwright.config.own_images import BENCHMARK_LABELS_IMAGE
 from podwright.config.project import Project
 from podwright.operations import images
-from podwright.operations.charts import stand_in
+from podwright.operations.charts import stand_ins
 from podwright.operations.output import Stop
 from registry_double import Double, client
 
@@ -37,7 +37,7 @@ MPI, NVIDIA = "docker.io/mpioperator/mpi-operator:stand-in", "nvcr.io/nvidia/k8s
 
 
 def listed(environment: Environment, root: Path) -> dict[str, str]:
-    found = images.images(environment, CHART, stand_in(CHART), read_artifacts(root))
+    found = images.images(environment, stand_ins(environment), read_artifacts(root))
     return {str(image.original): image.served for image in found}
 
 
@@ -114,7 +114,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
 
 
 def mirror(world: SimpleNamespace, root: Path) -> int:
-    return images.mirror(ENVIRONMENT, root, CHART, stand_in(CHART), world.account)
+    return images.mirror(ENVIRONMENT, root, stand_ins(ENVIRONMENT), world.account)
 
 
 def test_foreign_images_are_copied_and_locked(world: SimpleNamespace, tmp_path: Path) -> None:
@@ -154,21 +154,22 @@ def test_an_interrupted_run_keeps_what_it_copied(world: SimpleNamespace, tmp_pat
 
 
 def test_an_image_that_no_value_names_is_told(
-    world: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    world: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.hub.image("stand-in", b"mpi")
     world.nvcr.image("stand-in", b"nvidia")
     world.account.expect("docker.io/mpioperator/mpi-operator", "nvcr.io/nvidia/k8s-device-plugin")
     bare = {name: path for name, path in CHART.image_values.items() if "nvcr.io" not in name}
     changed = dataclasses.replace(CHART, image_values=bare)
-    assert images.mirror(ENVIRONMENT, tmp_path, changed, stand_in(CHART), world.account) == 1
-    assert "no value for nvcr.io/nvidia/k8s-device-plugin" in capsys.readouterr().out
+    monkeypatch.setattr(images, "chart", lambda name: changed)
+    assert images.mirror(ENVIRONMENT, tmp_path, stand_ins(ENVIRONMENT), world.account) == 1
+    assert "has a value for nvcr.io/nvidia/k8s-device-plugin" in capsys.readouterr().out
 
 
 def test_the_sandbox_has_no_registry(tmp_path: Path) -> None:
     account: Any = SimpleNamespace(endpoint="http://localhost:1")
     with pytest.raises(Stop, match="no container registry"):
-        images.mirror(ENVIRONMENT, tmp_path, CHART, stand_in(CHART), account)
+        images.mirror(ENVIRONMENT, tmp_path, stand_ins(ENVIRONMENT), account)
 
 
 def test_the_sandbox_lists_its_stand_in_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,14 +178,14 @@ def test_the_sandbox_lists_its_stand_in_and_says_so(tmp_path: Path, capsys: pyte
     assert images.run(args) == 0
     printed = capsys.readouterr().out
     assert f"{NVIDIA}\n    nvcr.io, over the internet" in printed
-    assert "stand-in for hyperpod-dependencies, not the real chart" in printed
+    assert "stand-ins for hyperpod-dependencies, not the real charts" in printed
     assert "EKS add-ons: chosen by EKS, from 602401143452.dkr.ecr.us-west-2.amazonaws.com" in printed
 
 
 def test_the_command_prints_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(images, "chart_archive", lambda root, wanted: stand_in(wanted))
+    monkeypatch.setattr(images, "chart_archives", lambda root, environment: stand_ins(environment))
     root = Path(__file__).parents[2]
     args: Any = SimpleNamespace(action="list", environment="prod", project=root, sandbox=False, json=True)
     assert images.run(args) == 0

@@ -1,5 +1,7 @@
 """The stand-in for HyperPod's dependencies chart, rendered by the real Helm with the values of real environments."""
 
+import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,16 @@ spec:
 # nothing here
 """
     assert images_in(text) == ["flow:1", "quoted:2", "single:3"]
+
+
+def test_a_chart_without_a_stand_in_of_its_own_shows_its_values() -> None:
+    other = dataclasses.replace(CHART, name="other", namespace="elsewhere")
+    archive = stand_in(other)
+    assert (archive.name, archive.stand_in) == ("other", True)
+    found = YAML(typ="safe").load(render(archive, other, {"a": {"b": [1]}}))
+    kubernetes_validate.validate(found, "1.34", strict=True)
+    assert (found["metadata"]["name"], found["metadata"]["namespace"]) == ("other-stand-in", "elsewhere")
+    assert json.loads(found["data"]["values.json"])["a"] == {"b": [1]}
 
 
 def test_a_chart_that_does_not_render_says_why(tmp_path: Path) -> None:

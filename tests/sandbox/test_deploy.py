@@ -16,6 +16,12 @@ from podwright.operations.sandbox import server
 
 PODWRIGHT = [sys.executable, "-P", "-m", "podwright.operations.cli"]
 STACKS = {f"sandbox-{name}" for name in ("network", "storage", "eks", "cluster")}
+# The policy comes by the function of ours, the quotas by CloudFormation.
+TEAMS = """
+governance:
+  task_governance: {fallback: [scheduler_config]}
+  teams: {ours: {quota: {training: 2}}, yours: {quota: {training: {accelerators: 2}}}}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -75,16 +81,18 @@ def test_life_of_a_project(project: Path) -> None:
     use_kubectl(project, again)
 
     file = project / "environments/sandbox.yaml"
-    file.write_text(file.read_text().replace("ml.g5.12xlarge\n    count: 2", "ml.g5.12xlarge\n    count: 3"))
+    file.write_text(file.read_text().replace("ml.g5.12xlarge\n    count: 2", "ml.g5.12xlarge\n    count: 3") + TEAMS)
     shown = "".join(run(project, "diff"))
     assert "InstanceCount" in shown
     assert "requires replacement" not in shown
     more, said = deploy(project)
     assert said.count("no changes") >= 2
     assert nodes(more, "training") > nodes(first, "training")
+    assert [(quota["team"], quota["status"]) for quota in more["quotas"]] == [("ours", "Created"), ("yours", "Created")]
 
     printed, _ = run(project, "status")
     assert "Cluster sandbox: InService" in printed
+    assert "ml.g5.12xlarge: 2 accelerators, 24 vCPU, 96 GiB" in printed
     assert "Simulated: a stand-in for AWS" in printed
 
     _, errors = run(project, "destroy", code=2)

@@ -1,6 +1,7 @@
 """The Kubernetes double: the CDK's kubectl and Helm resources reach it, and real clients read it."""
 
 import base64
+import copy
 import io
 import json
 import os
@@ -9,14 +10,19 @@ import subprocess
 import urllib.error
 import urllib.request
 import zipfile
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from podwright.operations import submit
 from podwright.operations.helm import tool
+from podwright.operations.output import Stop
+from podwright.operations.sandbox import custom_kinds
 from sandbox_network import eks_cluster, surroundings
 from sandbox_stacks import StackUnderTest
 
@@ -90,10 +96,13 @@ def test_manifests_are_applied_pruned_and_deleted(stack: StackUnderTest, cluster
         return {"Objects": cluster.manifests(namespace("team"), *items, PruneLabel="prune")}
 
     one, two = config_map("one", "team", "prune", a="1"), config_map("two", "team", "prune", b="2")
-    assert stack.create(resources(one, two)) == "CREATE_COMPLETE", stack.reasons("Objects")
+    metadata = {"name": "caps", "namespace": "team", "labels": {"prune": ""}}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata}
+    assert stack.create(resources(one, two, quota)) == "CREATE_COMPLETE", stack.reasons("Objects")
     assert cluster.config_maps("team") == {"one": {"a": "1"}, "two": {"b": "2"}}
     assert stack.update(resources(one | {"data": {"a": "3"}})) == "UPDATE_COMPLETE"
     assert cluster.config_maps("team") == {"one": {"a": "3"}}
+    assert cluster.get("/api/v1/namespaces/team/resourcequotas")["items"], "kubectl prunes no quotas"
     assert stack.delete() == "DELETE_COMPLETE"
     assert "team" not in [item["metadata"]["name"] for item in cluster.get("/api/v1/namespaces")["items"]]
 
@@ -156,6 +165,25 @@ def test_a_chart_is_rendered_by_helm(stack: StackUnderTest, cluster: Cluster, aw
     assert cluster.config_maps("apps") == {}
 
 
+def test_a_chart_brings_its_custom_kinds_also_where_another_stands_in(
+    stack: StackUnderTest, cluster: Cluster, aws: Aws
+) -> None:
+    aws("s3").create_bucket(Bucket="kueue-here", CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("Chart.yaml", "apiVersion: v2\nname: stand-in\nversion: 0.0.0\n")
+    aws("s3").put_object(Bucket="kueue-here", Key="chart.zip", Body=content.getvalue())
+    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "h200"}}
+    resources = {
+        "Release": cluster.custom("HelmChart", Release="kueue", Namespace="kueue-system", CreateNamespace=True,
+                                  ChartAssetURL="s3://kueue-here/chart.zip"),
+        "Queues": {**cluster.manifests(flavor), "DependsOn": ["Release"]},
+    }  # fmt: skip
+    assert stack.create(resources) == "CREATE_COMPLETE", stack.reasons("Queues")
+    (found,) = cluster.get("/apis/kueue.x-k8s.io/v1beta2/resourceflavors")["items"]
+    assert found["metadata"]["name"] == "h200"
+
+
 def client(cluster: Cluster, folder: Path, program: Any, *arguments: str) -> str:
     """Run the real kubectl or helm on the cluster."""
     (folder / "authority.pem").write_bytes(base64.b64decode(cluster.description["certificateAuthority"]["data"]))
@@ -184,6 +212,59 @@ def test_the_real_kubectl_reads_and_writes(cluster: Cluster, tmp_path: Path) -> 
     client(cluster, tmp_path, "kubectl", "delete", "cm", "typed")
     assert "typed" not in client(cluster, tmp_path, "kubectl", "get", "cm")
     assert client(cluster, tmp_path, "kubectl", "version").endswith("v1.34.0-sandbox\n")
+
+
+JOBS = """\
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az2, usw2-az3]}
+instance_groups:
+  system: {instance_type: ml.m5.4xlarge, count: 2}
+  h100: {instance_type: ml.p5.48xlarge, count: 4}
+governance: {teams: {llm: {quota: {h100: 2}}, other: {quota: {h100: 2}}}}
+platform: {cert_manager: {}, training_operator: {}}
+jobs:
+  llama:
+    kind: hyperpod_pytorch
+    team: llm
+    group: h100
+    image: 111122223333.dkr.ecr.us-west-2.amazonaws.com/llama:1
+    elastic: {min_replicas: 1, max_replicas: 2, step: 1}
+"""
+
+
+def test_a_job_is_submitted_by_the_real_kubectl(
+    cluster: Cluster,
+    stack: StackUnderTest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An operator that knows a field otherwise refuses the job, and podwright names the setting and its line."""
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments/test.yaml").write_text(JOBS)
+    client(cluster, tmp_path, "kubectl", "version")  # writes the kubeconfig
+    monkeypatch.setenv("NO_PROXY", "localhost")
+    monkeypatch.setattr(submit, "account_of", lambda *_: SimpleNamespace(endpoint=cluster.description["endpoint"]))
+    monkeypatch.setattr(submit, "_way", lambda *_: tmp_path / "config")
+    arguments = Namespace(project=tmp_path, environment="test", job="llama", dry_run=False, sandbox=True)
+    kind = custom_kinds.definition("sagemaker.amazonaws.com", "HyperPodPyTorchJob")
+    older = copy.deepcopy(kind)
+    spec = older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    spec["elasticPolicy"]["properties"]["replicaIncrementStep"] = {"type": "string"}
+    team = namespace("hyperpod-ns-llm")
+    assert stack.create({"Objects": cluster.manifests(older, team)}) == "CREATE_COMPLETE", stack.reasons("Objects")
+    with pytest.raises(Stop, match="the cluster refuses llama"):
+        submit.run(arguments)
+    refused = capsys.readouterr().err
+    assert "test.yaml:15" in refused
+    assert "jobs.llama.elastic.step became spec.elasticPolicy.replicaIncrementStep" in refused
+
+    assert stack.update({"Objects": cluster.manifests(kind, team)}) == "UPDATE_COMPLETE", stack.reasons("Objects")
+    assert submit.run(arguments) == 0
+    assert "hyperpodpytorchjob.sagemaker.amazonaws.com/llama created" in capsys.readouterr().out
+    (job,) = cluster.get("/apis/sagemaker.amazonaws.com/v1/namespaces/hyperpod-ns-llm/hyperpodpytorchjobs")["items"]
+    assert job["spec"]["elasticPolicy"]["maxReplicas"] == 2
 
 
 def test_who_may_enter(cluster: Cluster, aws: Aws) -> None:

@@ -1,4 +1,6 @@
-"""Every environment's templates, whole, as they were reviewed. They protect refactoring; intent is in tests/synth."""
+"""Every environment's templates and Kubernetes objects, whole, as they were reviewed. They protect refactoring; intent
+is in tests/synth and tests/manifests.
+"""
 
 import json
 import re
@@ -6,10 +8,16 @@ from typing import Any
 
 import pytest
 
-from synthesis import NAMES, ROOT, synthesis
+from podwright.config.deployed_values import OUTPUT_DESCRIPTION, DeployedValues, known_values, value_paths
+from podwright.operations.rendered import placed, rendered
+from synthesis import NAMES, ROOT, Synthesis, environment, synthesis
 
 SNAPSHOTS = ROOT / "tests" / "snapshot" / "templates"
 HASH = re.compile(r"\b[0-9a-f]{64}\b")
+OBJECTS = ROOT / "tests" / "snapshot" / "objects"
+APPLIED = "Custom::AWSCDK-EKS-KubernetesResource"
+_PRUNE = "aws.cdk.eks/prune-"
+Object = dict[str, Any]
 
 
 def masked(template: dict[str, Any]) -> str:
@@ -20,7 +28,8 @@ def masked(template: dict[str, Any]) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_templates_are_as_reviewed(name: str, pytestconfig: pytest.Config) -> None:
     folder = SNAPSHOTS / name
-    seen = {f"{stack}.json": masked(template) for stack, template in synthesis(name).templates.items()}
+    templates = synthesis(name).templates.items()
+    seen = {f"{stack.removesuffix('.template.json')}.json": masked(template) for stack, template in templates}
     if pytestconfig.getoption("update_snapshots"):
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.iterdir():
@@ -37,3 +46,72 @@ def test_templates_are_as_reviewed(name: str, pytestconfig: pytest.Config) -> No
 
 def test_no_snapshot_outlives_its_environment() -> None:
     assert {folder.name for folder in SNAPSHOTS.iterdir()} == set(NAMES)
+
+
+def given(name: str) -> dict[str, str]:
+    """A value for each that the environment has: what the file says, else text that tells one from another."""
+    known = known_values(environment(name), "amazonaws.com")
+    return {path: known.get(path, f"<{path}>") for path in value_paths(environment(name))}
+
+
+def applied(found: Synthesis, values: dict[str, str]) -> list[Object]:
+    """The objects in the templates, with values in place of what CloudFormation fills in."""
+    exports = {
+        output["Export"]["Name"]: values[output["Description"].removeprefix(OUTPUT_DESCRIPTION)]
+        for template in found.templates.values()
+        for output in template.get("Outputs", {}).values()
+        if "Export" in output and output.get("Description", "").startswith(OUTPUT_DESCRIPTION)
+    }
+    handed_down = {
+        name: exports[value["Fn::ImportValue"]]
+        for resource in found.resources("AWS::CloudFormation::Stack").values()
+        for name, value in resource["Properties"].get("Parameters", {}).items()
+        if value["Fn::ImportValue"] in exports
+    }
+    manifests = [resource["Properties"]["Manifest"] for resource in found.resources(APPLIED).values()]
+    return [unlabelled(item) for manifest in manifests for item in json.loads(text(manifest, exports | handed_down))]
+
+
+def text(manifest: Any, values: dict[str, str]) -> str:
+    if isinstance(manifest, str):
+        return manifest
+    _, parts = manifest["Fn::Join"]
+    return "".join(
+        part if isinstance(part, str) else values[part.get("Ref") or part["Fn::ImportValue"]] for part in parts
+    )
+
+
+def unlabelled(item: Object) -> Object:
+    """An object without the label by which the CDK finds what to prune."""
+    metadata = dict(item["metadata"])
+    labels = {key: value for key, value in metadata.pop("labels", {}).items() if not key.startswith(_PRUNE)}
+    return item | {"metadata": metadata | ({"labels": labels} if labels else {})}
+
+
+def by_name(objects: list[Object]) -> dict[str, Object]:
+    found = {f"{item['kind']} {item['metadata'].get('namespace')} {item['metadata']['name']}": item for item in objects}
+    assert len(found) == len(objects)
+    return found
+
+
+def objects_of(name: str) -> list[Object]:
+    return list(rendered(environment(name), DeployedValues.parse(given(name)), {}))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_deployment_applies_what_render_writes(name: str) -> None:
+    assert by_name(applied(synthesis(name), given(name))) == by_name(objects_of(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_objects_are_as_reviewed(name: str, pytestconfig: pytest.Config) -> None:
+    file = OBJECTS / f"{name}.json"
+    seen = json.dumps(placed(objects_of(name)), indent=1, sort_keys=True) + "\n"
+    if pytestconfig.getoption("update_snapshots"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(seen)
+    assert seen == file.read_text(), f"{file.name} changed; look at the difference, then bin/test --update-snapshots"
+
+
+def test_no_snapshot_of_objects_outlives_its_environment() -> None:
+    assert {file.stem for file in OBJECTS.iterdir()} == set(NAMES)

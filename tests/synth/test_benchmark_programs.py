@@ -8,9 +8,8 @@ import aws_cdk as cdk
 
 from podwright.config.archives import LockedFile, digest_of
 from podwright.config.artifacts import LockedArchive
-from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
 from podwright.config.kernels import driver_minimum, programs
-from podwright.operations.charts import stand_in
+from podwright.operations.charts import stand_ins
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 from podwright.stacks.stage import TrainingStage
 from synthesis import assembly_folder, environment_of
@@ -28,8 +27,8 @@ instance_groups:
 def publication(*archives: LockedFile) -> tuple[dict[str, Any], dict[str, Any]]:
     """Properties of the publication, and the benchmarks of its node.json."""
     app = cdk.App(outdir=assembly_folder(), context=FEATURE_FLAGS)
-    archive = stand_in(chart(HYPERPOD_DEPENDENCIES))
-    stage = TrainingStage(app, "test", environment=environment_of(FILE), archive=archive, node_archives=archives)
+    environment = environment_of(FILE)
+    stage = TrainingStage(app, "test", environment=environment, charts=stand_ins(environment), node_archives=archives)
     app.synth()
     resources = json.loads((Path(app.outdir) / "assembly-test" / stage.cluster.template_file).read_text())["Resources"]
     (found,) = [item["Properties"] for item in resources.values() if item["Type"] == "Custom::PodwrightLifecycle"]

@@ -18,7 +18,7 @@ from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
 from podwright.config.cluster import AdoptedEks, Eks
 from podwright.constructs.addons import NodeAddons, WorkloadAddons
 from podwright.constructs.eks_control_plane import EksControlPlane
-from podwright.constructs.hyperpod_dependencies import HyperPodDependencies
+from podwright.constructs.helm_release import HelmRelease
 from podwright.constructs.nodes_ready.construct import NodesReady
 from podwright.constructs.runner import Runner
 from podwright.operations.charts import stand_in
@@ -69,7 +69,7 @@ def everything(stack: cdk.Stack, parts: dict[str, Any], **settings: Any) -> EksC
     NodeAddons(stack, "NodeAddons", settings=eks, cluster_name=made.cluster.cluster_name)
     WorkloadAddons(stack, "WorkloadAddons", settings=eks, cluster_name=made.cluster.cluster_name, lustre=True)
     dependencies = chart(HYPERPOD_DEPENDENCIES)
-    HyperPodDependencies(
+    HelmRelease(
         stack, "Chart", cluster=made.cluster, chart=dependencies, archive=stand_in(dependencies), values={"a": 1}
     )
     NodesReady(
@@ -293,7 +293,7 @@ def test_a_real_archive_goes_to_s3_as_it_is(stack: cdk.Stack, parts: dict[str, A
     file.write_bytes(pack(stand_in(dependencies).path))
     digest = stand_in(dependencies).digest
     made = control_plane(stack, parts)
-    HyperPodDependencies(
+    HelmRelease(
         stack,
         "Chart",
         cluster=made.cluster,
@@ -306,7 +306,7 @@ def test_a_real_archive_goes_to_s3_as_it_is(stack: cdk.Stack, parts: dict[str, A
     assert hashlib.sha256(staged.read_bytes()).hexdigest() == digest
     assert "stand-in" not in json.dumps(resources(stack, HELM))
     with pytest.raises(ValueError, match="holds other"):
-        HyperPodDependencies(
+        HelmRelease(
             stack,
             "Other",
             cluster=made.cluster,

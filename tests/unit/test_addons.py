@@ -5,12 +5,40 @@ from typing import get_args
 import pytest
 from pydantic import TypeAdapter
 
-from podwright.config.addons import NODE_ADDONS, WORKLOAD_ADDONS, addon_pins, addon_version, unpinned_addons
+from podwright.config.addons import (
+    GOVERNANCE_ADDONS,
+    NODE_ADDONS,
+    PLATFORM_ADDONS,
+    WORKLOAD_ADDONS,
+    addon_pins,
+    addon_version,
+    unpinned_addons,
+)
 from podwright.config.cluster import AddonName, AddonVersion, Eks
+from podwright.config.platform import Platform
 
 
 def test_every_addon_belongs_to_one_group() -> None:
-    assert sorted((*NODE_ADDONS, *WORKLOAD_ADDONS)) == sorted(get_args(AddonName))
+    groups = (*NODE_ADDONS, *WORKLOAD_ADDONS, *GOVERNANCE_ADDONS, *PLATFORM_ADDONS)
+    assert sorted(groups) == sorted(get_args(AddonName))
+
+
+def test_a_platform_names_the_addons_that_its_parts_are_in_their_order() -> None:
+    role = "arn:aws:iam::111122223333:role/Inference"
+    roles = dict.fromkeys(("execution_role", "load_balancer_role", "autoscaler_role", "s3_driver_role"), role)
+    whole = Platform.model_validate(
+        {
+            "cert_manager": {},
+            "training_operator": {},
+            "inference": {**roles, "tls_bucket": "hyperpod-tls"},
+            "spaces": {},
+        }
+    )
+    assert whole.addons == PLATFORM_ADDONS
+    assert whole.stands_alone
+    assert Platform().addons == ()
+    assert not Platform.model_validate({"gpu_operator": {}, "mpi_jobs": False}).stands_alone
+    assert Platform.model_validate({"kuberay": {}}).stands_alone
 
 
 @pytest.mark.parametrize("pin", addon_pins(), ids=lambda pin: f"{pin.addon}-{pin.kubernetes}")

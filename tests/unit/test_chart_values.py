@@ -1,12 +1,14 @@
 """Values of HyperPod's dependencies chart, derived from groups."""
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 from podwright.config.catalog import catalog
-from podwright.config.chart_values import dependencies_values
-from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
+from podwright.config.chart_values import dependencies_values, set_mirrored, system_placement
+from podwright.config.charts import HYPERPOD_DEPENDENCIES, ImageValues, chart
+from podwright.config.cluster import Cluster
 from podwright.config.groups import AnyGroup, InstanceGroup, RestrictedInstanceGroup
 from podwright.config.images import Image
 
@@ -126,3 +128,37 @@ def test_mirrored_images_are_named_with_their_digest() -> None:
     assert found["mpi-operator"]["mpiOperator"]["image"]["tag"] == f"0.5@{digest}"
     assert found["mpi-operator"]["enabled"] is True
     assert "else" not in str(found)
+
+
+def test_images_are_named_the_way_their_chart_wants_them() -> None:
+    digest = "sha256:" + "b" * 64
+    made = dataclasses.replace(
+        chart(HYPERPOD_DEPENDENCIES),
+        image_values={
+            "r.io/team/a": ImageValues(prefix="global.registry", tag="a.version"),
+            "r.io/team/b:web-1": ImageValues(name="web.image", tag="web.tag"),
+            "r.io/team/b:core-1": ImageValues(name="core.image"),
+        },
+    )
+    copies = {
+        "r.io/team/a": Image("own", "podwright/r.io/team/a", "1", digest),
+        "r.io/team/b:web-1": Image("own", "podwright/r.io/team/b", "web-1", digest),
+        "r.io/team/b:core-1": Image("own", "podwright/r.io/team/b", "core-1", digest),
+        "r.io/team/b": Image("own", "podwright/r.io/team/b", "core-1", digest),
+    }
+    found: dict[str, Any] = {"web": {"replicas": 1}}
+    set_mirrored(found, made, copies)
+    assert found == {
+        "global": {"registry": "own/podwright/r.io/team"},
+        "a": {"version": f"1@{digest}"},
+        "web": {"replicas": 1, "image": "own/podwright/r.io/team/b", "tag": f"web-1@{digest}"},
+        "core": {"image": "own/podwright/r.io/team/b"},
+    }
+
+
+def test_controllers_run_on_the_system_group() -> None:
+    tainted = group("ml.m5.4xlarge", taints=[{"key": "system", "effect": "NoExecute"}])
+    settings = Cluster(name="c", zones=("usw2-az1", "usw2-az2"), system_group="head")
+    found = system_placement(settings, {"head": tainted, "gpu": group("ml.p5en.48xlarge")})
+    assert found.node_selector == {"sagemaker.amazonaws.com/instance-group-name": "head"}
+    assert found.tolerations == (HEALTH, {"key": "system", "operator": "Exists", "effect": "NoExecute"})

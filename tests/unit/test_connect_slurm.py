@@ -61,5 +61,5 @@ def test_what_needs_kubernetes_or_real_nodes_says_so(account: Account) -> None:
     account.endpoint = "http://localhost:1"
     with pytest.raises(Stop, match="simulated"):
         connect.run(arguments())
-    with pytest.raises(Stop, match="slurm-classic is a Slurm cluster and runs no pods"):
+    with pytest.raises(Stop, match="slurm-classic has no EKS cluster and runs no pods"):
         images.run(arguments(action="list", json=False))

@@ -172,6 +172,19 @@ def test_teams_pay_by_quota_and_the_rest_is_nobodys() -> None:
     assert rows["b"].total.exact
 
 
+def test_parts_of_instances_cost_their_part() -> None:
+    found = environment("""
+        prices: {ml.p5en.48xlarge: 10}
+        governance:
+          teams:
+            a: {quota: {h200: {accelerators: 4}}}
+            b: {quota: {ml.p5en.48xlarge: {memory_gib: 1024}}}
+        """)
+    rows = {row.team: row for row in by_team(found, costs(found, DAY))}
+    assert {team: row.instances for team, row in rows.items()} == {"a": 0.5, "b": 0.5, None: 3 + 2}
+    assert rows["a"].total.hourly == pytest.approx(5)
+
+
 def test_promises_beyond_what_there_is_are_cut_in_proportion() -> None:
     found = environment("""
         training_plans:

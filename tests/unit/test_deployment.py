@@ -73,7 +73,12 @@ class FakeAccount:
         self.variables: dict[str, str] = {}
         self.deletion_protection = False
         self.deleted: list[str] = []
-        self.kinds = {"eks": "AWS::EKS::Cluster", "capacity": "Custom::PodwrightTrainingPlan"}
+        self.kinds = {
+            "eks": "AWS::EKS::Cluster",
+            "capacity": "Custom::PodwrightTrainingPlan",
+            "access": "AWS::EKS::AccessEntry",
+            "governance": "AWS::SageMaker::ComputeQuota",
+        }
 
     def client(self, _: str) -> Client:
         return Client(self)
@@ -145,6 +150,14 @@ def test_stacks_of_an_environment_are_those_of_no_other(project: Path) -> None:
     )
     found = deployment.deployed_stacks(cast(Account, account), "prod", project)
     assert [item["StackName"] for item in found] == ["prod-network", "prod-eks"]
+
+
+def test_stacks_within_stacks_are_shown_only_to_who_asks(project: Path) -> None:
+    inner = "prod-governance-IsolationTeams0-1ABCDEFGHIJKL"
+    account = FakeAccount([stack("prod-eks"), stack("prod-governance", minute=1), stack(inner, minute=2)])
+    for nested, names in ((False, ["prod-eks", "prod-governance"]), (True, ["prod-eks", "prod-governance", inner])):
+        found = deployment.deployed_stacks(cast(Account, account), "prod", project, nested=nested)
+        assert [item["StackName"] for item in found] == names
 
 
 def test_an_earlier_run_is_waited_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,6 +314,16 @@ class TestDestroy:
         ]
         said = capsys.readouterr().err
         assert "prod-capacity            is of something that the file no longer has; deleting it" in said
+
+    def test_deletes_stacks_of_teams_that_the_file_has_lost(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Before everything else, from which they import."""
+        stacks = stack("prod-eks"), stack("prod-governance", minute=1), stack("prod-access", minute=2)
+        calls = self.run(project, monkeypatch, *stacks)
+        assert calls == [("destroy", "prod/eks", "--force", "synthesize")]
+        said = capsys.readouterr().err
+        assert said.index("prod-access ") < said.index("prod-governance ")
 
     def test_deletes_no_stack_of_others(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """One of the name, without a plan in it."""

@@ -1,9 +1,12 @@
 """The table of services that private subnets call."""
 
+from pathlib import Path
+
 import pytest
 
 from podwright.config.endpoints import calls, features, services
 from podwright.config.load import environment_from
+from podwright.config.project import Project
 from podwright.config.source import parse_source
 
 TEXT = """
@@ -46,7 +49,7 @@ def test_each_service_is_named_once() -> None:
 
 
 def test_a_feature_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(ValueError, match="no such feature: lustr; known are kubectl, lustre"):
+    with pytest.raises(ValueError, match="no such feature: lustr; known are inference, kubectl, lustre"):
         services({"lustr"})
 
 
@@ -57,3 +60,20 @@ def test_every_row_says_who_calls_and_where_that_is_written() -> None:
 
 def test_features_of_environments_are_in_the_table() -> None:
     assert used("storage: {lustre: {}}") <= {call.feature for call in calls()}
+
+
+def test_who_serves_endpoints_reaches_load_balancers() -> None:
+    role = "arn:aws:iam::111122223333:role/Inference"
+    roles = "".join(f"{name}: {role}, " for name in ("execution_role", "load_balancer_role", "autoscaler_role"))
+    inference = (
+        f"platform: {{cert_manager: {{}}, inference: {{{roles}s3_driver_role: {role}, tls_bucket: hyperpod-tls}}}}"
+    )
+    assert "elasticloadbalancing" in services(used(inference))
+    assert "elasticloadbalancing" not in services(used("platform: {training_operator: {}}"))
+
+
+def test_training_jobs_without_a_cluster_need_few_services() -> None:
+    queue = "training_job_queues: {q: {capacity: {ml.p5.48xlarge: 1}, quota: {llm: {ml.p5.48xlarge: 1}}}}"
+    found = Project.at(Path(__file__).parents[2]).load("training-jobs-queue").environment
+    assert services(features(found)) == ["fsx", "s3", "sagemaker.api", "sts"]
+    assert "kubectl" in used(queue), "a cluster beside the queue has its own"

@@ -42,7 +42,7 @@ def artifacts(**mirrored: str) -> Artifacts:
 
 
 def names(found: Environment, of: Artifacts) -> list[str]:
-    return [image.name for image in foreign_images(found, of, CHART)]
+    return [image.name for image in foreign_images(found, of)]
 
 
 def test_images_of_ecr_and_of_parts_that_are_off_need_no_mirror() -> None:
@@ -59,16 +59,16 @@ def test_the_image_of_benchmark_labels_needs_a_mirror_where_nodes_are_measured()
 
 
 def test_a_closed_network_lacks_what_is_not_mirrored() -> None:
-    found = mirror_findings(environment("ml.p5en.48xlarge"), artifacts(), CHART)
+    found = mirror_findings(environment("ml.p5en.48xlarge"), artifacts())
     assert [finding.id for finding in found] == ["CHT006", "CHT006"]
     assert "nvcr.io/nvidia/k8s-device-plugin:v0.16.1" in found[1].message
     assert "podwright images mirror test" in found[1].hint
     mirrored = artifacts(**dict.fromkeys(LOCKED["images"][1:], DIGEST))
-    assert mirror_findings(environment("ml.p5en.48xlarge"), mirrored, CHART) == []
+    assert mirror_findings(environment("ml.p5en.48xlarge"), mirrored) == []
 
 
 def test_a_network_with_a_way_out_lacks_nothing() -> None:
-    assert mirror_findings(environment("ml.p5en.48xlarge", endpoints="standard"), artifacts(), CHART) == []
+    assert mirror_findings(environment("ml.p5en.48xlarge", endpoints="standard"), artifacts()) == []
 
 
 def test_only_the_own_registry_counts() -> None:

@@ -17,7 +17,8 @@ from preflight_answers import ACCOUNT, DIGEST, REGION
 from preflight_case import Case
 from preflight_world import ADOPTED, CLOSED, NEW, SLURM, World, examine, operations
 
-BASES = {"new": NEW, "adopted": ADOPTED, "closed": CLOSED, "slurm": SLURM}
+KUEUE = ADOPTED.replace("governance: {", "governance: {engine: kueue, ")
+BASES = {"new": NEW, "adopted": ADOPTED, "closed": CLOSED, "slurm": SLURM, "kueue": KUEUE}
 MIRROR = f"""
 mirrors:
   {ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com:

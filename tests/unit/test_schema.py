@@ -160,10 +160,13 @@ def required(schema: dict[str, Any], data: Any, path: Path = ()) -> list[tuple[P
         for index, item in enumerate(data):
             found += required(schema["items"], item, (*path, index))
     elif isinstance(data, dict):
+        # The only one that is there of several of which one has to be.
+        either = [name for one in schema.get("anyOf", ()) for name in one.get("required", ()) if name in data]
+        needed = {*schema.get("required", ()), *(either if len(either) == 1 else ())}
         for key, value in data.items():
             properties = schema.get("properties")
             if properties is not None:
-                found.append(((*path, key), key in schema.get("required", ())))
+                found.append(((*path, key), key in needed))
             below = properties[key] if properties else next(iter(schema["patternProperties"].values()))
             found += required(below, value, (*path, key))
     return found

@@ -1,4 +1,4 @@
-"""Just enough of the Kubernetes API to see nodes, over HTTPS with the standard library."""
+"""Just enough of the Kubernetes API to see nodes and Deployments, over HTTPS with the standard library."""
 
 import base64
 import json
@@ -51,6 +51,10 @@ class KubernetesApi:
             if not answer["metadata"].get("continue"):
                 return
             query["continue"] = answer["metadata"]["continue"]
+
+    def deployment(self, namespace: str, name: str) -> dict[str, Any]:
+        """A Deployment. Raises OSError when there is none, or the API cannot be reached or refuses."""
+        return self._get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
 
     def _get(self, path: str) -> dict[str, Any]:
         request = urllib.request.Request(self._endpoint + path, headers={"Authorization": f"Bearer {self._token()}"})

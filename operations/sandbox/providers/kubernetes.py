@@ -25,6 +25,13 @@ from ..template import JsonObject
 from .base import HandlerError, Outcome, Provider, Request
 
 _RELEASE_TYPE = "helm.sh/release.v1"
+# What `kubectl apply --prune` looks for without an allow list of its own; everything else stays.
+# Source: kubectl 1.35, default list of pruned resources.
+_PRUNED = {
+    *("/ConfigMap", "/Endpoints", "/Namespace", "/PersistentVolume", "/PersistentVolumeClaim", "/Pod"),
+    *("/ReplicationController", "/Secret", "/Service", "batch/CronJob", "batch/Job", "networking.k8s.io/Ingress"),
+    *("apps/DaemonSet", "apps/Deployment", "apps/ReplicaSet", "apps/StatefulSet"),
+}
 
 
 class KubectlResource(ABC):
@@ -101,7 +108,7 @@ class Manifest(KubectlResource):
         if kind == "Update" and label:
             kept = {store.key(manifest) for manifest in manifests}
             for item in store.labelled(label):
-                if store.key(item) not in kept:
+                if store.key(item) not in kept and store.key(item)[0] in _PRUNED:
                     store.delete(item)
         return {}
 
@@ -157,6 +164,7 @@ class HelmChart(KubectlResource):
         if str(request.properties.get("CreateNamespace", "false")).lower() == "true":
             store.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         rendered, chart = self._render(request, release, namespace, store.version)
+        store.install(release)
         manifests = _documents(rendered)
         for manifest in manifests:
             store.apply(manifest, namespace)

@@ -11,6 +11,7 @@ from .kubernetes_control import EKS
 from .nested import NESTED
 from .network import NETWORK
 from .recorded import Recorded
+from .schedulers import SCHEDULERS
 from .security_groups import SECURITY_GROUPS
 from .stores import STORES
 from .training import TRAINING
@@ -23,6 +24,7 @@ _HANDLERS: dict[str, Provider] = {
     **DATABASES,
     **EKS,
     **TRAINING,
+    **SCHEDULERS,
     **FUNCTIONS,
     **KUBERNETES,
     **NESTED,

@@ -1,4 +1,4 @@
-"""The Helm release of what HyperPod needs on an EKS cluster before a HyperPod cluster is made there."""
+"""A Helm release of a chart whose archive the project holds."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -10,23 +10,27 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from ..config.artifacts import ChartArchive
-from ..config.charts import Chart
+from ..config.charts import HYPERPOD_DEPENDENCIES, Chart
 from .assets import folder_asset, shipped_files
 
+_SYSTEM_NAMESPACE = "kube-system"
 
-class HyperPodDependencies(Construct):
-    """HyperPod's dependencies chart, installed from an archive that the project holds.
 
-    CreateCluster fails with "Amazon EKS orchestrator cluster is missing required dependencies" where it is missing, so
-    the HyperPod cluster depends on `release`. Helm does not wait for its pods: there are no nodes to run them yet.
+class HelmRelease(Construct):
+    """A chart, installed from an archive that the project holds.
+
+    Decided for you: the release is called as the chart is; its namespace is created unless it is kube-system; and Helm
+    waits ten minutes for its pods, after which the deployment fails. It does not wait for HyperPod's dependencies:
+    CreateCluster fails with "Amazon EKS orchestrator cluster is missing required dependencies" where these are missing,
+    so they come before there are nodes to run them.
 
     Example:
         from podwright.config.artifacts import stand_in_archive
         from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
         (folder / "Chart.yaml").write_text("{apiVersion: v2, name: mine, version: 0.1.0}")
         archive = stand_in_archive(HYPERPOD_DEPENDENCIES, folder)
-        HyperPodDependencies(stack, "Dependencies", cluster=cluster, chart=chart(HYPERPOD_DEPENDENCIES),
-                             archive=archive, values={"mpi-operator": {"enabled": False}})
+        HelmRelease(stack, "Dependencies", cluster=cluster, chart=chart(HYPERPOD_DEPENDENCIES),
+                    archive=archive, values={"mpi-operator": {"enabled": False}})
     """
 
     def __init__(
@@ -47,7 +51,7 @@ class HyperPodDependencies(Construct):
             cluster: EKS cluster with a kubectl provider.
             chart: Which chart it is.
             archive: The chart itself.
-            values: Its values; see `config.chart_values`.
+            values: Its values; see `config.wanted_charts`.
 
         Raises:
             ValueError: an archive of another chart.
@@ -69,9 +73,9 @@ class HyperPodDependencies(Construct):
             chart_asset=asset,
             release=chart.name,
             namespace=chart.namespace,
-            create_namespace=False,
+            create_namespace=chart.namespace != _SYSTEM_NAMESPACE,
             values=dict(values),
-            wait=False,
+            wait=chart.name != HYPERPOD_DEPENDENCIES,
             timeout=cdk.Duration.minutes(10),
         )
         provider = cast(eks.IKubectlProvider, cluster.kubectl_provider)
@@ -91,6 +95,6 @@ class HyperPodDependencies(Construct):
             resource.add_metadata("podwright:stand-in", f"takes the place of the real {chart.name}; not for AWS")
 
         self.release = resource
-        """The custom resource of the release; a HyperPod cluster depends on it."""
+        """The custom resource of the release; what needs the chart depends on it."""
         self.asset = asset
         """The chart as an asset."""

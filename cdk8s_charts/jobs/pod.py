@@ -1,0 +1,152 @@
+"""The pods of a job as Kubernetes takes them: what a plan says, in a pod template."""
+
+from dataclasses import replace
+from typing import Any
+
+from ...config.job_kinds import SmallPod
+from ...config.job_plan import JobPlan
+from ...config.quota_amounts import CPU, MEMORY, quantity
+from .gang import gang_annotations
+from .nvlink import container_claims, pod_claims
+
+Manifest = dict[str, Any]
+
+# HyperPod labels each node so. Source: SageMaker Developer Guide, resiliency of HyperPod on EKS, 2026-11.
+_HEALTH = "sagemaker.amazonaws.com/node-health-status"
+_DEEP_HEALTH = "sagemaker.amazonaws.com/deep-health-check-status"
+_NAME_LABEL = "app.kubernetes.io/name"
+_MANAGED_LABEL = "app.kubernetes.io/managed-by"
+
+
+def metadata(plan: JobPlan, annotations: Manifest | None = None) -> Manifest:
+    """Metadata of the job object."""
+    meta: Manifest = {
+        "name": plan.name,
+        "namespace": plan.place.namespace,
+        "labels": {_NAME_LABEL: plan.name, _MANAGED_LABEL: "podwright", **plan.place.labels, **plan.job.labels},
+    }
+    if plan.engine == "kai":
+        # KAI reads them from the object that owns the pods.
+        annotations = {**(annotations or {}), **_topology(plan)}
+    return meta | ({"annotations": annotations} if annotations else {})
+
+
+def pod_template(plan: JobPlan, container: Manifest, **spec: Any) -> Manifest:
+    """Template of pods with one container that has the plan's accelerators.
+
+    Args:
+        plan: The job.
+        container: Fields of the container that are the kind's own: its name, command and ports.
+        spec: Fields of the pod that are the kind's own.
+    """
+    described = pod_spec(plan, container) | spec
+    metadata = pod_metadata(plan)
+    if gang := gang_annotations(plan, described, resources(plan)["requests"]):
+        metadata["annotations"] = metadata.get("annotations", {}) | gang
+    return {"metadata": metadata, "spec": described}
+
+
+def beside_template(plan: JobPlan, size: SmallPod, container: Manifest, **spec: Any) -> Manifest:
+    """Template of a pod without accelerators on a node of the same group: a head, a launcher, what submits.
+
+    Args:
+        plan: The job.
+        size: What it takes.
+        container: Fields of the container that are the kind's own.
+        spec: Fields of the pod that are the kind's own.
+    """
+    memory = int(size.memory_gib * 1024)
+    small = replace(
+        plan,
+        pod=replace(
+            plan.pod,
+            resources={CPU: int(size.vcpu * 1000), MEMORY: memory},
+            huge_pages_mib=0,
+            shm_mib=memory // 4,
+            placement=None,
+            nvlink=False,
+        ),
+    )
+    return pod_template(small, container, **spec)
+
+
+def pod_metadata(plan: JobPlan) -> Manifest:
+    """Labels and annotations of pods."""
+    labels = {_NAME_LABEL: plan.name, _MANAGED_LABEL: "podwright", **plan.place.pod_labels, **plan.job.labels}
+    annotations = _topology(plan)
+    return {"labels": labels} | ({"annotations": annotations} if annotations else {})
+
+
+def pod_spec(plan: JobPlan, container: Manifest) -> Manifest:
+    """Spec of pods on the plan's nodes."""
+    pod = plan.pod
+    mounts = {f"claim-{index}": (path, claim) for index, (path, claim) in enumerate(plan.job.mounts.items())}
+    volumes: list[Manifest] = [
+        {"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, (_, claim) in mounts.items()
+    ]
+    volume_mounts = [{"name": name, "mountPath": path} for name, (path, _) in mounts.items()]
+    if pod.shm_mib:
+        volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{pod.shm_mib}Mi"}})
+        volume_mounts.append({"name": "shm", "mountPath": "/dev/shm"})
+    described: Manifest = {
+        "image": plan.job.image,
+        "env": [{"name": name, "value": value} for name, value in pod.env.items()],
+        "resources": resources(plan),
+    }
+    if volume_mounts:
+        described["volumeMounts"] = volume_mounts
+    spec: Manifest = {"nodeSelector": dict(pod.node_selector), "affinity": _healthy_nodes()}
+    if pod.tolerations:
+        spec["tolerations"] = [dict(item) for item in pod.tolerations]
+    if plan.place.scheduler:
+        spec["schedulerName"] = plan.place.scheduler
+    if plan.place.priority_class:
+        spec["priorityClassName"] = plan.place.priority_class
+    if plan.job.service_account:
+        spec["serviceAccountName"] = plan.job.service_account
+    if getattr(plan.job, "uses_host_network", False):
+        spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+    if pod.nvlink:
+        spec["resourceClaims"] = pod_claims(plan.name)
+        described["resources"]["claims"] = container_claims()
+    spec["containers"] = [container | described]
+    if volumes:
+        spec["volumes"] = volumes
+    return spec
+
+
+def resources(plan: JobPlan) -> Manifest:
+    """Requests that are the limits too: such pods are the last to be evicted, and quotas of limits count them."""
+    asked = {name: quantity(name, amount) for name, amount in plan.pod.resources.items()}
+    if plan.pod.huge_pages_mib:
+        asked["hugepages-2Mi"] = f"{plan.pod.huge_pages_mib}Mi"
+    return {"requests": asked, "limits": asked}
+
+
+def _healthy_nodes() -> Manifest:
+    """Only nodes that HyperPod has not given up, best those whose deep health checks passed."""
+    return {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [_is(_HEALTH, "Schedulable")]}]
+            },
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 100, "preference": {"matchExpressions": [_is(_DEEP_HEALTH, "Passed")]}}
+            ],
+        }
+    }
+
+
+def _is(key: str, value: str) -> Manifest:
+    return {"key": key, "operator": "In", "values": [value]}
+
+
+def _topology(plan: JobPlan) -> dict[str, str]:
+    """Annotations that tell the quota engine where pods lie to each other."""
+    wanted = plan.pod.placement
+    if wanted is None:
+        return {}
+    how = "required" if wanted.required else "preferred"
+    if plan.engine == "kai":
+        return {"kai.scheduler/topology": wanted.topology, f"kai.scheduler/topology-{how}-placement": wanted.label}
+    return {f"kueue.x-k8s.io/podset-{how}-topology": wanted.label} if plan.engine in ("hyperpod", "kueue") else {}

@@ -1,0 +1,46 @@
+"""Workspace, of the SageMaker Spaces add-on.
+
+Sources: hyperpod-space-template 1.1.0 and jupyter-k8s, API workspace.jupyter.org/v1alpha1, 2026-11.
+"""
+
+from ...config.job_plan import JobPlan
+from ...config.job_services import Space
+from .pod import Manifest, metadata, pod_spec, resources
+
+
+def manifests(plan: JobPlan) -> list[Manifest]:
+    """The space."""
+    job: Space = plan.job
+    pod = pod_spec(plan, {"name": "space"})
+    owner = "OwnerOnly" if job.private else "Public"
+    storage = {"size": f"{job.home_gib}Gi"} | ({"storageClassName": job.storage_class} if job.storage_class else {})
+    spec: Manifest = {
+        "displayName": job.title or plan.name,
+        "image": job.image,
+        "desiredStatus": "Running",
+        "ownershipType": owner,
+        "accessType": owner,
+        "resources": resources(plan),
+        "storage": storage,
+        "env": [{"name": name, "value": value} for name, value in plan.pod.env.items()],
+        "nodeSelector": pod["nodeSelector"],
+        "affinity": pod["affinity"],
+    }
+    if job.mounts:
+        spec["volumes"] = [
+            {"name": f"claim-{index}", "persistentVolumeClaimName": claim, "mountPath": path}
+            for index, (path, claim) in enumerate(job.mounts.items())
+        ]
+    if job.command:
+        spec["containerConfig"] = {"command": list(job.command)}
+    if "tolerations" in pod:
+        spec["tolerations"] = pod["tolerations"]
+    if job.service_account:
+        spec["serviceAccountName"] = job.service_account
+    if job.template:
+        spec["templateRef"] = {"name": job.template}
+    if job.idle_minutes is not None:
+        spec["idleShutdown"] = {"enabled": True, "idleTimeoutInMinutes": job.idle_minutes, "detection": {}}
+    return [
+        {"apiVersion": "workspace.jupyter.org/v1alpha1", "kind": "Workspace", "metadata": metadata(plan), "spec": spec}
+    ]

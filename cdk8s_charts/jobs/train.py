@@ -1,0 +1,51 @@
+"""TrainJob, of Kubeflow Trainer 2.3.
+
+A runtime says how pods of a job find each other; what belongs to the group's nodes is a patch of it.
+"""
+
+from ...config.job_kinds import TrainJob
+from ...config.job_plan import JobPlan
+from .pod import Manifest, metadata, pod_metadata, pod_spec, resources
+
+_MANAGER = "podwright"
+# What Trainer's own runtimes call the job and the container that train.
+_NODE = "node"
+
+
+def manifests(plan: JobPlan) -> list[Manifest]:
+    """The job object."""
+    job: TrainJob = plan.job
+    trainer: Manifest = {
+        "image": job.image,
+        "numNodes": job.start,
+        "numProcPerNode": max(plan.pod.accelerators, 1),
+        "resourcesPerNode": resources(plan),
+        "env": [{"name": name, "value": value} for name, value in plan.pod.env.items()],
+    }
+    if job.command:
+        trainer["command"] = list(job.command)
+    pod = pod_spec(plan, {"name": _NODE})
+    (container,) = pod.pop("containers")
+    allowed = ("nodeSelector", "affinity", "tolerations", "serviceAccountName", "volumes")
+    patch = {name: pod[name] for name in allowed if name in pod}
+    if "volumeMounts" in container:
+        patch["containers"] = [{"name": _NODE, "volumeMounts": container["volumeMounts"]}]
+    patched = {"metadata": pod_metadata(plan), "spec": patch}
+    spec: Manifest = {
+        "runtimeRef": {"name": job.runtime},
+        "trainer": trainer,
+        "runtimePatches": [
+            {
+                "manager": _MANAGER,
+                "trainingRuntimeSpec": {
+                    "template": {
+                        "spec": {"replicatedJobs": [{"name": _NODE, "template": {"spec": {"template": patched}}}]}
+                    }
+                },
+            }
+        ],
+    }
+    if job.active_deadline_seconds is not None:
+        spec["activeDeadlineSeconds"] = job.active_deadline_seconds
+    meta = metadata(plan)
+    return [{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": meta, "spec": spec}]

@@ -1,0 +1,202 @@
+"""Kueue's objects: where work may run, who is guaranteed what of it, and in which order it goes."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ..config.access import TEAM_LABEL
+from ..config.catalog import Catalog
+from ..config.groups import InstanceGroup
+from ..config.kueue import KUEUE_API, Kueue
+from ..config.quota_amounts import GPU, NEURON, Quantities, quantity
+from ..config.quota_policy import QuotaPolicy, Share, TeamPolicy
+from ..config.quota_stock import Flavor
+from ..config.team_names import cluster_queue, local_queue, priority_class, team_namespace
+from ..config.topologies import topology
+from .multikueue import MULTIKUEUE_CHECK, manager_objects, worker_objects
+
+KUEUE_ROOT: Final = "all.teams"
+"""The cohort above all teams and departments. No department can be called so: their names have no dots."""
+KUEUE_ZONE: Final = "podwright/zone"
+"""Annotation of a flavor: the zone ids in which its nodes are."""
+
+_ENGINE: Final = "kueue"
+_GROUP_LABEL: Final = "sagemaker.amazonaws.com/instance-group-name"
+_NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
+# The queue that work gets which names none. Source: Kueue documentation, "Local queue defaulting".
+_DEFAULT_QUEUE: Final = "default"
+_READERS: Final = "podwright-kueue-external-jobs"
+
+
+def kueue_objects(
+    policy: QuotaPolicy, settings: Kueue, groups: Mapping[str, InstanceGroup], types: Catalog
+) -> list[dict[str, Any]]:
+    """Everything that Kueue has to know of a policy; what others name comes before them.
+
+    Decided for you:
+
+    - Each instance group that teams use is a flavor. Its nodes are found by the group's name, so a flavor has the zones
+      of its group, and only jobs that tolerate the group's taints get it.
+    - Every flavor has the topology of its instance family, be it that of single nodes. A queue whose flavors are not
+      all placed by topology refuses jobs that say nothing of it the flavors that are.
+    - Tolerations stay with jobs: those of a flavor with a topology could never change again.
+    - Flavors without accelerators come first, so that a job that names no group leaves GPU nodes alone.
+    - Departments are cohorts below one that holds all; what no quota holds is that one's own.
+    - A guarantee comes back at once (`reclaimWithinCohort: Any`), from whoever borrowed it.
+    - A team has a queue called as the team is and one called default, both in its namespace. Only that namespace may
+      use its quota.
+
+    Sources: Kueue 0.19.2, custom resource definitions and flavor assigner; Kueue documentation, cohorts, fair sharing
+    and topology-aware scheduling, 2026-11.
+
+    Args:
+        policy: The policy.
+        settings: Kueue's settings.
+        groups: Instance groups by name.
+        types: Instance catalog of the environment.
+    """
+    flavors = sorted(policy.flavors.values(), key=lambda flavor: (_accelerated(flavor), flavor.name))
+    order = {flavor.name: index for index, flavor in enumerate(flavors)}
+    return [
+        *_external_jobs(),
+        *_shared_work(settings),
+        *(_priority(name, weight) for name, weight in policy.priorities.items()),
+        *_topologies(flavors, types),
+        *(_flavor(flavor, groups, types) for flavor in flavors),
+        *_cohorts(policy, order),
+        *(item for team in policy.teams.values() for item in _queues(policy, team, settings, order)),
+    ]
+
+
+def _object(kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": KUEUE_API, "kind": kind, "metadata": {"name": name, **metadata}, "spec": dict(spec)}
+
+
+def _external_jobs() -> list[dict[str, Any]]:
+    """Kueue follows a pod's owners to see who manages it; of kinds that it does not know it may read none."""
+    rule = {
+        "apiGroups": ["sagemaker.amazonaws.com"],
+        "resources": ["hyperpodpytorchjobs"],
+        "verbs": ["get", "list", "watch"],
+    }
+    account = {"kind": "ServiceAccount", "name": "kueue-controller-manager", "namespace": "kueue-system"}
+    api, metadata = "rbac.authorization.k8s.io", {"name": _READERS}
+    return [
+        {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": [rule]},
+        {
+            "apiVersion": f"{api}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": _READERS},
+            "subjects": [account],
+        },
+    ]
+
+
+def _shared_work(settings: Kueue) -> list[dict[str, Any]]:
+    if settings.multikueue is None:
+        return []
+    return (manager_objects if settings.multikueue.role == "manager" else worker_objects)(settings.multikueue)
+
+
+def _priority(name: str, weight: int) -> dict[str, Any]:
+    return {
+        "apiVersion": KUEUE_API,
+        "kind": "WorkloadPriorityClass",
+        "metadata": {"name": priority_class(name)},
+        "value": weight,
+    }
+
+
+def _topologies(flavors: Iterable[Flavor], types: Catalog) -> list[dict[str, Any]]:
+    found = {item.name: item for flavor in flavors for item in [topology(flavor.types, types)]}
+    return [
+        _object("Topology", name, {"levels": [{"nodeLabel": label} for label in item.levels]})
+        for name, item in sorted(found.items())
+    ]
+
+
+def _flavor(flavor: Flavor, groups: Mapping[str, InstanceGroup], types: Catalog) -> dict[str, Any]:
+    # Engine kueue tells groups apart, so a flavor has exactly one.
+    (name,) = flavor.groups
+    group = groups[name]
+    spec: dict[str, Any] = {"nodeLabels": {_GROUP_LABEL: name}, "topologyName": topology(flavor.types, types).name}
+    if group.taints:
+        spec["nodeTaints"] = [taint.model_dump(exclude_none=True) for taint in group.taints]
+    zones = {"annotations": {KUEUE_ZONE: ",".join(group.zone_ids)}} if group.zone_ids else {}
+    return _object("ResourceFlavor", flavor.name, spec, **zones)
+
+
+def _cohorts(policy: QuotaPolicy, order: Mapping[str, int]) -> list[dict[str, Any]]:
+    idle = {
+        flavor: {resource: Share(amount, amount, None, False) for resource, amount in resources.items()}
+        for flavor, resources in policy.unallocated.items()
+    }
+    cohorts = [_object("Cohort", KUEUE_ROOT, _resource_groups(idle, order))]
+    for name, department in policy.departments.items():
+        spec: dict[str, Any] = {"parentName": department.parent or KUEUE_ROOT}
+        if policy.fair_share:
+            spec["fairSharing"] = {"weight": department.weight}
+        cohorts.append(_object("Cohort", name, spec))
+    return cohorts
+
+
+def _queues(
+    policy: QuotaPolicy, team: TeamPolicy, settings: Kueue, order: Mapping[str, int]
+) -> Iterable[dict[str, Any]]:
+    choice = settings.flavor_choice
+    fungibility = {"whenCanBorrow": _camel(choice.when_can_borrow), "whenCanPreempt": _camel(choice.when_can_preempt)}
+    if choice.preference:
+        fungibility["preference"] = _camel(choice.preference)
+    namespace, labels = team_namespace(_ENGINE, team.name), {TEAM_LABEL: team.name}
+    spec: dict[str, Any] = {
+        "cohortName": team.department or KUEUE_ROOT,
+        "namespaceSelector": {"matchLabels": {_NAMESPACE_LABEL: namespace}},
+        "queueingStrategy": "StrictFIFO" if settings.queueing == "strict" else "BestEffortFIFO",
+        "flavorFungibility": fungibility,
+        "preemption": {
+            "withinClusterQueue": "LowerPriority" if team.preempt == "lower_priority" else "Never",
+            "reclaimWithinCohort": "Any",
+        },
+        **_resource_groups(team.shares, order),
+    }
+    if policy.fair_share:
+        spec["fairSharing"] = {"weight": team.weight}
+    if settings.multikueue and settings.multikueue.role == "manager":
+        spec["admissionChecksStrategy"] = {"admissionChecks": [{"name": MULTIKUEUE_CHECK}]}
+    queue = cluster_queue(_ENGINE, team.name)
+    yield _object("ClusterQueue", queue, spec, labels=labels)
+    for name in dict.fromkeys((local_queue(_ENGINE, team.name), _DEFAULT_QUEUE)):
+        yield _object("LocalQueue", name, {"clusterQueue": queue}, namespace=namespace, labels=labels)
+
+
+def _resource_groups(shares: Mapping[str, Mapping[str, Share]], order: Mapping[str, int]) -> dict[str, Any]:
+    # All flavors in one group: vCPU and memory are in all, and a resource may be in one group only. So each flavor
+    # names every resource, in the same order.
+    covered = sorted({resource for of in shares.values() for resource in of})
+    if not covered:
+        return {}
+    flavors = [
+        {"name": name, "resources": [_quota(resource, shares[name].get(resource)) for resource in covered]}
+        for name in sorted(shares, key=order.__getitem__)
+    ]
+    return {"resourceGroups": [{"coveredResources": covered, "flavors": flavors}]}
+
+
+def _quota(resource: str, share: Share | None) -> dict[str, str]:
+    if share is None:
+        return {"name": resource, "nominalQuota": "0"}
+    amounts: dict[str, int] = {"nominalQuota": share.nominal}
+    if share.borrowable is not None:
+        amounts["borrowingLimit"] = share.borrowable
+    if share.lendable != share.nominal:
+        amounts["lendingLimit"] = share.lendable
+    return {"name": resource, **{field: quantity(resource, amount) for field, amount in amounts.items()}}
+
+
+def _accelerated(flavor: Flavor) -> bool:
+    amounts: Quantities = flavor.capacity
+    return any(name in amounts for name in (GPU, NEURON)) or any(name.startswith("nvidia.com/") for name in amounts)
+
+
+def _camel(word: str) -> str:
+    return "".join(part.capitalize() for part in word.split("_"))

@@ -1,0 +1,239 @@
+"""A team's place in Kubernetes: namespace, permissions, ceilings, network policy, service accounts and volumes."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ..config.access import TEAM_LABEL, team_group
+from ..config.deployed_values import DeployedValues, LustreValues
+from ..config.team_access import Caps, Claim, ContainerLimits, Size, TeamAccess, TeamNetwork
+from ..config.team_names import team_namespace
+from ..config.teams import Engine, Team
+
+Object = dict[str, Any]
+ROLES: Final = ("edit", "view")
+ACCELERATORS: Final = ("nvidia.com/gpu", "aws.amazon.com/neurondevice")
+_RBAC: Final = "rbac.authorization.k8s.io"
+_NAMES: Final = "kubernetes.io/metadata.name"
+_READ: Final = ("get", "list", "watch")
+_WRITE: Final = (*_READ, "create", "update", "patch", "delete", "deletecollection")
+# Where HyperPod's own pods are: the elastic agent is asked on 8080, and memory for checkpoints answers on 9200.
+# Source: hyperpod-elastic-agent 1.1.3, --server-port; amzn-sagemaker-checkpointing, in-memory tier, 2026-11.
+_HYPERPOD: Final = "aws-hyperpod"
+_HYPERPOD_PORTS: Final = (8080, 9200)
+# Where every pod gets the credentials of its service account. Source: Amazon EKS User Guide, EKS Pod Identity
+# restrictions, 2026-11.
+_IDENTITY_AGENT: Final = "169.254.170.23/32"
+# API groups of jobs and of what belongs to them, which the built-in roles of Kubernetes do not know.
+_JOBS: Final = {
+    "batch": ("jobs", "cronjobs"),
+    "apps": ("deployments", "statefulsets", "replicasets"),
+    "sagemaker.amazonaws.com": ("hyperpodpytorchjobs",),
+    "kubeflow.org": ("pytorchjobs", "mpijobs", "tfjobs", "xgboostjobs", "paddlejobs"),
+    "trainer.kubeflow.org": ("trainjobs",),
+    "ray.io": ("rayjobs", "rayclusters", "rayservices", "raycronjobs"),
+    "jobset.x-k8s.io": ("jobsets",),
+    "leaderworkerset.x-k8s.io": ("leaderworkersets",),
+    "inference.sagemaker.aws.amazon.com": ("inferenceendpointconfigs", "jumpstartmodels"),
+    "workspace.jupyter.org": ("workspaces",),
+    "resource.nvidia.com": ("computedomains",),
+}
+
+
+def team_roles() -> list[Object]:
+    """The two cluster roles that every team's bindings use.
+
+    Not Kubernetes' own `edit`: that may change network policies, make service accounts and act as them, and knows no
+    training jobs. Neither role may change quotas, limits, policies or permissions. Logs and shells of pods go with
+    `edit`, logs alone with `view`; only `edit` reads secrets.
+    """
+    pods = ("pods", "configmaps", "services", "persistentvolumeclaims", "events", "resourcequotas", "limitranges")
+    edit = [
+        _rule("", ("pods", "configmaps", "secrets", "services"), _WRITE),
+        _rule("", ("pods/exec", "pods/attach", "pods/portforward"), ("create", "get")),
+        _rule("", ("pods/log", "pods/status"), ("get",)),
+        _rule("", (*pods[3:], "serviceaccounts"), _READ),
+        *(_rule(group, kinds, _WRITE) for group, kinds in _JOBS.items()),
+        _rule("kueue.x-k8s.io", ("workloads", "localqueues"), _READ),
+    ]
+    view = [
+        _rule("", (*pods, "serviceaccounts"), _READ),
+        _rule("", ("pods/log", "pods/status"), ("get",)),
+        *(_rule(group, kinds, _READ) for group, kinds in _JOBS.items()),
+        _rule("kueue.x-k8s.io", ("workloads", "localqueues"), _READ),
+    ]
+    return [
+        {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": _role(name)}, "rules": rules}
+        for name, rules in (("edit", edit), ("view", view))
+    ]
+
+
+def team_namespaces(engine: Engine, teams: Mapping[str, Team]) -> list[Object]:
+    """The namespaces of all teams; none with engine hyperpod, where the service makes them with the quotas."""
+    return [_namespace(engine, name, team) for name, team in teams.items()] if engine != "hyperpod" else []
+
+
+def team_objects(engine: Engine, teams: Mapping[str, Team], values: DeployedValues) -> list[Object]:
+    """What lies in the namespaces of all teams, with the volumes that their claims are bound to.
+
+    Each team has all of it, also where a setting is absent: a quota without ceilings, limits of nothing, a network
+    policy that lets everything through. So a setting that goes from the file loses its effect in the cluster.
+
+    Args:
+        engine: Quota engine, which decides what the namespaces are called.
+        teams: Teams by name.
+        values: What the deployment knows of the file systems.
+    """
+    return [item for name, team in teams.items() for item in _team(engine, name, team.access or TeamAccess(), values)]
+
+
+def _team(engine: Engine, team: str, access: TeamAccess, values: DeployedValues) -> list[Object]:
+    namespace = team_namespace(engine, team)
+
+    def made(api_version: str, kind: str, name: str, **fields: Any) -> Object:
+        labels = {TEAM_LABEL: team}
+        metadata = {"name": name, "namespace": namespace, "labels": labels}
+        return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
+
+    return [
+        *(
+            made(
+                f"{_RBAC}/v1",
+                "RoleBinding",
+                _role(role),
+                roleRef={"apiGroup": _RBAC, "kind": "ClusterRole", "name": _role(role)},
+                subjects=[{"apiGroup": _RBAC, "kind": "Group", "name": team_group(team, role)}],
+            )
+            for role in ROLES
+        ),
+        made("v1", "ResourceQuota", "podwright-caps", spec={"hard": quota_keys(access.caps)} if access.caps else {}),
+        made("v1", "LimitRange", "podwright-limits", spec={"limits": _limits(access.limits)}),
+        made("networking.k8s.io/v1", "NetworkPolicy", "podwright", spec=_policy(access.network)),
+        *(made("v1", "ServiceAccount", name) for name in access.service_accounts),
+        *(
+            item
+            for name, claim in access.storage.items()
+            for item in _volume(team, namespace, name, claim, values.lustre[claim.file_system])
+        ),
+    ]
+
+
+def _namespace(engine: Engine, name: str, team: Team) -> Object:
+    level = team.access.pod_security if team.access else None
+    labels = {TEAM_LABEL: name}
+    if level:
+        labels |= {f"pod-security.kubernetes.io/{mode}": level for mode in ("enforce", "warn")}
+    metadata: Object = {"name": team_namespace(engine, name), "labels": labels}
+    if engine == "yunikorn":
+        # Where YuniKorn was there before, its own filters may leave teams' namespaces out. Source: YuniKorn
+        # documentation, labels and annotations, 2026-11.
+        metadata["annotations"] = {"yunikorn.apache.org/namespace.enableYuniKorn": "true"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def quota_keys(caps: Caps) -> dict[str, str]:
+    """Ceilings as keys of a ResourceQuota. Devices count by requests, which always equal their limits."""
+    amounts: dict[str, Any] = {f"requests.{name}": caps.accelerators for name in ACCELERATORS}
+    amounts |= {"requests.vpc.amazonaws.com/efa": caps.efa, "pods": caps.pods}
+    keys = {name: str(amount) for name, amount in amounts.items() if amount is not None}
+    size = _size(Size(vcpu=caps.vcpu, memory_gib=caps.memory_gib))
+    return keys | {f"requests.{name}": amount for name, amount in size.items()} | _texts(caps.others)
+
+
+def _texts(counts: Mapping[str, int]) -> dict[str, str]:
+    return {name: str(count) for name, count in counts.items()}
+
+
+def _limits(limits: ContainerLimits | None) -> list[Object]:
+    if limits is None:
+        return []
+    fields = {"defaultRequest": limits.request, "default": limits.limit, "max": limits.most}
+    return [{"type": "Container", **{name: _size(size) for name, size in fields.items() if size}}]
+
+
+def _size(size: Size) -> dict[str, str]:
+    """Processors in thousandths and memory in MiB, so that no fraction takes a form that Kubernetes rewrites."""
+    found = {}
+    if size.vcpu is not None:
+        found["cpu"] = f"{round(size.vcpu * 1000)}m" if size.vcpu % 1 else f"{size.vcpu:.0f}"
+    if size.memory_gib is not None:
+        found["memory"] = f"{round(size.memory_gib * 1024)}Mi" if size.memory_gib % 1 else f"{size.memory_gib:.0f}Gi"
+    return found
+
+
+def _policy(network: TeamNetwork | None) -> Object:
+    base = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    if network is None:
+        return {**base, "ingress": [{}], "egress": [{}]}
+    own: Object = {"podSelector": {}}
+    ports = _ports("TCP", *_HYPERPOD_PORTS)
+    return {
+        **base,
+        "ingress": [
+            {"from": [own, *map(_pods_of, network.from_namespaces)]},
+            {"from": [_pods_of(_HYPERPOD)], "ports": ports},
+        ],
+        "egress": [
+            {"to": [own, *map(_pods_of, network.to_namespaces), *map(_range, network.to_ranges)]},
+            {"to": [_pods_of(_HYPERPOD)], "ports": ports},
+            {"to": [_pods_of("kube-system")], "ports": _ports("UDP", 53) + _ports("TCP", 53)},
+            {"to": [_range(_IDENTITY_AGENT)], "ports": _ports("TCP", 80)},
+            # AWS's services, registries and the Kubernetes API; other teams' pods refuse it themselves.
+            {"to": [_range("0.0.0.0/0")], "ports": _ports("TCP", 443)},
+        ],
+    }
+
+
+def _pods_of(namespace: str) -> Object:
+    return {"namespaceSelector": {"matchLabels": {_NAMES: namespace}}}
+
+
+def _range(cidr: str) -> Object:
+    return {"ipBlock": {"cidr": cidr}}
+
+
+def _ports(protocol: str, *ports: int) -> list[Object]:
+    return [{"protocol": protocol, "port": port} for port in ports]
+
+
+def _volume(team: str, namespace: str, name: str, claim: Claim, file_system: LustreValues) -> Iterable[Object]:
+    """A volume of one folder, and the claim that it is kept for."""
+    labels = {TEAM_LABEL: team}
+    # Static volumes have the size that somebody writes down; nothing measures it.
+    shared = {"accessModes": ["ReadOnlyMany" if claim.read_only else "ReadWriteMany"], "storageClassName": ""}
+    size, volume = {"storage": "1200Gi"}, f"{namespace}-{name}"
+    yield {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": volume, "labels": labels},
+        "spec": {
+            **shared,
+            "capacity": size,
+            "volumeMode": "Filesystem",
+            "persistentVolumeReclaimPolicy": "Retain",
+            "mountOptions": ["flock", *(["ro"] if claim.read_only else [])],
+            "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace, "name": name},
+            "csi": {
+                "driver": "fsx.csi.aws.com",
+                # Kubernetes takes two volumes of one handle for one, and mounts the second nowhere.
+                "volumeHandle": f"{file_system.id}:{namespace}:{name}",
+                "volumeAttributes": {
+                    "dnsname": file_system.dns_name,
+                    "mountname": f"{file_system.mount_name}{claim.path}",
+                },
+            },
+        },
+    }
+    yield {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {**shared, "volumeName": volume, "resources": {"requests": size}},
+    }
+
+
+def _rule(group: str, resources: Iterable[str], verbs: Iterable[str]) -> Object:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+
+
+def _role(name: str) -> str:
+    return f"podwright-team-{name}"

@@ -1,0 +1,89 @@
+"""The folders that claims of teams mount, made by a job: a mount of a folder that is missing fails."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ..config.chart_values import SystemPlacement
+from ..config.deployed_values import DeployedValues
+from ..config.images import Image
+from ..config.own_images import BENCHMARK_LABELS_IMAGE
+from ..config.teams import Team
+
+_NAMESPACE: Final = "kube-system"
+_MAKE: Final = "import os, sys\nos.umask(0)\nfor folder in sys.argv[1:]:\n    os.makedirs(folder, mode=0o777, exist_ok=True)\n"
+
+
+def team_folders(
+    teams: Mapping[str, Team], values: DeployedValues, place: SystemPlacement, mirror: Mapping[str, Image] | None = None
+) -> list[dict[str, Any]]:
+    """For each file system with claims: its root as a volume, a claim of that, and a job that makes the folders.
+
+    The job is called after the folders, because a job cannot change; with other folders another one comes. Folders that
+    no team names any more stay, with what is in them. Whoever can mount a folder may write in it.
+
+    Args:
+        teams: Teams by name.
+        values: What the deployment knows of the file systems.
+        place: Where controllers of the cluster run.
+        mirror: Where mirrored images lie, by the original's name.
+    """
+    folders: dict[str, set[str]] = {}
+    for team in teams.values():
+        for claim in team.access.storage.values() if team.access else ():
+            folders.setdefault(claim.file_system, set()).add(claim.path)
+    original = Image.parse(BENCHMARK_LABELS_IMAGE)
+    image = (mirror or {}).get(original.name, original)
+    return [
+        item for name in sorted(folders) for item in _objects(name, sorted(folders[name]), values, place, str(image))
+    ]
+
+
+def _objects(
+    name: str, folders: list[str], values: DeployedValues, place: SystemPlacement, image: str
+) -> list[dict[str, Any]]:
+    root, file_system = f"podwright-{name}-root", values.lustre[name]
+    digest = hashlib.sha256(json.dumps([folders, image]).encode()).hexdigest()[:10]
+    shared = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    size = {"storage": "1200Gi"}
+    container = {
+        "name": "folders",
+        "image": image,
+        "command": ["python3", "-c", _MAKE, *(f"/root-of-{name}{folder}" for folder in folders)],
+        "volumeMounts": [{"name": "root", "mountPath": f"/root-of-{name}"}],
+        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
+    }
+    pod = {
+        "restartPolicy": "OnFailure",
+        "nodeSelector": dict(place.node_selector),
+        "tolerations": [dict(toleration) for toleration in place.tolerations],
+        "containers": [container],
+        "volumes": [{"name": "root", "persistentVolumeClaim": {"claimName": root}}],
+    }
+    csi = {
+        "driver": "fsx.csi.aws.com",
+        "volumeHandle": f"{file_system.id}:{_NAMESPACE}:{root}",
+        "volumeAttributes": {"dnsname": file_system.dns_name, "mountname": file_system.mount_name},
+    }
+    volume = {
+        **shared,
+        "capacity": size,
+        "volumeMode": "Filesystem",
+        "persistentVolumeReclaimPolicy": "Retain",
+        "mountOptions": ["flock"],
+        "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": _NAMESPACE, "name": root},
+        "csi": csi,
+    }
+    return [
+        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": root}, "spec": volume},
+        _placed("v1", "PersistentVolumeClaim", root, {**shared, "volumeName": root, "resources": {"requests": size}}),
+        _placed(
+            "batch/v1", "Job", f"podwright-{name}-folders-{digest}", {"backoffLimit": 20, "template": {"spec": pod}}
+        ),
+    ]
+
+
+def _placed(api_version: str, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": _NAMESPACE}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}

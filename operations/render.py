@@ -1,0 +1,164 @@
+"""Write the Kubernetes objects of an environment as YAML, for review or for GitOps.
+
+They are those that a deployment applies; jobs are not among them, but `podwright render jobs ENV [JOB]...` writes the
+manifests of those. Values that only a deployment knows, such as file
+system ids, come from the stacks, or from a file of `--values` such as:
+
+    lustre: {lustre: {id: fs-0123456789abcdef0, dns_name: fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com,
+                      mount_name: abcdefgh}}
+
+Files that an earlier run wrote to the folder and that are no longer among the objects are deleted; others are not
+touched.
+"""
+
+import argparse
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ..config.artifacts import read_artifacts
+from ..config.deployed_values import OUTPUT_DESCRIPTION, DeployedValues, known_values, value_paths
+from ..config.environment import Environment
+from ..config.images import Image
+from ..config.mirrors import mirror_of
+from ..config.regions import regions
+from ..config.source import read_source
+from ..config.wanted_charts import wanted_charts
+from .account import Account, account_of
+from .deployment import add_environment, deployed_stacks, load
+from .node import use_bundled_node
+from .output import Stop, write_line
+from .rendered import Object, placed, rendered
+
+_INDEX: Final = ".podwright-rendered"
+_PLACEHOLDER: Final = re.compile(r"\$\{([a-z_]+(?:\.[^}]+)?)\}")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright render`."""
+    add_environment(parser)
+    parser.add_argument("more", nargs="*", metavar="...", help="after `jobs`: an environment, and names of its jobs")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the files (default: print everything)")
+    parser.add_argument("--values", metavar="FILE", type=Path, help="YAML with the values that stacks would have")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the objects, or jobs where the first word is `jobs`."""
+    if args.environment == "jobs":
+        from . import render_jobs
+
+        return render_jobs.run(args)
+    if args.more:
+        raise Stop(f"{args.more[0]} is one word too many", "one environment, or `jobs`, an environment and its jobs", 2)
+    use_bundled_node()
+    environment = load(args).environment
+    mirror = mirror_of(environment, read_artifacts(args.project))
+    given = known_values(environment, _dns_suffix(environment))
+    if args.values:
+        given |= _from_file(args.values, environment)
+    objects, missing = filled(environment, given, mirror)
+    if missing and not args.values:
+        account = account_of(environment, args.project, args.sandbox)
+        given |= stack_values(account, environment, args.project)
+        objects, missing = filled(environment, given, mirror)
+    if missing:
+        raise Stop(
+            f"nobody says what {', '.join(missing)} of {environment.name} are",
+            "deploy the environment first, or give them in a file with --values",
+        )
+    files = {file: _yaml(items) for file, items in placed(objects).items()} | _chart_values(environment, mirror)
+    if args.out is None:
+        for file, text in sorted(files.items()):
+            write_line(f"# {file}\n---\n{text.rstrip()}")
+        return 0
+    removed = write_files(args.out, files)
+    write_line(f"{len(files):,} files in {args.out}" + (f", {removed:,} removed" if removed else ""))
+    return 0
+
+
+def filled(
+    environment: Environment, given: Mapping[str, str], mirror: Mapping[str, Image]
+) -> tuple[list[Object], list[str]]:
+    """The objects, and the paths of the values that they need and nobody gave."""
+    values = {path: given.get(path, f"${{{path}}}") for path in value_paths(environment)}
+    objects = list(rendered(environment, DeployedValues.parse(values), mirror))
+    missing = {path for item in objects for text in _texts(item) for path in _PLACEHOLDER.findall(text)}
+    return objects, sorted(missing & (values.keys() - given.keys()))
+
+
+def stack_values(account: Account, environment: Environment, project: Path) -> dict[str, str]:
+    """The values that the stacks of an environment have as outputs."""
+    return {
+        output["Description"].removeprefix(OUTPUT_DESCRIPTION): output["OutputValue"]
+        for stack in deployed_stacks(account, environment.name, project)
+        for output in stack.get("Outputs", ())
+        if output.get("Description", "").startswith(OUTPUT_DESCRIPTION)
+    }
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> int:
+    """Write files below `folder`, and delete those of an earlier run that are not among them; returns how many."""
+    index = folder / _INDEX
+    former = set(index.read_text(encoding="utf-8").splitlines()) if index.is_file() else set[str]()
+    for file, text in files.items():
+        target = folder / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    gone = former - files.keys()
+    for file in gone:
+        (folder / file).unlink(missing_ok=True)
+    index.write_text("".join(f"{file}\n" for file in sorted(files)), encoding="utf-8")
+    return len(gone)
+
+
+def _from_file(file: Path, environment: Environment) -> dict[str, str]:
+    if not file.is_file():
+        raise Stop(f"--values {file} is not a file", code=2)
+    given = dict(_flat(read_source(file).data, ""))
+    known = value_paths(environment)
+    if unknown := sorted(given.keys() - set(known)):
+        raise Stop(
+            f"{file} says what {', '.join(unknown)} are, which {environment.name} does not have",
+            f"it has {', '.join(known)}",
+            2,
+        )
+    return given
+
+
+def _flat(data: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield from _flat(value, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, str(data)
+
+
+def _chart_values(environment: Environment, mirror: Mapping[str, Image]) -> dict[str, str]:
+    """The values of each chart, which objects may need and a deployment installs as a Helm release."""
+    return {
+        f"charts/{wanted.chart.name}.values.yaml": (
+            f"# Values of chart {wanted.chart.name} {wanted.chart.version}, for a release in namespace "
+            f"{wanted.chart.namespace}.\n{_yaml([dict(wanted.values)])}"
+        )
+        for wanted in wanted_charts(environment, mirror)
+    }
+
+
+def _yaml(documents: list[Any]) -> str:
+    import cdk8s
+
+    return cdk8s.Yaml.stringify(*documents)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def _dns_suffix(environment: Environment) -> str:
+    region = regions().get(environment.region)
+    return "amazonaws.com.cn" if region and region.partition == "aws-cn" else "amazonaws.com"

@@ -1,0 +1,29 @@
+"""`podwright render jobs ENV [JOB]...`: the manifests of jobs, which `podwright submit` would hand over."""
+
+import argparse
+
+from .deployment import load
+from .job_manifests import job_manifests, recipes, yaml_text
+from .output import Stop, write_line
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the manifests of the jobs that `args.more` names after their environment, of all when it names none."""
+    args.environment, names = (args.more[0] if args.more else None), args.more[1:]
+    loaded = load(args)
+    files = {f"{name}.yaml": yaml_text(manifests) for name, manifests in job_manifests(loaded, names).items()}
+    files |= {f"{name}.sh": text for name, text in recipes(loaded, names).items()}
+    if not files:
+        raise Stop(
+            f"{loaded.environment.name} has no jobs", "add one under `jobs`; docs/user/jobs.md shows each kind", 2
+        )
+    if args.out is None:
+        for file, text in files.items():
+            write_line(f"# jobs/{file}\n---\n{text.rstrip()}")
+        return 0
+    folder = args.out / "jobs"
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in files.items():
+        (folder / file).write_text(text, encoding="utf-8")
+    write_line(f"{len(files):,} files in {folder}")
+    return 0

@@ -1,0 +1,48 @@
+"""The stack of people and pods: who works with the jobs of a team, and what its pods may do in AWS."""
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from ..config.deployed_values import OUTPUT_DESCRIPTION
+from ..config.environment import Environment
+from ..constructs.team_access import TeamIdentities, TeamRoles
+from .eks import EksStack
+from .network import NetworkStack
+from .storage import StorageStack
+
+
+class AccessStack(cdk.Stack):
+    """Access entries of teams, and the IAM roles of their service accounts. Stateless.
+
+    Apart from the stack of governance, because a stack holds 500 resources and both grow with the teams.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        network: NetworkStack,
+        storage: StorageStack,
+        eks: EksStack,
+    ) -> None:
+        """Defines the stack of `environment`, which has an engine and teams that say who works in them."""
+        super().__init__(scope, construct_id, description="Access of teams: IAM roles of people and of pods")
+        governance, cluster = environment.governance, eks.control_plane.cluster
+        TeamRoles(self, "Roles", cluster_name=cluster.cluster_name, teams=governance.teams)
+        identities = TeamIdentities(
+            self,
+            "Identities",
+            engine=governance.engine or "hyperpod",
+            teams=governance.teams,
+            cluster_name=cluster.cluster_name,
+            cluster_arn=cluster.cluster_arn,
+            checkpoints=storage.checkpoint_bucket,
+            key=network.key,
+        )
+        self.roles = identities.roles
+        """ARNs of the roles of service accounts by `TEAM/SERVICE ACCOUNT`."""
+        outputs = Construct(self, "Values")
+        for name, arn in self.roles.items():
+            cdk.CfnOutput(outputs, name.replace("/", "."), value=arn, description=f"{OUTPUT_DESCRIPTION}roles.{name}")

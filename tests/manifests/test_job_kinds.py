@@ -1,0 +1,233 @@
+"""Each kind of job against the schema of its operator, and what the kinds are there for."""
+
+import subprocess
+from typing import Any
+
+import kubernetes_validate
+import pytest
+from pydantic import ValidationError
+
+from job_world import aws_model, planned, rendered, with_jobs
+from podwright.cdk8s_charts.jobs.recipe import arguments, script
+from podwright.operations.sandbox import custom_kinds
+
+COMMAND = ["python", "train.py", "--lr", "1e-4"]
+MODEL = {"model_name": "mistral", "model": {"bucket": "acme-models", "location": "mistral/7b"}}
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "pytorch": ("pytorch", {"nodes": 4, "command": COMMAND, "auto_resume": 2, "active_deadline_seconds": 3600}),
+    "pytorch elastic": ("pytorch", {"elastic": {"min_replicas": 2, "max_replicas": 4}, "command": COMMAND}),
+    "ray": ("ray", {"nodes": 2, "ray_version": "2.49.0", "command": COMMAND, "active_deadline_seconds": 3600}),
+    "ray that grows": ("ray", {"nodes": 1, "max_nodes": 4, "ray_version": "2.49.0", "command": COMMAND}),
+    "nccl test": ("nccl_test", {"nodes": 2, "expect_gb_per_second": 430}),
+    "mpi": ("mpi", {"nodes": 2, "command": ["mpirun", "hostname"], "active_deadline_seconds": 60}),
+    "train": ("train", {"nodes": 2, "command": COMMAND, "mounts": {"/fsx": "data"}, "active_deadline_seconds": 60}),
+    "endpoint from a bucket": ("inference", {**MODEL, "replicas": 2, "accelerators": 1, "endpoint": "mistral"}),
+    "endpoint from a hub": (
+        "inference",
+        {"model_name": "m", "model": {"hugging_face": "mistralai/Mistral-7B-v0.1", "token_secret": "hf"}},
+    ),
+    "space": ("space", {"accelerators": 1, "mounts": {"/data": "data"}, "priority": "extra", "template": "lab"}),
+}
+
+
+def only(kind: str, **job: Any) -> dict[str, Any]:
+    (manifest,) = rendered(kind, **job)
+    return manifest
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_fits_the_schema_of_its_operator(name: str) -> None:
+    kind, job = CASES[name]
+    manifest = only(kind, **job)
+    assert custom_kinds.violations(manifest) == []
+    assert manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "hyperpod-ns-llm-localqueue"
+
+
+@pytest.mark.parametrize("version", ["1.33", "1.34", "1.35"])
+def test_a_plain_job_fits_kubernetes(version: str) -> None:
+    manifest = only("job", nodes=3, command=["sh", "-c", "true"], active_deadline_seconds=60)
+    kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_trainer_takes_every_field_of_a_train_job() -> None:
+    """The model drops what it does not know, so what comes back is what went in only when it knows everything."""
+    api = pytest.importorskip("kubeflow_trainer_api.models.trainer_v1alpha1_train_job")
+    manifest = only("train", **CASES["train"][1])
+    assert without_nothing(api.TrainerV1alpha1TrainJob.from_dict(manifest).to_dict()) == manifest
+
+
+def without_nothing(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_nothing(item) for key, item in value.items() if item is not None}
+    return [without_nothing(item) for item in value] if isinstance(value, list) else value
+
+
+def test_hyperpod_resumes_a_pytorch_job() -> None:
+    annotations = only("pytorch", auto_resume=3)["metadata"]["annotations"]
+    assert annotations == {
+        "sagemaker.amazonaws.com/enable-job-auto-resume": "true",
+        "sagemaker.amazonaws.com/job-max-retry-count": "3",
+    }
+
+
+def test_ray_leaves_room_for_its_head_on_a_node() -> None:
+    spec = only("ray", nodes=2, ray_version="2.49.0", command=["python", "a b.py"])["spec"]
+    assert spec["entrypoint"] == "python 'a b.py'"
+    cluster = spec["rayClusterSpec"]
+    head = cluster["headGroupSpec"]["template"]["spec"]
+    (worker,) = cluster["workerGroupSpecs"]
+    asked = [pod["containers"][0]["resources"]["requests"] for pod in (head, worker["template"]["spec"])]
+    assert asked[0] == {"cpu": "4", "memory": "16Gi"}
+    assert asked[1]["nvidia.com/gpu"] == "8"
+    alone = planned(with_jobs({"job": {"kind": "pytorch"}})).pod.resources
+    assert (asked[1]["cpu"], alone["cpu"]) == ("175", 179000)
+    assert "submitterPodTemplate" not in spec, "the head submits"
+    assert head["nodeSelector"] == worker["template"]["spec"]["nodeSelector"]
+
+
+def test_ray_grows_only_where_it_may() -> None:
+    cluster = only("ray", nodes=1, max_nodes=3, ray_version="2.49.0", command=["a"])["spec"]["rayClusterSpec"]
+    (worker,) = cluster["workerGroupSpecs"]
+    assert (worker["replicas"], worker["minReplicas"], worker["maxReplicas"]) == (1, 1, 3)
+    assert cluster["enableInTreeAutoscaling"]
+    assert "enableInTreeAutoscaling" not in only("ray", ray_version="2.49.0")["spec"]["rayClusterSpec"]
+
+
+def test_nccl_test_runs_on_every_gpu_and_hands_its_variables_on() -> None:
+    spec = only("nccl_test", nodes=2)["spec"]
+    (launcher,) = spec["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+    command = launcher["command"]
+    assert command[: command.index("--bind-to")] == ["mpirun", "--allow-run-as-root", "-np", "16", "-N", "8"]
+    assert [command[at + 1] for at, part in enumerate(command) if part == "-x"][:3] == [
+        "LD_LIBRARY_PATH",
+        "PATH",
+        "FI_EFA_USE_HUGE_PAGE",
+    ]
+    program = command.index("/opt/nccl-tests/build/all_reduce_perf")
+    assert command[program + 1 : program + 7] == ["-b", "8", "-e", "16G", "-f", "2"]
+    assert "nvidia.com/gpu" not in launcher["resources"]["requests"]
+    assert spec["slotsPerWorker"] == 8
+
+
+# What all_reduce_perf of nccl-tests 2.17 prints, shortened to its first and last size.
+RESULT = """\
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+           8             2     float     sum      -1    55.31    0.00    0.00      0    55.02    0.00    0.00      0
+ 17179869184    4294967296     float     sum      -1  66107.2  259.88  {busbw}      0  66144.8  259.73  486.99      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 128.7
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "code", "words"),
+    [
+        (RESULT.format(busbw="487.28"), 0, "Avg bus bandwidth"),
+        (RESULT.format(busbw="312.10"), 1, "312.10 GB/s is below the expected 430"),
+        ("# nothing measured\n", 1, "no result"),
+    ],
+)
+def test_nccl_test_fails_below_what_is_expected(printed: str, code: int, words: str, tmp_path: Any) -> None:
+    spec = only("nccl_test", nodes=2, expect_gb_per_second=430)["spec"]
+    (launcher,) = spec["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+    shell, flag, script, dashes, *_ = launcher["command"]
+    (tmp_path / "printed").write_text(printed)
+    done = subprocess.run(
+        [shell, flag, script, dashes, "cat", str(tmp_path / "printed")], capture_output=True, text=True
+    )
+    assert (done.returncode, words in done.stdout) == (code, True), done
+
+
+def test_a_notebook_takes_parts_of_two_gpus_with_kai() -> None:
+    world = {"governance": {"engine": "kai", "kai": {"gpu_sharing": True}}}
+    (manifest,) = rendered(
+        "job", world=world, gpu_share={"memory_mib": 20480, "devices": 2}, command=["jupyter", "lab"]
+    )
+    template = manifest["spec"]["template"]
+    assert template["metadata"]["annotations"] == {"gpu-memory": "20480", "gpu-fraction-num-devices": "2"}
+    assert template["spec"]["schedulerName"] == "kai-scheduler"
+    (container,) = template["spec"]["containers"]
+    assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+    kubernetes_validate.validate(manifest, "1.34", strict=True)
+
+
+@pytest.mark.parametrize(
+    ("engine", "labels", "scheduler"),
+    [
+        ("hyperpod", {"kueue.x-k8s.io/queue-name": "hyperpod-ns-llm-localqueue"}, None),
+        ("kueue", {"kueue.x-k8s.io/queue-name": "llm"}, None),
+        ("kai", {"kai.scheduler/queue": "llm.h100", "kai.scheduler/node-pool": "h100"}, "kai-scheduler"),
+        ("yunikorn", {"yunikorn.apache.org/queue": "root.h100.llm", "yunikorn.apache.org/app-id": "job"}, "yunikorn"),
+    ],
+)
+def test_each_engine_finds_the_pods_of_a_job(engine: str, labels: dict[str, str], scheduler: str | None) -> None:
+    (manifest,) = rendered("pytorch", world={"governance": {"engine": engine}}, nodes=2)
+    template = manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
+    assert labels.items() <= template["metadata"]["labels"].items()
+    assert template["spec"].get("schedulerName") == scheduler
+    assert manifest["metadata"]["namespace"] == ("hyperpod-ns-llm" if engine == "hyperpod" else "team-llm")
+
+
+def test_without_teams_a_job_waits_in_no_queue() -> None:
+    (manifest,) = rendered("job", world={"teams": {}, "governance": {"priorities": {}}}, namespace="research")
+    assert manifest["metadata"]["namespace"] == "research"
+    assert not any("queue" in label for label in manifest["metadata"]["labels"])
+
+
+def test_a_partition_in_place_of_gpus() -> None:
+    group = {
+        "instance_type": "ml.p5.48xlarge",
+        "count": 8,
+        "zone": "usw2-az2",
+        "labels": {"nvidia.com/mig.config": "all-1g.10gb"},
+    }
+    plan = planned(with_jobs({"job": {"kind": "job", "partition": "mig-1g.10gb"}}, groups={"h100": group}))
+    assert plan.pod.resources["nvidia.com/mig-1g.10gb"] == 1
+    assert plan.pod.resources["cpu"] == 3000
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        ({"kind": "ray", "ray_version": "2.49.0", "nodes": 4, "max_nodes": 2}, "max_nodes of at least nodes"),
+        ({"kind": "job", "gpu_share": {"devices": 2}}, "one of `fraction` and `memory_mib`"),
+        ({"kind": "inference", "model_name": "m", "model": {}}, "one of `bucket`, `file_system` and `hugging_face`"),
+        ({"kind": "horovod"}, "does not match any of the expected tags"),
+    ],
+)
+def test_settings_that_contradict_each_other(job: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        with_jobs({"job": job})
+
+
+def test_the_launcher_of_recipes_learns_queue_nodes_and_elastic_policy() -> None:
+    elastic = {"min_replicas": 1, "max_replicas": 4, "step": 1}
+    job = {"kind": "recipe", "path": "fine-tuning/llama/x", "elastic": elastic, "mounts": {"/data": "data"}}
+    environment = with_jobs({"job": job | {"priority": "training", "overrides": {"recipes.a": "b c"}}})
+    given = dict(argument.split("=", 1) for argument in arguments(planned(environment)))
+    assert (
+        given.items()
+        >= {
+            "recipes": "fine-tuning/llama/x",
+            "instance_type": "p5.48xlarge",
+            "recipes.trainer.num_nodes": "1",
+            "cluster.use_hyperpod_pytorch_job": "true",
+            "cluster.queue_name": "hyperpod-ns-llm-localqueue",
+            "cluster.priority_class_name": "training-priority",
+            "++recipes.elastic_policy.max_nodes": "4",
+            "++recipes.elastic_policy.replica_increment_step": "1",
+            "+cluster.persistent_volume_claims.0.claimName": "data",
+        }.items()
+    )
+    text = script(planned(environment))
+    assert "'recipes.a=b c'" in text
+    checked = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize("name", ["endpoint from a bucket", "endpoint from a hub"])
+def test_an_endpoint_fits_the_model_of_aws(name: str) -> None:
+    model = aws_model("sagemaker/hyperpod/inference/config/hp_endpoint_config.py", "_HPEndpoint")
+    model.model_validate(only("inference", **CASES[name][1])["spec"], by_name=True, by_alias=False)
+    with pytest.raises(ValidationError, match="immage"):
+        model.model_validate(only("inference", **CASES[name][1])["spec"] | {"immage": "x"}, by_name=True)

@@ -1,0 +1,165 @@
+"""What KAI gets of a quota policy, against its schemas and as numbers that people would expect."""
+
+import time
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from podwright.cdk8s_charts.kai import kai_amounts, kai_objects
+from podwright.cdk8s_charts.scheduler_guard import scheduler_guard
+from podwright.config.catalog import catalog
+from podwright.config.engines import KaiSettings
+from podwright.config.groups import InstanceGroup
+from podwright.config.node_labels import labelled_groups
+from podwright.config.quota_policy import quota_policy
+from podwright.config.teams import Governance
+from podwright.operations.sandbox import custom_kinds
+from rule_pages import loaded
+
+GROUPS = {
+    "H100": InstanceGroup(instance_type="ml.p5.48xlarge", count=4),
+    "gb200": InstanceGroup(instance_type="ml.p6e-gb200.36xlarge", count=18),
+}
+GOVERNANCE: dict[str, Any] = {
+    "engine": "kai",
+    "priorities": {"interactive": 100, "training": 50},
+    "departments": {"research": {"weight": 50}, "vision": {"parent": "research", "weight": 5}},
+    "teams": {
+        "a": {"quota": {"H100": {"accelerators": 16}}, "borrow_limit_percent": 100, "weight": 60},
+        "b": {"quota": {"H100": 1}, "share": "lend", "preempt": "never", "department": "vision"},
+        "c": {},
+    },
+}
+
+
+def objects(**changes: Any) -> list[dict[str, Any]]:
+    governance = Governance.model_validate(GOVERNANCE | changes)
+    policy = quota_policy(governance, GROUPS, catalog())
+    return kai_objects(policy, governance.kai, catalog(), governance.wait_for_pods)
+
+
+def queue(name: str, **changes: Any) -> dict[str, Any]:
+    (found,) = (item for item in objects(**changes) if item["kind"] == "Queue" and item["metadata"]["name"] == name)
+    return found["spec"]
+
+
+def test_every_object_is_valid() -> None:
+    found = objects(wait_for_pods={"recovery_timeout_seconds": 0})
+    for item in found:
+        if "k8s.io" in item["apiVersion"]:
+            kubernetes_validate.validate(item, "1.34", strict=True)
+        else:
+            assert custom_kinds.violations(item) == []
+    assert {item["kind"] for item in found} >= {"PriorityClass", "Topology", "SchedulingShard", "Queue"}
+
+
+def test_a_schema_refuses_what_kai_does_not_know() -> None:
+    (found, *_) = (item for item in objects() if item["kind"] == "Queue")
+    found["spec"]["resources"]["gpus"] = found["spec"]["resources"].pop("gpu")
+    assert "gpus" in custom_kinds.violations(found)[0]
+
+
+def test_quota_limit_and_weight_of_a_team() -> None:
+    gpu = {name: queue(f"{name}.h100")["resources"]["gpu"] for name in "abc"}
+    assert gpu["a"] == {"quota": 16, "limit": 32, "overQuotaWeight": 60}
+    assert gpu["b"] == {"quota": 8, "limit": 8, "overQuotaWeight": 10}
+    assert gpu["c"] == {"quota": 0, "limit": -1, "overQuotaWeight": 10}
+    assert queue("a.h100", fair_share=False)["resources"]["gpu"]["overQuotaWeight"] == 1
+    assert queue("a.h100")["resources"]["memory"]["quota"] == pytest.approx(4096 * 1.073741824 * 1000)
+
+
+def test_a_pool_holds_what_is_idle_only_where_that_is_shared() -> None:
+    assert queue("h100")["resources"]["gpu"] == {"quota": 24, "limit": 32, "overQuotaWeight": 1}
+    assert queue("h100", idle_resource_sharing=False)["resources"]["gpu"]["limit"] == 24
+
+
+def test_departments_stand_between_the_pool_and_its_teams() -> None:
+    assert queue("b.h100")["parentQueue"] == "vision.department.h100"
+    vision = queue("vision.department.h100")
+    assert vision["parentQueue"] == "research.department.h100"
+    assert vision["resources"]["gpu"] == {"quota": 8, "limit": -1, "overQuotaWeight": 5}
+    assert queue("research.department.h100")["parentQueue"] == "h100"
+    assert queue("c.gb200")["parentQueue"] == "gb200"
+
+
+def test_a_team_without_a_part_in_a_pool_has_a_queue_that_lets_nothing_in() -> None:
+    """An object that only went from the file would stay in the cluster with its old quota."""
+    for amounts in queue("a.gb200")["resources"].values():
+        assert amounts == {"quota": 0, "limit": 0, "overQuotaWeight": 60}
+
+
+def test_never_is_a_time_that_no_job_reaches() -> None:
+    assert queue("b.h100")["preemptMinRuntime"] == "87600h"
+    assert "preemptMinRuntime" not in queue("a.h100")
+
+
+@pytest.mark.parametrize(
+    ("wait_for_pods", "grace"),
+    [
+        (None, None),
+        ({"recovery_timeout_seconds": 0}, "-1s"),
+        ({"recovery_timeout_seconds": 90}, "90s"),
+        ({"timeout_seconds": 600}, "600s"),
+    ],
+)
+def test_how_long_a_gang_may_lack_pods(wait_for_pods: Any, grace: str | None) -> None:
+    shards = [item["spec"] for item in objects(wait_for_pods=wait_for_pods) if item["kind"] == "SchedulingShard"]
+    assert {shard["partitionLabelValue"] for shard in shards} == {"h100", "gb200"}
+    assert {shard.get("args", {}).get("default-staleness-grace-period") for shard in shards} == {grace}
+
+
+def test_topologies_have_the_labels_of_their_family() -> None:
+    levels = {
+        item["metadata"]["name"]: [level["nodeLabel"] for level in item["spec"]["levels"]]
+        for item in objects()
+        if item["kind"] == "Topology"
+    }
+    assert levels["p6e-gb200"] == ["topology.k8s.aws/ultraserver-id", "kubernetes.io/hostname"]
+    assert levels["p5"][0] == "topology.k8s.aws/network-node-layer-1"
+
+
+def test_a_priority_of_another_weight_is_another_class() -> None:
+    """Kubernetes lets nobody change the value of one."""
+    names = {item["metadata"]["name"]: item["value"] for item in objects() if item["kind"] == "PriorityClass"}
+    assert names == {"interactive-100": 100, "training-50": 50}
+
+
+def test_partitions_count_as_their_slices() -> None:
+    amounts = {"nvidia.com/gpu": 8, "nvidia.com/mig-1g.18gb": 3, "nvidia.com/mig-3g.71gb": 2, "cpu": 1500}
+    assert kai_amounts(amounts | {"vpc.amazonaws.com/efa": 4}) == {"gpu": 17, "cpu": 1500, "memory": 0}
+
+
+@pytest.mark.parametrize("engine", ["kai-scheduler", "yunikorn"])
+def test_pods_with_accelerators_cannot_go_around_the_scheduler(engine: str) -> None:
+    policy, binding = scheduler_guard(engine)
+    assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+    (rule,) = policy["spec"]["validations"]
+    assert rule["expression"].startswith(f"object.spec.schedulerName == '{engine}' || !(")
+    assert rule["expression"].count("(") == rule["expression"].count(")")
+    of_teams = policy["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"]
+    assert of_teams == [{"key": "podwright/team", "operator": "Exists"}]
+    for item in (policy, binding):
+        kubernetes_validate.validate(item, "1.34", strict=True)
+
+
+def test_nodes_of_a_pool_carry_its_label() -> None:
+    piece = "governance: {engine: ENGINE, kai: {gpu_sharing: SHARED}, teams: {a: {quota: {h200: 2}}, b: {}}}"
+    types = catalog()
+    found = labelled_groups(loaded(piece.replace("ENGINE", "kai").replace("SHARED", "true")).environment, types)
+    assert found["h200"].labels == {"kai.scheduler/node-pool": "h200", "nvidia.com/gpu.memory": "144384"}
+    assert found["system"].labels == {}
+    found = labelled_groups(loaded(piece.replace("ENGINE", "kai").replace("SHARED", "false")).environment, types)
+    assert found["h200"].labels == {"kai.scheduler/node-pool": "h200"}
+    found = labelled_groups(loaded(piece.replace("ENGINE", "kueue").replace("SHARED", "true")).environment, types)
+    assert found["h200"].labels == {}
+
+
+def test_many_teams_are_a_matter_of_seconds() -> None:
+    groups = {f"group-{number}": InstanceGroup(instance_type="ml.p5.48xlarge", count=100) for number in range(8)}
+    teams = {f"team-{number}": {"quota": dict.fromkeys(groups, 1)} for number in range(200)}
+    governance = Governance.model_validate({"engine": "kai", "teams": teams})
+    policy, before = quota_policy(governance, groups, catalog()), time.process_time()
+    found = kai_objects(policy, KaiSettings(), catalog())
+    assert time.process_time() - before < 2
+    assert sum(item["kind"] == "Queue" for item in found) == 8 * 201

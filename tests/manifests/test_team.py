@@ -1,0 +1,131 @@
+"""What a team finds in Kubernetes: each kind against the schemas, and what the kinds say."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from podwright.cdk8s_charts.team import team_namespaces, team_objects, team_roles
+from podwright.cdk8s_charts.team_folders import team_folders
+from podwright.config.chart_values import SystemPlacement
+from podwright.config.deployed_values import DeployedValues, LustreValues
+from podwright.config.teams import Team
+
+LUSTRE = LustreValues("fs-0123456789abcdef0", "fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com", "abcdefgh")
+VALUES = DeployedValues("arn", "prod", "bucket", {"lustre": LUSTRE}, {})
+PLACE = SystemPlacement({"group": "system"}, ({"key": "system", "operator": "Exists", "effect": "NoSchedule"},))
+EVERYTHING = {
+    "roles": {"arn:aws:iam::111122223333:role/Llm": "edit"},
+    "service_accounts": {"trainer": {"checkpoints": True}},
+    "storage": {"work": {"path": "/teams/llm"}, "data": {"path": "/datasets", "read_only": True}},
+    "caps": {"accelerators": 16, "efa": 64, "vcpu": 96.5, "memory_gib": 512.5, "pods": 20, "others": {"services": 3}},
+    "limits": {"request": {"vcpu": 1}, "limit": {"vcpu": 2, "memory_gib": 0.5}, "most": {"memory_gib": 64}},
+    "network": {"from_namespaces": ["metrics"], "to_namespaces": ["mlflow"], "to_ranges": ["10.1.0.0/16"]},
+    "pod_security": "baseline",
+}
+Object = dict[str, Any]
+
+
+def objects(access: Mapping[str, Any] | None = None, engine: Any = "kueue") -> dict[tuple[str, str], Object]:
+    teams = {"llm": Team.model_validate({"access": access})}
+    folders = team_folders(teams, VALUES, PLACE)
+    found = [*team_roles(), *folders, *team_namespaces(engine, teams), *team_objects(engine, teams, VALUES)]
+    return {(item["kind"], item["metadata"]["name"]): item for item in found}
+
+
+@pytest.mark.parametrize("version", ["1.34", "1.35"])
+@pytest.mark.parametrize("access", [None, EVERYTHING], ids=["nothing", "everything"])
+def test_objects_are_valid(version: str, access: Mapping[str, Any] | None) -> None:
+    for item in objects(access).values():
+        kubernetes_validate.validate(item, version, strict=True)
+
+
+def test_every_kind_that_kubectl_does_not_prune_is_always_there() -> None:
+    pruned = {"Namespace", "PersistentVolume", "PersistentVolumeClaim"}
+    harmless, without = {"ServiceAccount"}, objects(None)
+    of_the_team = {key for key, item in objects(EVERYTHING).items() if "labels" in item["metadata"]}
+    assert {kind for kind, _ in of_the_team - without.keys()} <= pruned | harmless
+
+
+def test_a_setting_that_is_absent_has_no_effect() -> None:
+    found = objects(None)
+    assert found["ResourceQuota", "podwright-caps"]["spec"] == {}
+    assert found["LimitRange", "podwright-limits"]["spec"] == {"limits": []}
+    policy = found["NetworkPolicy", "podwright"]["spec"]
+    assert (policy["ingress"], policy["egress"]) == ([{}], [{}])
+
+
+def test_namespaces_are_ours_unless_the_service_makes_them() -> None:
+    labels = objects(EVERYTHING)["Namespace", "team-llm"]["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "baseline"
+    served = objects(EVERYTHING, "hyperpod")
+    assert "Namespace" not in {kind for kind, _ in served}
+    assert served["ResourceQuota", "podwright-caps"]["metadata"]["namespace"] == "hyperpod-ns-llm"
+
+
+def test_ceilings_count_devices_by_requests() -> None:
+    assert objects(EVERYTHING)["ResourceQuota", "podwright-caps"]["spec"]["hard"] == {
+        "requests.nvidia.com/gpu": "16",
+        "requests.aws.amazon.com/neurondevice": "16",
+        "requests.vpc.amazonaws.com/efa": "64",
+        "pods": "20",
+        "requests.cpu": "96500m",
+        "requests.memory": "524800Mi",
+        "services": "3",
+    }
+
+
+def test_nobody_in_a_team_changes_what_keeps_it_apart() -> None:
+    guarded = {"networkpolicies", "resourcequotas", "limitranges", "roles", "rolebindings", "namespaces", "*"}
+    for name in ("edit", "view"):
+        role = objects()["ClusterRole", f"podwright-team-{name}"]
+        for rule in role["rules"]:
+            assert "*" not in rule["verbs"]
+            if guarded & set(rule["resources"]):
+                assert set(rule["verbs"]) <= {"get", "list", "watch"}
+    readable = objects()["ClusterRole", "podwright-team-view"]["rules"]
+    assert all("secrets" not in rule["resources"] and "create" not in rule["verbs"] for rule in readable)
+
+
+def test_hyperpods_pods_reach_the_agent_and_its_memory_is_reached() -> None:
+    policy = objects({"network": {}})["NetworkPolicy", "podwright"]["spec"]
+
+    def ports(rules: list[Object], end: str) -> set[int]:
+        selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "aws-hyperpod"}}}
+        return {port["port"] for rule in rules if rule[end] == [selector] for port in rule["ports"]}
+
+    assert ports(policy["ingress"], "from") == {8080, 9200}
+    assert ports(policy["egress"], "to") == {8080, 9200}
+    assert {"podSelector": {}} in policy["ingress"][0]["from"]
+    assert not [rule for rule in policy["ingress"] if not rule.get("from")]
+
+
+def test_a_claim_is_one_folder_and_bound_to_one_volume() -> None:
+    found = objects(EVERYTHING)
+    volume, claim = found["PersistentVolume", "team-llm-work"]["spec"], found["PersistentVolumeClaim", "work"]["spec"]
+    assert volume["csi"]["volumeAttributes"] == {"dnsname": LUSTRE.dns_name, "mountname": "abcdefgh/teams/llm"}
+    assert volume["claimRef"] | {"name": "work", "namespace": "team-llm"} == volume["claimRef"]
+    assert (claim["volumeName"], claim["storageClassName"]) == ("team-llm-work", "")
+    assert volume["persistentVolumeReclaimPolicy"] == "Retain"
+    assert found["PersistentVolume", "team-llm-data"]["spec"]["mountOptions"] == ["flock", "ro"]
+    handles = {item["spec"]["csi"]["volumeHandle"] for (kind, _), item in found.items() if kind == "PersistentVolume"}
+    assert len(handles) == 3
+    assert max(map(len, handles)) <= 128
+
+
+def test_a_job_makes_the_folders_and_another_one_comes_with_others(tmp_path: Path) -> None:
+    found = objects(EVERYTHING)
+    (name,) = [name for kind, name in found if kind == "Job"]
+    pod = found["Job", name]["spec"]["template"]["spec"]
+    assert (pod["nodeSelector"], [item["key"] for item in pod["tolerations"]]) == ({"group": "system"}, ["system"])
+    *command, first, second = pod["containers"][0]["command"]
+    assert (first, second) == ("/root-of-lustre/datasets", "/root-of-lustre/teams/llm")
+    subprocess.run([sys.executable, *command[1:], f"{tmp_path}{first}", f"{tmp_path}{second}"], check=True)
+    assert (tmp_path / "root-of-lustre/teams/llm").is_dir()
+    other = objects({"storage": {"work": {"path": "/teams/llm"}}})
+    assert name not in {key for _, key in other}
+    assert [kind for kind, _ in objects(None) if kind == "Job"] == []

@@ -1,0 +1,32 @@
+"""The runtime that TrainJobs refer to, against the model of Kubeflow and the double's schema."""
+
+import pytest
+
+from podwright.cdk8s_charts.training_runtime import RUNTIME, torch_runtime
+from podwright.config.job_kinds import TrainJob
+from podwright.operations.sandbox import custom_kinds
+from podwright.operations.sandbox.kubernetes import ApiError, KubernetesStore
+
+
+def test_the_runtime_is_one_that_kubeflow_knows() -> None:
+    api = pytest.importorskip("kubeflow_trainer_api.models.trainer_v1alpha1_cluster_training_runtime")
+    made = torch_runtime()
+    parsed = api.TrainerV1alpha1ClusterTrainingRuntime.from_dict(made)
+    assert parsed.to_dict() == made, "nothing of it is unknown to Kubeflow's model"
+    (job,) = parsed.spec.template.spec.replicated_jobs
+    assert job.name == "node"
+    assert job.template.metadata.labels == {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+
+
+def test_it_is_there_under_the_name_that_jobs_take() -> None:
+    assert torch_runtime()["metadata"]["name"] == RUNTIME == TrainJob.model_fields["runtime"].default
+
+
+def test_the_double_takes_it_once_the_trainer_is_installed() -> None:
+    store = KubernetesStore("1.34")
+    with pytest.raises(ApiError, match="no matches for kind"):
+        store.create(torch_runtime())
+    for definition in custom_kinds.installed_by("kubeflow-trainer"):
+        store.create(definition)
+    assert store.create(torch_runtime())["metadata"]["name"] == RUNTIME
+    assert custom_kinds.violations(torch_runtime() | {"spec": {"mlPolicy": {}}}) != []

@@ -1,0 +1,151 @@
+"""What YuniKorn gets of a quota policy, under a check like its own and as numbers that people would expect."""
+
+import json
+import time
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from engine_queues import yunikorn_queues, yunikorn_text
+from podwright.cdk8s_charts.yunikorn import yunikorn_objects
+from podwright.config.catalog import catalog
+from podwright.config.chart_values import SystemPlacement
+from podwright.config.charts import YUNIKORN, chart
+from podwright.config.engines import YuniKornSettings
+from podwright.config.groups import InstanceGroup
+from podwright.config.quota_policy import quota_policy
+from podwright.config.scheduler_values import yunikorn_namespaces, yunikorn_values
+from podwright.config.teams import Governance
+
+GROUPS = {"h100": InstanceGroup(instance_type="ml.p5.48xlarge", count=4)}
+OTHERS = {"analytics": {"guaranteed": {"vcore": "64"}, "max": {"memory": "1Ti"}, "namespaces": ["spark", "etl"]}}
+GOVERNANCE: dict[str, Any] = {
+    "engine": "yunikorn",
+    "priorities": {"inference": 100, "training": 70},
+    "departments": {"research": {}, "vision": {"parent": "research"}},
+    "teams": {
+        "a": {"quota": {"h100": {"accelerators": 16}}, "borrow_limit_percent": 100},
+        "b": {"quota": {"h100": 1}, "share": "lend", "department": "vision"},
+        "c": {},
+        "d": {"share": "dont_lend"},
+    },
+}
+
+
+def objects(yunikorn: dict[str, Any] | None = None, **changes: Any) -> list[dict[str, Any]]:
+    governance = Governance.model_validate(GOVERNANCE | {"yunikorn": yunikorn or {}} | changes)
+    return yunikorn_objects(quota_policy(governance, GROUPS, catalog()), governance.yunikorn)
+
+
+def resources(path: str, **changes: Any) -> dict[str, dict[str, str]]:
+    return yunikorn_queues(objects(**changes))[path].spec["resources"]
+
+
+def test_every_object_is_valid() -> None:
+    for item in objects({"existing": "batch", "other_queues": OTHERS}):
+        kubernetes_validate.validate(item, "1.34", strict=True)
+    (found,) = (item for item in objects() if item["kind"] == "ConfigMap")
+    assert found["metadata"] == {"name": "yunikorn-configs", "namespace": "yunikorn"}
+
+
+def test_guarantee_and_maximum_of_a_team() -> None:
+    words = {"vcore": "384", "memory": "4096Gi", "nvidia.com/gpu": "16", "vpc.amazonaws.com/efa": "64"}
+    twice = {"vcore": "768", "memory": "8192Gi", "nvidia.com/gpu": "32", "vpc.amazonaws.com/efa": "128"}
+    assert resources("root.h100.a") == {"guaranteed": words, "max": twice}
+    lends = resources("root.h100.dept_research.dept_vision.b")
+    assert lends["guaranteed"] == lends["max"]
+    assert resources("root.h100.c") == {"max": twice}
+
+
+def test_what_no_quota_holds_is_there_only_where_it_is_shared() -> None:
+    assert resources("root.h100")["max"]["nvidia.com/gpu"] == "32"
+    assert resources("root.h100", idle_resource_sharing=False)["max"]["nvidia.com/gpu"] == "24"
+    assert resources("root.h100.c", idle_resource_sharing=False)["max"]["nvidia.com/gpu"] == "24"
+
+
+def test_who_may_hold_nothing_has_no_queue() -> None:
+    """YuniKorn reads a maximum of nothing but zeros as no maximum."""
+    assert "root.h100.d" not in yunikorn_queues(objects())
+    nobody = {"teams": {"c": {}}, "idle_resource_sharing": False}
+    assert list(yunikorn_queues(objects(**nobody))) == ["root"]
+
+
+def test_a_team_takes_back_what_is_its_own_whatever_the_priority_of_others() -> None:
+    queues = yunikorn_queues(objects({"preemption_delay_seconds": 90}))
+    for path in ("root.h100.a", "root.h100.dept_research"):
+        assert queues[path].spec["properties"]["priority.policy"] == "fence"
+    assert queues["root.h100.a"].spec["properties"] | {"preemption.delay": "90s"} == {
+        "application.sort.policy": "fifo",
+        "priority.policy": "fence",
+        "preemption.delay": "90s",
+    }
+    assert queues["root.h100"].spec["properties"] == {"preemption.policy": "fence"}
+
+
+def test_a_pod_goes_where_its_label_says_or_nowhere() -> None:
+    (partition,) = yunikorn_text(objects())["partitions"]
+    assert partition["placementrules"] == [{"name": "provided", "create": False}]
+
+
+def test_queues_of_others_stay_and_their_namespaces_lead_to_them() -> None:
+    found = objects({"existing": "batch", "other_queues": OTHERS})
+    assert {item["metadata"].get("namespace") for item in found} == {None, "batch"}
+    queues = yunikorn_queues(found)
+    assert queues["root.analytics"].spec["resources"] == {"guaranteed": {"vcore": "64"}, "max": {"memory": "1Ti"}}
+    assert "root.analytics.spark" in queues
+    (partition,) = yunikorn_text(found)["partitions"]
+    parent = {"name": "fixed", "value": "root.analytics"}
+    assert partition["placementrules"] == [
+        {"name": "provided", "create": False},
+        {"name": "tag", "value": "namespace", "create": False, "parent": parent},
+        {"name": "tag", "value": "namespace", "create": True},
+    ]
+
+
+def test_pods_of_a_team_without_a_queue_get_no_gpus_where_others_need_no_queue() -> None:
+    queues = yunikorn_queues(objects({"existing": "batch"}))
+    assert queues["root.team-a"].most("nvidia.com/gpu") == 0
+    assert "root.team-a" not in yunikorn_queues(objects())
+
+
+def test_other_namespaces_keep_kubernetes_own_scheduler() -> None:
+    governance = Governance.model_validate(GOVERNANCE | {"yunikorn": {"other_queues": OTHERS}})
+    place = SystemPlacement({"group": "system"}, ({"key": "system", "operator": "Exists", "effect": "NoSchedule"},))
+    values = yunikorn_values(chart(YUNIKORN), yunikorn_namespaces(governance), place)
+    assert values["yunikornDefaults"] == {
+        "admissionController.filtering.processNamespaces": "^team-a$,^team-b$,^team-c$,^team-d$,^etl$,^spark$",
+        "admissionController.filtering.bypassNamespaces": "^kube-system$",
+    }
+    for part in (values, values["admissionController"]):
+        assert (part["nodeSelector"], part["tolerations"]) == ({"group": "system"}, list(place.tolerations))
+
+
+@pytest.mark.parametrize("broken", ["max", "name", "zero"])
+def test_the_check_of_these_tests_refuses_what_yunikorn_does(broken: str) -> None:
+    """Each of the three was refused, or read as unlimited, by yunikorn-core 1.8.0."""
+    found = objects()
+    text = yunikorn_text(found)
+    (pool,) = text["partitions"][0]["queues"][0]["queues"]
+    team = next(queue for queue in pool["queues"] if queue["name"] == "a")
+    if broken == "max":
+        team["resources"]["max"]["nvidia.com/gpu"] = "44"
+    elif broken == "name":
+        team["name"] = "a.b"
+    else:
+        team["resources"] = {"max": {"nvidia.com/gpu": "0"}}
+    found[-1]["data"] = {"queues.yaml": json.dumps(text)}
+    with pytest.raises(AssertionError):
+        yunikorn_queues(found)
+
+
+def test_many_teams_are_a_matter_of_seconds_and_fit_into_one_object() -> None:
+    groups = {f"group-{number}": InstanceGroup(instance_type="ml.p5.48xlarge", count=100) for number in range(8)}
+    teams = {f"team-{number}": {"quota": dict.fromkeys(groups, 1)} for number in range(200)}
+    governance = Governance.model_validate({"engine": "yunikorn", "teams": teams})
+    policy, before = quota_policy(governance, groups, catalog()), time.process_time()
+    found = yunikorn_objects(policy, YuniKornSettings())
+    assert time.process_time() - before < 2
+    assert len(json.dumps(found[-1])) < 90_000
+    assert found == yunikorn_objects(policy, YuniKornSettings())
+    assert len(yunikorn_queues(found)) == 1 + 8 * 201

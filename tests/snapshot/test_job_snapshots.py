@@ -1,0 +1,42 @@
+"""The manifests of every environment's jobs: as they were, and as Kubernetes and the operators take them."""
+
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+
+from podwright.config.project import Project
+from podwright.operations.job_manifests import job_manifests, recipes, yaml_text
+from podwright.operations.sandbox import custom_kinds
+
+ROOT = Path(__file__).parents[2]
+SNAPSHOTS = Path(__file__).parent / "jobs"
+PROJECT = Project.at(ROOT)
+WITH_JOBS = [name for name in PROJECT.names if PROJECT.load(name).environment.jobs]
+
+
+@pytest.mark.parametrize("name", WITH_JOBS)
+def test_manifests_are_as_they_were(name: str, request: pytest.FixtureRequest) -> None:
+    manifests = [item for job in job_manifests(PROJECT.load(name)).values() for item in job]
+    text = "".join([yaml_text(manifests), *recipes(PROJECT.load(name)).values()])
+    file = SNAPSHOTS / f"{name}.yaml"
+    if request.config.getoption("--update-snapshots"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == text
+    for manifest in manifests:
+        if manifest["apiVersion"] == "batch/v1":
+            kubernetes_validate.validate(manifest, "1.34", strict=True)
+        else:
+            assert custom_kinds.violations(manifest) == []
+
+
+def test_every_kind_of_job_is_in_some_environment() -> None:
+    from podwright.cdk8s_charts.jobs.render import KINDS
+
+    used = {job.kind for name in WITH_JOBS for job in PROJECT.load(name).environment.jobs.values()}
+    assert used == {*KINDS, "recipe"}
+
+
+def test_no_snapshot_is_left_over() -> None:
+    assert sorted(file.stem for file in SNAPSHOTS.iterdir()) == sorted(WITH_JOBS)

@@ -1,0 +1,250 @@
+"""`podwright render jobs` and `podwright submit`: what they print, what they refuse, and which way they go."""
+
+import argparse
+import base64
+import gzip
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from job_world import IMAGE, with_jobs
+from podwright.cdk8s_charts.jobs.render import render
+from podwright.config.job_origins import field_of
+from podwright.config.job_plan import Planner
+from podwright.config.rules.run import environment_types
+from podwright.operations import submit
+from podwright.operations.cli import main
+from podwright.operations.job_manifests import yaml_text
+from podwright.operations.output import Stop
+
+FILE = f"""\
+account: "111122223333"
+region: us-west-2
+network: {{zones: [usw2-az2, usw2-az3]}}
+instance_groups:
+  system: {{instance_type: ml.m5.4xlarge, count: 2}}
+  h100: {{instance_type: ml.p5.48xlarge, count: 4}}
+governance: {{teams: {{llm: {{quota: {{h100: 2}}}}, other: {{quota: {{h100: 2}}}}}}}}
+platform: {{cert_manager: {{}}, training_operator: {{}}}}
+jobs:
+  llama: {{kind: hyperpod_pytorch, team: llm, group: h100, image: "{IMAGE}", nodes: 2}}
+  large: {{kind: hyperpod_pytorch, team: llm, group: h100, image: "{IMAGE}", nodes: 4}}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments/test.yaml").write_text(FILE)
+    return tmp_path
+
+
+def test_one_job_is_printed_though_another_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["render", "jobs", "test", "llama", "--project", str(project)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("# jobs/llama.yaml\n---\n")
+    (manifest,) = YAML(typ="safe").load_all(printed)
+    assert (manifest["kind"], manifest["metadata"]["name"]) == ("HyperPodPyTorchJob", "llama")
+
+
+def test_a_team_that_can_never_run_its_job_is_told_the_numbers(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["render", "jobs", "test", "--project", str(project)]) == 1
+    said = capsys.readouterr().err
+    assert "test.yaml:11  JOB015  error" in said
+    assert (
+        "its 4 pods ask for 32 GPUs at once; team llm has 16 GPUs of ml.p5.48xlarge and can hold 24 GPUs with all "
+        "that it may borrow, so it would wait for ever" in said
+    )
+    assert "run at most 3 pods of this size" in said
+
+
+def test_jobs_are_written_to_files(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["render", "jobs", "test", "llama", "--out", str(project / "out"), "--project", str(project)]) == 0
+    text = (project / "out/jobs/llama.yaml").read_text()
+    assert "replicas: 2" in text
+    assert "&id" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["jobs", "test", "lama"], "test has no job lama\n    → known: llama, large"),
+        (["test", "llama"], "llama is one word too many"),
+    ],
+)
+def test_what_cannot_be_rendered(
+    words: list[str], said: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["render", *words, "--project", str(project)]) == 2
+    assert said in capsys.readouterr().err
+
+
+Way = Callable[..., list[list[str]]]
+
+
+@pytest.fixture
+def kubectl(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A kubectl that keeps what it was given and answers as a file says."""
+    program = project / "kubectl"
+    program.write_text(f'#!/bin/sh\necho "$@" > {project}/arguments\ncat > {project}/given\n. {project}/answer\n')
+    program.chmod(0o755)
+    (project / "answer").write_text("echo hyperpodpytorchjob/llama created\n")
+    account = SimpleNamespace(endpoint=None, client=lambda _: SimpleNamespace(describe_cluster=lambda **_: CLUSTER))
+    monkeypatch.setattr(submit, "tool", lambda _: str(program))
+    monkeypatch.setattr(submit, "account_of", lambda *_: account)
+    monkeypatch.setattr(submit, "eks_cluster_name", lambda *_: "eks")
+    monkeypatch.setattr(submit, "write_kubeconfig", lambda *_: project / "direct")
+    monkeypatch.setattr(submit, "reachable", lambda *_: True)
+    return program
+
+
+CLUSTER = {"cluster": {"name": "eks", "endpoint": "https://abc.eks.amazonaws.com"}}
+
+
+def submitted(project: Path, *more: str) -> int:
+    return main(["submit", "test", "llama", *more, "--project", str(project)])
+
+
+def test_a_job_is_applied(project: Path, kubectl: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert submitted(project) == 0
+    assert (project / "arguments").read_text() == f"--kubeconfig {project}/direct apply --filename=-\n"
+    (job,) = json.loads((project / "given").read_text())["items"]
+    assert job["metadata"]["name"] == "llama"
+    said = capsys.readouterr().out
+    assert "Follow it with: kubectl --namespace hyperpod-ns-llm get hyperpodpytorchjob/llama" in said
+    assert "get workloads" in said
+
+
+def test_a_dry_run_runs_nothing(project: Path, kubectl: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert submitted(project, "--dry-run") == 0
+    assert "--dry-run=server" in (project / "arguments").read_text()
+    assert "nothing runs" in capsys.readouterr().out
+
+
+def test_what_rules_refuse_is_not_handed_over(project: Path, kubectl: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "test", "large", "--project", str(project)]) == 1
+    assert "JOB015" in capsys.readouterr().err
+    assert not (project / "given").exists()
+
+
+def test_a_rejected_manifest_names_the_setting(
+    project: Path, kubectl: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "answer").write_text(
+        "echo 'The HyperPodPyTorchJob \"llama\" is invalid: spec.replicaSpecs[0].replicas: Invalid value' >&2; exit 1\n"
+    )
+    assert submitted(project) == 1
+    said = capsys.readouterr().err
+    assert "environments/test.yaml:10  ENV003  error  jobs.llama.nodes became spec.replicaSpecs[0].replicas" in said
+
+
+def test_a_tunnel_that_is_open_is_used(project: Path, kubectl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submit, "reachable", lambda host, port: (host, port) == ("127.0.0.1", 8443))
+    file = project / ".podwright/kubeconfig/test"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"clusters": [{"cluster": {"server": "https://127.0.0.1:8443"}}]}))
+    assert submitted(project) == 0
+    assert str(file) in (project / "arguments").read_text()
+
+
+def test_else_the_runner_inside_the_vpc_applies_it(
+    project: Path, kubectl: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands: list[str] = []
+
+    def runner(_account: Any, _environment: Any, command: str, write: Callable[[str], None]) -> int:
+        commands.append(command)
+        write("hyperpodpytorchjob/llama created")
+        return 0
+
+    monkeypatch.setattr(submit, "reachable", lambda *_: False)
+    monkeypatch.setattr(submit, "run_in_vpc", runner)
+    assert submitted(project) == 0
+    (command,) = commands
+    assert command.endswith("| base64 --decode | gunzip | kubectl apply --filename=-")
+    packed = shlex.split(command)[1]
+    (job,) = json.loads(gzip.decompress(base64.b64decode(packed)))["items"]
+    assert job["metadata"]["name"] == "llama"
+    assert len(command) < 5500, "CodeBuild takes no more"
+
+
+def test_a_job_too_long_for_the_runner_is_said(project: Path, kubectl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submit, "reachable", lambda *_: False)
+    monkeypatch.setattr(submit, "_RUNNER_CHARACTERS", 100)
+    arguments = argparse.Namespace(project=project, environment="test", job="llama", dry_run=False, sandbox=False)
+    with pytest.raises(Stop, match="too long for the runner") as stopped:
+        submit.run(arguments)
+    assert "podwright connect test" in stopped.value.hint
+
+
+ELASTIC = {"min_replicas": 2, "max_replicas": 4, "step": 2}
+KINDS: dict[str, dict[str, Any]] = {
+    "hyperpod_pytorch": {
+        "elastic": ELASTIC,
+        "log_rules": {"first": {"pattern": "a", "every_seconds": 1}, "second": {"pattern": "b", "every_seconds": 1}},
+        "mounts": {"/fsx": "fsx"},
+        "priority": "training",
+    },
+    "pytorch": {"elastic": {"min_replicas": 1, "max_replicas": 2}, "auto_resume": 1, "active_deadline_seconds": 9},
+    "ray": {"ray_version": "2.49.0", "command": ["a"], "max_nodes": 2},
+    "nccl_test": {"nodes": 2},
+    "train": {"command": ["a"], "active_deadline_seconds": 9},
+    "job": {"command": ["a"], "active_deadline_seconds": 9},
+    "inference": {"model_name": "m", "model": {"hugging_face": "a/b"}, "command": ["a"], "endpoint": "m"},
+    "space": {"command": ["a"], "storage_class": "fast", "template": "lab"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_field_of_a_manifest_leads_to_a_setting_of_its_kind(kind: str) -> None:
+    environment = with_jobs({"job": {"kind": kind} | KINDS[kind]})
+    job = environment.jobs["job"]
+    (manifest,) = render(Planner(environment, environment_types({})).plan("job"))
+    for place in places(manifest, ""):
+        top, name, *fields = field_of("job", job, place)
+        assert (top, name) == ("jobs", "job")
+        found: Any = job
+        for field in fields:
+            assert field in (found if isinstance(found, dict) else type(found).model_fields), (place, fields)
+            found = found.get(field) if isinstance(found, dict) else getattr(found, str(field))
+
+
+def places(value: Any, path: str) -> list[str]:
+    if isinstance(value, dict):
+        return [path, *(place for key, item in value.items() for place in places(item, f"{path}.{key}".lstrip(".")))]
+    if isinstance(value, list):
+        return [path, *(place for index, item in enumerate(value) for place in places(item, f"{path}[{index}]"))]
+    return [path]
+
+
+@pytest.mark.parametrize(
+    ("place", "field"),
+    [
+        ("spec.elasticPolicy.minReplicas", "elastic.min_replicas"),
+        ("spec.runPolicy.logMonitoringConfiguration[1].logPattern", "log_rules.second"),
+        ("spec.replicaSpecs[0].template.spec.containers[0].image", "image"),
+        ("spec.replicaSpecs[0].template.spec.containers[0].resources.requests.memory", "memory_gib"),
+        ("spec.replicaSpecs[0].template.spec.volumes[0].persistentVolumeClaim.claimName", "mounts"),
+        ("metadata.namespace", "team"),
+        ("spec.elasticPolicy", "elastic"),
+        ("status", ""),
+    ],
+)
+def test_where_a_field_comes_from(place: str, field: str) -> None:
+    job = with_jobs({"job": {"kind": "hyperpod_pytorch"} | KINDS["hyperpod_pytorch"]}).jobs["job"]
+    assert ".".join(map(str, field_of("job", job, place)[2:])) == field
+
+
+def test_text_is_read_back_as_it_was() -> None:
+    manifests = [{"a": {"requests": {"cpu": "8"}, "text": "on", "list": ["1e-4", "$(X)"]}}, {"b": 1}]
+    assert list(YAML(typ="safe").load_all(yaml_text(manifests))) == manifests
+    assert re.search(r"^---$", yaml_text(manifests), re.MULTILINE)

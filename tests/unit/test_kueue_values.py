@@ -1,0 +1,108 @@
+"""What Kueue's manager is told: which work it holds back, how it shares, and what it does not count."""
+
+import json
+from typing import Any
+
+import pytest
+
+from podwright.config.chart_values import SystemPlacement
+from podwright.config.charts import KUEUE, chart
+from podwright.config.facts import table
+from podwright.config.images import Image
+from podwright.config.kueue_values import kueue_values, manager_configuration
+from podwright.config.teams import Governance
+
+
+def configuration(*, neuron: bool = False, **settings: Any) -> dict[str, Any]:
+    return manager_configuration(Governance.model_validate({"engine": "kueue", **settings}), neuron=neuron)
+
+
+def test_the_manager_may_ask_the_cluster_as_often_as_the_chart_lets_it() -> None:
+    assert configuration()["clientConnection"] == {"qps": 50, "burst": 100}
+
+
+def test_work_of_teams_waits_for_quota_and_no_other() -> None:
+    found = configuration()
+    assert found["manageJobsWithoutQueueName"] is True
+    assert found["managedJobsNamespaceSelector"] == {
+        "matchExpressions": [{"key": "podwright/team", "operator": "Exists"}]
+    }
+    assert configuration(kueue={"every_job": False})["manageJobsWithoutQueueName"] is False
+
+
+def test_pods_of_hyperpods_own_jobs_are_left_to_its_operator() -> None:
+    found = configuration()["integrations"]
+    assert found["externalFrameworks"] == ["HyperPodPyTorchJob.v1.sagemaker.amazonaws.com"]
+    assert {"pod", "ray.io/rayjob", "batch/job"} <= set(found["frameworks"])
+
+
+def test_huge_pages_of_efa_pods_need_no_quota() -> None:
+    assert "hugepages-" in configuration()["resources"]["excludeResourcePrefixes"]
+
+
+def test_claims_of_devices_need_no_quota_of_their_own() -> None:
+    gates = configuration()["featureGates"]
+    assert gates["KueueDRAIntegration"] is False
+    assert not any(gates.values())
+
+
+def test_a_neuron_device_has_one_quota_under_either_name() -> None:
+    (rule,) = configuration(neuron=True)["resources"]["transformations"]
+    assert (rule["input"], rule["strategy"]) == ("aws.amazon.com/neuron", "Replace")
+    assert rule["outputs"] == {"aws.amazon.com/neurondevice": "1"}
+    assert "transformations" not in configuration()["resources"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {"timeout": "300s", "recoveryTimeout": "300s", "blockAdmission": False}),
+        (
+            {"timeout_seconds": 600, "recovery_timeout_seconds": 0, "one_at_a_time": True, "tries": 3},
+            {"timeout": "600s", "recoveryTimeout": "0s", "blockAdmission": True},
+        ),
+    ],
+)
+def test_gang_admission_is_as_the_file_says(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    found = configuration(wait_for_pods=given)["waitForPodsReady"]
+    requeuing = found.pop("requeuingStrategy")
+    assert found == expected
+    assert requeuing.get("backoffLimitCount") == given.get("tries")
+
+
+def test_gang_admission_and_fair_sharing_are_off_by_leaving_them_out() -> None:
+    found = configuration(fair_share=False)
+    assert "waitForPodsReady" not in found
+    assert "fairSharing" not in found
+    assert configuration()["fairSharing"]["preemptionStrategies"][0] == "LessThanOrEqualToFinalShare"
+
+
+def test_a_manager_knows_only_work_that_it_can_hand_on() -> None:
+    worker = {"secret": "w", "groups": {"h200": {"instance_type": "ml.p5en.48xlarge", "count": 1}}}
+    shared = {"role": "manager", "workers": {"w": worker}, "jobs": ["ray"], "lost_after_seconds": 60}
+    found = configuration(kueue={"multikueue": shared})
+    assert found["integrations"] == {"frameworks": ["ray.io/rayjob", "ray.io/raycluster"]}
+    assert found["multiKueue"]["workerLostTimeout"] == "60s"
+
+
+def test_the_chart_gets_a_mirrored_image_and_stays_on_the_system_group() -> None:
+    copy = Image("r.example", "podwright/kueue", "v0.19.2", "sha256:" + "d" * 64)
+    taint = {"key": "system", "operator": "Exists", "effect": "NoSchedule"}
+    place = SystemPlacement({"sagemaker.amazonaws.com/instance-group-name": "system"}, (taint,))
+    values = kueue_values(chart(KUEUE), Governance(engine="kueue"), place, mirror={"registry.k8s.io/kueue/kueue": copy})
+    manager = values["controllerManager"]
+    assert manager["manager"]["image"]["repository"] == "r.example/podwright/kueue"
+    assert manager["manager"]["image"]["tag"] == f"v0.19.2@sha256:{'d' * 64}"
+    assert manager["tolerations"] == [taint]
+    assert manager["nodeSelector"] == {"sagemaker.amazonaws.com/instance-group-name": "system"}
+    text = values["managerConfig"]["controllerManagerConfigYaml"]
+    assert json.loads(text)["apiVersion"] == "config.kueue.x-k8s.io/v1beta2"
+
+
+def test_the_room_on_the_system_group_is_what_the_managers_ask_for() -> None:
+    place = SystemPlacement({}, ())
+    manager = kueue_values(chart(KUEUE), Governance(engine="kueue"), place)["controllerManager"]
+    (row,) = [row for row in table("system_pods") if row["when"] == "engine_kueue"]
+    assert manager["replicas"] == int(row["pods"])
+    asked = manager["manager"]["resources"]["requests"]
+    assert asked == {"cpu": f"{row['cpu_millis']}m", "memory": f"{int(row['memory_mib']) // 1024}Gi"}
