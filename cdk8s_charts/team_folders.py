@@ -12,7 +12,9 @@ from ..config.own_images import BENCHMARK_LABELS_IMAGE
 from ..config.teams import Team
 
 _NAMESPACE: Final = "kube-system"
-_MAKE: Final = "import os, sys\nos.umask(0)\nfor folder in sys.argv[1:]:\n    os.makedirs(folder, mode=0o777, exist_ok=True)\n"
+_MAKE: Final = (
+    "import os, sys\nos.umask(0)\nfor folder in sys.argv[1:]:\n    os.makedirs(folder, mode=0o777, exist_ok=True)\n"
+)
 
 
 def team_folders(

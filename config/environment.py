@@ -1,6 +1,6 @@
 """One environment: what a YAML file of `environments/` says, frozen and typed."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
@@ -8,14 +8,18 @@ from .base import Account, InstanceTypeName, PolicyArn, Region, Settings, Tags
 from .cluster import Cluster
 from .defaults import with_defaults
 from .groups import GroupName, InstanceGroup, RestrictedInstanceGroup
-from .job_base import JobName
-from .jobs import AnyJob
+from .later import Later
 from .network import Network
 from .plan_reminders import PlanReminders
 from .plans import PlanName, TrainingPlan
 from .platform import Platform, QueueName, TrainingJobQueue
 from .storage import Storage
 from .teams import Governance, UnixId, User, UserName
+
+if TYPE_CHECKING:
+    from .jobs import Jobs
+else:
+    Jobs = Annotated[dict[str, Any], Later(".jobs", "Jobs")]
 
 EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=32)]
 PriceName = Annotated[str, StringConstraints(pattern=r"^(ml\.[a-z0-9-]+\.[a-z0-9]+|[a-z0-9_]+)$", max_length=64)]
@@ -77,7 +81,7 @@ class Environment(Settings):
     """What runs on the cluster beside the work itself; only with EKS."""
     training_job_queues: dict[QueueName, TrainingJobQueue] = Field(default={}, validate_default=True)
     """Queues of AWS Batch for SageMaker training jobs, by name."""
-    jobs: dict[JobName, AnyJob] = {}
+    jobs: Jobs = {}
     """Job templates by name, which `podwright submit` hands to the cluster and a deployment does not."""
     users: dict[UserName, User] = {}
     """People with an account on Slurm's nodes."""

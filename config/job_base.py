@@ -4,7 +4,7 @@ A job is a template. `podwright render jobs` makes a manifest of it and `podwrig
 deployment never does. What follows from the group and the team is not written here: see `job_plan.plan`.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -27,6 +27,8 @@ TopologyLevel = Literal["ultraserver", "network_layer_1", "network_layer_2", "ne
 class Job(Settings):
     """A job template, of whatever kind."""
 
+    distributed: ClassVar[bool] = False
+    """Whether it is a DistributedJob, for those that import none of the kinds."""
     team: TeamName | None = None
     """A key of `governance.teams`: the job runs in its namespace and under its quota. None where there are no teams."""
     namespace: NamespaceName | None = None
@@ -81,6 +83,7 @@ class Parallelism(Settings):
 class DistributedJob(Job):
     """A job of several pods that talk to each other."""
 
+    distributed: ClassVar[bool] = True
     nodes: int | None = Field(default=None, ge=1, le=6758)
     """Pods, or with elastic training those that it starts with. Each has an instance for itself unless `accelerators`
     says otherwise. 1 when absent, or the fewest."""

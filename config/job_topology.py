@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .catalog import Catalog
 from .instances import InstanceType, UltraServer
-from .job_base import DistributedJob, TopologyLevel
 from .topologies import topology
 
-LABELS: Final[dict[TopologyLevel, str]] = {
+if TYPE_CHECKING:
+    # Rules on jobs read this module, and only environments with jobs pay for the kinds of jobs.
+    from .job_base import DistributedJob, TopologyLevel
+
+LABELS: Final[dict["TopologyLevel", str]] = {
     "ultraserver": "topology.k8s.aws/ultraserver-id",
     "network_layer_1": "topology.k8s.aws/network-node-layer-1",
     "network_layer_2": "topology.k8s.aws/network-node-layer-2",
@@ -37,7 +40,7 @@ def ultraserver(rows: Sequence[InstanceType], types: Catalog) -> UltraServer | N
     return max(units, key=lambda each: each.instances, default=None)
 
 
-def placement(job: DistributedJob, rows: Sequence[InstanceType], types: Catalog) -> Placement | None:
+def placement(job: "DistributedJob", rows: Sequence[InstanceType], types: Catalog) -> Placement | None:
     """Where the pods of a job lie to each other; None where it does not matter or nodes do not say where they are."""
     known = topology([row.name for row in rows], types)
     most = job.sizes[-1]

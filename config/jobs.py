@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from .job_base import JobName
 from .job_kinds import BatchJob, MpiJob, NcclTest, RayJob, TrainJob
 from .job_pytorch import HyperPodPyTorchJob, PyTorchJob, RecipeJob
 from .job_services import InferenceEndpoint, Space
@@ -21,3 +22,5 @@ AnyJob = Annotated[
     | Space,
     Field(discriminator="kind"),
 ]
+
+Jobs = dict[JobName, AnyJob]

@@ -101,8 +101,9 @@ class Manifests(Construct):
                 stacks[number] = cdk.NestedStack(self, f"Teams{number}", description="Kubernetes objects of teams")
             _apply(stacks[number], name, cluster, piece, prune=True)
         resources = [cast(cdk.CfnResource, stack.nested_stack_resource) for stack in stacks.values()]
-        for resource in resources if ready else ():
-            resource.add_resource_dependency(ready)
+        if ready:
+            for resource in resources:
+                resource.add_resource_dependency(ready)
         return resources
 
 

@@ -1,20 +1,20 @@
 """Rules on jobs against what their team has: quotas, ceilings, claims, and the operators that run them."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..catalog import Catalog
 from ..environment import Environment
-from ..job_base import DistributedJob
-from ..job_kinds import BatchJob, RayJob
-from ..job_plan import JobPlan, fewest
-from ..job_pytorch import HyperPodPyTorchJob, PyTorchJob
-from ..jobs import AnyJob
 from ..quota_amounts import CPU, EFA, MEMORY, in_words
 from ..quota_policy import QuotaPolicy, Share
 from .jobs import plans, size_field
 from .quotas import policy
 from .rule import ERROR, WARNING, Problem, Problems, listed, rule
+
+if TYPE_CHECKING:
+    # Only environments with jobs pay for the import.
+    from ..job_plan import JobPlan
+    from ..jobs import AnyJob
 
 # What runs a kind, and the part of `platform` that brings it.
 _OPERATORS: Final = {
@@ -32,7 +32,7 @@ _OPERATORS: Final = {
 
 def _asked(
     environment: Environment, types: Catalog
-) -> Iterator[tuple[str, AnyJob, JobPlan, QuotaPolicy, str, dict[str, Share]]]:
+) -> "Iterator[tuple[str, Any, JobPlan, QuotaPolicy, str, dict[str, Share]]]":
     """The jobs of teams under quotas, each with the flavor that it takes and its team's part of that."""
     found = policy(environment, types)
     for name, job, plan in plans(environment, types):
@@ -71,7 +71,7 @@ def minimum_is_guaranteed(environment: Environment, types: Catalog) -> Problems:
         if not getattr(job, "elastic", None):
             continue
         for resource, each in plan.pod.resources.items():
-            least = fewest(job)
+            least = job.sizes[0]
             asked = each * least
             nominal = shares[resource].nominal if resource in shares else 0
             if nominal < asked <= _most(found, job.team, flavor, resource):
@@ -91,7 +91,7 @@ def minimum_is_guaranteed(environment: Environment, types: Catalog) -> Problems:
 def can_grow(environment: Environment, types: Catalog) -> Problems:
     """An elastic job that can never grow to its largest size."""
     for name, job, plan, found, flavor, _ in _asked(environment, types):
-        if not isinstance(job, DistributedJob) or len(job.sizes) == 1:
+        if not job.distributed or len(job.sizes) == 1:
             continue
         ceilings = _ceilings(environment, job)
         fits = min(
@@ -100,7 +100,7 @@ def can_grow(environment: Environment, types: Catalog) -> Problems:
         )
         if job.sizes[0] <= fits < job.sizes[-1]:
             reached = max(size for size in job.sizes if size <= fits)
-            field = ("max_nodes",) if isinstance(job, RayJob) else ("elastic", "max_replicas")
+            field = ("max_nodes",) if job.kind == "ray" else ("elastic", "max_replicas")
             yield Problem(
                 ("jobs", name, *field),
                 f"{field[-1]} is {job.sizes[-1]}; quota, borrow limit and ceilings of team {job.team} end at "
@@ -109,7 +109,7 @@ def can_grow(environment: Environment, types: Catalog) -> Problems:
             )
 
 
-def _ceilings(environment: Environment, job: AnyJob) -> dict[str, int]:
+def _ceilings(environment: Environment, job: "AnyJob") -> dict[str, int]:
     """What the namespace of a job's team may hold at most, by resource."""
     access = environment.governance.teams[job.team].access if job.team else None
     caps = access.caps if access else None
@@ -162,7 +162,7 @@ def resumes_where_hyperpod_looks(environment: Environment, types: Catalog) -> Pr
     for name, job, plan in plans(environment, types):
         namespace = plan.place.namespace
         watched = namespace == "kubeflow" or namespace.startswith("hyperpod-")
-        if isinstance(job, PyTorchJob) and job.auto_resume and not watched:
+        if job.kind == "pytorch" and job.auto_resume and not watched:
             yield Problem(
                 ("jobs", name, "auto_resume"),
                 f"the job runs in {namespace}; HyperPod resumes jobs in kubeflow and in namespaces that begin with "
@@ -213,7 +213,7 @@ def keeps_its_checkpoints(environment: Environment) -> Problems:
 def spares_need_kueue(environment: Environment, types: Catalog) -> Problems:
     """Spare pods, or two priorities, without Kueue."""
     for name, job, plan in plans(environment, types):
-        if not isinstance(job, HyperPodPyTorchJob) or (plan.engine in ("hyperpod", "kueue") and job.team):
+        if job.kind != "hyperpod_pytorch" or (plan.engine in ("hyperpod", "kueue") and job.team):
             continue
         fields = {
             ("spares",): job.spares > 0,
@@ -234,7 +234,7 @@ def shares_gpus(environment: Environment, types: Catalog) -> Problems:
     """Parts of GPUs that nothing divides."""
     for name, job, plan in plans(environment, types):
         kai = environment.governance.kai
-        if isinstance(job, BatchJob) and job.gpu_share and not (plan.engine == "kai" and kai.gpu_sharing):
+        if job.kind == "job" and job.gpu_share and not (plan.engine == "kai" and kai.gpu_sharing):
             yield Problem(
                 ("jobs", name, "gpu_share"),
                 f"engine is {plan.engine}, and gpu_sharing of KAI is off; nothing else gives pods parts of a GPU",
@@ -246,7 +246,7 @@ def shares_gpus(environment: Environment, types: Catalog) -> Problems:
 def starts_together(environment: Environment, types: Catalog) -> Problems:
     """A kind of job whose pods the scheduler does not start together."""
     for name, job, plan in plans(environment, types):
-        if isinstance(job, HyperPodPyTorchJob) and plan.engine == "kai" and plan.gang > 1:
+        if job.kind == "hyperpod_pytorch" and plan.engine == "kai" and plan.gang > 1:
             yield Problem(
                 ("jobs", name, "kind"),
                 f"KAI does not know HyperPodPyTorchJob, so it places its {plan.gang} pods one by one: "

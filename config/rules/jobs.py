@@ -1,24 +1,24 @@
 """Rules on jobs by themselves: names, nodes, pods, layouts, and what elastic training does not go with."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..catalog import Catalog
 from ..environment import Environment
-from ..job_base import DistributedJob
-from ..job_plan import JobPlan, Planner
-from ..job_pytorch import HyperPodPyTorchJob, PyTorchJob
 from ..job_topology import LABELS, ultraserver
-from ..jobs import AnyJob
 from ..quota_amounts import CPU, EFA, MEMORY, in_words
 from ..topologies import topology
 from .groups import known
 from .rule import ERROR, WARNING, Problem, Problems, listed, rule
 
+if TYPE_CHECKING:
+    # Only environments with jobs pay for the import.
+    from ..job_plan import JobPlan, Planner
+
 _LONGEST = 63
 
 
-_Planned = list[tuple[str, Any, JobPlan]]
+_Planned = list[tuple[str, Any, "JobPlan"]]
 # Many rules look at the same plans, one environment after the other.
 _LAST: list[tuple[Environment, Catalog, _Planned]] = []
 
@@ -32,10 +32,10 @@ def plans(environment: Environment, types: Catalog) -> _Planned:
     return _LAST[0][2]
 
 
-def _planned(environment: Environment, types: Catalog) -> Iterator[tuple[str, Any, JobPlan]]:
+def _planned(environment: Environment, types: Catalog) -> "Iterator[tuple[str, Any, JobPlan]]":
     if environment.cluster.orchestrator != "eks":
         return
-    planner = Planner(environment, types)
+    planner = _planner(environment, types)
     governance = environment.governance
     for name, job in environment.jobs.items():
         group = environment.instance_groups.get(job.group)
@@ -45,11 +45,17 @@ def _planned(environment: Environment, types: Catalog) -> Iterator[tuple[str, An
             yield name, job, planner.plan(name)
 
 
+def _planner(environment: Environment, types: Catalog) -> "Planner":
+    from ..job_plan import Planner
+
+    return Planner(environment, types)
+
+
 def _priorities(job: Any) -> Iterator[tuple[tuple[str, ...], str]]:
     """The priorities that a job names, each with where."""
     if job.priority:
         yield ("priority",), job.priority
-    if isinstance(job, HyperPodPyTorchJob) and job.elastic and job.elastic.extra_priority:
+    if job.kind == "hyperpod_pytorch" and job.elastic and job.elastic.extra_priority:
         yield ("elastic", "extra_priority"), job.elastic.extra_priority
 
 
@@ -123,9 +129,9 @@ def short_enough(environment: Environment) -> Problems:
             )
 
 
-def _longest_name(name: str, job: AnyJob) -> str:
+def _longest_name(name: str, job: Any) -> str:
     """The longest name that the job's operator makes of its own."""
-    last = (job.sizes[-1] if isinstance(job, DistributedJob) else 1) - 1
+    last = (job.sizes[-1] if job.distributed else 1) - 1
     suffixes = {
         "hyperpod_pytorch": f"-elastic-{last}",
         "pytorch": f"-worker-{last}",
@@ -158,17 +164,17 @@ def size_field(job: Any) -> tuple[str, ...]:
     """The field that says how many pods a job needs at least."""
     if getattr(job, "elastic", None) and job.nodes is None:
         return ("elastic", "min_replicas")
-    return ("nodes",) if isinstance(job, DistributedJob) else ()
+    return ("nodes",) if job.distributed else ()
 
 
-def _pods_per_node(environment: Environment, plan: JobPlan, types: Catalog) -> int:
+def _pods_per_node(environment: Environment, plan: "JobPlan", types: Catalog) -> int:
     has = _node(environment, plan, types)
     return min(has.get(name, 0) // amount for name, amount in plan.pod.resources.items() if amount)
 
 
-def _node(environment: Environment, plan: JobPlan, types: Catalog) -> dict[str, int]:
+def _node(environment: Environment, plan: "JobPlan", types: Catalog) -> dict[str, int]:
     """What a node of the job's group has for its pods."""
-    planner = Planner(environment, types)
+    planner = _planner(environment, types)
     room = planner.room(plan.job.group)
     return planner.devices(plan.job) | {CPU: room.cpu_millis, MEMORY: room.memory_mib}
 
@@ -195,7 +201,7 @@ def talks_over_efa(environment: Environment, types: Catalog) -> Problems:
     """A job of several nodes that leaves EFA aside."""
     for name, job, plan in plans(environment, types):
         rows = known(environment.instance_groups[job.group], types)
-        if not isinstance(job, DistributedJob) or job.sizes[-1] == 1 or EFA in plan.pod.resources or job.partition:
+        if not job.distributed or job.sizes[-1] == 1 or EFA in plan.pod.resources or job.partition:
             continue
         if rows[0].accelerator_count and all(row.efa_interfaces for row in rows):
             yield Problem(
@@ -212,7 +218,7 @@ def no_efa_there(environment: Environment, types: Catalog) -> Problems:
     for name, job, _ in plans(environment, types):
         rows = known(environment.instance_groups[job.group], types)
         without = [row.name for row in rows if row.accelerator_count and not row.efa_interfaces]
-        if isinstance(job, DistributedJob) and job.sizes[-1] > 1 and without:
+        if job.distributed and job.sizes[-1] > 1 and without:
             yield Problem(
                 ("jobs", name, "group"),
                 f"{listed(without, 'and')} has no EFA, so {job.sizes[-1]} pods talk over TCP at "
@@ -225,7 +231,7 @@ def no_efa_there(environment: Environment, types: Catalog) -> Problems:
 def layout_divides(environment: Environment, types: Catalog) -> Problems:
     """A size of a job that its layout does not divide."""
     for name, job, plan in plans(environment, types):
-        if not isinstance(job, DistributedJob):
+        if not job.distributed:
             continue
         layout, per_pod = job.parallelism, max(plan.pod.accelerators, 1)
         wrong = [size for size in job.sizes if not _divides(layout.model_ranks, layout.expert, size * per_pod)]
@@ -251,7 +257,7 @@ def tensor_stays_inside(environment: Environment, types: Catalog) -> Problems:
     """Tensor parallelism that leaves the NVLink domain."""
     for name, job, plan in plans(environment, types):
         rows = known(environment.instance_groups[job.group], types)
-        if not isinstance(job, DistributedJob) or not plan.pod.accelerators:
+        if not job.distributed or not plan.pod.accelerators:
             continue
         server = ultraserver(rows, types)
         domain = server.accelerators if server else plan.pod.accelerators
@@ -268,7 +274,7 @@ def tensor_stays_inside(environment: Environment, types: Catalog) -> Problems:
 def starts_at_a_size(environment: Environment) -> Problems:
     """An elastic job that starts with a number of replicas that it may not have."""
     for name, job in environment.jobs.items():
-        if isinstance(job, HyperPodPyTorchJob | PyTorchJob) and job.elastic and job.start not in job.sizes:
+        if (job.kind == "hyperpod_pytorch" or job.kind == "pytorch") and job.elastic and job.start not in job.sizes:
             yield Problem(
                 ("jobs", name, "nodes"),
                 f"nodes is {job.start}; it may have {listed(job.sizes)}",
@@ -280,7 +286,7 @@ def starts_at_a_size(environment: Environment) -> Problems:
 def elastic_goes_with(environment: Environment) -> Problems:
     """Elastic training with what it does not go with."""
     for name, job in environment.jobs.items():
-        if not isinstance(job, HyperPodPyTorchJob) or job.elastic is None:
+        if job.kind != "hyperpod_pytorch" or job.elastic is None:
             continue
         group = environment.instance_groups.get(job.group)
         against = {

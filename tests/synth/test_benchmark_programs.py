@@ -30,6 +30,7 @@ def publication(*archives: LockedFile) -> tuple[dict[str, Any], dict[str, Any]]:
     environment = environment_of(FILE)
     stage = TrainingStage(app, "test", environment=environment, charts=stand_ins(environment), node_archives=archives)
     app.synth()
+    assert stage.cluster
     resources = json.loads((Path(app.outdir) / "assembly-test" / stage.cluster.template_file).read_text())["Resources"]
     (found,) = [item["Properties"] for item in resources.values() if item["Type"] == "Custom::PodwrightLifecycle"]
     parts = found["NodeFacts"]["Fn::Join"][1]
