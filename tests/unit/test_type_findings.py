@@ -49,7 +49,9 @@ def found(before: str, after: str) -> list[Finding]:
         pytest.param(
             "  system:", "  _system:", 6,
             "instance_groups._system is '_system'; allowed: text of the form '^[a-zA-Z0-9](-*[a-zA-Z0-9])*$'",
-            "instance_groups: Instance groups by name. Order has no meaning.", id="name of a group",
+            "instance_groups: Instance groups by name. Order has no meaning. Default: none, only with "
+            "`training_job_queues`; then there are a network and storage for training jobs, and no cluster.",
+            id="name of a group",
         ),
         pytest.param(
             "region:", "regoin:", 2, "regoin is not a known setting", "did you mean 'region'?", id="misspelt",
