@@ -19,6 +19,7 @@ import handler_costs
 import mutated
 import preflight_times
 import purchases
+import rendering
 import synthesis_times
 from timing import ROOT
 
@@ -32,6 +33,7 @@ PARTS = {
     "preflight": preflight_times.report,
     "handlers": handler_costs.report,
     "purchases": purchases.report,
+    "rendering": rendering.report,
 }
 
 

@@ -28,7 +28,8 @@ def _with_groups(folder: Path, count: int) -> Path:
     """prod with `count` groups more of one instance each, in a VPC that has room for them."""
     text = (ROOT / "environments" / "prod.yaml").read_text()
     file = folder / f"groups-{count}.yaml"
-    file.write_text(text + "".join(GROUP.format(name=f"g{number}") for number in range(count)))
+    section, more = "instance_groups:\n", "".join(GROUP.format(name=f"g{number}") for number in range(count))
+    file.write_text(text.replace(section, section + more))
     return file
 
 
