@@ -36,8 +36,8 @@ _CONCURRENCY: Final = {
     "ResourceFlavor.kueue.x-k8s.io": 1,
 }
 
-# Off, because quotas count what device plugins offer. On, Kueue 0.19 refuses every pod that claims a device without a
-# quota of its own, such as the NVLink channel of an UltraServer, and wants resource.k8s.io/v1, so Kubernetes 1.34.
+# Off, because quotas count what device plugins offer. On, Kueue 0.19 asks for resource.k8s.io/v1, so Kubernetes 1.34,
+# and as we read it refuses a pod that claims a device without a quota, such as the NVLink channel of an UltraServer.
 # Source: Kueue documentation, "Dynamic Resource Allocation", 2026-03.
 _GATES: Final = {
     "KueueDRAIntegration": False,
