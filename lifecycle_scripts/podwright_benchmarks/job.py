@@ -101,7 +101,8 @@ def serve(shared: Path, others: int, port: int = PORT) -> None:
     """Send what the file `shared` holds, once it is there, to as many tasks as there are others."""
     until = time.monotonic() + PATIENCE_SECONDS
     with socket.create_server(("", port)) as server:
-        while not shared.exists() and time.monotonic() < until:
+        # A file that is there may still be empty: whoever makes it writes a moment later.
+        while not (shared.exists() and shared.stat().st_size) and time.monotonic() < until:
             time.sleep(0.1)
         text = shared.read_bytes()
         for _ in range(others):

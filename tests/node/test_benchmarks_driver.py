@@ -319,6 +319,7 @@ def test_tasks_of_a_job_share_the_id(tmp_path):
         thread.start()
     serving = threading.Thread(target=job.serve, args=(shared, 3, port))
     serving.start()
+    shared.touch()
     time.sleep(0.3)
     shared.write_text("0af1")
     for thread in (*asking, serving):

@@ -85,7 +85,7 @@ def test_what_the_api_refuses(aws: Aws, governed: GovernedCluster) -> None:
 
 
 def test_quotas_need_the_add_on(aws: Aws) -> None:
-    bare = GovernedCluster(aws, "bare", addon=False)
+    bare = GovernedCluster(aws, "without-the-addon", addon=False)
     with pytest.raises(ClientError, match="task governance add-on is not installed"):
         aws("sagemaker").create_compute_quota(Name="one", ClusterArn=bare.arn, **quota("one"))
     assert bare.kubernetes("/api/v1/namespaces/kueue-system") is None
