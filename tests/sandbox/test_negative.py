@@ -20,7 +20,6 @@ RECORDED_ONLY = {
     "AWS::Batch::SchedulingPolicy",
     "AWS::Batch::ServiceEnvironment",
     "AWS::CDK::Metadata",
-    "AWS::CloudFormation::WaitConditionHandle",
     "AWS::CodeBuild::Project",
     "AWS::EKS::Capability",
     "AWS::SageMaker::MlflowApp",

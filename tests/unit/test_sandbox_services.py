@@ -72,6 +72,7 @@ def test_types_are_real_or_said_to_be_records() -> None:
     assert is_recorded_only("AWS::Batch::JobQueue")
     assert not is_recorded_only("AWS::EC2::VPC")
     assert not is_recorded_only("Custom::Anything")
+    assert not is_recorded_only("AWS::CloudFormation::WaitConditionHandle")
     assert all(schemas.find(kind, REGION) for kind in real_types())
 
 

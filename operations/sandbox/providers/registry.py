@@ -30,6 +30,8 @@ _HANDLERS: dict[str, Provider] = {
     **NESTED,
 }
 _RECORDED, _CUSTOM = Recorded(), CustomResource()
+# In AWS there is nothing behind it either: it only waits for what it depends on.
+_NOTHING_BEHIND = "AWS::CloudFormation::WaitConditionHandle"
 
 
 def provider_for(resource_type: str) -> Provider:
@@ -41,7 +43,7 @@ def provider_for(resource_type: str) -> Provider:
 
 def is_recorded_only(resource_type: str) -> bool:
     """Whether resources of this type exist only in CloudFormation's view: no other API of the sandbox shows them."""
-    return resource_type not in _HANDLERS and not is_custom(resource_type)
+    return resource_type not in (*_HANDLERS, _NOTHING_BEHIND) and not is_custom(resource_type)
 
 
 def real_types() -> list[str]:
