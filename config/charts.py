@@ -120,12 +120,13 @@ def chart(name: str) -> Chart:
     """The chart of that name."""
     row = dict(_rows()[name])
     paths = row.pop("image_values")
+    defaults: dict[str, Any] = {"revision": row["version"], "folder": "", "listing_values": {}, "nested": ()}
     return Chart(
         name=name,
         sources=cited(row.pop("source")),
         image_values={image: _image_values(where) for image, where in paths.items()},
         operands=tuple(row.pop("operands", ())),
-        **{"revision": row["version"], "folder": "", "listing_values": {}, "nested": ()} | row,
+        **defaults | row,
     )
 
 

@@ -103,7 +103,7 @@ def _as_written(schema: Any) -> Any:
             schema.pop("type", None)
             schema["enum"] = [*values, *(number for value in values for number in _other_forms(value))]
         case {"type": "string"}:
-            pattern = schema.get("pattern", "")
+            pattern = str(schema.get("pattern", ""))
             numbers = any(re.search(pattern, number) for number in _NUMBERS_AS_WRITTEN)
             schema["type"] = ["string", *(["number"] * numbers), *(["boolean"] * bool(re.search(pattern, "true")))]
             schema["type"] = schema["type"] if len(schema["type"]) > 1 else "string"

@@ -102,7 +102,7 @@ def _lines(stream: IO[bytes], log: IO[bytes]) -> Iterator[str | None]:
         selector.register(stream, selectors.EVENT_READ)
         while True:
             if selector.select(timeout=1):
-                chunk = stream.read1(65536)  # type: ignore[attr-defined]
+                chunk = stream.read1(65536)  # pyrefly: ignore[missing-attribute]
                 if not chunk:
                     break
                 log.write(chunk)

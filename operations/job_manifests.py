@@ -70,7 +70,7 @@ def yaml_text(manifests: Iterable[Manifest]) -> str:
     """Manifests as documents of one YAML file."""
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
-    yaml.sort_base_mapping_type_on_output = False  # pyright: ignore[reportAttributeAccessIssue]
+    yaml.sort_base_mapping_type_on_output = False
     yaml.width = 120
     # Requests and limits are one value, and readers want to see both.
     yaml.representer.ignore_aliases = lambda _: True

@@ -264,4 +264,4 @@ class ClusterStack(cdk.Stack):
     def _imported_key(self, arn: str) -> kms.IKey:
         construct_id = f"Key-{arn.rpartition('/')[2]}"
         known = self.node.try_find_child(construct_id)
-        return known if isinstance(known, kms.Key) else kms.Key.from_key_arn(self, construct_id, arn)  # pyright: ignore[reportReturnType]
+        return known if isinstance(known, kms.Key) else kms.Key.from_key_arn(self, construct_id, arn)  # pyrefly: ignore[bad-return]

@@ -167,4 +167,4 @@ class WorldNode(Node):
 
     def run(self, *command: str, timeout: float = 120, stdin: str | None = None) -> str:
         """What the world says."""
-        return self.world.answer(command)  # pyright: ignore[reportAttributeAccessIssue]
+        return self.world.answer(command)  # pyrefly: ignore[missing-attribute]

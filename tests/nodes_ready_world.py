@@ -77,7 +77,7 @@ class World:
         monkeypatch.setattr(index.time, "sleep", self.sleep)
         monkeypatch.setattr(index.time, "time", lambda: self.now)
         monkeypatch.setattr(index.boto3, "Session", lambda: self)
-        self.events, self.get_credentials = self.session.events, self.session.get_credentials  # pyright: ignore[reportAttributeAccessIssue]
+        self.events, self.get_credentials = self.session.events, self.session.get_credentials
 
     def say(self, *answers: Answer) -> None:
         """What Kubernetes answers."""

@@ -22,7 +22,7 @@ Scene = Callable[[str], World]
 
 def empty(duplicates: str) -> World:
     """Nothing was bought yet."""
-    return World(duplicates)  # pyright: ignore[reportArgumentType]
+    return World(duplicates)
 
 
 def failed_before(duplicates: str) -> World:

@@ -115,7 +115,7 @@ class World:
         self.invoked, self.published = Recorded(), Recorded()
         zones = [{"ZoneName": name, "ZoneId": zone} for zone, name in self.plans.zones.items()]
         table = Table("dynamodb")
-        table.ledger.describe_availability_zones = lambda by: {"AvailabilityZones": zones}  # pyright: ignore[reportAttributeAccessIssue]
+        table.ledger.describe_availability_zones = lambda by: {"AvailabilityZones": zones}
         self.clients = {
             "sagemaker": self.plans,
             "dynamodb": table,

@@ -135,4 +135,4 @@ class ComputeQuotaFallback(Construct):
                 "Settings": cdk.Stack.of(self).to_json_string(settings),
             },
         )
-        return made.node.default_child  # pyright: ignore[reportReturnType]
+        return made.node.default_child  # pyrefly: ignore[bad-return]

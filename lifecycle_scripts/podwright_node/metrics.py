@@ -23,7 +23,11 @@ def documents(record: dict[str, Any]) -> list[dict[str, Any]]:
     """
     outcomes = [item["outcome"] for item in record["results"]]
     units = {"seconds": "s", "failed": "errors", "warned": "errors"}
-    values = {"seconds": [record["seconds"]], "failed": [outcomes.count("fail")], "warned": [outcomes.count("warn")]}
+    values: dict[str, list[float]] = {
+        "seconds": [record["seconds"]],
+        "failed": [outcomes.count("fail")],
+        "warned": [outcomes.count("warn")],
+    }
     for item in record["results"]:
         if item["value"] is not None:
             units[item["name"]] = item["unit"]

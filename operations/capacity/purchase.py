@@ -143,7 +143,6 @@ def earlier(buyer: Buyer, key: str, request: Any, tell: Callable[[str], object])
 
     def draft() -> Steps[Record]:
         raise _Anew
-        yield
 
     if buyer.carry_out(read(key), tell) is None:
         return None

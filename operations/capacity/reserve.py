@@ -187,7 +187,9 @@ def _as_offered(request: Request, found: Found) -> Request:
     if not found.differs:
         return request
     first, length = found.offer.parts[0], found.offer.length
-    number = {"ultraserver_count": first.ultraserver_count} if request.ultraserver_type else {"count": first.count}
+    number: dict[str, Any] = {"count": first.count}
+    if request.ultraserver_type:
+        number = {"ultraserver_count": first.ultraserver_count}
     # Whole hours: what is off by less than a day is the same.
     hours = round(length.total_seconds() / 3600)
     return replace(request, zones=found.zones, hours=hours, start_after=None, end_before=None, **number)

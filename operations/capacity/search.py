@@ -195,7 +195,7 @@ def _as_plan(request: Request, found: Found) -> Values:
         "days": request.hours and request.hours // 24,
         "start_after": request.start_after,
         "end_before": request.end_before,
-        "max_upfront_usd": request.max_upfront_usd or (found.offer.fee and ceil(found.offer.fee)),
+        "max_upfront_usd": request.max_upfront_usd or (ceil(found.offer.fee) if found.offer.fee else None),
     }
     return {name: value for name, value in given.items() if value is not None}
 

@@ -100,7 +100,7 @@ def _word(outcome: Outcome) -> str:
 
 def summary(outcomes: Sequence[Outcome]) -> str:
     """How many checks there were, and what came of them: `45 checks: 20 ok, 1 with findings, 3 skipped`."""
-    counts = Counter(outcome.status for outcome in outcomes)
+    counts: Counter[str] = Counter(outcome.status for outcome in outcomes)
     words = {"ok": "ok", "found": "with findings", "skipped": "skipped", "not_needed": "not needed"}
     shown = ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])
     return f"{len(outcomes)} check{'s' if len(outcomes) != 1 else ''}: {shown}"

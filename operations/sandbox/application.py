@@ -74,7 +74,8 @@ class Loopback:
 @cache
 def _client(endpoint: str, service: str, region: str) -> Any:
     config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, read_timeout=60)
-    return Session("sandbox", "sandbox", region_name=region).client(service, endpoint_url=endpoint, config=config)
+    session: Any = Session("sandbox", "sandbox", region_name=region)
+    return session.client(service, endpoint_url=endpoint, config=config)
 
 
 class Sandbox:

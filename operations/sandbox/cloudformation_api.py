@@ -24,7 +24,7 @@ class CloudFormationResponse(BaseResponse):
         self.automated_parameter_parsing = True
 
     def _params(self) -> JsonObject:
-        return {key: value for key, value in dict(self.params).items() if value is not None}  # pyright: ignore[reportAttributeAccessIssue]
+        return {key: value for key, value in dict(self.params).items() if value is not None}
 
     def _target(self) -> Stack:
         return self.service.stack(self.region, self._get_param("StackName"))

@@ -213,8 +213,8 @@ class Functions:
             response_headers["x-amz-log-result"] = base64.b64encode(result.log[-4096:].encode()).decode()
             return result.payload.encode()
 
-        LambdaFunction.__init__ = remember  # pyright: ignore[reportAttributeAccessIssue]
-        LambdaFunction.invoke = invoke  # pyright: ignore[reportAttributeAccessIssue]
+        LambdaFunction.__init__ = remember
+        LambdaFunction.invoke = invoke  # pyrefly: ignore[bad-assignment]
 
 
 def _layers(function: LambdaFunction) -> list[bytes]:

@@ -28,7 +28,7 @@ _DEPENDENCY = ("/ServiceAccount", "aws-hyperpod", "deep-health-check-service-acc
 @lru_cache(maxsize=1)
 def _instance_types() -> list[str]:
     model = Session().get_service_model("sagemaker")
-    return list(model.shape_for("ClusterInstanceType").enum)  # pyright: ignore[reportAttributeAccessIssue]
+    return list(model.shape_for("ClusterInstanceType").enum)  # pyrefly: ignore[missing-attribute]
 
 
 class HyperPod:

@@ -91,7 +91,7 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, defaultdict) and type(obj) is not defaultdict:
             # The subclass's constructor wants arguments; its attributes and items say all.
             state = (vars(obj), {"default_factory": obj.default_factory})
-            return copyreg.__newobj__, (type(obj),), state, None, iter(obj.items())  # pyright: ignore[reportAttributeAccessIssue]
+            return copyreg.__newobj__, (type(obj),), state, None, iter(obj.items())  # pyrefly: ignore[missing-attribute]
         if isinstance(obj, weakref.WeakValueDictionary):
             return weakref.WeakValueDictionary, (dict(obj),)
         if isinstance(obj, types.FunctionType) and "<" in obj.__qualname__:
@@ -125,7 +125,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _moto_state() -> State:
-    created: list[Any] = BackendDict._instances  # pyright: ignore[reportGeneralTypeIssues]
+    created: list[Any] = BackendDict._instances  # pyrefly: ignore[missing-attribute]
     return {
         backends.service_name: {account: dict(regions.items()) for account, regions in backends.items()}
         for backends in created
@@ -136,7 +136,7 @@ def _restore_moto(state: State) -> None:
     from moto.backends import get_backend
 
     for service, accounts in state.items():
-        backends: Any = get_backend(service)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        backends: Any = get_backend(service)  # pyrefly: ignore[no-matching-overload]
         for account, regions in accounts.items():
             for region, backend in regions.items():
                 dict.__setitem__(backends[account], region, backend)

@@ -60,14 +60,14 @@ class SchedulerOperations(SageMakerResponse):
         return ActionResult({"Tags": [{"Key": key, "Value": value} for key, value in found.tags.items()]})
 
     def _created(self, kind: Kind) -> ActionResult:
-        made = self.service.schedulers.create(kind, self.region, dict(self.params))  # pyright: ignore[reportAttributeAccessIssue]
+        made = self.service.schedulers.create(kind, self.region, dict(self.params))
         return ActionResult({f"{kind}Arn": made.arn, f"{kind}Id": made.identifier})
 
     def _described(self, kind: Kind) -> ActionResult:
         return ActionResult(self._named(kind).answer(now()))
 
     def _updated(self, kind: Kind) -> ActionResult:
-        changed = self.service.schedulers.update(kind, self.region, dict(self.params))  # pyright: ignore[reportAttributeAccessIssue]
+        changed = self.service.schedulers.update(kind, self.region, dict(self.params))
         return ActionResult({f"{kind}Arn": changed.arn, f"{kind}Version": changed.version})
 
     def _deleted(self, kind: Kind) -> ActionResult:

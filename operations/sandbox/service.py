@@ -28,7 +28,7 @@ class OwnResponse(BaseResponse):
 
     def arguments(self) -> JsonObject:
         """The request's members, those in the path included."""
-        merged = {**dict(self.params), **self.uri_match}  # pyright: ignore[reportAttributeAccessIssue]
+        merged = {**dict(self.params), **self.uri_match}
         return {key: value for key, value in merged.items() if value is not None}
 
     def page(

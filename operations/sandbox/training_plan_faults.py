@@ -46,8 +46,9 @@ def client_error(operation: str, code: str, message: str) -> ClientError:
     return ClientError(
         {
             "Error": {"Code": code, "Message": f"{message} (sandbox)"},
+            # pyrefly: ignore[bad-typed-dict-key]
             "ResponseMetadata": {"HTTPStatusCode": _STATUS.get(code, 400), "RequestId": "sandbox"},
-        },  # pyright: ignore[reportArgumentType]
+        },
         "".join(word.title() for word in operation.split("_")),
     )
 

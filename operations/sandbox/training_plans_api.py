@@ -23,7 +23,7 @@ class TrainingPlanOperations(SageMakerResponse):
 
     def arguments(self) -> JsonObject:
         """The request's members."""
-        return {key: value for key, value in dict(self.params).items() if value is not None}  # pyright: ignore[reportAttributeAccessIssue]
+        return {key: value for key, value in dict(self.params).items() if value is not None}
 
     def search_training_plan_offerings(self) -> Answer:
         return self._answer("search_training_plan_offerings")

@@ -66,7 +66,7 @@ def where_time_goes(folder: Path) -> list[tuple[str, float]]:
         stderr=subprocess.DEVNULL,
         env=os.environ | {"CDK_OUTDIR": str(folder / "p"), "CDK_CONTEXT_JSON": json.dumps(context)},
     )
-    stats = pstats.Stats(str(profile)).stats  # pyright: ignore[reportAttributeAccessIssue]
+    stats = pstats.Stats(str(profile)).stats  # pyrefly: ignore[missing-attribute]
 
     def cumulative(file: str, function: str) -> float:
         return sum(row[3] for (path, _, name), row in stats.items() if path.endswith(file) and name == function)

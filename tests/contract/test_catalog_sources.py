@@ -25,7 +25,7 @@ from podwright.config.regions import offering_regions, regions
 
 EC2 = json.loads(gzip.decompress((Path(moto.__file__).parent / "ec2/resources/instance_types.json.gz").read_bytes()))
 SESSION = botocore.session.get_session()
-SAGEMAKER = SESSION.get_service_model("sagemaker")
+SAGEMAKER: Any = SESSION.get_service_model("sagemaker")
 
 
 def advertised(text: str) -> float:
@@ -236,7 +236,7 @@ def test_training_plan_limits_are_those_of_the_api():
 
 
 def test_file_system_limits_are_those_of_the_api():
-    fsx = SESSION.get_service_model("fsx")
+    fsx: Any = SESSION.get_service_model("fsx")
     lustre = fsx.shape_for("CreateFileSystemLustreConfiguration").members
 
     def said(member: str) -> str:

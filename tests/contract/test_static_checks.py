@@ -1,4 +1,4 @@
-"""Ruff, basedpyright, shellcheck and shfmt have nothing to say."""
+"""Ruff, pyrefly, shellcheck and shfmt have nothing to say."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ TOOLS = Path(sys.executable).parent
     [
         ("ruff", "check", "--no-cache", "--output-format=concise", "."),
         ("ruff", "format", "--check", "--no-cache", "."),
-        ("basedpyright", "--pythonpath", sys.executable),
+        ("pyrefly", "check", "--python-interpreter-path", sys.executable),
     ],
     ids=lambda command: " ".join(command[:2]),
 )

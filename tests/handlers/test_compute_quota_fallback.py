@@ -205,7 +205,7 @@ def test_a_quarrel_ends(world: World) -> None:
 
 
 def test_an_update_that_a_former_run_made_is_not_made_again(world: World) -> None:
-    filled = [{**SETTINGS["ComputeQuotaConfig"]["ComputeQuotaResources"][0], "MemoryInGiB": 1029.3}]  # pyright: ignore[reportArgumentType]
+    filled = [{**SETTINGS["ComputeQuotaConfig"]["ComputeQuotaResources"][0], "MemoryInGiB": 1029.3}]
     config = {**SETTINGS["ComputeQuotaConfig"], "ComputeQuotaResources": filled, "PreemptTeamTasks": "LowerPriority"}
     world.described("Updated", 4, ComputeQuotaConfig=config)
     world.described("Updated", 4, ComputeQuotaConfig=config)

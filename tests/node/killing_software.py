@@ -19,7 +19,7 @@ def make_node(folder: Path, *, software: dict[str, Any], file_systems: None, **o
 
 
 if __name__ == "__main__":
-    fake_node.make_node = make_node
+    fake_node.make_node = make_node  # pyrefly: ignore[bad-assignment]
     with tempfile.TemporaryDirectory(prefix="podwright-fakes-") as fakes:
         shutil.copytree(fake_node.FAKES, fakes, dirs_exist_ok=True)
         for fake in software_world.fakes():

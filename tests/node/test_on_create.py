@@ -247,8 +247,8 @@ def test_runs_on_the_python_of_the_image(folder: Path) -> None:
 
 
 def test_keeps_to_the_python_of_the_image() -> None:
-    tool = Path(sys.executable).parent / "basedpyright"
-    command = [tool, "--pythonversion", "3.9", "--pythonpath", sys.executable, SCRIPTS]
+    tool = Path(sys.executable).parent / "vermin"
+    command = [tool, "--target=3.9-", "--violations", SCRIPTS]
     result = subprocess.run(command, cwd=SCRIPTS.parent, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout
 

@@ -104,7 +104,7 @@ def test_a_node_publishes_and_the_command_shows_it(
         update={"buckets": environment.storage.buckets.model_copy(update={"lifecycle": bucket})}
     )
     environment = environment.model_copy(update={"storage": storage})
-    runs = bench.published(environment, SimpleNamespace(client=aws))  # pyright: ignore[reportArgumentType]
+    runs = bench.published(environment, SimpleNamespace(client=aws))
     assert [run.instance_id for run in runs] == ["i-0123456789abcdef0", "i-0123456789abcdef1"]
     assert {run.decision.reason for run in runs if run.decision} == {"the verdict is warn"}
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith('{"_aws"')]
@@ -114,4 +114,4 @@ def test_a_node_publishes_and_the_command_shows_it(
 def test_without_results_the_command_says_how_they_come(aws: Aws) -> None:
     environment = Project.at(Path(__file__).parents[2]).load("prod").environment
     with pytest.raises(Stop, match=r"no node has published results below s3://sagemaker-prod-.*/prod/benchmarks/"):
-        bench.published(environment, SimpleNamespace(client=aws))  # pyright: ignore[reportArgumentType]
+        bench.published(environment, SimpleNamespace(client=aws))

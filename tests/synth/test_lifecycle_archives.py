@@ -51,7 +51,7 @@ def published(stack: cdk.Stack, *files: LockedFile) -> dict[str, object]:
 
 def test_the_handler_copies_each_archive_to_a_place_that_its_digest_names(stack: cdk.Stack, file: LockedFile) -> None:
     properties = published(stack, file)
-    (source,) = properties["Archives"]  # pyright: ignore[reportGeneralTypeIssues]
+    (source,) = properties["Archives"]  # pyrefly: ignore[not-iterable]
     assert source["Name"] == f"archives/{DIGEST}/efa_installer-1.50.0"
     statements = [
         statement

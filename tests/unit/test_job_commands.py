@@ -214,7 +214,8 @@ def test_every_field_of_a_manifest_leads_to_a_setting_of_its_kind(kind: str) -> 
         assert (top, name) == ("jobs", "job")
         found: Any = job
         for field in fields:
-            assert field in (found if isinstance(found, dict) else type(found).model_fields), (place, fields)
+            kind_of: Any = type(found)
+            assert field in (found if isinstance(found, dict) else kind_of.model_fields), (place, fields)
             found = found.get(field) if isinstance(found, dict) else getattr(found, str(field))
 
 

@@ -49,7 +49,7 @@ def test_version_keeps_its_trailing_zero() -> None:
     ("text", "value"), [("off", False), ("no", False), ("on", True), ("true", True), ("True", True)]
 )
 def test_booleans_are_read_where_a_boolean_is_meant(text: str, value: bool) -> None:
-    assert environment(f"storage: {{lustre: {{efa: {text}}}}}").storage.lustre.efa is value  # type: ignore[union-attr]
+    assert environment(f"storage: {{lustre: {{efa: {text}}}}}").storage.lustre.efa is value  # pyrefly: ignore[missing-attribute]
 
 
 def test_words_stay_words_where_text_is_meant() -> None:

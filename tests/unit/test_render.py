@@ -84,4 +84,4 @@ def test_values_come_from_the_outputs_of_stacks(project: Path, monkeypatch: pyte
     monkeypatch.setattr(render, "deployed_stacks", lambda *_: [{"Outputs": outputs}, {}])
     environment = environment_from(parse_source(ENVIRONMENT, "here.yaml"), "here").environment
     account = object()
-    assert render.stack_values(account, environment, project) == {"lustre.lustre.id": "fs-1"}  # pyright: ignore[reportArgumentType]
+    assert render.stack_values(account, environment, project) == {"lustre.lustre.id": "fs-1"}

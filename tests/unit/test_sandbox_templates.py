@@ -178,7 +178,8 @@ def test_parameters_that_are_refused(values: dict[str, str], message: str) -> No
 
 
 def test_rules_are_asserted() -> None:
-    assertion = {"Assert": {"Fn::Contains": [["given"], {"Ref": "Text"}]}, "AssertDescription": "must be given"}
+    contains = {"Fn::Contains": [["given"], {"Ref": "Text"}]}
+    assertion: dict[str, Any] = {"Assert": contains, "AssertDescription": "must be given"}
     parameters.check_rules(evaluator(Rules={"R": {"Assertions": [assertion]}}))
     assertion["Assert"] = {"Fn::Not": [assertion["Assert"]]}
     with pytest.raises(TemplateError, match="must be given"):

@@ -155,7 +155,7 @@ def required(schema: dict[str, Any], data: Any, path: Path = ()) -> list[tuple[P
     for branch in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
         if ("$ref" in branch or branch.get("type") in ("object", "array")) and isinstance(data, dict | list):
             return required(branch, data, path)
-    found = []
+    found: list[tuple[tuple[int | str, ...], bool]] = []
     if isinstance(data, list):
         for index, item in enumerate(data):
             found += required(schema["items"], item, (*path, index))

@@ -86,7 +86,7 @@ def test_what_is_not_in_the_file_stands_at_what_encloses_it() -> None:
 
 def test_merge_keys_give_way_to_own_keys_and_to_earlier_merges() -> None:
     text = "x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2}\nz: {<<: [*x, *y], c: 3}\n"
-    assert data(text)["z"] == {"a": "1", "b": "1", "c": "3"}  # type: ignore[index]
+    assert data(text)["z"] == {"a": "1", "b": "1", "c": "3"}  # pyrefly: ignore[bad-index]
 
 
 def test_a_merged_value_stands_where_it_was_written() -> None:

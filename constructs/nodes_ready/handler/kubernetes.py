@@ -68,13 +68,11 @@ class KubernetesApi:
         """
         sts = self._session.client("sts")
         region = sts.meta.region_name
+        credentials = self._session.get_credentials()
+        if credentials is None:
+            raise RuntimeError("this function has no credentials, so it cannot sign in to Kubernetes")
         signer = RequestSigner(
-            sts.meta.service_model.service_id,
-            region,
-            "sts",
-            "v4",
-            self._session.get_credentials(),
-            self._session.events,
+            sts.meta.service_model.service_id, region, "sts", "v4", credentials, self._session.events
         )
         request = {
             "method": "GET",

@@ -1,5 +1,7 @@
 """EKS resource types, made through the sandbox's own EKS API."""
 
+from dataclasses import replace
+
 from ..template import JsonObject
 from .api import Api, call
 from .base import Outcome, Provider, Request
@@ -29,7 +31,7 @@ class Cluster(Api):
     def update(self, request: Request) -> Outcome:
         """One API call for each part that changed, as EKS wants it."""
         values, name = _cluster_values(request), request.physical_id
-        before = _cluster_values(Request(**{**request.__dict__, "properties": request.previous}))
+        before = _cluster_values(replace(request, properties=request.previous))
         changed = {key: value for key, value in values.items() if before.get(key) != value}
         if "Version" in changed:
             call(request, "eks", "update_cluster_version", {"name": name, "version": changed.pop("Version")})
