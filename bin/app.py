@@ -53,6 +53,7 @@ def main() -> int:
     app = cdk.App(context=FEATURE_FLAGS)
     context = app.node.try_get_context
     root, wanted = Path(context("project") or "."), context("environment")
+    validator = node.submit(add_validator, app)
     try:
         project = Project.at(root)
         environments = [project.load(wanted)] if wanted else list(project.load_all())
@@ -60,7 +61,10 @@ def main() -> int:
         write_findings(found, sys.stderr)
         if errors(found):
             return 1
-        add_validator(app)
+        # Nothing that asks Node for more: it answers one thread only.
+        for module in CDK_MODULES:
+            import_module(f"aws_cdk.aws_{module}")
+        validator.result()
         for loaded in environments:
             add_stage(app, root, loaded, account=context("account"), sandboxed=context("chart") == "stand-in")
     except InvalidFile as error:
@@ -75,16 +79,11 @@ def main() -> int:
 def add_validator(app: cdk.App) -> None:
     """Add the validator that `synth` would make by itself.
 
-    Node takes a second to make it. Made now, it costs next to nothing: Python needs half of that second to import what
-    the stacks are made of.
+    Node takes a second to make it. Made now, it costs next to nothing: Python needs that second to read the environment
+    and to import what the stacks are made of.
     """
-    if os.environ.get("CDK_VALIDATION") == "false":
-        return
-    validator = node.submit(lambda: cdk.Validations.of(app).add_plugins(cdk.CloudFormationValidatePlugin()))
-    # Nothing that asks Node for more: it answers one thread only.
-    for module in CDK_MODULES:
-        import_module(f"aws_cdk.aws_{module}")
-    validator.result()
+    if os.environ.get("CDK_VALIDATION") != "false":
+        cdk.Validations.of(app).add_plugins(cdk.CloudFormationValidatePlugin())
 
 
 def add_stage(app: cdk.App, root: Path, loaded: LoadedEnvironment, *, account: str | None, sandboxed: bool) -> None:

@@ -24,7 +24,7 @@ class Endpoints(Construct):
         from podwright.constructs.vpc import ZonedVpc
         vpc = ZonedVpc(stack, "Vpc", settings=Network(zones=("usw2-az2", "usw2-az3")), protection="destroy")
         Endpoints(stack, "Endpoints", vpc=vpc.face, ranges=["10.16.0.0/16"], features={"nodes"},
-                  interfaces=list(vpc.faces("control_plane").values()), routed=list(vpc.faces("nodes").values()))
+                  interfaces=list(vpc.faces("control_plane").values()), route_tables=vpc.route_tables("nodes"))
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Endpoints(Construct):
         ranges: Iterable[str],
         features: Iterable[str],
         interfaces: Sequence[ec2.ISubnet],
-        routed: Sequence[ec2.ISubnet],
+        route_tables: Sequence[str],
     ) -> None:
         """Defines the endpoints.
 
@@ -47,7 +47,7 @@ class Endpoints(Construct):
             ranges: Ranges whose hosts may call: all of the VPC.
             features: Features of `config.endpoints`.
             interfaces: Subnets that hold the interfaces, one in each zone.
-            routed: Subnets whose route tables lead to S3.
+            route_tables: Ids of the route tables that lead to S3.
 
         Raises:
             ValueError: a feature that the table of endpoints does not know.
@@ -66,7 +66,6 @@ class Endpoints(Construct):
         # The CDK's own classes need six calls an endpoint where one is enough.
         vpc_id, group_id, region = vpc.vpc_id, group.security_group_id, cdk.Stack.of(self).region
         subnet_ids = [subnet.subnet_id for subnet in interfaces]
-        route_table_ids = [subnet.route_table.route_table_id for subnet in routed]
         for service in services(features):
             gateway = service == GATEWAY_SERVICE
             name = service.replace(".", "-")
@@ -76,7 +75,7 @@ class Endpoints(Construct):
                 vpc_id=vpc_id,
                 service_name=f"com.amazonaws.{region}.{service}",
                 vpc_endpoint_type="Gateway" if gateway else "Interface",
-                route_table_ids=route_table_ids if gateway else None,
+                route_table_ids=list(route_tables) if gateway else None,
                 subnet_ids=None if gateway else subnet_ids,
                 security_group_ids=None if gateway else [group_id],
                 private_dns_enabled=None if gateway else True,

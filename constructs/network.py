@@ -97,7 +97,6 @@ class EnvironmentNetwork(Construct):
         self.vpc = vpc.face
         self.node_subnets = vpc.faces("nodes")
         self.control_plane_subnets = vpc.faces("control_plane")
-        private = [*self.node_subnets.values(), *self.control_plane_subnets.values()]
         self.endpoint_security_group = Endpoints(
             self,
             "Endpoints",
@@ -105,7 +104,7 @@ class EnvironmentNetwork(Construct):
             ranges=[settings.cidr, *settings.secondary_cidrs],
             features=features,
             interfaces=list(self.control_plane_subnets.values()),
-            routed=private,
+            route_tables=vpc.route_tables("nodes", "control_plane"),
         ).security_group
         if settings.flow_logs_days:
             FlowLogs(

@@ -146,6 +146,10 @@ class ZonedVpc(Construct):
         """The subnets of one role by zone id."""
         return {zone: subnet.face for (zone, of), subnet in self._subnets.items() if of == role}
 
+    def route_tables(self, *roles: SubnetRole) -> list[str]:
+        """Ids of the route tables of all subnets of these roles, which cost the CDK more to find."""
+        return [subnet.route_table_id for role in roles for (_, of), subnet in self._subnets.items() if of == role]
+
     def _route_out(self, zones: tuple[str, ...]) -> None:
         if not zones:
             return
