@@ -23,8 +23,23 @@ gc.disable()
 # Importing the CDK starts Node and waits until it has loaded; meanwhile the rest can be imported.
 import jsii  # noqa: E402, F401
 
+# The one thread that asks Node for anything until the stacks are made: it answers one at a time.
 node = ThreadPoolExecutor(max_workers=1)
 loaded_cdk = node.submit(import_module, "aws_cdk")
+
+
+def begin() -> tuple["cdk.App", dict[str, str | None]]:
+    """The app, and what its context says."""
+    app = cdk.App(context=FEATURE_FLAGS)
+    context = app.node.try_get_context
+    return app, {key: context(key) for key in ("environment", "project", "chart", "account")}
+
+
+def add_validator(app: "cdk.App") -> None:
+    """Add the validator that `synth` would make by itself, for which Node takes a second."""
+    if os.environ.get("CDK_VALIDATION") != "false":
+        cdk.Validations.of(app).add_plugins(cdk.CloudFormationValidatePlugin())
+
 
 from podwright.config.archives import archive_findings, locked_files  # noqa: E402
 from podwright.config.artifacts import chart_archive, chart_findings, read_artifacts  # noqa: E402
@@ -44,16 +59,19 @@ import aws_cdk as cdk  # noqa: E402
 
 from podwright.stacks.feature_flags import FEATURE_FLAGS  # noqa: E402
 
+begun = node.submit(begin)
+validator = node.submit(lambda: add_validator(begun.result()[0]))
+
 CDK_MODULES: Final = ("ec2", "eks_v2", "sagemaker", "lambda", "s3", "logs", "iam", "codebuild", "fsx", "kms")
 """Those of the CDK's modules that take longest to import."""
+NODE_MODULES: Final = ("aws_cdk.lambda_layer_kubectl_v35", "cdk8s")
+"""Those that Node has to load as well; clusters with EKS need them."""
 
 
 def main() -> int:
     """Synthesize; returns the exit code: 2 for a file that cannot be read, 1 for failed rules, 0 otherwise."""
-    app = cdk.App(context=FEATURE_FLAGS)
-    context = app.node.try_get_context
-    root, wanted = Path(context("project") or "."), context("environment")
-    validator = node.submit(add_validator, app)
+    app, context = begun.result()
+    root, wanted = Path(context["project"] or "."), context["environment"]
     try:
         project = Project.at(root)
         environments = [project.load(wanted)] if wanted else list(project.load_all())
@@ -61,12 +79,14 @@ def main() -> int:
         write_findings(found, sys.stderr)
         if errors(found):
             return 1
-        # Nothing that asks Node for more: it answers one thread only.
+        on_eks = any(loaded.environment.cluster.orchestrator == "eks" for loaded in environments)
+        loaded_there = node.submit(lambda: [import_module(module) for module in NODE_MODULES if on_eks])
         for module in CDK_MODULES:
             import_module(f"aws_cdk.aws_{module}")
         validator.result()
+        loaded_there.result()
         for loaded in environments:
-            add_stage(app, root, loaded, account=context("account"), sandboxed=context("chart") == "stand-in")
+            add_stage(app, root, loaded, account=context["account"], sandboxed=context["chart"] == "stand-in")
     except InvalidFile as error:
         write_findings(error.findings, sys.stderr)
         return 2
@@ -74,16 +94,6 @@ def main() -> int:
     # All that is left has to go with the process; Python would look through it for garbage once more.
     gc.freeze()
     return 0
-
-
-def add_validator(app: cdk.App) -> None:
-    """Add the validator that `synth` would make by itself.
-
-    Node takes a second to make it. Made now, it costs next to nothing: Python needs that second to read the environment
-    and to import what the stacks are made of.
-    """
-    if os.environ.get("CDK_VALIDATION") != "false":
-        cdk.Validations.of(app).add_plugins(cdk.CloudFormationValidatePlugin())
 
 
 def add_stage(app: cdk.App, root: Path, loaded: LoadedEnvironment, *, account: str | None, sandboxed: bool) -> None:
