@@ -104,8 +104,10 @@ class EksResponse(OwnResponse):
             "health": {"issues": []},
             "podIdentityAssociations": self._identities(cluster, values, arn),
         }
+        store = self.service.kubernetes.store(self.region, values["clusterName"])
+        store.install(name)
         if name == task_governance.ADDON:
-            task_governance.install(self.service.kubernetes.store(self.region, values["clusterName"]))
+            task_governance.install(store)
         return ActionResult({"addon": cluster.addons[name]})
 
     def _identities(self, cluster: EksCluster, values: JsonObject, owner: str) -> list[str]:
