@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from moto.core.responses import ActionResult
 
+from ...config.task_governance import ADDON
 from . import task_governance
 from .eks import Eks, EksCluster
 from .eks_offers import addons, cluster_versions
@@ -106,7 +107,7 @@ class EksResponse(OwnResponse):
         }
         store = self.service.kubernetes.store(self.region, values["clusterName"])
         store.install(name)
-        if name == task_governance.ADDON:
+        if name == ADDON:
             task_governance.install(store)
         return ActionResult({"addon": cluster.addons[name]})
 
@@ -148,7 +149,7 @@ class EksResponse(OwnResponse):
     def delete_addon(self) -> ActionResult:
         addon = self._find(self._cluster().addons, "addonName", "addon")
         del self._cluster().addons[addon["addonName"]]
-        if addon["addonName"] == task_governance.ADDON:
+        if addon["addonName"] == ADDON:
             task_governance.uninstall(self.service.kubernetes.store(self.region, self.arguments()["clusterName"]))
         return ActionResult({"addon": {**addon, "status": "DELETING"}})
 
