@@ -137,7 +137,10 @@ def make_folder(folder: Path) -> None:
 def _from_file(file: Path, environment: Environment) -> dict[str, str]:
     if not file.is_file():
         raise Stop(f"--values {file} is not a file", code=2)
-    given = dict(_flat(read_source(file).data, ""))
+    data = read_source(file).data
+    if not isinstance(data, dict):
+        raise Stop(f"{file} is not a mapping of values", "`podwright render --help` shows one", 2)
+    given = dict(_flat(data, ""))
     known = value_paths(environment)
     if unknown := sorted(given.keys() - set(known)):
         raise Stop(

@@ -91,6 +91,12 @@ def test_a_cluster_without_kubernetes_has_no_objects(tmp_path: Path, capsys: pyt
     assert said.out == f"0 files in {out}\n"
 
 
+def test_values_are_a_mapping(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "values.yaml").write_text("- fs-0123456789abcdef0")
+    assert run(project, "--values", str(project / "values.yaml")) == 2
+    assert "values.yaml is not a mapping of values" in capsys.readouterr().err
+
+
 def test_a_value_that_the_environment_does_not_have_is_refused(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
