@@ -22,6 +22,7 @@ _ALLOWED = {
     "string_type": "text",
     "dict_type": "a mapping",
     "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
     "tuple_type": "a list",
 }
 
@@ -136,7 +137,10 @@ def _described(path: Path) -> str:
 
 def _finding(detail: ErrorDetails, source: Source) -> Finding:
     loc: Path = detail["loc"]
-    kind, value = detail["type"], detail["input"]
+    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        # Pydantic puts it on the whole item; what is wrong is the one setting that says of what kind it is.
+        loc = (*loc, context["discriminator"].strip("'"))
     path = _in_data(loc, source.data)
     place = source.place(path)
     shown = dotted(path)
@@ -145,9 +149,19 @@ def _finding(detail: ErrorDetails, source: Source) -> Finding:
         close = difflib.get_close_matches(str(loc[-1]), known, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"remove it; known here: {', '.join(known)}"
         return Finding("ENV001", Level.ERROR, shown, f"{shown} is not a known setting", hint, place)
-    if kind == "missing":
+    if kind in ("missing", "union_tag_not_found"):
         where = f" under {dotted(path[:-1])}" if path[:-1] else ""
         return Finding("ENV002", Level.ERROR, shown, f"{shown} is missing", f"add `{loc[-1]}:`{where}", place)
+    if kind == "union_tag_invalid":
+        close = difflib.get_close_matches(str(value[loc[-1]]), context["expected_tags"].replace("'", "").split(", "), 1)
+        hint = f"did you mean {close[0]!r}?" if close else _described(path)
+        received = f"{shown} is {_received(value[loc[-1]])}"
+        return Finding(
+            "ENV003", Level.ERROR, shown, f"{received}{_ALLOWED_HERE}{context['expected_tags']}", hint, place
+        )
+    if kind == "too_long":
+        message = f"{shown} has more than {context['max_length']} entries{_ALLOWED_HERE}at most {context['max_length']}"
+        return Finding("ENV003", Level.ERROR, shown, message, _described(path), place)
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     message = _ALLOWED.get(kind, message.replace("String should match pattern", "text of the form"))
     message = f"{shown} is {_received(value)}{_ALLOWED_HERE}{message[0].lower()}{message[1:]}"

@@ -80,7 +80,7 @@ class Slurm(Settings):
     """Folder of a shared file system for the state of several controllers. Default: the mount of the Lustre file
     system, when there are several."""
     failover_topic: TopicArn | None = None
-    """Existing SNS topic that hears when a controller takes over; nobody hears it when absent."""
+    """Existing SNS topic that hears when a controller takes or leaves charge; nobody hears it when absent."""
 
 
 class GroupSlurm(Settings):

@@ -86,6 +86,8 @@ class SlurmFacts(Settings):
     """Accounting database outside the controller; MariaDB on the controller when null."""
     shared_directory: str | None
     """Folder that several controllers share; null with one controller."""
+    failover_topic: str | None
+    """SNS topic that hears which controller takes charge; null when nobody is to."""
     groups: tuple[UserGroupFacts, ...]
     """Unix groups to make, by name."""
     users: tuple[UserFacts, ...]
@@ -137,6 +139,7 @@ def slurm_facts(
         partitions=dict(sorted(partitions.items())),
         accounting=accounting,
         shared_directory=settings.shared_directory,
+        failover_topic=settings.failover_topic,
         groups=tuple(UserGroupFacts(name=name, gid=gid) for name, gid in sorted(user_groups.items())),
         users=tuple(
             UserFacts(name=name, uid=user.uid, gid=user.uid, groups=tuple(sorted(user.groups)), ssh_keys=user.ssh_keys)

@@ -12,7 +12,7 @@ from .account import Account
 
 APPLIED: Final = "Custom::AWSCDK-EKS-KubernetesResource"
 """Type of the custom resources that hold them."""
-_SHOWN_NAMES: Final = 4
+_SHOWN_NAMES: Final = 12
 
 
 def applied_objects(account: Account, stacks: Iterable[str]) -> list[dict[str, str]]:

@@ -60,8 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A terminal that lacks a character shows a question mark; that is no reason to stop.
         getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
     try:
-        parsed = _parser(arguments).parse_args(arguments)
-        code = _run(parsed)
+        code = _run(_parsed(arguments))
         sys.stdout.flush()
     except KeyboardInterrupt:
         sys.stderr.write("\npodwright: interrupted\n")
@@ -71,6 +70,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """What the command line says. Names in `more` may also come after options, which argparse alone refuses."""
+    parser = _parser(arguments)
+    parsed, late = parser.parse_known_args(arguments)
+    if late and ("more" not in parsed or any(word.startswith("-") for word in late)):
+        parser.error(f"unrecognized arguments: {' '.join(late)}")
+    if late:
+        parsed.more += late
+    return parsed
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

@@ -19,8 +19,13 @@ _LOG_WIDTH: Final = 160
 _NUMBERS: Final = ("resources", "current", "target", "weight")
 _SIMULATED: Final = (
     "Simulated: a stand-in for AWS on this machine answered the real CDK CLI. No instance runs, nothing costs money; "
-    "nodes boot in seconds; Kubernetes is a store of checked manifests in which no pod starts."
+    "nodes boot in seconds; "
 )
+_SIMULATED_ORCHESTRATOR: Final = {
+    True: "Kubernetes is a store of checked manifests in which no pod starts.",
+    False: "no script and no daemon runs on them.",
+}
+"""By whether there are Kubernetes objects."""
 Report = dict[str, Any]
 
 
@@ -174,7 +179,7 @@ def write_report(found: Report) -> None:
     if not found["cluster"]:
         console.print("There is no HyperPod cluster.")
     if found["sandbox"]:
-        console.print(_SIMULATED)
+        console.print(_SIMULATED + _SIMULATED_ORCHESTRATOR[bool(found["objects"])])
         if recorded := ", ".join(f"{name} ({count})" for name, count in found["recorded_only"].items()):
             console.print(f"Only recorded, with nothing behind them: {recorded}.")
 

@@ -64,8 +64,12 @@ def run(args: argparse.Namespace) -> int:
         raise Stop(str(UnknownInstanceType(args.type, [row.name for row in types])), code=2)
     row = types.find(args.type) if args.type else None
     architecture = args.architecture or (row.architecture if row else "x86_64")
-    with _opened(args.image, architecture) as files:
-        found = list(components(files))
+    try:
+        with _opened(args.image, architecture) as files:
+            found = list(components(files))
+    except OSError as error:
+        hint = "see that the name is right, that this machine reaches the registry, and that it may read the image"
+        raise Stop(f"{args.image} cannot be read: {error}", hint) from None
     problems = judged(found, args.type.split(".")[1] if args.type else "")
     if args.json:
         write_json(

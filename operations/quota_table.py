@@ -33,6 +33,7 @@ def _row(quota: Report, client: Any) -> Report:
         "weight": target.get("FairShareWeight", 0),
         "share": sharing.get("Strategy", ""),
         "borrow_limit_percent": sharing.get("BorrowLimit"),
+        "borrow_limits": sharing.get("AbsoluteBorrowLimits", []),
         "resources": config.get("ComputeQuotaResources", []),
         "status": quota["Status"],
         "message": found.get("FailureReason", ""),
@@ -43,7 +44,8 @@ def quota_cells(row: Report) -> list[str]:
     """A row for people: team, what it is guaranteed, how it shares, and its weight."""
     share = _SHARING.get(row.get("share", ""), "")
     if row.get("share") == "LendAndBorrow":
-        share += f" {row['borrow_limit_percent']} %"
+        # A limit in numbers takes the percentage's place for its type.
+        share = "\n".join([f"{share} {row['borrow_limit_percent']} %", *map(_amount, row["borrow_limits"])])
     return [row["team"], "\n".join(map(_amount, row["resources"])), share, str(row.get("weight", ""))]
 
 

@@ -27,10 +27,20 @@ _UNITS: Final = {CPU: ("vCPU", 1000), MEMORY: ("GiB", 1024)}
 _NAMES: Final = {GPU: "GPU", NEURON: "Neuron device", EFA: "EFA"}
 # Slurm's quotas are sums of these.
 _OF_SLURM: Final = (CPU, GPU)
+# Who gets what is idle where weights or the order of asking do not say it.
+_IDLE: Final = {"yunikorn": "to the team that uses the least of its guarantee", None: "to who used less of its share"}
 _NOTES: Final = {
     "hyperpod": (
         "As we read it: a limit of borrowing is a percentage of the team's own quota of a type. AWS publishes no "
         "formula for it, nor how it weighs teams against each other, rounds what it fills in, or counts a partition.",
+    ),
+    "kai": (
+        "KAI lends whatever is idle, that of dont_lend too, and counts neither EFA interfaces nor Neuron devices: "
+        "those numbers are what goes with the GPUs.",
+    ),
+    "yunikorn": (
+        "YuniKorn lends whatever is idle, that of dont_lend too. It has no weights, and stops no work for other work "
+        "of the same team.",
     ),
     None: (
         "Slurm adds up a team's quota over all groups and limits what it borrows of the sum; all lend what is idle.",
@@ -89,7 +99,7 @@ def report(environment: Environment, policy: QuotaPolicy) -> dict[str, Any]:
             for resource, amount in amounts.items()
             if amount and (governance.engine or resource in _OF_SLURM)
         ],
-        "notes": list(_NOTES.get(governance.engine, ())),
+        "notes": list(_NOTES.get(governance.engine, ())) if any(team.shares for team in policy.teams.values()) else [],
     }
 
 
@@ -97,7 +107,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     """The report for people."""
     if not any(team["quotas"] for team in found["teams"]):
         return [f"{found['environment']} has no teams that share a cluster"]
-    order = "by weight" if found["fair_share"] else "to who asks first"
+    order = _IDLE.get(found["engine"]) or ("by weight" if found["fair_share"] else "to who asks first")
     rows = [("team", "of", "resource", "guaranteed", "lends", "borrows", "at most"), *_rows(found)]
     return [
         f"{found['environment']}: quotas are kept by {_ENGINES[found['engine']]}; what is idle goes {order}",
@@ -105,7 +115,7 @@ def lines(found: dict[str, Any]) -> list[str]:
         "",
         *columns(rows, right=(3, 4, 5, 6)),
         "",
-        *_teams(found["teams"]),
+        *_teams(found["teams"], found["engine"]),
         "",
         "at most: while no other team uses anything.",
         *(["*: filled in by the instance's ratio; the file does not say it."] if _filled(found) else []),
@@ -131,8 +141,10 @@ def _priorities(priorities: dict[str, int]) -> list[str]:
     return [f"Priorities, highest first: {classes}"] if classes else []
 
 
-def _teams(teams: list[dict[str, Any]]) -> list[str]:
+def _teams(teams: list[dict[str, Any]], engine: str | None) -> list[str]:
     words = {"lower_priority": "its own lower priorities", "never": "nothing of its own"}
+    if engine == "yunikorn":
+        words["lower_priority"] = words["never"]
     rows = [("team", "department", "share", "weight", "may stop")]
     rows += [
         (team["team"], team["department"] or "", team["share"], str(team["weight"]), words[team["preempt"]])

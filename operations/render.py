@@ -13,6 +13,7 @@ touched.
 
 import argparse
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -59,7 +60,13 @@ def run(args: argparse.Namespace) -> int:
         given |= _from_file(args.values, environment)
     objects, missing = filled(environment, given, mirror)
     if missing and not args.values:
-        account = account_of(environment, args.project, args.sandbox)
+        try:
+            account = account_of(environment, args.project, args.sandbox)
+        except Stop as stop:
+            raise Stop(
+                f"{', '.join(missing)} of {environment.name} are in its stacks, and {stop}",
+                f"give them in a file with --values, or: {stop.hint}",
+            ) from None
         given |= stack_values(account, environment, args.project)
         objects, missing = filled(environment, given, mirror)
     if missing:
@@ -68,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
             "deploy the environment first, or give them in a file with --values",
         )
     files = {file: _yaml(items) for file, items in placed(objects).items()} | _chart_values(environment, mirror)
+    if not files:
+        write_line(f"{environment.name} has no Kubernetes objects", sys.stderr)
     if args.out is None:
         for file, text in sorted(files.items()):
             write_line(f"# {file}\n---\n{text.rstrip()}")
@@ -99,6 +108,7 @@ def stack_values(account: Account, environment: Environment, project: Path) -> d
 
 def write_files(folder: Path, files: Mapping[str, str]) -> int:
     """Write files below `folder`, and delete those of an earlier run that are not among them; returns how many."""
+    make_folder(folder)
     index = folder / _INDEX
     former = set(index.read_text(encoding="utf-8").splitlines()) if index.is_file() else set[str]()
     for file, text in files.items():
@@ -112,10 +122,25 @@ def write_files(folder: Path, files: Mapping[str, str]) -> int:
     return len(gone)
 
 
+def make_folder(folder: Path) -> None:
+    """Make the folder of `--out`.
+
+    Raises:
+        Stop: it is a file, or lies where the user may not write.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Stop(f"--out {folder} cannot be a folder: {error.strerror}", "name another one", 2) from None
+
+
 def _from_file(file: Path, environment: Environment) -> dict[str, str]:
     if not file.is_file():
         raise Stop(f"--values {file} is not a file", code=2)
-    given = dict(_flat(read_source(file).data, ""))
+    data = read_source(file).data
+    if not isinstance(data, dict):
+        raise Stop(f"{file} is not a mapping of values", "`podwright render --help` shows one", 2)
+    given = dict(_flat(data, ""))
     known = value_paths(environment)
     if unknown := sorted(given.keys() - set(known)):
         raise Stop(

@@ -5,6 +5,7 @@ import argparse
 from .deployment import load
 from .job_manifests import job_manifests, recipes, yaml_text
 from .output import Stop, write_line
+from .render import make_folder
 
 
 def run(args: argparse.Namespace) -> int:
@@ -22,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
             write_line(f"# jobs/{file}\n---\n{text.rstrip()}")
         return 0
     folder = args.out / "jobs"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for file, text in files.items():
         (folder / file).write_text(text, encoding="utf-8")
     write_line(f"{len(files):,} files in {folder}")

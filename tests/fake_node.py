@@ -163,6 +163,7 @@ def facts_of(
             login_groups=("workers",) if role == "login" else (),
             accounting=None,
             shared_directory=None,
+            failover_topic=None,
             groups=(),
             users=(),
             teams=(),

@@ -16,6 +16,7 @@ SLURM: dict[str, Any] = {
     "partitions": {"h200": ["h200"]},
     "accounting": None,
     "shared_directory": None,
+    "failover_topic": None,
     "groups": [],
     "users": [],
     "teams": [],

@@ -54,12 +54,17 @@ def can_ever_run(environment: Environment, types: Catalog) -> Problems:
             asked, most = each * plan.gang, _most(found, job.team, flavor, resource)
             if asked > most:
                 nominal = shares[resource].nominal if resource in shares else 0
+                fits = most // each
+                smaller = (
+                    f"run at most {fits} {'pod' if fits == 1 else 'pods'} of this size" if fits else "ask for less"
+                )
+                asking = "pod asks" if plan.gang == 1 else "pods ask"
                 yield Problem(
                     ("jobs", name, *size_field(job)),
-                    f"its {plan.gang} pods ask for {in_words(resource, asked)} at once; team {job.team} has "
+                    f"its {plan.gang} {asking} for {in_words(resource, asked)} at once; team {job.team} has "
                     f"{in_words(resource, nominal)} of {flavor} and can hold {in_words(resource, most)} with all that "
                     "it may borrow, so it would wait for ever",
-                    f"run at most {most // each} pods of this size, or raise the quota or borrow limit of {job.team}",
+                    f"{smaller}, or raise the quota or borrow limit of {job.team}",
                 )
                 break
 

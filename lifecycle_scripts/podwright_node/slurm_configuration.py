@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 
-from . import slurm_accounting, slurm_associations, slurm_control, slurm_health, slurm_topology
+from . import slurm_accounting, slurm_associations, slurm_control, slurm_failover, slurm_health, slurm_topology
 from .applies import Only
 from .node import Node
 from .retry import wait_until
@@ -42,6 +42,7 @@ def settings(node: Node) -> dict[str, str]:
         "SchedulerParameters": slurm_control.joined(present.get("schedulerparameters"), "nohold_on_prolog_fail"),
         **slurm_health.settings(node, present),
         **_state(node),
+        **slurm_failover.settings(node, present),
         **slurm_accounting.settings(node),
         **slurm_topology.plugin(node),
         **slurm_associations.settings(node, present),
@@ -145,6 +146,6 @@ STEP = Step(
     applies_to=Only(orchestrator="slurm", roles=("controller",)),
     check=is_in_force,
     apply=enforce,
-    needs=("home", "lustre", "slurm-conf", "slurm-accounting", "slurm-topology"),
+    needs=("home", "lustre", "slurm-conf", "slurm-accounting", "slurm-topology", "slurm-failover"),
     attempts=2,
 )

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from moto.core.responses import ActionResult
 
+from ...config.task_governance import ADDON
 from . import task_governance
 from .eks import Eks, EksCluster
 from .eks_offers import addons, cluster_versions
@@ -104,8 +105,10 @@ class EksResponse(OwnResponse):
             "health": {"issues": []},
             "podIdentityAssociations": self._identities(cluster, values, arn),
         }
-        if name == task_governance.ADDON:
-            task_governance.install(self.service.kubernetes.store(self.region, values["clusterName"]))
+        store = self.service.kubernetes.store(self.region, values["clusterName"])
+        store.install(name)
+        if name == ADDON:
+            task_governance.install(store)
         return ActionResult({"addon": cluster.addons[name]})
 
     def _identities(self, cluster: EksCluster, values: JsonObject, owner: str) -> list[str]:
@@ -146,7 +149,7 @@ class EksResponse(OwnResponse):
     def delete_addon(self) -> ActionResult:
         addon = self._find(self._cluster().addons, "addonName", "addon")
         del self._cluster().addons[addon["addonName"]]
-        if addon["addonName"] == task_governance.ADDON:
+        if addon["addonName"] == ADDON:
             task_governance.uninstall(self.service.kubernetes.store(self.region, self.arguments()["clusterName"]))
         return ActionResult({"addon": {**addon, "status": "DELETING"}})
 

@@ -11,7 +11,7 @@ Sources: SageMaker Developer Guide, "Task governance"; sagemaker-hyperpod 3.12.0
 from typing import Any, Final
 
 from ...config.catalog import catalog
-from ...config.task_governance import ADDON, CONTROLLER, NAMESPACE
+from ...config.task_governance import CONTROLLER, NAMESPACE
 from ...config.team_names import cluster_queue, local_queue, priority_class, team_namespace
 from .kubernetes import KubernetesStore
 from .template import JsonObject
@@ -26,8 +26,7 @@ Amounts = dict[str, float]
 
 
 def install(store: KubernetesStore) -> None:
-    """What the add-on itself brings: its kinds, and a controller that is ready."""
-    store.install(ADDON)
+    """What the add-on itself brings beside its kinds: a controller that is ready."""
     store.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     labels = {"control-plane": "controller-manager"}
     store.apply(

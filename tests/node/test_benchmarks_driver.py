@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from podwright.config.benchmark_results import BenchmarkResults
+from podwright.lifecycle_scripts.podwright_benchmarks import __main__ as by_hand
 from podwright.lifecycle_scripts.podwright_benchmarks import efa, files, job, neuron, run
 from podwright.lifecycle_scripts.podwright_benchmarks.measured import results
 from podwright.lifecycle_scripts.podwright_benchmarks.programs import HOME, Unavailable, obtain
@@ -352,8 +353,31 @@ def test_the_command_prints_a_record(box, tmp_path):
     scripts = Path(run.__code__.co_filename).parents[1]
     bundle = tmp_path / "bundle"
     shutil.copytree(scripts / "podwright_benchmarks", bundle / "podwright_benchmarks")
-    (bundle / "node.json").write_text('{"cluster": {"name": "prod"}, "instance_types": {}, "benchmarks": null}')
+    (bundle / "node.json").write_text('{"cluster": {"name": "prod"}, "instance_types": {"ml.m5.4xlarge": {}}}')
     command = [sys.executable, "-I", "-S", "-c", "import sys; sys.path.insert(0, '.'); import runpy; sys.argv[1:] = "]
     command[-1] += "['run', 'ml.m5.4xlarge']; runpy.run_module('podwright_benchmarks', run_name='__main__')"
     done = subprocess.run(command, cwd=bundle, capture_output=True, text=True)
     assert (done.returncode, json.loads(done.stdout)["verdict"]) == (0, "skip"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "said"),
+    [
+        (None, "ml.p5en.48xlarge", "node.json does not describe the cluster ([Errno 2]"),
+        ("{", "ml.p5en.48xlarge", "node.json does not describe the cluster (Expecting"),
+        ("[]", "ml.p5en.48xlarge", "node.json does not describe the cluster (list"),
+        (
+            '{"instance_types": {"ml.p5en.48xlarge": {}}}',
+            "ml.p5en.48xlrage",
+            "this cluster has no ml.p5en.48xlrage; it has",
+        ),
+    ],
+)
+def test_the_command_measures_nothing_that_it_does_not_know(tmp_path, monkeypatch, capsys, written, kind, said):
+    monkeypatch.setattr(by_hand, "__file__", str(tmp_path / "podwright_benchmarks/__main__.py"))
+    if written:
+        (tmp_path / "node.json").write_text(written)
+    with pytest.raises(SystemExit) as ended:
+        by_hand.main(["run", kind])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err

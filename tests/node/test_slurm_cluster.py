@@ -36,6 +36,7 @@ SLURM: dict[str, Any] = {
     "partitions": {"h200": ["h200"]},
     "accounting": None,
     "shared_directory": "/srv/shared",
+    "failover_topic": "arn:aws:sns:us-west-2:111122223333:failover",
     "groups": [{"name": "ml", "gid": 3000}],
     "users": [
         {"name": name, "uid": uid, "gid": uid, "groups": ["ml"], "ssh_keys": [f"{KEY} {name}"]}
@@ -46,8 +47,8 @@ SLURM: dict[str, Any] = {
     "fair_share": True,
 }
 CONTROLLER_STEPS = {
-    "slurm-users", "slurm-conf", "slurm-topology", "slurm-accounting", "slurm-configuration", "slurm-daemons",
-    "slurm-associations", "slurm-refresh",
+    "slurm-users", "slurm-conf", "slurm-topology", "slurm-accounting", "slurm-failover", "slurm-configuration",
+    "slurm-daemons", "slurm-associations", "slurm-refresh",
 }  # fmt: skip
 
 
@@ -62,6 +63,7 @@ def cluster() -> Iterator[SlurmWorld]:
             'for ((gpu = 0; gpu < count; gpu++)); do echo "GPU $gpu: NVIDIA H200"; done\n',
             mode=0o755,
         )
+        world.put("/usr/local/bin/aws", '#!/bin/bash\nprintf "%s\\n" "$(id -un) $*" >>/tmp/published\n', mode=0o755)
         world.says("ln -s /usr/local/bin/nvidia-smi /usr/bin/nvidia-smi")
         world.publish(node_facts(SLURM))
         controller = world.steps("controller")
@@ -303,6 +305,13 @@ def test_network_layers_become_slurms_topology(cluster: SlurmWorld) -> None:
 
 def test_the_state_lies_where_controllers_share_it(cluster: SlurmWorld) -> None:
     assert "job_state" in cluster.says("ls /srv/shared/podwright-slurm/test").split()
+
+
+def test_a_topic_hears_who_is_in_charge(cluster: SlurmWorld) -> None:
+    """slurmctld, as its own user, has run our program when it started."""
+    said = cluster.says("cat /tmp/published")
+    assert "slurm sns publish --region us-west-2 --topic-arn arn:aws:sns:us-west-2:111122223333:failover" in said
+    assert f"--subject test: {cluster.says('uname -n').strip()} is the Slurm controller in charge" in said
 
 
 def test_passwords_are_not_for_everyone(cluster: SlurmWorld) -> None:

@@ -17,6 +17,7 @@ SLURM: dict[str, Any] = {
     "partitions": {"h200": ["h200"]},
     "accounting": {"host": "10.16.5.9", "port": 3306, "database": "slurm_test", "secret_arn": "arn:aws:s:1"},
     "shared_directory": None,
+    "failover_topic": None,
     "groups": [],
     "users": [],
     "teams": [],

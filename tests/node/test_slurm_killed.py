@@ -24,6 +24,7 @@ SLURM = {
     "partitions": {"h200": ["h200"]},
     "accounting": None,
     "shared_directory": None,
+    "failover_topic": "arn:aws:sns:us-west-2:111122223333:failover",
     "groups": [{"name": "ml", "gid": 3000}],
     "users": [{"name": "ada", "uid": 2001, "gid": 2001, "groups": ["ml"], "ssh_keys": ["ssh-ed25519 A ada"]}],
     "teams": [

@@ -279,6 +279,16 @@ def test_who_may_enter(cluster: Cluster, aws: Aws) -> None:
     assert cluster.get("/api/v1/nodes", token(keys["AccessKeyId"]))["items"] == []
 
 
+def test_an_addon_brings_its_kinds(cluster: Cluster, aws: Aws) -> None:
+    path = "/apis/workspace.jupyter.org/v1alpha1/workspaces"
+    with pytest.raises(urllib.error.HTTPError) as absent:
+        cluster.get(path)
+    assert absent.value.code == 404
+    absent.value.close()
+    aws("eks").create_addon(clusterName=cluster.name, addonName="amazon-sagemaker-spaces")
+    assert cluster.get(path)["items"] == []
+
+
 def test_eks_keeps_to_its_rules(cluster: Cluster, aws: Aws) -> None:
     eks = aws("eks")
     with pytest.raises(ClientError, match="ResourceInUseException"):

@@ -36,4 +36,6 @@ def test_objects_of_all_stacks_are_named() -> None:
 
 def test_of_many_names_the_first_are_shown() -> None:
     many = [{"kind": "Queue", "namespace": "", "name": f"q{number}"} for number in range(1200)]
-    assert object_rows(many) == [("(cluster)", "Queue", "q0, q1, q2, q3 and 1,196 more")]
+    first = ", ".join(f"q{number}" for number in range(12))
+    assert object_rows(many) == [("(cluster)", "Queue", f"{first} and 1,188 more")]
+    assert object_rows(many[:12]) == [("(cluster)", "Queue", first)]

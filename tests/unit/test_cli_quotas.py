@@ -30,6 +30,16 @@ def test_what_aws_does_not_publish_is_said(capsys: pytest.CaptureFixture[str]) -
     assert "As we read it" not in printed(capsys, "three-projects")
 
 
+def test_an_engine_without_weights_is_said_to_have_none(capsys: pytest.CaptureFixture[str]) -> None:
+    said = printed(capsys, "shared-platform")
+    assert "what is idle goes to the team that uses the least of its guarantee" in said
+    assert ["pretraining", "models", "lend_and_borrow", "10", "nothing", "of", "its", "own"] in [
+        line.split() for line in said.splitlines()
+    ]
+    assert "YuniKorn lends whatever is idle" in said
+    assert "counts neither EFA interfaces nor Neuron devices" in printed(capsys, "three-projects")
+
+
 def test_quotas_of_slurm_are_what_slurm_counts(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(printed(capsys, "slurm-classic", "--json"))
     assert found["engine"] is None
@@ -53,6 +63,7 @@ def test_quotas_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_without_a_cluster_there_is_nothing_to_share(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, "training-jobs-queue") == "training-jobs-queue has no teams that share a cluster\n"
+    assert json.loads(printed(capsys, "training-jobs-queue", "--json"))["notes"] == []
 
 
 def test_a_file_with_errors_has_no_quotas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

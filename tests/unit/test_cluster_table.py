@@ -212,6 +212,9 @@ def test_the_sandbox_says_what_is_simulated(tmp_path: Path, capsys: pytest.Captu
         return Reply(body=json.dumps([kind for kind in asked if kind == "AWS::EC2::Subnet"]).encode())
 
     with serving(answer) as sandbox:
-        text = "\n".join(" ".join(line) for line in printed(found(tmp_path, nodes(1), sandbox.url), capsys))
+        text = " ".join(" ".join(line) for line in printed(found(tmp_path, nodes(1), sandbox.url), capsys))
     assert "Simulated: a stand-in for AWS on this machine" in text
+    # No Kubernetes objects are there, as with Slurm.
+    assert "no script and no daemon runs on them." in text
+    assert "Kubernetes" not in text
     assert "Only recorded, with nothing behind them: AWS::EC2::Subnet (2)." in text

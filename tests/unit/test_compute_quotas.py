@@ -1,5 +1,6 @@
 """The quota policy in SageMaker's words: what the service would fill in is sent, and nothing is lost or doubled."""
 
+import json
 import random
 from collections import Counter
 from typing import Any
@@ -39,6 +40,24 @@ def test_whole_instances_stay_a_number_of_instances() -> None:
         {"InstanceType": "ml.p5en.48xlarge", "Count": 2},
     ]
     assert entries(quota={"h200": 2, "ml.p5en.48xlarge": 1}) == [{"InstanceType": "ml.p5en.48xlarge", "Count": 3}]
+
+
+def test_two_hundred_teams_fit_into_one_template() -> None:
+    """All quotas are in one template, and no other engine has a larger one. A synthesis had 3.2 kB for such a team."""
+    types = [
+        f"ml.{name}xlarge" for name in ("p5.48", "p5e.48", "p5en.48", "p4d.24", "p4de.24", "g5.48", "g6.48", "g6e.48")
+    ]
+    groups = {
+        f"group-{n}": InstanceGroup(instance_type=name, count=100, zone="usw2-az2") for n, name in enumerate(types)
+    }
+    amounts = {name: {"accelerators": 4} for name in groups}
+    teams = {f"team-{number:03}": {"quota": amounts, "borrow_limits": amounts} for number in range(200)}
+    governance = Governance.model_validate({"engine": "hyperpod", "teams": teams})
+    quotas = compute_quotas(governance, quota_policy(governance, groups, catalog()))
+    around = 1000  # logical id, name, cluster, order and metadata of each
+    size = sum(len(json.dumps(each, indent=1)) + around for each in quotas.values())
+    assert size < limits().cloudformation.template_bytes
+    assert len(quotas) < limits().cloudformation.resources
 
 
 def test_what_the_service_would_fill_in_is_sent() -> None:

@@ -5,6 +5,9 @@ import hashlib
 import io
 import json
 import tarfile
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -170,6 +173,20 @@ def test_a_wrong_command_line_says_what_is_wrong(
 ) -> None:
     assert cli.main(["image", "check", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_registry_out_of_reach_is_said_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise urllib.error.URLError("Name or service not known")
+
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    assert cli.main(["image", "check", "registry.example/train:1"]) == 1
+    said = capsys.readouterr().err
+    assert "registry.example/train:1 cannot be read: <urlopen error Name or service not known>" in said
+    assert "→ see that the name is right" in said
 
 
 def found(**components: str) -> list[Found]:

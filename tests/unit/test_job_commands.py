@@ -67,8 +67,11 @@ def test_a_team_that_can_never_run_its_job_is_told_the_numbers(
     assert "run at most 3 pods of this size" in said
 
 
-def test_jobs_are_written_to_files(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["render", "jobs", "test", "llama", "--out", str(project / "out"), "--project", str(project)]) == 0
+@pytest.mark.parametrize("before", [1, 2, 3])
+def test_jobs_are_written_to_files(before: int, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Wherever the options stand among the names."""
+    words, options = ["jobs", "test", "llama"], ["--out", str(project / "out"), "--project", str(project)]
+    assert main(["render", *words[:before], *options, *words[before:]]) == 0
     text = (project / "out/jobs/llama.yaml").read_text()
     assert "replicas: 2" in text
     assert "&id" not in text
@@ -86,6 +89,12 @@ def test_what_cannot_be_rendered(
 ) -> None:
     assert main(["render", *words, "--project", str(project)]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_file_is_no_folder_for_jobs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "out").write_text("mine")
+    assert main(["render", "jobs", "test", "llama", "--out", str(project / "out"), "--project", str(project)]) == 2
+    assert f"--out {project}/out/jobs cannot be a folder: Not a directory" in capsys.readouterr().err
 
 
 Way = Callable[..., list[list[str]]]

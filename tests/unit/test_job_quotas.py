@@ -54,6 +54,15 @@ def test_a_job_is_refused_exactly_when_its_team_can_never_hold_it(
     assert ("JOB016" in ids) == (more > 0 and guaranteed < asked <= most)
 
 
+def test_a_pod_that_is_too_large_by_itself_is_to_ask_for_less() -> None:
+    teams = {"llm": {"quota": {"h100": {"accelerators": 4}}, "share": "lend"}, "other": {"quota": {"h100": 1}}}
+    (finding,) = (
+        item for item in findings(with_jobs({"job": {"kind": "pytorch"}}, teams=teams)) if item.id == "JOB015"
+    )
+    assert "its 1 pod asks for 8 GPUs at once; team llm has 4 GPUs" in finding.message
+    assert finding.hint.startswith("ask for less, or raise the quota")
+
+
 def test_a_story_of_two_teams_in_numbers() -> None:
     """48 vCPUs a node are the quota; a pod takes the 44 that are free for it, and with the other node 88."""
     group = {"instance_type": "ml.g5.12xlarge", "count": 2, "zone": "usw2-az2"}

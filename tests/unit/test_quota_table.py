@@ -42,7 +42,11 @@ class Client:
         quota(
             "llm",
             "CreateFailed",
-            {"Strategy": "LendAndBorrow", "BorrowLimit": 100},
+            {
+                "Strategy": "LendAndBorrow",
+                "BorrowLimit": 100,
+                "AbsoluteBorrowLimits": [{"InstanceType": "ml.p5.48xlarge", "Count": 4}],
+            },
             {"InstanceType": "ml.g5.12xlarge", "Accelerators": 2, "VCpu": 24.5, "MemoryInGiB": 96.0},
             {"InstanceType": "ml.p5.48xlarge", "AcceleratorPartition": {"Type": "mig-1g.10gb", "Count": 7}},
         ),
@@ -73,7 +77,7 @@ def test_teams_in_order_with_what_went_wrong() -> None:
         [
             "llm",
             "ml.g5.12xlarge: 2 accelerators, 24.5 vCPU, 96 GiB\nml.p5.48xlarge: 7 × mig-1g.10gb",
-            "lends, borrows up to 100 %",
+            "lends, borrows up to 100 %\nml.p5.48xlarge: 4 instances",
             "60",
         ],
         ["vision", "ml.p5.48xlarge: 1 instance", "keeps its own", "60"],

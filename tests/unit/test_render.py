@@ -7,6 +7,9 @@ import pytest
 from podwright.config.load import environment_from
 from podwright.config.source import parse_source
 from podwright.operations import cli, render
+from podwright.operations.output import Stop
+
+ROOT = Path(__file__).parents[2]
 
 ENVIRONMENT = """
 account: "111122223333"
@@ -65,6 +68,33 @@ def test_a_value_that_nobody_gave_is_named(project: Path, capsys: pytest.Capture
     said = capsys.readouterr().err
     assert "nobody says what lustre.lustre.dns_name, lustre.lustre.mount_name of here are" in said
     assert "lustre.lustre.id" not in said
+
+
+def test_without_credentials_too_it_is_said_what_is_missing(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise Stop("the default profile has no AWS credentials", "set AWS_PROFILE")
+
+    monkeypatch.setattr(render, "account_of", refuse)
+    assert run(project) == 1
+    said = capsys.readouterr().err
+    assert "lustre.lustre.mount_name of here are in its stacks, and the default profile has no AWS credentials" in said
+    assert "→ give them in a file with --values, or: set AWS_PROFILE" in said
+
+
+def test_a_cluster_without_kubernetes_has_no_objects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "a/b"
+    assert cli.main(["render", "slurm-classic", "--out", str(out), "--project", str(ROOT)]) == 0
+    said = capsys.readouterr()
+    assert said.err == "slurm-classic has no Kubernetes objects\n"
+    assert said.out == f"0 files in {out}\n"
+
+
+def test_values_are_a_mapping(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "values.yaml").write_text("- fs-0123456789abcdef0")
+    assert run(project, "--values", str(project / "values.yaml")) == 2
+    assert "values.yaml is not a mapping of values" in capsys.readouterr().err
 
 
 def test_a_value_that_the_environment_does_not_have_is_refused(

@@ -1,0 +1,65 @@
+"""Who hears of it when another controller takes over: slurmctld tells an SNS topic."""
+
+from __future__ import annotations
+
+import shlex
+
+from . import slurm_control
+from .applies import Only
+from .failure import Failure
+from .node import Node
+from .steps import Step
+
+SCRIPT = "slurm/failover.sh"
+"""In the bundle."""
+PROGRAMS = {
+    "SlurmctldPrimaryOnProg": f"{slurm_control.ETC}/podwright-failover-on.sh",
+    "SlurmctldPrimaryOffProg": f"{slurm_control.ETC}/podwright-failover-off.sh",
+}
+"""Settings of slurm.conf; slurmctld runs the first when it takes charge, the second when it ends that."""
+TOLD = f"{slurm_control.ETC}/podwright-failover.conf"
+
+
+def settings(node: Node, present: dict[str, str]) -> dict[str, str]:
+    """Both programs, where there is a topic and slurm.conf has none of its own."""
+    if not node.facts["slurm"]["failover_topic"]:
+        return {}
+    return {name: path for name, path in PROGRAMS.items() if name.lower() not in present}
+
+
+def told(node: Node) -> str:
+    """Topic and cluster, in bash."""
+    values = {"TOPIC": node.facts["slurm"]["failover_topic"], "CLUSTER": node.facts["cluster"]["name"]}
+    return "# Written by podwright.\n" + "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
+
+
+def is_installed(node: Node) -> bool:
+    """Whether both programs are there, and know whom to tell."""
+    script = _script(node)
+    return node.read(TOLD) == told(node) and all(
+        node.read(path) == script and node.path(path).stat().st_mode & 0o111 for path in PROGRAMS.values()
+    )
+
+
+def install(node: Node) -> None:
+    """Put both programs beside slurm.conf."""
+    node.write(TOLD, told(node))
+    for path in PROGRAMS.values():
+        node.write(path, _script(node), mode=0o755)
+
+
+def _script(node: Node) -> str:
+    path = node.bundle / SCRIPT
+    if not path.is_file():
+        raise Failure(f"{path} is missing", "deploy the cluster's stack again")
+    return path.read_text(encoding="utf-8")
+
+
+STEP = Step(
+    "slurm-failover",
+    applies_to=Only(
+        orchestrator="slurm", roles=("controller",), also=lambda node: bool(node.facts["slurm"]["failover_topic"])
+    ),
+    check=is_installed,
+    apply=install,
+)
