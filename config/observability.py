@@ -13,8 +13,8 @@ from .plan_reminders import Email
 Level = Literal["off", "basic", "advanced"]
 """How much is measured. basic is what health and use need; advanced adds counters of parts and links of a node."""
 
-Source = Literal["training", "inference", "task_governance", "scaling", "custom", "node", "accelerated", "network"]
-"""What the add-on measures by a level of its own."""
+Source = Literal["training", "inference", "task_governance", "scaling", "cluster", "node", "accelerated", "network"]
+"""What HyperPod's collector measures by a level of its own (`data/metric_levels.csv`)."""
 
 WorkspaceId = Annotated[str, StringConstraints(pattern=r"^ws-[a-f0-9-]{36}$")]
 LabelName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$", max_length=128)]
@@ -138,6 +138,8 @@ class Observability(Settings):
     """An existing workspace of Amazon Managed Service for Prometheus. Default: one of the environment's own."""
     series_limits: tuple[SeriesLimit, ...] = ()
     """Limits by label; only with a workspace of the environment's own."""
+    log_queries_above_samples: int | None = Field(default=None, ge=0)
+    """Queries that read more samples than this are logged, because they are what querying costs; none when absent."""
     log_retention_days: int = Field(default=90, ge=1, le=3653)
     """Days that logs of the cluster, its control plane and of the workspace are kept: one of those that CloudWatch Logs
     takes."""
