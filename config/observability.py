@@ -3,9 +3,9 @@
 Everything here is off until the file has an `observability:`, and a module that reads it is imported only then.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, StringConstraints, Tag
+from pydantic import BeforeValidator, Discriminator, Field, StringConstraints, Tag, model_validator
 
 from .base import Settings
 from .plan_reminders import Email
@@ -44,6 +44,12 @@ class Saml(Settings):
     """Values of it that make somebody an editor."""
 
 
+# Source: Identity Store API model, botocore 1.44.5.
+GroupId = Annotated[
+    str, StringConstraints(pattern=r"^([0-9a-f]{10}-)?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$")
+]
+
+
 class Grafana(Settings):
     """An Amazon Managed Grafana workspace with our data sources and dashboards."""
 
@@ -51,6 +57,28 @@ class Grafana(Settings):
     """How people sign in. Default: IAM Identity Center of the organization."""
     version: Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+$")] = "10.4"
     """Version of Grafana. A later one is an update in place; an earlier one is refused."""
+    admins: tuple[GroupId, ...] = ()
+    """Ids of groups of IAM Identity Center whose people administer the workspace; with SAML its roles say that."""
+    editors: tuple[GroupId, ...] = ()
+    """Ids of groups whose people make dashboards of their own."""
+    viewers: tuple[GroupId, ...] = ()
+    """Ids of groups whose people look at dashboards."""
+
+    @model_validator(mode="after")
+    def _one_directory(self) -> Self:
+        if self.saml and (self.admins or self.editors or self.viewers):
+            raise ValueError(
+                "admins, editors and viewers are groups of IAM Identity Center; with saml, its roles say it"
+            )
+        named = (*self.admins, *self.editors, *self.viewers)
+        if len(set(named)) < len(named):
+            raise ValueError("a group stands twice in admins, editors and viewers; it has one role")
+        return self
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """Groups by role, as Amazon Managed Grafana calls roles."""
+        return {"ADMIN": self.admins, "EDITOR": self.editors, "VIEWER": self.viewers}
 
 
 class SlackChannel(Settings):
