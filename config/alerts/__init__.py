@@ -1,0 +1,102 @@
+"""The alerts, as data, and the rules that they become for one cluster.
+
+What an alert means and what to do about it stands on its page, which `podwright explain <name>` prints.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from ..observability import Observability
+from ..recordings import INTERVAL_SECONDS, filled, rate_seconds
+from .alert import Alert
+
+GROUPS: Final = ("nodes", "gpus", "jobs", "teams", "capacity", "upkeep")
+"""Each is the module of this folder that defines some."""
+RUNBOOKS: Final = Path(__file__).parent.parent / "runbooks"
+"""The folder of pages, one an alert."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The cluster that alerts are about."""
+
+    cluster: str
+    """Name of the HyperPod cluster."""
+    kubernetes: bool
+    """Whether it has Kubernetes; alerts that read what only Kubernetes has are left out otherwise."""
+    instances: int
+    """Instances that its file allows, in all groups together."""
+
+
+@cache
+def alerts() -> dict[str, Alert]:
+    """Every alert by its name, in the order of the groups."""
+    found = [alert for group in GROUPS for alert in _of(group)]
+    by_name = {alert.name: alert for alert in found}
+    if len(by_name) < len(found):
+        raise ValueError("two alerts have the same name")
+    return by_name
+
+
+def threshold(alert: Alert, settings: Observability, watched: Watched) -> float | None:
+    """Where an alert begins in an environment; None when nothing says so, and then there is no such alert.
+
+    The environment's own threshold comes first, then its target, then podwright's own.
+    """
+    if (own := settings.alerts.thresholds.get(alert.name)) is not None:
+        return own
+    if alert.target:
+        return getattr(settings.targets, alert.target)
+    of_environment = {"InstanceCountSurge": watched.instances, "SpendAboveBudget": settings.budget_usd_per_month}
+    return of_environment.get(alert.name, alert.threshold)
+
+
+def wanted(settings: Observability, watched: Watched) -> Iterator[Alert]:
+    """The alerts that an environment has."""
+    for alert in alerts().values():
+        decided = alert.minutes is not None and "$threshold" not in alert.expression
+        if alert.name in settings.alerts.silenced or (alert.kubernetes and not watched.kubernetes):
+            continue
+        if decided or threshold(alert, settings, watched) is not None:
+            yield alert
+
+
+def alert_groups(settings: Observability, watched: Watched) -> list[dict[str, Any]]:
+    """The groups of a rules file that alert, for one cluster."""
+    chosen = {alert.name for alert in wanted(settings, watched)}
+    return [
+        {
+            "name": f"podwright-alerts-{group}",
+            "interval": f"{INTERVAL_SECONDS}s",
+            "rules": [alert_rule(alert, settings, watched) for alert in _of(group) if alert.name in chosen],
+        }
+        for group in GROUPS
+        if chosen & {alert.name for alert in _of(group)}
+    ]
+
+
+def alert_rule(alert: Alert, settings: Observability, watched: Watched) -> dict[str, Any]:
+    """One alert as a rule."""
+    value = threshold(alert, settings, watched)
+    said = "" if value is None else f"{value:.10g}"
+    span = rate_seconds(settings.scrape_seconds)
+
+    def fill(text: str) -> str:
+        return filled(text, cluster=watched.cluster, rate_seconds=span, threshold=said)
+
+    minutes = value if alert.minutes is None else alert.minutes
+    rule: dict[str, Any] = {"alert": alert.name, "expr": fill(alert.expression)}
+    if minutes:
+        rule["for"] = f"{round(minutes * 60)}s"
+    return rule | {
+        "labels": {"severity": alert.severity},
+        "annotations": {"summary": fill(alert.summary), "runbook": f"podwright explain {alert.name}"},
+    }
+
+
+def _of(group: str) -> tuple[Alert, ...]:
+    return import_module(f".{group}", __package__).ALERTS

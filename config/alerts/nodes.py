@@ -1,0 +1,100 @@
+"""Alerts on nodes: their health, their replacement, and how many there are."""
+
+from typing import Final
+
+from .alert import Alert
+
+_GROUP = "sagemaker_amazonaws_com_instance_group_name"
+_HEALTH = "sagemaker_amazonaws_com_node_health_status"
+_DEEP = "sagemaker_amazonaws_com_deep_health_check_status"
+
+
+def _nodes(labels: str, over: str = "") -> str:
+    """Nodes whose labels fit, with their instance group."""
+    found = f"kubelet_node_name{{$cluster, {labels}}}"
+    found = f"max_over_time({found}[{over}])" if over else found
+    return (
+        f'max by (cluster_name, instance_group, node) (label_replace({found}, "instance_group", "$1", "{_GROUP}", '
+        '"(.+)"))'
+    )
+
+
+ALERTS: Final = (
+    Alert(
+        name="NodeUnhealthy",
+        severity="warning",
+        # A node is Unschedulable while deep health checks run on it, too.
+        expression=_nodes(f'{_HEALTH}=~"Unschedulable.*", {_DEEP}!="InProgress"') + " > 0",
+        summary="Node {{ $labels.node }} of {{ $labels.instance_group }} takes no work: HyperPod found a fault",
+        minutes=5,
+        kubernetes=True,
+    ),
+    Alert(
+        name="NodeRebootSlow",
+        severity="warning",
+        expression=_nodes(f'{_HEALTH}="UnschedulablePendingReboot"') + " > 0",
+        summary="Node {{ $labels.node }} of {{ $labels.instance_group }} has waited $threshold minutes for its reboot",
+        minutes=None,
+        target="reboot_minutes",
+        unit="minutes",
+        kubernetes=True,
+    ),
+    Alert(
+        name="NodeReplacementSlow",
+        severity="critical",
+        expression=_nodes(f'{_HEALTH}="UnschedulablePendingReplacement"') + " > 0",
+        summary="Node {{ $labels.node }} of {{ $labels.instance_group }} has waited $threshold minutes to be replaced",
+        minutes=None,
+        target="replacement_minutes",
+        unit="minutes",
+        kubernetes=True,
+    ),
+    Alert(
+        name="NodeReplacementRepeats",
+        severity="critical",
+        expression="count by (cluster_name, instance_group) ("
+        + _nodes(f'{_HEALTH}="UnschedulablePendingReplacement"', "6h")
+        + ") >= $threshold",
+        summary="{{ $value }} nodes of {{ $labels.instance_group }} were marked for replacement within six hours",
+        threshold=3,
+        unit="nodes",
+        kubernetes=True,
+    ),
+    Alert(
+        name="NodeNotReady",
+        severity="warning",
+        expression="max by (cluster_name, node) "
+        '(kube_node_status_condition{$cluster, condition="Ready", status="true"}) == 0',
+        summary="Node {{ $labels.node }} has not been ready for ten minutes",
+        minutes=10,
+        kubernetes=True,
+    ),
+    Alert(
+        name="InstanceGroupShort",
+        severity="warning",
+        expression='podwright_instances{$cluster, state="target"} - ignoring (state) '
+        'podwright_instances{$cluster, state="current"} > 0',
+        summary="Instance group {{ $labels.instance_group }} has lacked {{ $value }} instances for $threshold minutes",
+        minutes=None,
+        threshold=60,
+        unit="minutes",
+    ),
+    Alert(
+        name="InstanceCountSurge",
+        severity="critical",
+        expression="cluster:instances:sum{$cluster} > $threshold",
+        summary="The cluster has {{ $value }} instances, more than the $threshold of its file: they cost money now",
+        unit="instances",
+    ),
+    Alert(
+        name="RootVolumeFull",
+        severity="warning",
+        expression="max by (cluster_name, instance, mountpoint) (100 - 100 * "
+        'node_filesystem_avail_bytes{$cluster, mountpoint=~"/|/opt/sagemaker|/opt/dlami/nvme"} '
+        '/ node_filesystem_size_bytes{$cluster, mountpoint=~"/|/opt/sagemaker|/opt/dlami/nvme"}) >= $threshold',
+        summary="{{ $labels.mountpoint }} of {{ $labels.instance }} is {{ $value | humanize }} % full",
+        minutes=10,
+        threshold=90,
+        unit="percent",
+    ),
+)
