@@ -37,6 +37,9 @@ from .eks_api import EksResponse
 from .failures import backend_app, readable
 from .fsx import Fsx, FsxResponse
 from .functions import Functions
+from .grafana import PREFIX as GRAFANA
+from .grafana import Grafana
+from .grafana_http import GrafanaHttp
 from .hyperpod import Timing
 from .hyperpod_api import HyperPodResponse
 from .hyperpod_service import HyperPod
@@ -44,10 +47,12 @@ from .kubernetes import Kubernetes
 from .kubernetes_api import KubernetesApi
 from .permissions import SimulatingIam
 from .persistence import Snapshots, State
+from .prometheus_workspaces import PrometheusWorkspaces
 from .providers.custom import CustomResource
 from .providers.kubernetes import KubectlResource
 from .providers.registry import is_recorded_only, provider_for
 from .quotas import QuotasResponse
+from .rest_service import RestService, scope_of
 from .server import RECORDED_TYPES
 from .tls import certificates
 
@@ -95,7 +100,9 @@ class Sandbox:
         )
         self.hyperpod = HyperPod(clients, self.eks, timing)
         self.fsx = Fsx(clients)
-        self.functions = Functions(clients, directory / "functions", _HANDLER_SLEEP * timing.scale)
+        self.functions = Functions(clients, directory / "functions", _HANDLER_SLEEP * timing.scale, authority)
+        self.prometheus = PrometheusWorkspaces(clients.endpoint)
+        self.grafana = Grafana(f"localhost:{kubernetes_port}")
         self.cloudformation = CloudFormation(clients, provider_for)
         self.cost_tags = CostTags(self.cloudformation)
         self.snapshots = Snapshots(directory, self._collect, self._restore)
@@ -123,6 +130,8 @@ class Sandbox:
             ("cost tags", self.cost_tags, "active"),
             ("quotas", self.hyperpod.quotas, "values"),
             ("compute quotas", self.hyperpod.schedulers, "objects"),
+            ("Prometheus workspaces", self.prometheus, "regions"),
+            ("Grafana workspaces", self.grafana, "regions"),
         ]
 
     def keep_saving(self) -> None:
@@ -168,6 +177,11 @@ class Sandbox:
         moto.servicequotas.urls.url_paths = {"{0}/$": QuotasResponse.dispatch}
         moto.sagemaker.urls.url_paths = {"{0}/$": HyperPodResponse.dispatch}
         services = readable(DomainDispatcherApplication(backend_app))
+        own = {"aps": RestService("amp", self.prometheus), "grafana": RestService("grafana", self.grafana)}
+        kubernetes, grafana = (
+            KubernetesApi(self.kubernetes, self.eks, self.hyperpod.kubernetes_nodes),
+            GrafanaHttp(self.grafana),
+        )
 
         def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
             path = environ["PATH_INFO"]
@@ -186,12 +200,18 @@ class Sandbox:
                 return training_plan_knobs.serve(self.hyperpod.plans, environ, start_response)
             reading = _only_reads(environ)
             try:
-                return services(environ, start_response)
+                return own.get(scope_of(environ)[1], services)(environ, start_response)
             finally:
                 if not reading:
                     self._changed.set()
 
-        return aws, KubernetesApi(self.kubernetes, self.eks, self.hyperpod.kubernetes_nodes)
+        def secured(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+            if environ["PATH_INFO"].startswith(GRAFANA):
+                self._changed.set()
+                return grafana(environ, start_response)
+            return kubernetes(environ, start_response)
+
+        return aws, secured
 
 
 def _only_reads(environ: Environ) -> bool:

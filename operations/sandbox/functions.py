@@ -43,10 +43,10 @@ class Result:
 
 
 class Functions:
-    """Runs functions. `directory` holds unpacked code, by content."""
+    """Runs functions. `directory` holds unpacked code, by content; `authority` is whom they trust over HTTPS."""
 
-    def __init__(self, clients: Clients, directory: Path, sleep_scale: float):
-        self.clients, self.directory, self.sleep_scale = clients, directory, sleep_scale
+    def __init__(self, clients: Clients, directory: Path, sleep_scale: float, authority: Path):
+        self.clients, self.directory, self.sleep_scale, self.authority = clients, directory, sleep_scale, authority
         self.running: Counter[str] = Counter()
 
     def run(self, function: LambdaFunction, event: Any) -> Result:
@@ -151,6 +151,7 @@ class Functions:
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
             "NO_PROXY": "localhost",
+            "SSL_CERT_FILE": str(self.authority),
             **{key: str(value) for key, value in function.environment_vars.items()},
         }
 

@@ -1,7 +1,7 @@
 """A made-up cluster over a span of time: nodes, teams and their jobs, training plans, and what goes wrong with them.
 
-Nothing in it is measured. It is what the sandbox's metrics are drawn from, so that queries, alerts and dashboards can be
-tried without an account. Times are seconds since 1970.
+Nothing in it is measured. It is what the sandbox's metrics are drawn from, so that queries, alerts and dashboards can
+be tried without an account. Times are seconds since 1970.
 """
 
 import hashlib
