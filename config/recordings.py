@@ -16,8 +16,6 @@ from typing import Any, Final
 INTERVAL_SECONDS: Final = 60
 """Between two evaluations."""
 
-_GROUP = "sagemaker_amazonaws_com_instance_group_name"
-_HEALTH = "sagemaker_amazonaws_com_node_health_status"
 # Task governance calls a team's queue hyperpod-ns-<team>-clusterqueue, and its namespace hyperpod-ns-<team>; with the
 # other engines queues and namespaces carry the team's name alone.
 _TEAM = "(?:hyperpod-ns-)?(.+?)(?:-clusterqueue)?"
@@ -61,9 +59,7 @@ def _share(part: str, whole: str) -> str:
 _NODES: Final = (
     Recording(
         "instance_group_health:nodes:count",
-        "count by (cluster_name, instance_group, health) (label_replace(label_replace("
-        f'kubelet_node_name{{$cluster}}, "instance_group", "$1", "{_GROUP}", "(.+)"), "health", "$1", "{_HEALTH}", '
-        '"(.+)"))',
+        "count by (cluster_name, instance_group, health) (podwright_node_health{$cluster})",
         ("instance_group", "health"),
         "nodes",
         "Nodes by instance group and by what HyperPod says of their health.",

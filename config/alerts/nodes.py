@@ -4,19 +4,12 @@ from typing import Final
 
 from .alert import Alert
 
-_GROUP = "sagemaker_amazonaws_com_instance_group_name"
-_HEALTH = "sagemaker_amazonaws_com_node_health_status"
-_DEEP = "sagemaker_amazonaws_com_deep_health_check_status"
-
 
 def _nodes(labels: str, over: str = "") -> str:
     """Nodes whose labels fit, with their instance group."""
-    found = f"kubelet_node_name{{$cluster, {labels}}}"
+    found = f"podwright_node_health{{$cluster, {labels}}}"
     found = f"max_over_time({found}[{over}])" if over else found
-    return (
-        f'max by (cluster_name, instance_group, node) (label_replace({found}, "instance_group", "$1", "{_GROUP}", '
-        '"(.+)"))'
-    )
+    return f"max by (cluster_name, instance_group, node) ({found})"
 
 
 ALERTS: Final = (
@@ -24,7 +17,7 @@ ALERTS: Final = (
         name="NodeUnhealthy",
         severity="warning",
         # A node is Unschedulable while deep health checks run on it, too.
-        expression=_nodes(f'{_HEALTH}=~"Unschedulable.*", {_DEEP}!="InProgress"') + " > 0",
+        expression=_nodes('health=~"Unschedulable.*", deep_health_check!="InProgress"') + " > 0",
         summary="Node {{ $labels.node }} of {{ $labels.instance_group }} takes no work: HyperPod found a fault",
         minutes=5,
         kubernetes=True,
@@ -32,7 +25,7 @@ ALERTS: Final = (
     Alert(
         name="NodeRebootSlow",
         severity="warning",
-        expression=_nodes(f'{_HEALTH}="UnschedulablePendingReboot"') + " > 0",
+        expression=_nodes('health="UnschedulablePendingReboot"') + " > 0",
         summary="Node {{ $labels.node }} of {{ $labels.instance_group }} has waited $threshold minutes for its reboot",
         minutes=None,
         target="reboot_minutes",
@@ -42,7 +35,7 @@ ALERTS: Final = (
     Alert(
         name="NodeReplacementSlow",
         severity="critical",
-        expression=_nodes(f'{_HEALTH}="UnschedulablePendingReplacement"') + " > 0",
+        expression=_nodes('health="UnschedulablePendingReplacement"') + " > 0",
         summary="Node {{ $labels.node }} of {{ $labels.instance_group }} has waited $threshold minutes to be replaced",
         minutes=None,
         target="replacement_minutes",
@@ -53,7 +46,7 @@ ALERTS: Final = (
         name="NodeReplacementRepeats",
         severity="critical",
         expression="count by (cluster_name, instance_group) ("
-        + _nodes(f'{_HEALTH}="UnschedulablePendingReplacement"', "6h")
+        + _nodes('health="UnschedulablePendingReplacement"', "6h")
         + ") >= $threshold",
         summary="{{ $value }} nodes of {{ $labels.instance_group }} were marked for replacement within six hours",
         threshold=3,
