@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ..observability import Observability
 from ..recordings import INTERVAL_SECONDS, filled, rate_seconds
@@ -26,8 +26,8 @@ class Watched:
 
     cluster: str
     """Name of the HyperPod cluster."""
-    kubernetes: bool
-    """Whether it has Kubernetes; alerts that read what only Kubernetes has are left out otherwise."""
+    orchestrator: Literal["eks", "slurm"]
+    """What hands out its work; alerts on the other are left out."""
     instances: int
     """Instances that its file allows, in all groups together."""
 
@@ -59,7 +59,7 @@ def wanted(settings: Observability, watched: Watched) -> Iterator[Alert]:
     """The alerts that an environment has."""
     for alert in alerts().values():
         decided = alert.minutes is not None and "$threshold" not in alert.expression
-        if alert.name in settings.alerts.silenced or (alert.kubernetes and not watched.kubernetes):
+        if alert.name in settings.alerts.silenced or alert.orchestrator not in ("any", watched.orchestrator):
             continue
         if decided or threshold(alert, settings, watched) is not None:
             yield alert

@@ -26,5 +26,5 @@ class Alert:
     """The target of the environment that is the threshold."""
     unit: str = ""
     """Unit of the threshold."""
-    kubernetes: bool = False
-    """Whether it reads what only a cluster with Kubernetes has."""
+    orchestrator: Literal["any", "eks", "slurm"] = "any"
+    """The orchestrator without which there is nothing to read."""

@@ -34,7 +34,7 @@ ALERTS: Final = (
         name="PlanUnhealthy",
         severity="warning",
         expression='podwright_plan_instances{$cluster, state="unhealthy"} > 0',
-        summary="{{ $value }} instances of training plan {{ $labels.plan }} have been unhealthy for $threshold minutes",
+        summary="Training plan {{ $labels.plan }} has had unhealthy instances for $threshold minutes: {{ $value }}",
         minutes=None,
         threshold=60,
         unit="minutes",

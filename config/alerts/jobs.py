@@ -24,15 +24,17 @@ ALERTS: Final = (
         minutes=None,
         threshold=15,
         unit="minutes",
+        orchestrator="eks",
     ),
     Alert(
         name="GpuIdle",
         severity="warning",
         expression="namespace_pod:gpus_idle:count{$cluster} > 0",
-        summary=f"{_POD} has left {{{{ $value }}}} GPUs idle for $threshold minutes",
+        summary=f"{_POD} has left GPUs idle for $threshold minutes: {{{{ $value }}}}",
         minutes=None,
         target="gpu_idle_minutes",
         unit="minutes",
+        orchestrator="eks",
     ),
     Alert(
         name="GpuUtilizationLow",
@@ -42,6 +44,7 @@ ALERTS: Final = (
         minutes=120,
         target="gpu_utilization_percent",
         unit="percent",
+        orchestrator="eks",
     ),
     Alert(
         name="GoodputLow",
@@ -51,6 +54,7 @@ ALERTS: Final = (
         minutes=60,
         target="goodput_percent",
         unit="percent",
+        orchestrator="eks",
     ),
     Alert(
         name="JobRestartsOften",
@@ -60,7 +64,7 @@ ALERTS: Final = (
         summary="Job {{ $labels.jobName }} was restarted {{ $value | humanize }} times within the hour",
         threshold=3,
         unit="restarts",
-        kubernetes=True,
+        orchestrator="eks",
     ),
     Alert(
         name="JobRecoverySlow",
@@ -69,7 +73,7 @@ ALERTS: Final = (
         summary="Job {{ $labels.job_name }} needed {{ $value | humanize }} minutes to get over a fault",
         target="resume_minutes",
         unit="minutes",
-        kubernetes=True,
+        orchestrator="eks",
     ),
     Alert(
         name="JobFailed",
@@ -79,6 +83,6 @@ ALERTS: Final = (
         "- (hyperpod_training_operator_jobs_failed_total{$cluster} offset 15m "
         "or hyperpod_training_operator_jobs_failed_total{$cluster} * 0)) > 0",
         summary="Job {{ $labels.jobName }} has failed",
-        kubernetes=True,
+        orchestrator="eks",
     ),
 )

@@ -20,7 +20,7 @@ ALERTS: Final = (
         expression=_nodes('health=~"Unschedulable.*", deep_health_check!="InProgress"') + " > 0",
         summary="Node {{ $labels.node }} of {{ $labels.instance_group }} takes no work: HyperPod found a fault",
         minutes=5,
-        kubernetes=True,
+        orchestrator="eks",
     ),
     Alert(
         name="NodeRebootSlow",
@@ -30,7 +30,7 @@ ALERTS: Final = (
         minutes=None,
         target="reboot_minutes",
         unit="minutes",
-        kubernetes=True,
+        orchestrator="eks",
     ),
     Alert(
         name="NodeReplacementSlow",
@@ -40,7 +40,7 @@ ALERTS: Final = (
         minutes=None,
         target="replacement_minutes",
         unit="minutes",
-        kubernetes=True,
+        orchestrator="eks",
     ),
     Alert(
         name="NodeReplacementRepeats",
@@ -51,7 +51,7 @@ ALERTS: Final = (
         summary="{{ $value }} nodes of {{ $labels.instance_group }} were marked for replacement within six hours",
         threshold=3,
         unit="nodes",
-        kubernetes=True,
+        orchestrator="eks",
     ),
     Alert(
         name="NodeNotReady",
@@ -60,7 +60,15 @@ ALERTS: Final = (
         '(kube_node_status_condition{$cluster, condition="Ready", status="true"}) == 0',
         summary="Node {{ $labels.node }} has not been ready for ten minutes",
         minutes=10,
-        kubernetes=True,
+        orchestrator="eks",
+    ),
+    Alert(
+        name="SlurmNodesDown",
+        severity="warning",
+        expression="max by (cluster_name) (slurm_nodes_down{$cluster} + slurm_nodes_fail{$cluster}) > 0",
+        summary="{{ $value }} nodes are down in Slurm",
+        minutes=15,
+        orchestrator="slurm",
     ),
     Alert(
         name="InstanceGroupShort",
@@ -89,5 +97,25 @@ ALERTS: Final = (
         minutes=10,
         threshold=90,
         unit="percent",
+    ),
+    Alert(
+        name="FileSystemReadOnly",
+        severity="critical",
+        expression="max by (cluster_name, instance, mountpoint) "
+        '(node_filesystem_readonly{$cluster, fstype=~"ext4|xfs|lustre"}) == 1',
+        summary="{{ $labels.mountpoint }} of {{ $labels.instance }} cannot be written to",
+        minutes=5,
+    ),
+    Alert(
+        name="NodeMemoryErrors",
+        severity="critical",
+        expression="sum by (cluster_name, instance) (increase(node_edac_uncorrectable_errors_total{$cluster}[1h])) > 0",
+        summary="Memory of {{ $labels.instance }} had uncorrectable errors within the hour",
+    ),
+    Alert(
+        name="NodeOutOfMemory",
+        severity="warning",
+        expression="sum by (cluster_name, instance) (increase(node_vmstat_oom_kill{$cluster}[15m])) > 0",
+        summary="{{ $labels.instance }} ran out of memory and has killed processes",
     ),
 )

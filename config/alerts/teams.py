@@ -10,11 +10,11 @@ ALERTS: Final = (
         severity="warning",
         expression="team:pending:sum{$cluster} > 0 and on (cluster_name, team) "
         "sum by (cluster_name, team) (team:unused:sum{$cluster}) > 0",
-        summary="{{ $value }} workloads of {{ $labels.team }} wait for $threshold minutes while part of its quota is free",
+        summary="{{ $value }} workloads of {{ $labels.team }} wait for $threshold minutes while its quota has room",
         minutes=None,
         target="queue_wait_minutes",
         unit="minutes",
-        kubernetes=True,
+        orchestrator="eks",
     ),
     Alert(
         name="QueueWaitLong",
@@ -24,7 +24,7 @@ ALERTS: Final = (
         minutes=15,
         target="queue_wait_minutes",
         unit="minutes",
-        kubernetes=True,
+        orchestrator="eks",
     ),
     Alert(
         name="PreemptionsFrequent",
@@ -34,7 +34,7 @@ ALERTS: Final = (
         summary="{{ $value | humanize }} workloads of {{ $labels.team }} lost their place to others within the hour",
         threshold=10,
         unit="workloads",
-        kubernetes=True,
+        orchestrator="eks",
     ),
     Alert(
         name="QueueInactive",
@@ -42,6 +42,17 @@ ALERTS: Final = (
         expression='max by (cluster_name, cluster_queue) (kueue_cluster_queue_status{$cluster, status="active"}) == 0',
         summary="Queue {{ $labels.cluster_queue }} admits nothing",
         minutes=10,
-        kubernetes=True,
+        orchestrator="eks",
+    ),
+    Alert(
+        name="SlurmQueueWaiting",
+        severity="warning",
+        expression="max by (cluster_name) (slurm_queue_pending{$cluster}) > 0 and on (cluster_name) "
+        "max by (cluster_name) (slurm_gpus_total{$cluster} - slurm_gpus_alloc{$cluster}) > 0",
+        summary="{{ $value }} jobs wait for $threshold minutes while GPUs are free",
+        minutes=None,
+        target="queue_wait_minutes",
+        unit="minutes",
+        orchestrator="slurm",
     ),
 )
