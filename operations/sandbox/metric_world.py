@@ -26,6 +26,8 @@ class Node:
     name: str
     """Its Kubernetes name."""
     instance_id: str
+    logical_id: str
+    """Stays when the instance is replaced."""
     group: str
     instance_type: str
     zone_id: str
@@ -34,6 +36,8 @@ class Node:
     gpu_model: str = ""
     gpu_mib: int = 0
     efa: int = 0
+    neuron: int = 0
+    """NeuronCores."""
     cpus: int = 2
     memory_gib: float = 64.0
     joined: float = -inf
@@ -45,7 +49,13 @@ class Node:
         digest = hashlib.sha256(f"{group}/{index}".encode()).hexdigest()[:17]
         number = int(digest[:4], 16)
         address = f"10.16.{number // 250 % 250}.{number % 250 + 4}"
-        known = {"name": f"hyperpod-i-{digest}", "instance_id": f"i-{digest}", "address": address}
+        known = {
+            "name": f"hyperpod-i-{digest}",
+            "instance_id": f"i-{digest}",
+            "logical_id": f"node-{group}-{index}",
+            "address": address,
+            "zone_id": "",
+        }
         return cls(group=group, instance_type=instance_type, **(known | values))  # pyright: ignore[reportArgumentType]
 
 
@@ -102,7 +112,7 @@ class Plan:
 class Change:
     """What is otherwise than usual: the value of a metric's series, or how fast a counter grows.
 
-    `where` are labels that a series has to have. A node's counters start anew when it is another node.
+    `where` are labels that a series has to have, and `labels` those that it has in their place meanwhile.
     """
 
     metric: str
@@ -112,6 +122,7 @@ class Change:
     where: Mapping[str, str] = field(default_factory=dict)
     how: Literal["set", "add", "times", "gone"] = "set"
     """gone: there are no samples, as when an exporter is down."""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def touches(self, metric: str, labels: Mapping[str, str]) -> bool:
         """Whether it is about a series."""
@@ -123,6 +134,7 @@ class World:
     """A cluster from `start` to `end`, looked at every `step` seconds."""
 
     cluster: str
+    orchestrator: Literal["eks", "slurm"] = "eks"
     region: str
     account: str
     start: float
@@ -132,6 +144,9 @@ class World:
     teams: list[Team] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
+    endpoints: list[str] = field(default_factory=list)
+    """Models that answer requests."""
+    budget_usd: float = 400000.0
     file_system_gib: float = 38400.0
     changes: list[Change] = field(default_factory=list)
 
@@ -152,16 +167,16 @@ class World:
         """How busy the GPUs of a job are, from 0 to 1."""
         if job is None or not job.start <= moment < job.end:
             return 0.0
-        if any(0 <= moment - restart < RESTART_SECONDS for restart in job.restarts):
+        if job.restarts and any(0 <= moment - restart < RESTART_SECONDS for restart in job.restarts):
             return 0.0
         saving = (moment - job.start) % _CHECKPOINT_EVERY > _CHECKPOINT_EVERY - _CHECKPOINT_SECONDS
         return _SAVING if saving else _BUSY
 
-    def used(self, team: str, moment: float) -> int:
-        """GPUs that a team's jobs hold."""
-        by_name = {node.name: node.gpus for node in self.nodes}
+    def used(self, team: str, moment: float, instance_type: str = "") -> int:
+        """GPUs that a team's jobs hold, of one instance type or of all."""
+        by_name = {node.name: node.gpus for node in self.nodes if instance_type in ("", node.instance_type)}
         return sum(
-            by_name[name]
+            by_name.get(name, 0)
             for job in self.jobs
             if job.team == team and job.start <= moment < job.end
             for name in job.nodes
@@ -169,7 +184,7 @@ class World:
 
 
 def world_of(
-    environment: Environment, start: float, end: float, *, step: float = 60.0, nodes: int = 4, devices: int = 4
+    environment: Environment, start: float, end: float, *, step: float = 60.0, nodes: int = 3, devices: int = 2
 ) -> World:
     """A history of an environment in which all is well: each team trains on its quota, and the first borrows.
 
@@ -187,10 +202,11 @@ def world_of(
                     index,
                     group.types[0],
                     zone_id=group.zone_ids[index % len(group.zone_ids)] if group.zone_ids else "",
-                    gpus=min(known.accelerator_count, devices) if known else 0,
+                    gpus=min(known.accelerator_count, devices) if known and known.accelerator_vendor == "nvidia" else 0,
                     gpu_model=f"NVIDIA {known.accelerator_name}" if known else "",
                     gpu_mib=known.accelerator_memory_mib if known else 0,
                     efa=min(known.efa_interfaces, devices) if known else 0,
+                    neuron=min(known.neuron_cores, devices) if known else 0,
                     memory_gib=known.memory_gib if known else 64.0,
                 )
             )
@@ -199,7 +215,7 @@ def world_of(
         Plan(
             name=name,
             instance_type=plan.instance_type or (accelerated[0].instance_type if accelerated else ""),
-            count=plan.count or len(accelerated),
+            count=len([node for node in accelerated if plan.instance_type in (None, node.instance_type)]),
             start=start - 14 * 24 * HOUR,
             end=end + 14 * 24 * HOUR,
         )
@@ -208,6 +224,7 @@ def world_of(
     teams = _teams(list(environment.governance.teams) or ["research"], accelerated)
     return World(
         cluster=environment.cluster.name,
+        orchestrator="slurm" if environment.cluster.orchestrator == "slurm" else "eks",
         region=environment.region,
         account=environment.account,
         start=start,
@@ -236,7 +253,8 @@ def _jobs(teams: list[Team], nodes: list[Node], start: float) -> list[Job]:
     if not nodes:
         return []
     names = tuple(node.name for node in nodes)
-    before = start - 6 * HOUR
+    # Not on the hour, so that no checkpoint falls on a moment that somebody asks for.
+    before = start - 6 * HOUR - 420
     jobs = [Job(name="pretrain", team=teams[0].name, nodes=names[:-1] or names, start=before, queued=240, elastic=True)]
     if len(names) > 1:
         jobs.append(Job(name="tune", team=teams[-1].name, nodes=names[-1:], start=before, queued=60))
