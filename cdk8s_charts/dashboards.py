@@ -1,7 +1,7 @@
 """Dashboards as Grafana reads them: JSON that Grafana Labs' own models write."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any, Final
 
 from grafana_foundation_sdk.builders import bargauge, stat, statetimeline, table, timeseries
@@ -12,7 +12,7 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import common, dashboard, prometheus
 
-from ..config.dashboards.panel import UNITS, Choice, Dashboard, Panel, Query, Step, uid
+from ..config.dashboards.panel import UNITS, Choice, Colour, Dashboard, Panel, uid
 
 SOURCE_VARIABLE: Final = "source"
 """What a dashboard for anybody's Grafana calls the data source that its reader chooses."""
@@ -104,14 +104,14 @@ def _panel(panel: Panel, number: int, source: dashboard.DataSourceRef) -> Builde
     if panel.steps:
         drawn.thresholds(_thresholds(panel.steps))
     elif panel.kind in ("bars", "number"):
-        drawn.thresholds(_thresholds([Step(0, "blue")]))
-    for letter, query in zip("ABCDEFGH", panel.queries, strict=False):
-        drawn.with_target(_target(query, letter, now=now, as_table=panel.kind == "table"))
+        drawn.thresholds(_thresholds({0: "blue"}))
+    for letter, (legend, expression) in zip("ABCDEFGH", panel.queries.items(), strict=False):
+        drawn.with_target(_target(expression, legend, letter, now=now, as_table=panel.kind == "table"))
     return drawn
 
 
-def _target(query: Query, letter: str, *, now: bool, as_table: bool) -> prometheus_builders.Dataquery:
-    asked = prometheus_builders.Dataquery().ref_id(letter).expr(query.expression).legend_format(query.legend)
+def _target(expression: str, legend: str, letter: str, *, now: bool, as_table: bool) -> prometheus_builders.Dataquery:
+    asked = prometheus_builders.Dataquery().ref_id(letter).expr(expression).legend_format(legend)
     asked.editor_mode(prometheus.QueryEditorMode.CODE)
     asked.format(prometheus.PromQueryFormat.TABLE if as_table else prometheus.PromQueryFormat.TIME_SERIES)
     return asked.instant() if now else asked.range()
@@ -153,8 +153,8 @@ def _number(_: Panel) -> stat.Panel:
 
 def _states(panel: Panel) -> statetimeline.Panel:
     results = {
-        f"{step.value:g}": dashboard.ValueMappingResult(text=step.text, color=_colour(step), index=index)
-        for index, step in enumerate(panel.steps)
+        f"{value:g}": dashboard.ValueMappingResult(text=word, color=_colour(panel.steps[value]), index=index)
+        for index, (value, word) in enumerate(panel.words.items())
     }
     drawn = statetimeline.Panel().show_value(common.VisibilityMode.NEVER).merge_values(True).row_height(0.85)
     return drawn.mappings([dashboard.ValueMap(results)])
@@ -164,24 +164,24 @@ def _table(panel: Panel) -> table.Panel:
     """One row for each set of labels; every query is a column, called as its legend says."""
     single = len(panel.queries) == 1
     columns = {
-        "Value" if single else f"Value #{letter}": query.legend
-        for letter, query in zip("ABCDEFGH", panel.queries, strict=False)
+        "Value" if single else f"Value #{letter}": column
+        for letter, column in zip("ABCDEFGH", panel.queries, strict=False)
     }
     drawn = table.Panel().with_transformation(dashboard.DataTransformerConfig(id_val="merge", options={}))
     organize: dict[str, Any] = {"excludeByName": {"Time": True}, "renameByName": columns}
     return drawn.with_transformation(dashboard.DataTransformerConfig(id_val="organize", options=organize))
 
 
-def _thresholds(steps: Iterable[Step]) -> builders.ThresholdsConfig:
+def _thresholds(steps: Mapping[float, Colour]) -> builders.ThresholdsConfig:
     """Grafana's first step has no value, since it begins at minus infinity."""
-    ordered = sorted(steps, key=lambda step: step.value)
-    marks = [dashboard.Threshold(step.value, _colour(step)) for step in ordered]
-    if ordered[0].value <= 0:
+    ordered = sorted(steps.items())
+    marks = [dashboard.Threshold(value, _colour(colour)) for value, colour in ordered]
+    if ordered[0][0] <= 0:
         marks[0].value = None
     else:
         marks.insert(0, dashboard.Threshold(None, "text"))
     return builders.ThresholdsConfig().mode(dashboard.ThresholdsMode.ABSOLUTE).steps(marks)
 
 
-def _colour(step: Step) -> str:
-    return _NAMED.get(step.colour, step.colour)
+def _colour(colour: Colour) -> str:
+    return _NAMED.get(colour, colour)

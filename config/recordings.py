@@ -9,9 +9,11 @@ the span of a rate, which has to hold some samples.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from string import Template
 from typing import Any, Final
+
+from .recording import Recording
+from .work_recordings import WORK
 
 INTERVAL_SECONDS: Final = 60
 """Between two evaluations."""
@@ -21,22 +23,6 @@ INTERVAL_SECONDS: Final = 60
 _TEAM = "(?:hyperpod-ns-)?(.+?)(?:-clusterqueue)?"
 _ACCELERATORS = 'resource=~"nvidia.com/.*|aws.amazon.com/neuron.*"'
 _IDLE_PERCENT = 5
-_STALLED = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """One recording rule."""
-
-    name: str
-    expression: str
-    """PromQL with `$cluster` and `$rate`."""
-    labels: tuple[str, ...]
-    """What its series are told apart by, besides `cluster_name`."""
-    unit: str
-    """Unit of its values, as metrics name them."""
-    says: str
-    """What it is, in a sentence."""
 
 
 def _of_team(metric: str, *labels: str) -> str:
@@ -310,81 +296,15 @@ _JOBS: Final = (
         )
         for cause, metric in _LOST.items()
     ),
-)
-
-# What runs a pod's work, rather than what keeps a pod of the system alive.
-_WORK_OWNERS = 'owner_kind!~"DaemonSet|ReplicaSet|StatefulSet|Node|<none>|"'
-
-
-def _by_job(pods: str, operation: str) -> str:
-    """A quantity of pods, by the job that they work for."""
-    joined = (
-        f"({pods}) * on (cluster_name, namespace, pod) group_left (job_name) namespace_pod_job:owner:info{{$cluster}}"
-    )
-    return f"{operation} by (cluster_name, namespace, job_name) ({joined})"
-
-
-def _of_pods(metric: str, operation: str) -> str:
-    return f'{operation} by (cluster_name, namespace, pod) ({metric}{{$cluster, pod!=""}})'
-
-
-def _in_phase(phase: str) -> str:
-    return f'max by (cluster_name, namespace, pod) (kube_pod_status_phase{{$cluster, phase="{phase}"}})'
-
-
-_OF_JOB = ("namespace", "job_name")
-
-_WORK: Final = (
-    Recording(
-        "namespace_pod_job:owner:info",
-        "max by (cluster_name, namespace, pod, job_name) (label_replace("
-        f'kube_pod_owner{{$cluster, {_WORK_OWNERS}}}, "job_name", "$1", "owner_name", "(.+)"))',
-        ("namespace", "pod", "job_name"),
-        "info",
-        "The job that a pod works for.",
-    ),
-    Recording(
-        "namespace_job:gpus:sum",
-        _by_job(_of_pods("DCGM_FI_DEV_GPU_UTIL", "count"), "sum"),
-        _OF_JOB,
-        "GPUs",
-        "GPUs that a job holds.",
-    ),
-    Recording(
-        "namespace_job:gpu_utilization:avg",
-        _by_job(_of_pods("DCGM_FI_DEV_GPU_UTIL", "avg") + " / 100", "avg"),
-        _OF_JOB,
-        "fraction",
-        "How much of the time a job's GPUs do anything.",
-    ),
-    Recording(
-        "namespace_job:gpu_tensor_active:avg",
-        _by_job(_of_pods("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "avg"), "avg"),
-        _OF_JOB,
-        "fraction",
-        "How much of the time the tensor cores of a job's GPUs work.",
-    ),
-    Recording(
-        "namespace_job:gpus_stalled:avg",
-        _by_job(_of_pods("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "avg") + f" < bool {_STALLED}", "avg"),
-        _OF_JOB,
-        "fraction",
-        f"Share of a running job's pods whose tensor cores work less than {_STALLED:.0%} of the time: they save a "
-        "checkpoint, read data, start, or wait for one another.",
-    ),
-    Recording(
-        "namespace_job:pods_running:sum",
-        _by_job(_in_phase("Running"), "sum"),
-        _OF_JOB,
-        "pods",
-        "Pods of a job that run.",
-    ),
-    Recording(
-        "namespace_job:pods_waiting:sum",
-        _by_job(_in_phase("Pending"), "sum"),
-        _OF_JOB,
-        "pods",
-        "Pods of a job that wait for a place, or for their image.",
+    *(
+        Recording(
+            f"cluster:lost_to_{cause}:ratio",
+            f"sum by (cluster_name) ({metric}{{$cluster}}) / sum by (cluster_name) ({_WALL})",
+            (),
+            "fraction",
+            f"Share of the wall time of all jobs that they lost to {cause}.",
+        )
+        for cause, metric in _LOST.items()
     ),
 )
 
@@ -421,7 +341,7 @@ _CAPACITY: Final = (
     ),
 )
 
-GROUPS: Final = {"nodes": _NODES, "use": _USE, "teams": _TEAMS, "jobs": _JOBS, "work": _WORK, "capacity": _CAPACITY}
+GROUPS: Final = {"nodes": _NODES, "use": _USE, "teams": _TEAMS, "jobs": _JOBS, "work": WORK, "capacity": _CAPACITY}
 """All recording rules. Within a group they are evaluated in order, so that a later one reads an earlier one's value."""
 
 

@@ -1,7 +1,8 @@
 """What a dashboard is made of: panels with their queries, in rows, as data that Grafana and the preview both draw."""
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 Kind = Literal["lines", "stacked", "bars", "number", "states", "table"]
@@ -48,40 +49,26 @@ UNITS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """One question to Prometheus.
+class Panel:
+    """One picture.
 
-    `$node`, `$team` and the like stand for what is chosen above the dashboard, always behind `=~`; `$__range` stands
-    for the length of what is shown.
+    In a query `$cluster` stands for the labels of the environment's cluster and `$rate` for the span of a rate; what is
+    chosen above the dashboard, such as `$node`, stands behind `=~`; `$__range` is the length of what is shown.
     """
 
-    expression: str
-    """PromQL."""
-    legend: str = ""
-    """Name of a series, with `{{label}}` for a label's value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """From `value` on a panel is coloured so; with states, exactly at `value`, and `text` is what the lane says."""
-
-    value: float
-    colour: Colour
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """One picture."""
-
-    title: str
     kind: Kind
+    title: str
     unit: str
     """Key of `UNITS`."""
-    queries: tuple[Query, ...]
+    queries: Mapping[str, str]
+    """PromQL by the name of its series, in which `{{label}}` is a label's value; of a table, by the name of its
+    column."""
     says: str
     """What it shows and what to make of it; behind the (i) of the panel."""
-    steps: tuple[Step, ...] = ()
+    steps: Mapping[float, Colour] = field(default_factory=dict)
+    """Colours, each from a value on; with states, at a value."""
+    words: Mapping[float, str] = field(default_factory=dict)
+    """What states are called."""
     width: int = 12
     height: int = 8
     most: float | None = None
