@@ -8,7 +8,8 @@ wrong with it, and which report it follows. A case names only what differs from 
   was ever made; `absent`: no cluster was
 - `nodes`: of the accelerated group, from the first: `status`, `message`, `age` in minutes, `gone`, `labels`,
   `annotations`, `taint`, `conditions`; `of` names another group
-- `events`: of the cluster: `text`, `level`, `failure`, `scope`, `minutes`, `metadata`, `node` (a number)
+- `events`: of the cluster: `text`, `level`, `failure`, `scope`, `minutes`, `metadata`, `node` (a number),
+  `ghost` for an instance that is no more
 - `lifecycle`, `health`, `deep`: logs: `lines`, `node`, `of`; a lifecycle log breaks off where the lines end
 - `pods`, `kube_events`, `workloads`: what pod, kube_event and workload of KubernetesWorld take, and `node`
 - `stacks`: `stack`, `resource`, `type`, `status`, `reason`; `nested` below another; `itself`: the stack, no resource;
@@ -240,9 +241,8 @@ def _stack(world: KubernetesWorld, item: Tree) -> None:
     noun = "creation" if verb == "create" else verb
     if verb == "create":
         world.files["stack-events.json"][name] = []
-        world.stack_event(name, minutes + 12, {**own, "status": "CREATE_IN_PROGRESS", "reason": "User Initiated"})
-    else:
-        world.stack_event(name, minutes + 12, {**own, "status": running, "reason": "User Initiated"})
+    begun = {**own, "status": f"{verb.upper()}_IN_PROGRESS", "reason": "User Initiated"}
+    world.stack_event(name, minutes + 12, begun)
     if item.get("itself"):
         reason = world.fill(item["reason"])
     else:
@@ -266,9 +266,12 @@ def _stack(world: KubernetesWorld, item: Tree) -> None:
 
 
 def _node(world: KubernetesWorld, item: Tree) -> Node | None:
-    """The node of an item: a number in its group; -1 for none."""
+    """The node of an item: a number in its group; -1 for none; a ghost is an instance that is no more."""
     number = item.get("node", 0)
-    return None if number < 0 else world.members(item.get("of", world.group))[number]
+    if number < 0:
+        return None
+    node = world.members(item.get("of", world.group))[number]
+    return replace(node, id=f"i-{world.hex(17)}", ip=world.ip()) if item.get("ghost") else node
 
 
 def _logs(world: KubernetesWorld, case: Tree) -> None:
