@@ -28,8 +28,7 @@ class Fault:
 
 def with_faults(world: World, *faults: Fault) -> World:
     """A copy of a world in which these things go wrong. Raises KeyError for a kind that is not in FAULTS."""
-    changed = replace(world, nodes=list(world.nodes), jobs=list(world.jobs), plans=list(world.plans))
-    changed.changes, changed.teams = list(world.changes), list(world.teams)
+    changed = replace(world, nodes=list(world.nodes), plans=list(world.plans), changes=list(world.changes))
     for fault in faults:
         FAULTS[fault.kind](changed, fault, changed.node(fault.node))
     return changed
@@ -43,10 +42,15 @@ def _of_gpu(metric: str, value: float, how: str = "set", **labels: str) -> Calla
 def _of_series(
     metric: str, value: float, where: Mapping[str, str], how: str = "set", **labels: str
 ) -> Callable[[World, Fault, Node], None]:
-    """On series of the node; empty values of `where` stand for its name."""
+    """On series of the node; empty values of `where` stand for its own name, instance or pod."""
 
     def put(world: World, fault: Fault, node: Node) -> None:
-        given = {name: text or node.name for name, text in where.items()}
+        jobs = [job for job in world.jobs_on(node.name) if job.start <= fault.start < job.end]
+        own = {
+            "instance_id": node.instance_id,
+            "pod": f"{jobs[0].name}-{jobs[0].nodes.index(node.name)}" if jobs else "",
+        }
+        given = {name: text or own.get(name, node.name) for name, text in where.items()}
         world.changes.append(
             Change(metric=metric, value=value, start=fault.start, end=fault.end, where=given, how=how, labels=labels)  # pyright: ignore[reportArgumentType]
         )
@@ -130,7 +134,9 @@ def _idle_plan(world: World, fault: Fault, node: Node) -> None:
 def _starved(world: World, fault: Fault, node: Node) -> None:
     """The last team waits for its own quota, which others hold."""
     name = world.teams[-1].name
-    world.teams = [replace(team, pending=3) if team.name == name else team for team in world.teams]
+    where = {"cluster_queue": f"hyperpod-ns-{name}-clusterqueue", "status": "active"}
+    pending = Change(metric="kueue_pending_workloads", value=3, start=fault.start, end=fault.end, where=where)
+    world.changes.append(pending)
     world.jobs = [replace(job, end=min(job.end, fault.start)) if job.team == name else job for job in world.jobs]
 
 
@@ -192,12 +198,13 @@ FAULTS: Final[Mapping[str, Callable[[World, Fault, Node], None]]] = {
         _of_series("kube_node_status_condition", 1, {"node": "", "condition": "Ready", "status": "unknown"}),
     ),
     "crash-loop": _all(
-        _of_series("kube_pod_container_status_restarts_total", 0.01, {"node": ""}),
-        _of_series("kube_pod_container_status_waiting_reason", 1, {"node": "", "reason": "CrashLoopBackOff"}),
+        _of_series("kube_pod_container_status_restarts_total", 0.01, {"pod": ""}),
+        _of_series("kube_pod_container_status_waiting_reason", 1, {"pod": "", "reason": "CrashLoopBackOff"}),
     ),
     "benchmark": _all(
         _of_series("podwright_benchmark_value", 0.8, {"instance_id": "", "kernel": "all_reduce"}, "times"),
-        _of_series("podwright_benchmark_verdict", 1, {"instance_id": ""}, verdict="fail"),
+        _of_series("podwright_benchmark_verdict", 0, {"instance_id": "", "verdict": "pass"}),
+        _of_series("podwright_benchmark_verdict", 1, {"instance_id": "", "verdict": "fail"}),
     ),
     "plan-ending": _ending,
     "plan-idle": _idle_plan,

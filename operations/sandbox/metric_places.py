@@ -32,6 +32,7 @@ class Place:
     """One series' place: its labels, what it belongs to, and how long it is there."""
 
     labels: Labels
+    """All that are known of it; a metric's series have some of them."""
     start: float = -inf
     end: float = inf
     node: Node | None = None
@@ -91,19 +92,23 @@ VARIANTS: Final[Mapping[str, tuple[Labels, ...]]] = {
     "podwright_node_status": _each(status=("Running",)),
     "podwright_node_health": _each(health=("Schedulable",), deep_health_check=("Passed",)),
     "podwright_plan_instances": _each(state=("total", "available", "in_use", "unhealthy")),
-    "podwright_benchmark_verdict": _each(verdict=("pass",)),
+    "podwright_benchmark_verdict": _each(verdict=("pass", "warn", "fail", "skip")),
+    "podwright_source_seen": _each(source=("instances", "nodes", "health", "plans", "benchmarks")),
     "DCGM_FI_DEV_XID_ERRORS": _each(err_code=("0",), err_msg=("No Error",)),
 }
 """Labels of a metric's series that its place does not have. Changes to a world may bring others."""
 
 
 def places(world: World, metric: Metric) -> Iterator[Place]:
-    """The places of a metric in a world, each with exactly the labels of its series."""
+    """The places of a metric in a world. Raises KeyError for a row of the table whose `per` is not known here."""
     for place in _SOURCES[metric.exporter, metric.per](world):
         for variant in VARIANTS.get(metric.name, ({},)):
-            known = place.labels | variant
-            labels = {name: known.get(name, "") for name in metric.labels} | {"cluster_name": world.cluster}
-            yield replace(place, labels=labels)
+            yield replace(place, labels=place.labels | variant | {"cluster_name": world.cluster})
+
+
+def series_of(metric: Metric, place: Place) -> Labels:
+    """The labels of a metric's series at a place."""
+    return {name: place.labels.get(name, "") for name in (*metric.labels, "cluster_name")}
 
 
 def _nodes(world: World) -> Iterator[Place]:
@@ -217,7 +222,7 @@ def _quotas(world: World) -> Iterator[Place]:
 
 def _jobs(world: World) -> Iterator[Place]:
     for job in world.jobs:
-        labels = {"job_name": job.name, "namespace": job.namespace}
+        labels = {"job_name": job.name, "jobName": job.name, "namespace": job.namespace}
         yield Place(labels=labels, job=job, start=job.start, end=job.end)
 
 
@@ -234,6 +239,12 @@ def _plans(world: World) -> Iterator[Place]:
 
 def _kernels(world: World) -> Iterator[Place]:
     for place in _nodes(world):
+        for kernel, (unit, _, _) in KERNELS.items() if place.node and place.node.gpus else ():
+            yield replace(place, labels=place.labels | {"kernel": kernel, "unit": unit})
+
+
+def _kernels_of_groups(world: World) -> Iterator[Place]:
+    for place in _groups(world):
         for kernel, (unit, _, _) in KERNELS.items() if place.node and place.node.gpus else ():
             yield replace(place, labels=place.labels | {"kernel": kernel, "unit": unit})
 
@@ -277,6 +288,7 @@ _SOURCES: Final[Mapping[tuple[str, str], Callable[[World], Iterator[Place]]]] = 
     ("podwright", "fault"): _nodes,
     ("podwright", "plan"): _plans,
     ("podwright", "kernel"): _kernels,
+    ("podwright", "kernel_of_group"): _kernels_of_groups,
 }
 
 

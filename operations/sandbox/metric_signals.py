@@ -157,7 +157,7 @@ def _restarts(world: World, place: Place, moment: float) -> float:
 def _instances(world: World, place: Place, moment: float) -> float:
     nodes = [node for node in world.nodes if node.group == place.labels["instance_group"]]
     if place.labels.get("state") == "target":
-        return float(len({node.logical_id for node in nodes}))
+        return float(sum(node.joined == -inf for node in nodes))
     return float(sum(node.joined <= moment < node.left for node in nodes))
 
 
@@ -174,8 +174,9 @@ def _plan_instances(world: World, place: Place, moment: float) -> float:
     plan = place.plan
     assert plan is not None
     there = sum(n.instance_type == plan.instance_type and n.joined <= moment < n.left for n in world.nodes)
-    used = min(there, plan.count) if plan.start <= moment < plan.end else 0
-    amounts = {"total": plan.count, "in_use": used, "available": plan.count - used, "unhealthy": 0}
+    active = plan.start <= moment < plan.end
+    used = min(there, plan.count) if active else 0
+    amounts = {"total": plan.count, "in_use": used, "available": plan.count - used if active else 0, "unhealthy": 0}
     return float(amounts[place.labels["state"]])
 
 
@@ -312,7 +313,10 @@ _SIGNALS: Final[Mapping[str, Signal]] = {
     "podwright_budget_usd_per_month": lambda world, place, moment: world.budget_usd,
     "podwright_benchmark_value": _kernel(1),
     "podwright_benchmark_limit": _kernel(2),
-    "podwright_benchmark_verdict": lambda world, place, moment: 1.0 if place.node and place.node.gpus else None,
+    "podwright_benchmark_verdict": lambda world, place, moment: (
+        float(place.labels["verdict"] == "pass") if place.node and place.node.gpus else None
+    ),
+    "podwright_source_seen": _constant(1),
     "podwright_benchmark_timestamp_seconds": lambda world, place, moment: (
         world.start - _BENCHMARKED_BEFORE if place.node and place.node.gpus else None
     ),

@@ -9,7 +9,7 @@ from itertools import pairwise
 from random import Random
 
 from ...config.metrics import Metric, metrics
-from .metric_places import Labels, Place, places
+from .metric_places import Labels, Place, places, series_of
 from .metric_signals import Signal, signal_of, wavers
 from .metric_world import Change, World
 
@@ -17,26 +17,34 @@ _ORCHESTRATOR = {"eks": ("slurm",), "slurm": ("kube_state", "kubernetes_api", "c
 _DAY = 86400.0
 
 
-def history(world: World, names: Collection[str] | None = None) -> str:
-    """Each metric with all its samples from the world's start to its end; only those named, where `names` are given.
+def history(*worlds: World, names: Collection[str] | None = None) -> str:
+    """Each metric with all its samples from a world's start to its end; only those named, where `names` are given.
 
-    A histogram is named by its parts. A sample takes some microseconds, so a caller who knows what it asks says so.
+    Worlds differ in the names of their clusters. A histogram is named by its parts. A sample takes some microseconds,
+    so a caller who knows what it asks says so.
     """
     lines = list[str]()
-    for metric in _metrics_of(world, names):
+    for metric in metrics().values():
+        if names is not None and metric.name not in names:
+            continue
         lines += _head(metric)
         signal = signal_of(metric)
-        for place in _cut(world, metric):
-            name = f"{metric.name}{_labelled(place.labels)}"
-            lines += [f"{name} {value:.10g} {moment:.0f}" for moment, value in _samples(world, metric, signal, place)]
+        for world in worlds:
+            for place in _cut(world, metric) if _has(world, metric) else ():
+                name = f"{metric.name}{_labelled(series_of(metric, place))}"
+                samples = _samples(world, metric, signal, place)
+                lines += [f"{name} {value:.10g} {moment:.0f}" for moment, value in samples]
     return "\n".join([*lines, "# EOF", ""])
 
 
 def snapshot(world: World, moment: float) -> str:
     """Each metric with its value at a moment, without times, in the form that Prometheus scrapes."""
     lines = list[str]()
-    for metric in _metrics_of(world, None):
-        signal, lines = signal_of(metric), lines + _head(metric)
+    for metric in metrics().values():
+        if not _has(world, metric):
+            continue
+        lines += _head(metric)
+        signal = signal_of(metric)
         for place in _cut(world, metric):
             if not place.start <= moment < place.end:
                 continue
@@ -44,17 +52,13 @@ def snapshot(world: World, moment: float) -> str:
             if value is not None and metric.kind == "counter":
                 value *= moment - max(world.start, place.start) + _DAY
             if value is not None:
-                lines.append(f"{metric.name}{_labelled(place.labels)} {value:.10g}")
+                lines.append(f"{metric.name}{_labelled(series_of(metric, place))} {value:.10g}")
     return "\n".join([*lines, "# EOF", ""])
 
 
-def _metrics_of(world: World, names: Collection[str] | None) -> Iterator[Metric]:
-    absent = _ORCHESTRATOR[world.orchestrator]
-    return (
-        metric
-        for metric in metrics().values()
-        if metric.exporter not in absent and (names is None or metric.name in names)
-    )
+def _has(world: World, metric: Metric) -> bool:
+    """Whether a cluster of this orchestrator has what exports a metric."""
+    return metric.exporter not in _ORCHESTRATOR[world.orchestrator]
 
 
 def _head(metric: Metric) -> list[str]:
