@@ -102,6 +102,8 @@ class Dashboard:
     """Ends its address; never changes, since people keep links."""
     title: str
     says: str
+    needs: str
+    """The metric or recording without which there is nothing to show."""
     rows: tuple[Row, ...]
     choices: tuple[Choice, ...] = ()
     hours: int = 6

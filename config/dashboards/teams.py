@@ -13,6 +13,7 @@ def define(targets: Targets) -> Dashboard:
         name="teams",
         title="Teams",
         says="What each team is guaranteed, what it takes, and what it makes of it.",
+        needs="team:quota:sum",
         rows=(
             Row("Allocation against utilization", _two_sides(targets)),
             Row("Borrowed and lent", _exchange()),
