@@ -1,17 +1,22 @@
 """The stack of observability: metrics, what is made of them, and who is told."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ..config.environment import Environment
+from ..config.names import benchmark_prefix
+from ..config.prices import hourly
 from .cluster import ClusterStack
 from .eks import EksStack
 from .network import NetworkStack
 from .storage import StorageStack
 
 if TYPE_CHECKING:
+    from ..constructs.alert_topics import AlertTopics
     from ..constructs.prometheus_workspace import PrometheusWorkspace
 
 
@@ -31,6 +36,7 @@ class ObservabilityStack(cdk.Stack):
         storage: StorageStack,
         eks: EksStack | None,
         cluster: ClusterStack | None,
+        training_plan_arns: Mapping[str, str],
     ) -> None:
         """Defines the stack of `environment`.
 
@@ -42,6 +48,7 @@ class ObservabilityStack(cdk.Stack):
             storage: Its storage.
             eks: Its control plane, where it has one.
             cluster: Its HyperPod cluster; None where it has queues of training jobs alone.
+            training_plan_arns: ARNs of its training plans by name.
 
         Raises:
             ValueError: an environment without `observability:`.
@@ -51,9 +58,20 @@ class ObservabilityStack(cdk.Stack):
         if settings is None:
             raise ValueError(f"environment {environment.name} has no observability")
         self._environment, self._settings, self._key = environment, settings, network.key
+        self._training_plan_arns = training_plan_arns
 
         self.workspace = self._workspace() if settings.metrics != "off" and cluster else None
         """Where metrics go, unless they are off."""
+        if cluster:
+            self._keep_logs(eks, cluster)
+        if cluster and self.workspace:
+            self._collect(self.workspace, network, storage, eks, cluster)
+        self.alert_topics = self._topics()
+        """Where alerts of every kind go."""
+        if self.workspace:
+            self._rules(self.workspace)
+        if cluster:
+            self._events(cluster)
 
     def _workspace(self) -> "PrometheusWorkspace":
         # What an environment does not have, it does not import.
@@ -67,4 +85,134 @@ class ObservabilityStack(cdk.Stack):
             name=environment.name,
             key=self._key,
             protection=environment.protection,
+        )
+
+    def _collect(
+        self,
+        workspace: "PrometheusWorkspace",
+        network: NetworkStack,
+        storage: StorageStack,
+        eks: EksStack | None,
+        cluster: ClusterStack,
+    ) -> None:
+        """Exporters on nodes with what collects them, and what asks SageMaker."""
+        environment, settings = self._environment, self._settings
+        nodes_write = eks is None or bool(environment.restricted_instance_groups)
+        if nodes_write and cluster.execution_role:
+            # A policy of this stack: the role is there before the workspace is.
+            write = iam.PolicyStatement(actions=["aps:RemoteWrite"], resources=[workspace.arn])
+            iam.Policy(self, "NodesWriteMetrics", roles=[cluster.execution_role], statements=[write])
+        if eks:
+            from ..constructs.metric_collector import MetricCollector
+
+            MetricCollector(
+                self,
+                "Collector",
+                settings=settings,
+                eks=environment.cluster.eks,
+                cluster_name=eks.control_plane.cluster.cluster_name,
+                hyperpod_name=environment.cluster.name,
+                workspace=workspace,
+            )
+        else:
+            from ..config.metric_levels import EXTENSION, extension_configuration
+            from ..constructs.cluster_extension.construct import ClusterExtension
+
+            ClusterExtension(
+                self,
+                "Collector",
+                cluster_arn=cluster.cluster.cluster_arn,
+                name=EXTENSION,
+                settings=extension_configuration(settings),
+                version=settings.slurm_extension_version,
+                key=self._key,
+                tags={"podwright:environment": environment.name, **environment.tags},
+            )
+        self._measure(workspace, network, storage, eks, cluster)
+
+    def _measure(
+        self,
+        workspace: "PrometheusWorkspace",
+        network: NetworkStack,
+        storage: StorageStack,
+        eks: EksStack | None,
+        cluster: ClusterStack,
+    ) -> None:
+        from ..constructs.fleet_metrics.construct import Fleet, FleetMetrics
+        from ..constructs.nodes_ready.waiter import Place
+
+        environment = self._environment
+        types = {kind for group in environment.groups.values() for kind in group.types}
+        prices = {kind: hourly(kind, environment.region, environment.prices) for kind in sorted(types)}
+        FleetMetrics(
+            self,
+            "Fleet",
+            fleet=Fleet(
+                name=environment.cluster.name,
+                arn=cluster.cluster.cluster_arn,
+                continuous=environment.cluster.provisioning == "continuous",
+                prices={kind: price.usd for kind, price in prices.items() if price},
+                plans=self._training_plan_arns,
+                budget=self._settings.budget_usd_per_month,
+            ),
+            workspace=workspace,
+            key=self._key,
+            place=Place(
+                eks.control_plane.cluster,
+                network.network.vpc,
+                tuple(eks.control_plane.subnets),
+                eks.control_plane.security_group,
+                self._key,
+            )
+            if eks
+            else None,
+            results=(storage.lifecycle_bucket, benchmark_prefix(environment.cluster.name)),
+        )
+
+    def _keep_logs(self, eks: EksStack | None, cluster: ClusterStack) -> None:
+        """Logs that HyperPod and EKS write, kept and encrypted as the environment says."""
+        from ..constructs.service_logs.construct import ServiceLogs
+
+        identity = cdk.Fn.select(1, cdk.Fn.split("/", cluster.cluster.cluster_arn))
+        groups = {"HyperPod": f"/aws/sagemaker/Clusters/{self._environment.cluster.name}/{identity}"}
+        if eks and self._environment.cluster.eks.existing is None and self._environment.cluster.eks.logs:
+            groups["ControlPlane"] = f"/aws/eks/{eks.control_plane.cluster.cluster_name}/cluster"
+        ServiceLogs(self, "ServiceLogs", groups=groups, days=self._settings.log_retention_days, key=self._key)
+
+    def _topics(self) -> "AlertTopics":
+        from ..constructs.alert_topics import AlertTopics
+
+        settings = self._settings.alerts
+        topics = AlertTopics(self, "Alerts", settings=settings)
+        if topics.chat:
+            from ..constructs.chat_channels import ChatChannels
+
+            name = self._environment.name
+            ChatChannels(self, "Chat", settings=settings.chat, name=name, topic_arn=topics.chat)
+        return topics
+
+    def _rules(self, workspace: "PrometheusWorkspace") -> None:
+        from ..config.alerts import watched
+        from ..constructs.prometheus_rules import PrometheusRules
+
+        PrometheusRules(
+            self,
+            "Rules",
+            settings=self._settings,
+            workspace=workspace,
+            name=self._environment.name,
+            watched=watched(self._environment),
+            topics=self.alert_topics.arns,
+        )
+
+    def _events(self, cluster: ClusterStack) -> None:
+        from ..constructs.cluster_events.construct import ClusterEvents
+
+        ClusterEvents(
+            self,
+            "Events",
+            environment=self._environment.name,
+            cluster_arn=cluster.cluster.cluster_arn,
+            topics=self.alert_topics,
+            key=self._key,
         )

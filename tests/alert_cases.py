@@ -666,7 +666,7 @@ UPKEEP = (
         },
         9, 20, 45,
         {"instance_id": "i-0a", "kernel": "gemm_bf16", "unit": "TFLOPS", **_SORT},
-        "gemm_bf16 is 28.57 % slower on i-0a than on its peers",
+        "gemm_bf16 is 28.57 % slower on i-0a than on others",
         # All of them are as slow.
         {_kernel("i-0a", "gemm_bf16", "TFLOPS"): "500x20", _kernel("i-0b", "gemm_bf16", "TFLOPS"): "510x20"},
         (10, 19),

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from ..environment import Environment
 from ..observability import Observability
 from ..recordings import INTERVAL_SECONDS, filled, rate_seconds
 from .alert import Alert
@@ -32,6 +33,12 @@ class Watched:
     """Instances that its file allows, in all groups together."""
 
 
+def watched(environment: Environment) -> Watched:
+    """The cluster of an environment."""
+    orchestrator = "slurm" if environment.cluster.orchestrator == "slurm" else "eks"
+    return Watched(environment.cluster.name, orchestrator, sum(group.count for group in environment.groups.values()))
+
+
 @cache
 def alerts() -> dict[str, Alert]:
     """Every alert by its name, in the order of the groups."""
@@ -42,7 +49,7 @@ def alerts() -> dict[str, Alert]:
     return by_name
 
 
-def threshold(alert: Alert, settings: Observability, watched: Watched) -> float | None:
+def threshold(alert: Alert, settings: Observability, cluster: Watched) -> float | None:
     """Where an alert begins in an environment; None when nothing says so, and then there is no such alert.
 
     The environment's own threshold comes first, then its target, then podwright's own.
@@ -51,42 +58,42 @@ def threshold(alert: Alert, settings: Observability, watched: Watched) -> float 
         return own
     if alert.target:
         return getattr(settings.targets, alert.target)
-    of_environment = {"InstanceCountSurge": watched.instances, "SpendAboveBudget": settings.budget_usd_per_month}
+    of_environment = {"InstanceCountSurge": cluster.instances, "SpendAboveBudget": settings.budget_usd_per_month}
     return of_environment.get(alert.name, alert.threshold)
 
 
-def wanted(settings: Observability, watched: Watched) -> Iterator[Alert]:
+def wanted(settings: Observability, cluster: Watched) -> Iterator[Alert]:
     """The alerts that an environment has."""
     for alert in alerts().values():
         decided = alert.minutes is not None and "$threshold" not in alert.expression
-        if alert.name in settings.alerts.silenced or alert.orchestrator not in ("any", watched.orchestrator):
+        if alert.name in settings.alerts.silenced or alert.orchestrator not in ("any", cluster.orchestrator):
             continue
-        if decided or threshold(alert, settings, watched) is not None:
+        if decided or threshold(alert, settings, cluster) is not None:
             yield alert
 
 
-def alert_groups(settings: Observability, watched: Watched) -> list[dict[str, Any]]:
+def alert_groups(settings: Observability, cluster: Watched) -> list[dict[str, Any]]:
     """The groups of a rules file that alert, for one cluster."""
-    chosen = {alert.name for alert in wanted(settings, watched)}
+    chosen = {alert.name for alert in wanted(settings, cluster)}
     return [
         {
             "name": f"podwright-alerts-{group}",
             "interval": f"{INTERVAL_SECONDS}s",
-            "rules": [alert_rule(alert, settings, watched) for alert in _of(group) if alert.name in chosen],
+            "rules": [alert_rule(alert, settings, cluster) for alert in _of(group) if alert.name in chosen],
         }
         for group in GROUPS
         if chosen & {alert.name for alert in _of(group)}
     ]
 
 
-def alert_rule(alert: Alert, settings: Observability, watched: Watched) -> dict[str, Any]:
+def alert_rule(alert: Alert, settings: Observability, cluster: Watched) -> dict[str, Any]:
     """One alert as a rule."""
-    value = threshold(alert, settings, watched)
+    value = threshold(alert, settings, cluster)
     said = "" if value is None else f"{value:.10g}"
     span = rate_seconds(settings.scrape_seconds)
 
     def fill(text: str) -> str:
-        return filled(text, cluster=watched.cluster, rate_seconds=span, threshold=said)
+        return filled(text, cluster=cluster.cluster, rate_seconds=span, threshold=said)
 
     minutes = value if alert.minutes is None else alert.minutes
     rule: dict[str, Any] = {"alert": alert.name, "expr": fill(alert.expression)}
