@@ -30,14 +30,14 @@ class World:
         monkeypatch.setattr(index.boto3, "Session", lambda: self)
         monkeypatch.setattr(index.time, "time", lambda: self.now)
         monkeypatch.setattr(index.time, "sleep", lambda seconds: None)
-        for name, value in {
-            "TABLE": "memory",
-            "ENVIRONMENT": "prod",
-            "MAIL_TOPIC": "mail",
-            "CHAT_TOPIC": "chat",
-        }.items():
+        for name, value in {"TABLE": "memory", "MAIL_TOPIC": "mail", "CHAT_TOPIC": "chat"}.items():
             monkeypatch.setenv(name, value)
-        self.resource = session.resource
+        monkeypatch.setenv("ENVIRONMENT", "prod")
+        self._dynamodb = dynamodb
+
+    def resource(self, service: str, config: object) -> Any:
+        assert service == "dynamodb"
+        return self._dynamodb
 
     def client(self, service: str, config: object) -> "World":
         return self

@@ -1,7 +1,7 @@
 """Rules, alert manager, topics, channels and events of an environment: who may publish, and what reaches people."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
 import pytest
@@ -30,7 +30,7 @@ def resources(stack: cdk.Stack, kind: str) -> list[dict[str, Any]]:
 
 
 def rules(stack: cdk.Stack, settings: Observability) -> list[dict[str, Any]]:
-    key = kms.Key(stack, "Key")
+    key = cast(kms.IKey, kms.Key(stack, "Key"))
     home = PrometheusWorkspace(stack, "Metrics", settings=settings, name="prod", key=key, protection="retain")
     watched = Watched("training-prod", "eks", instances=18)
     PrometheusRules(
@@ -115,7 +115,7 @@ def test_a_channel_posts_and_may_do_nothing_else(
 
 def test_events_of_this_cluster_reach_the_function(stack: cdk.Stack) -> None:
     topics = AlertTopics(stack, "Alerts", settings=Alerts())
-    key = kms.Key(stack, "Key")
+    key = cast(kms.IKey, kms.Key(stack, "Key"))
     ClusterEvents(stack, "Events", environment="prod", cluster_arn=CLUSTER_ARN, topics=topics, key=key)
     patterns = [item["EventPattern"] for item in resources(stack, "AWS::Events::Rule")]
     assert {pattern["detail-type"][0] for pattern in patterns} == {
