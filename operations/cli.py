@@ -49,6 +49,7 @@ COMMANDS: Final = (
     Command("node", ".nodes.command", "reboot, replace or check nodes"),
     Command("drill", ".drills.command", "break a node on purpose, and measure how it comes back"),
     Command("capacity", ".capacity.command", "find, buy and look at training plans: capacity paid for in advance"),
+    Command("dashboards", ".dashboards.command", "write dashboards for any Grafana, or draw them into one HTML file"),
     Command("bench", ".bench", "print and draw what the benchmarks of nodes measured"),
 )
 
