@@ -3,7 +3,7 @@
 Everything here is off until the file has an `observability:`, and a module that reads it is imported only then.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, StringConstraints, Tag, model_validator
 
@@ -171,8 +171,12 @@ class Observability(Settings):
     log_retention_days: int = Field(default=90, ge=1, le=3653)
     """Days that logs of the cluster, its control plane and of the workspace are kept: one of those that CloudWatch Logs
     takes."""
-    slurm: Literal["extension", "exporters"] = "extension"
-    """On Slurm: HyperPod's own extension, or exporters that the nodes' scripts start; only with orchestrator slurm."""
+    container_logs: bool = False
+    """Whether the add-on sends the logs of containers to the cluster's log group; only with EKS."""
+    slurm_extension_version: Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$")] | None = None
+    """Version of HyperPod's own extension that measures Slurm clusters. Default: the latest when it is installed."""
+    slurm_settings: dict[str, Any] = {}
+    """Settings of that extension as its own documentation has them, over those that podwright makes."""
     grafana: Annotated[
         Annotated[bool, Tag("switch")] | Annotated[Grafana, Tag("settings")],
         Discriminator(lambda value: "settings" if isinstance(value, dict | Grafana) else "switch"),

@@ -55,6 +55,7 @@ class HandlerFunction(Construct):
         security_groups: Sequence[ec2.ISecurityGroup] = (),
         environment: Mapping[str, str] | None = None,
         config_files: Sequence[str] = (),
+        handler_files: Sequence[str] = (),
     ) -> None:
         """Defines the function.
 
@@ -72,6 +73,7 @@ class HandlerFunction(Construct):
             environment: Environment variables.
             config_files: Modules of `config/` that ship with the handler; they import the standard library and each
                 other.
+            handler_files: Modules of other handlers that ship with it, by their path below `constructs/`.
         """
         super().__init__(scope, construct_id)
         relative = folder.resolve().relative_to(_ROOM)
@@ -94,6 +96,7 @@ class HandlerFunction(Construct):
         at = f"podwright/constructs/{relative.as_posix()}"
         files = shipped_files(folder, at=at) | shipped_files(_RUNTIME, at="podwright/constructs/handler_runtime")
         files |= {f"podwright/config/{name}": _CONFIG / name for name in config_files}
+        files |= {f"podwright/constructs/{name}": _ROOM / name for name in handler_files}
         with folder_code(files) as code:
             function = lambda_.Function(
                 self,

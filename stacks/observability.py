@@ -72,6 +72,8 @@ class ObservabilityStack(cdk.Stack):
             self._rules(self.workspace)
         if cluster:
             self._events(cluster)
+        if settings.budget_usd_per_month:
+            self._budget(settings.budget_usd_per_month)
 
     def _workspace(self) -> "PrometheusWorkspace":
         # What an environment does not have, it does not import.
@@ -174,10 +176,13 @@ class ObservabilityStack(cdk.Stack):
         from ..constructs.service_logs.construct import ServiceLogs
 
         identity = cdk.Fn.select(1, cdk.Fn.split("/", cluster.cluster.cluster_arn))
-        groups = {"HyperPod": f"/aws/sagemaker/Clusters/{self._environment.cluster.name}/{identity}"}
+        below = f"/aws/sagemaker/Clusters/{self._environment.cluster.name}"
+        groups, patterns = {"HyperPod": f"{below}/{identity}"}, [f"{below}/*"]
         if eks and self._environment.cluster.eks.existing is None and self._environment.cluster.eks.logs:
             groups["ControlPlane"] = f"/aws/eks/{eks.control_plane.cluster.cluster_name}/cluster"
-        ServiceLogs(self, "ServiceLogs", groups=groups, days=self._settings.log_retention_days, key=self._key)
+            patterns.append(groups["ControlPlane"])
+        days = self._settings.log_retention_days
+        ServiceLogs(self, "ServiceLogs", groups=groups, patterns=patterns, days=days, key=self._key)
 
     def _topics(self) -> "AlertTopics":
         from ..constructs.alert_topics import AlertTopics
@@ -215,4 +220,17 @@ class ObservabilityStack(cdk.Stack):
             cluster_arn=cluster.cluster.cluster_arn,
             topics=self.alert_topics,
             key=self._key,
+        )
+
+    def _budget(self, usd_per_month: int) -> None:
+        from ..constructs.budget import Budget
+
+        Budget(
+            self,
+            "Budget",
+            environment=self._environment.name,
+            usd_per_month=usd_per_month,
+            topics=self.alert_topics.arns,
+            emails=self._settings.alerts.emails,
+            tags=self._environment.tags,
         )

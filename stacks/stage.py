@@ -157,6 +157,7 @@ class TrainingStage(cdk.Stage):
             storage=self.storage,
             eks=self.eks,
             cluster=self.cluster,
+            training_plan_arns=self.capacity.arns if self.capacity else {},
         )
         for earlier in filter(None, (self.cluster, self.platform, self.governance)):
             stack.add_stack_dependency(earlier, "collectors run on its nodes and look for what to measure")

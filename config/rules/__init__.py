@@ -3,6 +3,7 @@
 from . import (  # noqa: F401  importing a module registers its rules
     addresses,
     benchmarks,
+    budget,
     capacity,
     capacity_choices,
     cluster,
@@ -17,6 +18,7 @@ from . import (  # noqa: F401  importing a module registers its rules
     lustre,
     network,
     nodes,
+    observability,
     orchestrator,
     partitions,
     plans,
