@@ -52,7 +52,7 @@ def cluster_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
         if node.well:
             continue
         around = scene.around_node(node.id, node.group)
-        if node.message or node.status not in ("Running",):
+        if node.message or node.status != "Running":
             text = node.message or f"node {node.id} is {node.status}"
             place = SOURCES["node_details" if node.id in bundle.entries("node_details") else "nodes"].place
             yield Signal("message", text, node.subject, f"{place} {node.id}", around, time=node.launched, symptom=True)

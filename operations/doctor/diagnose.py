@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from .bundle import Bundle
 from .cluster_signals import cluster_signals, event_signals, service_signals
 from .evidence import Signal
-from .knowledge import SYMPTOM, Cause, knowledge
+from .knowledge import EXACT, SYMPTOM, Cause, knowledge
 from .kubernetes_signals import node_signals, pod_signals, workload_signals
 from .log_signals import deep_check_signals, health_signals, lifecycle_signals
 from .scene import scene_of
@@ -163,9 +163,19 @@ def _best(signal: Signal) -> tuple[Cause, Signal] | None:
 
 
 def _explained(match: tuple[Cause, Signal], others: Sequence[tuple[Cause, Signal]]) -> bool:
-    """Whether a more exact cause of the same thing explains it."""
+    """Whether a more exact cause of the same thing explains it.
+
+    What a log of a node shows happened there: a message about its group explains it only if it is about how things
+    stand, such as a plan that has ended.
+    """
     cause, signal = match
-    return any(other.rank > cause.rank and signal.follows_from(theirs) for other, theirs in others)
+    own = (signal.kind in _LOGS and cause.rank > SYMPTOM) or signal.kind == "lifecycle"
+    return any(
+        other.rank > cause.rank
+        and signal.follows_from(theirs)
+        and not (own and theirs.subject in signal.around - {signal.subject} and other.rank <= EXACT)
+        for other, theirs in others
+    )
 
 
 def _unexplained(symptoms: Sequence[Signal], matched: Sequence[Signal]) -> Iterator[Signal]:

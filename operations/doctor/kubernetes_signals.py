@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from .bundle import SOURCES, Bundle, moment
@@ -90,16 +90,19 @@ def pod_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
 def _events(bundle: Bundle, scene: Scene, pods: Sequence[Pod], after: dict[str, set[str]]) -> Iterator[Signal]:
     by_name = {(pod.namespace, pod.name): pod for pod in pods}
     seen_pods = bundle.json("pods") is not None
-    for item in bundle.items("kubernetes_events", "items"):
+    items = bundle.items("kubernetes_events", "items")
+    made: dict[tuple[str, str, str], datetime] = {}
+    for item in items:
+        last = _last(item)
+        if item.get("type") == "Normal" and "Success" in str(item.get("reason")) and last:
+            made[_about(item)] = max(last, made.get(_about(item), last))
+    for item in items:
         if item.get("type") == "Normal":
             continue
-        about = item.get("involvedObject") or item.get("regarding") or {}
-        kind, name = about.get("kind", ""), about.get("name", "")
-        namespace = about.get("namespace") or item.get("metadata", {}).get("namespace", "default")
+        kind, namespace, name = _about(item)
         reason, message = item.get("reason", ""), item.get("message") or item.get("note", "")
         text = f"{reason}: {message}"
-        series = item.get("series") or {}
-        last = moment(item.get("lastTimestamp") or series.get("lastObservedTime") or item.get("eventTime"))
+        last = _last(item)
         place = f"{SOURCES['kubernetes_events'].place} {namespace}/{name} {reason}"
         if kind == "Pod":
             pod = by_name.get((namespace, name))
@@ -115,10 +118,25 @@ def _events(bundle: Bundle, scene: Scene, pods: Sequence[Pod], after: dict[str, 
         elif last is None or scene.since(last) < _NOW:
             symptom = reason in _FAILED_TO_MAKE
             subject = f"job {namespace}/{name}"
+            if last and last < made.get((kind, namespace, name), last):
+                continue
             if symptom and subject in after and all(p.started for p in pods if p.subject == subject):
                 continue
             because = frozenset(after.get(subject, ()))
             yield Signal("kubernetes", text, subject, place, after=because, time=last, symptom=symptom)
+
+
+def _about(item: dict[str, Any]) -> tuple[str, str, str]:
+    """Kind, namespace and name of an event's object."""
+    about = item.get("involvedObject") or item.get("regarding") or {}
+    namespace = about.get("namespace") or item.get("metadata", {}).get("namespace", "default")
+    return about.get("kind", ""), namespace, about.get("name", "")
+
+
+def _last(item: dict[str, Any]) -> datetime | None:
+    """When an event was last seen."""
+    series = item.get("series") or {}
+    return moment(item.get("lastTimestamp") or series.get("lastObservedTime") or item.get("eventTime"))
 
 
 def _logs(bundle: Bundle, pods: Sequence[Pod], after: dict[str, set[str]]) -> Iterator[Signal]:

@@ -13,11 +13,13 @@ from .evidence import Scene, Signal
 _LAST_LINES: Final = 600
 """A log is read from its end: what made the scripts stop stands there."""
 _AGAIN: Final = re.compile(
-    r"retry(ing)?\b|will (be )?retried|attempt \d+ (of|/) ?\d+|trying again|podwright: again |sleeping \d+",
-    re.IGNORECASE,
+    r"retry(ing)?\b|will (be )?retried|attempt|trying again|again in \d+|podwright: again |sleeping \d+", re.IGNORECASE
 )
-_DECISIVE: Final = 12
-"""A line that announces another attempt counts only so near to the end: there, the attempts were used up."""
+_NUMBERED: Final = re.compile(r"(\d+) ?(?:of|/) ?(\d+)")
+_NEAR: Final = 3
+"""The announcement of another attempt stands on the line of the failure or shortly after it."""
+_DECISIVE: Final = 5
+"""Where no number says whether it was the last attempt, it counts only so near to the end of the log."""
 _ENDED_WELL: Final = re.compile(r"lifecycle scripts? succeeded|(on_create|on_init_complete): done$", re.IGNORECASE)
 _FAILS: Final = re.compile(r"fail|error|unhealthy|not pass|fatal|exception", re.IGNORECASE)
 _DETECTION: Final = "HealthMonitoringAgentDetectionEvent"
@@ -30,9 +32,15 @@ def lifecycle_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
     """The lines of the logs of scripts that failed, oldest first."""
     for path in bundle.logs("lifecycle_logs"):
         group, instance = _of(path)
-        if not scene.concerns_now(instance, group):
-            continue
         lines = bundle.lines(path)[-_LAST_LINES:]
+        node = scene.nodes.get(instance)
+        if not scene.concerns_now(instance, group):
+            # A node may run and yet do its work in a way that nobody wants.
+            for line in lines if node else ():
+                place = f"{path}:{line.number}"
+                around = scene.around_node(instance, group)
+                yield Signal("lifecycle", line.text, f"node {instance}", place, around, time=line.time, running=True)
+            continue
         if any(_ENDED_WELL.search(line.text) for line in lines[-5:]):
             continue
         around = scene.around_node(instance, group)
@@ -41,10 +49,19 @@ def lifecycle_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
             text = f"the lifecycle scripts of node {instance} stopped; their last line: {last.text}"
             place = f"{path}:{last.number}"
             yield Signal("lifecycle", text, f"node {instance}", place, around, time=last.time)
-        for left, line in zip(range(len(lines) - 1, -1, -1), lines, strict=True):
-            if left >= _DECISIVE and _AGAIN.search(line.text):
+        for index, line in enumerate(lines):
+            if _overcome(lines[index : index + _NEAR], len(lines) - index):
                 continue
             yield Signal("lifecycle", line.text, f"node {instance}", f"{path}:{line.number}", around, time=line.time)
+
+
+def _overcome(near: list[Line], left: int) -> bool:
+    """Whether a failure was followed by another attempt, so that it did not end the scripts."""
+    for line in near:
+        if _AGAIN.search(line.text):
+            number = _NUMBERED.search(line.text)
+            return int(number[1]) < int(number[2]) if number else left > _DECISIVE
+    return False
 
 
 def health_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
@@ -55,11 +72,11 @@ def health_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
         around = scene.around_node(instance, group)
         node = scene.nodes.get(instance)
         for line in bundle.lines(path):
-            if _DETECTION not in line.text and "Xid" not in line.text and not _FAILS.search(line.text):
+            if _DETECTION not in line.text and "NVRM" not in line.text:
                 continue
             if node and node.launched and line.time and line.time < node.launched:
                 continue
-            told = instance in scene.labelled or (node and node.status != "Running")
+            told = instance in scene.labelled or (node and not node.well)
             if told or not node:
                 matters = scene.concerns_now(instance, group)
             else:

@@ -22,6 +22,8 @@ _JOB_LABELS: Final = (
     "ray.io/cluster",
 )
 _SUFFIX: Final = re.compile(r"-[0-9a-f]{6,10}$")
+_RANDOM: Final = re.compile(r"(-[0-9a-f]{8,10})?-[0-9a-z]{5}$")
+"""What Kubernetes adds to the name of the owner where pods tell none."""
 _STUCK: Final = (
     "CrashLoopBackOff",
     "ImagePullBackOff",
@@ -159,4 +161,4 @@ def _owner(metadata: dict[str, Any]) -> str:
     if owners:
         name = str(owners[0].get("name", ""))
         return _SUFFIX.sub("", name) if owners[0].get("kind") == "ReplicaSet" else name
-    return str(metadata.get("name", ""))
+    return _RANDOM.sub("", str(metadata.get("name", "")))

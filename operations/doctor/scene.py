@@ -1,5 +1,6 @@
 """How the cluster of a bundle stands: its groups and nodes, and which of them are well."""
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -12,6 +13,7 @@ FILLING: Final = timedelta(minutes=45)
 awsome-distributed-ai's mental model, 2026-07); nobody should be told of less than one attempt and a half."""
 HEALTH_LABEL: Final = "sagemaker.amazonaws.com/node-health-status"
 DEEP_CHECK_LABEL: Final = "sagemaker.amazonaws.com/deep-health-check-status"
+_UNWELL: Final = re.compile(r"unhealthy|fail|fault|error|replac|reboot|impaired", re.IGNORECASE)
 _COMING: Final = ("Pending", "SystemUpdating", "DeepHealthCheckInProgress")
 
 
@@ -88,9 +90,15 @@ def _nodes(bundle: Bundle, kubernetes: dict[str, dict[str, Any]]) -> Iterator[No
             status=status.get("Status", ""),
             message=status.get("Message") or "",
             launched=launched,
-            well=(status.get("Status") == "Running" and (known is None or _well_for_kubernetes(known)))
-            or (status.get("Status") in (*_COMING, "ShuttingDown") and waits and not status.get("Message")),
+            well=_is_well(status, waits) and (known is None or _well_for_kubernetes(known)),
         )
+
+
+def _is_well(status: dict[str, Any], waits: bool) -> bool:
+    message = status.get("Message") or ""
+    if status.get("Status") == "Running":
+        return not _UNWELL.search(message)
+    return status.get("Status") in (*_COMING, "ShuttingDown") and waits and not message
 
 
 def _begun(bundle: Bundle, cluster: dict[str, Any]) -> dict[str, datetime]:
