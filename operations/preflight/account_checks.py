@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ...config.cost_tags import ENVIRONMENT_TAG, cost_tag_keys
 from ...config.environment import Environment
 from ...config.facts import table
 from ...config.findings import Path
@@ -131,6 +132,7 @@ def deployment_actions(environment: Environment) -> list[str]:
         "task_governance": task_governance,
         "compute_quota": task_governance and "compute_quota" not in fallback,
         "scheduler_config": task_governance and "scheduler_config" not in fallback,
+        "budget": bool(environment.observability and environment.observability.budget_usd_per_month),
     }
     return [row["action"] for row in table("deployment_actions") if parts[row["part"]]]
 
@@ -167,15 +169,18 @@ def roles(ask: Ask) -> Answers:
 @check("PRE006")
 def cost_tags(ask: Ask) -> Answers:
     """Whether billing tells costs apart by the tags of the environment."""
-    keys = ["podwright:environment", *ask.environment.tags]
-    found = ask.aws.get("ce", "list_cost_allocation_tags", TagKeys=keys)["CostAllocationTags"]
+    keys = cost_tag_keys(ask.environment)
+    found = ask.aws.get("ce", "list_cost_allocation_tags", TagKeys=list(keys))["CostAllocationTags"]
     states = {tag["TagKey"]: tag["Status"] for tag in found}
     inactive = [key for key in keys if states.get(key) == "Inactive"]
+    budget = ask.environment.observability.budget_usd_per_month if ask.environment.observability else None
+    counts = budget is None or ENVIRONMENT_TAG not in inactive
     if inactive:
         yield Problem(
             "tags",
             f"{listed(inactive, 'and')}: not active as cost allocation tag{'s' if len(inactive) > 1 else ''}, so no "
-            "report tells this environment's costs apart",
+            "report tells this environment's costs apart"
+            + ("" if counts else f", and its budget of ${budget:,} a month counts nothing"),
             "the account that pays: Billing, Cost allocation tags, Activate; costs count from then on",
         )
     unseen = [key for key in keys if key not in states]
