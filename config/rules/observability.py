@@ -143,19 +143,7 @@ def roles_that_write(environment: Environment) -> Problems:
             )
 
 
-@rule("OBS009", WARNING, on=Environment, source="gpu-operator-dcgm")
-def two_dcgm_exporters(environment: Environment) -> Problems:
-    """Two exporters of GPU metrics on every node."""
-    settings = environment.observability
-    if settings and settings.level("accelerated") != "off" and environment.platform.gpu_operator:
-        yield Problem(
-            ("platform", "gpu_operator"),
-            "the GPU operator brings a dcgm-exporter, and the observability add-on another: every GPU is counted twice",
-            "turn one of them off: `levels: {accelerated: off}` under observability",
-        )
-
-
-@rule("OBS010", INFO, on=Environment, source="hyperpod-metrics")
+@rule("OBS009", INFO, on=Environment, source="hyperpod-metrics")
 def errors_of_links(environment: Environment, types: Catalog) -> Problems:
     """Accelerators on a fabric whose errors nobody counts."""
     settings = environment.observability
