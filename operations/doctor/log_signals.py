@@ -20,6 +20,9 @@ _NEAR: Final = 3
 """The announcement of another attempt stands on the line of the failure or shortly after it."""
 _DECISIVE: Final = 5
 """Where no number says whether it was the last attempt, it counts only so near to the end of the log."""
+_STEP: Final = re.compile(r"Execute script: |TASK \[|\[start\] ")
+"""Where scripts that stop at the first error begin a step: what went before had no consequence. AWS's own scripts and
+Ansible write so."""
 _ENDED_WELL: Final = re.compile(r"lifecycle scripts? succeeded|(on_create|on_init_complete): done$", re.IGNORECASE)
 _FAILS: Final = re.compile(r"fail|error|unhealthy|not pass|fatal|exception", re.IGNORECASE)
 _DETECTION: Final = "HealthMonitoringAgentDetectionEvent"
@@ -49,7 +52,10 @@ def lifecycle_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
             text = f"the lifecycle scripts of node {instance} stopped; their last line: {last.text}"
             place = f"{path}:{last.number}"
             yield Signal("lifecycle", text, f"node {instance}", place, around, time=last.time)
+        begun = max((index for index, line in enumerate(lines[:-1]) if _STEP.search(line.text)), default=0)
         for index, line in enumerate(lines):
+            if index < begun:
+                continue
             if _overcome(lines[index : index + _NEAR], len(lines) - index):
                 continue
             yield Signal("lifecycle", line.text, f"node {instance}", f"{path}:{line.number}", around, time=line.time)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import boot_times
 import commands
+import doctor_matrix
 import handler_costs
 import mutated
 import preflight_times
@@ -34,6 +35,7 @@ PARTS = {
     "handlers": handler_costs.report,
     "purchases": purchases.report,
     "rendering": rendering.report,
+    "doctor": doctor_matrix.report,
 }
 
 
