@@ -32,6 +32,7 @@ COMMANDS: Final = (
     Command("show", ".show", "print an environment with every default filled in, and its subnets"),
     Command("render", ".render", "write the Kubernetes objects of an environment as YAML"),
     Command("submit", ".submit", "hand a job to the cluster: check it, make its manifest, apply it"),
+    Command("alerts", ".alerts", "print the alerts of an environment, or the rules that they become"),
     Command("explain", ".explain", "print the page of a rule, or list all rules"),
     Command("schema", ".schema", "print the JSON Schema of environment files, for editors"),
     Command("diff", ".diff", "show what a deployment would change"),

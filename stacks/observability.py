@@ -10,6 +10,7 @@ from constructs import Construct
 from ..config.environment import Environment
 from ..config.names import benchmark_prefix
 from ..config.prices import hourly
+from ..config.rules.run import environment_types
 from .cluster import ClusterStack
 from .eks import EksStack
 from .network import NetworkStack
@@ -206,7 +207,7 @@ class ObservabilityStack(cdk.Stack):
             settings=self._settings,
             workspace=workspace,
             name=self._environment.name,
-            watched=watched(self._environment),
+            watched=watched(self._environment, environment_types(self._environment.instance_types)),
             topics=self.alert_topics.arns,
         )
 

@@ -4,12 +4,14 @@ What an alert means and what to do about it stands on its page, which `podwright
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from ..catalog import Catalog
+from ..collected import collected, names_in
 from ..environment import Environment
 from ..observability import Observability
 from ..recordings import INTERVAL_SECONDS, filled, rate_seconds
@@ -31,12 +33,15 @@ class Watched:
     """What hands out its work; alerts on the other are left out."""
     instances: int
     """Instances that its file allows, in all groups together."""
+    metrics: frozenset[str] | None = None
+    """What is measured of it; alerts on anything else are left out. None when all is."""
 
 
-def watched(environment: Environment) -> Watched:
+def watched(environment: Environment, types: Catalog) -> Watched:
     """The cluster of an environment."""
     orchestrator = "slurm" if environment.cluster.orchestrator == "slurm" else "eks"
-    return Watched(environment.cluster.name, orchestrator, sum(group.count for group in environment.groups.values()))
+    instances = sum(group.count for group in environment.groups.values())
+    return Watched(environment.cluster.name, orchestrator, instances, collected(environment, types))
 
 
 @cache
@@ -68,8 +73,21 @@ def wanted(settings: Observability, cluster: Watched) -> Iterator[Alert]:
         decided = alert.minutes is not None and "$threshold" not in alert.expression
         if alert.name in settings.alerts.silenced or alert.orchestrator not in ("any", cluster.orchestrator):
             continue
+        if cluster.metrics is not None and not names_in(alert.expression) <= cluster.metrics:
+            continue
         if decided or threshold(alert, settings, cluster) is not None:
             yield alert
+
+
+def unmeasured(environment: Environment, types: Catalog) -> list[str]:
+    """Alerts that an environment would have if every metric were measured, at the level advanced, of what it runs."""
+    settings, cluster = environment.observability, watched(environment, types)
+    if settings is None:
+        return []
+    full = environment.model_copy(update={"observability": settings.model_copy(update={"levels": {}})})
+    everything = replace(cluster, metrics=collected(full, types))
+    there = {alert.name for alert in wanted(settings, cluster)}
+    return [alert.name for alert in wanted(settings, everything) if alert.name not in there]
 
 
 def alert_groups(settings: Observability, cluster: Watched) -> list[dict[str, Any]]:

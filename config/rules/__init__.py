@@ -2,6 +2,7 @@
 
 from . import (  # noqa: F401  importing a module registers its rules
     addresses,
+    alerts,
     benchmarks,
     budget,
     capacity,
