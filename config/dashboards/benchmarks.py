@@ -76,20 +76,18 @@ def _kernels() -> tuple[Panel, ...]:
             "bars",
             "Nearest to their limit",
             "fraction",
-            {"{{instance_id}} {{kernel}}": f"bottomk(15, {ratio})"},
-            "A value as a share of the one at which the node fails: the fifteen nearest from above. Of latencies and "
+            {"{{instance_id}} {{kernel}}": f"bottomk(10, {ratio})"},
+            "A value as a share of the one at which the node fails: the ten nearest from above. Of latencies and "
             "errors, where less is better, look at the table of nodes that did not pass.",
             {0: "red", 1: "orange", 1.1: "green"},
         ),
         Panel(
             "lines",
-            "By instance group",
-            "count",
-            {
-                "{{instance_group}} {{kernel}} {{unit}}": "avg by (instance_group, kernel, unit) "
-                f"(podwright_benchmark_value{_KERNEL})"
-            },
-            "The mean of each group.",
+            "Worst node against its limit",
+            "fraction",
+            {"{{instance_group}} {{kernel}}": f"min by (instance_group, kernel) ({ratio})"},
+            "The lowest value of each group as a share of the one at which a node fails, over time.",
+            {1: "red"},
         ),
         Panel(
             "bars",

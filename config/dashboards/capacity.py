@@ -65,14 +65,14 @@ def _plans() -> tuple[Panel, ...]:
         ),
         Panel(
             "lines",
-            "Upfront price for each day left",
+            "What a day of a plan costs",
             "USD",
             {
                 _PLAN: "max by (plan) (podwright_plan_upfront_usd{$cluster}) "
                 "/ (max by (plan) (podwright_plan_end_timestamp_seconds{$cluster}) "
                 "- max by (plan) (podwright_plan_start_timestamp_seconds{$cluster})) * 86400"
             },
-            "What a day of the plan costs, used or not.",
+            "The upfront price over all of its days, used or not.",
             may_be_empty=True,
         ),
     )
@@ -95,7 +95,7 @@ def _groups() -> tuple[Panel, ...]:
             "stacked",
             "Nodes by status",
             "count",
-            {"{{status}}": "sum by (status) (podwright_nodes{$cluster})"},
+            {"{{status}}": "sum by (status) (podwright_nodes{$cluster}) > 0"},
             "What SageMaker says of nodes: Running, Pending, Failure, DeepHealthCheckInProgress and the like.",
         ),
     )

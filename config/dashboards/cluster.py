@@ -80,7 +80,7 @@ def _nodes() -> tuple[Panel, ...]:
         f'max by (node) (podwright_node_health{{$cluster, health="{health}"}}) * {number}'
         for number, (health, _) in reversed(list(enumerate(_HEALTH)))
     )
-    trouble = 'max by (node) (podwright_node_health{$cluster, health!="Schedulable"})'
+    trouble = 'max by (node) (max_over_time(podwright_node_health{$cluster, health!="Schedulable"}[$__range]))'
     return (
         Panel(
             "stacked",
@@ -101,7 +101,7 @@ def _nodes() -> tuple[Panel, ...]:
             "states",
             "Nodes with trouble",
             "count",
-            {"{{node}}": f"({state}) and on (node) (max_over_time(({trouble})[$__range:5m]) > 0)"},
+            {"{{node}}": f"({state}) and on (node) ({trouble} > 0)"},
             "A lane for each node from its first trouble on: how long from fault to action, and back to health?",
             steps={number: colour for number, (_, colour) in enumerate(_HEALTH)},
             words={number: health for number, (health, _) in enumerate(_HEALTH)},

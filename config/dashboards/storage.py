@@ -33,6 +33,7 @@ def _lustre() -> tuple[Panel, ...]:
             "Lustre becomes slow when it is nearly full, and from 85 % on an alert says so.",
             {0: "green", 0.75: "orange", 0.85: "red"},
             width=8,
+            height=5,
             most=1,
         ),
         Panel(
@@ -43,6 +44,7 @@ def _lustre() -> tuple[Panel, ...]:
             "Hours until it is full if it goes on as in the last three hours; none while it does not grow.",
             {0: "red", 12: "orange", 48: "green"},
             width=4,
+            height=5,
             may_be_empty=True,
         ),
         Panel(
@@ -52,6 +54,7 @@ def _lustre() -> tuple[Panel, ...]:
             {_MOUNT: f"count by (mountpoint) (node_filesystem_size_bytes{_LUSTRE})"},
             "A node that lost its mount is missing here.",
             width=4,
+            height=5,
         ),
         Panel(
             "number",
@@ -61,6 +64,7 @@ def _lustre() -> tuple[Panel, ...]:
             "Share of the files that it can still hold. Millions of small files fill it before bytes do.",
             {0: "red", 0.15: "orange", 0.3: "green"},
             width=4,
+            height=5,
         ),
         Panel(
             "number",
@@ -70,6 +74,7 @@ def _lustre() -> tuple[Panel, ...]:
             "Checkpoints fail there.",
             {0: "green", 1: "red"},
             width=4,
+            height=5,
         ),
         Panel("lines", "Full, over time", "fraction", {_MOUNT: used}, "Share of its room that is in use.", most=1),
         Panel("lines", "Room that is left", "bytes", {_MOUNT: room}, "A step down is a checkpoint, or a data set."),

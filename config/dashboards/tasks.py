@@ -195,6 +195,7 @@ def _trouble() -> tuple[Panel, ...]:
             {"use of GPUs": hanging},
             "Pods whose GPUs are busy while no tensor core works: they wait for a peer. After minutes it is a hang.",
             width=8,
+            height=6,
             may_be_empty=True,
         ),
         Panel(
@@ -204,6 +205,7 @@ def _trouble() -> tuple[Panel, ...]:
             {"GPUs": 'namespace_pod:gpus_idle:count{$cluster, namespace=~"$namespace"} > 0'},
             "Pods that hold GPUs and do nothing with them.",
             width=8,
+            height=6,
             may_be_empty=True,
         ),
         Panel(
@@ -216,6 +218,7 @@ def _trouble() -> tuple[Panel, ...]:
             },
             "Containers that Kubernetes started again.",
             width=8,
+            height=6,
             may_be_empty=True,
         ),
         Panel(

@@ -32,16 +32,33 @@ class Series:
         return self.points[-1][1]
 
 
-def ask(server: Prometheus, panel: Panel, choices: Sequence[Choice], *, end: float, hours: float) -> list[Series]:
-    """All series of a panel, with everything chosen that can be, until `end`. Raises QueryError."""
-    start, step = end - hours * 3600, max(60.0, hours * 3600 / POINTS)
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The time that is shown, in seconds since 1970."""
+
+    end: float
+    hours: float
+
+    @property
+    def start(self) -> float:
+        """Where it begins."""
+        return self.end - self.hours * 3600
+
+    @property
+    def step(self) -> float:
+        """Seconds between two points of a line."""
+        return max(60.0, self.hours * 3600 / POINTS)
+
+
+def ask(server: Prometheus, panel: Panel, choices: Sequence[Choice], span: Span) -> list[Series]:
+    """All series of a panel, with everything chosen that can be. Raises QueryError."""
     answers = list[Series]()
     for legend, query in panel.queries.items():
-        text = filled(query, tuple(choices), f"{hours * 60:.0f}m")
+        text = filled(query, tuple(choices), f"{span.hours * 60:.0f}m")
         if panel.kind in _OVER_TIME:
-            found = [(item["metric"], item["values"]) for item in server.range(text, start, end, step)]
+            found = [(item["metric"], item["values"]) for item in server.range(text, span.start, span.end, span.step)]
         else:
-            found = [(item["metric"], [item["value"]]) for item in server.instant(text, end)]
+            found = [(item["metric"], [item["value"]]) for item in server.instant(text, span.end)]
         answers += [_series(legend, labels, values) for labels, values in found]
     return answers
 

@@ -23,6 +23,7 @@ from ..output import Stop, write_line
 from ..prometheus import Prometheus, QueryError
 
 if TYPE_CHECKING:
+    from .answers import Span
     from .page import Drawn
 
 
@@ -73,15 +74,16 @@ def _export(args: argparse.Namespace, environment: Environment, pages: tuple[Das
 def _preview(
     args: argparse.Namespace, environment: Environment, settings: Observability, pages: tuple[Dashboard, ...]
 ) -> int:
+    from .answers import Span
     from .page import html
 
     if not 0 < args.hours <= 24 * 366:
         raise Stop(f"--hours is {args.hours:g}; it is more than 0 and at most {24 * 366}", code=2)
-    end = time.time()
-    with _server(args, environment, settings, end) as (server, note):
-        drawn = [_answered(server, page, end, args.hours) for page in pages]
+    span = Span(float(int(time.time())), args.hours)
+    with _server(args, environment, settings, span.end) as (server, note):
+        drawn = [_answered(server, page, span) for page in pages]
     path = args.output or Path(f"dashboards-{environment.name}.html")
-    path.write_text(html(f"Dashboards of {environment.name}", note, drawn), encoding="utf-8")
+    path.write_text(html(f"Dashboards of {environment.name}", note, drawn, span), encoding="utf-8")
     panels = [
         (one.page, panel, series) for one in drawn for panel, series in zip(one.page.panels, one.series, strict=True)
     ]
@@ -111,14 +113,14 @@ def _server(
             yield server, f"Made up{wrong}: a small cluster like this one, {args.hours:g} hours. Nothing is measured."
 
 
-def _answered(server: Prometheus, page: Dashboard, end: float, hours: float) -> "Drawn":
+def _answered(server: Prometheus, page: Dashboard, span: "Span") -> "Drawn":
     from .answers import ask
     from .page import Drawn
 
     answers = []
     for panel in page.panels:
         try:
-            answers.append(ask(server, panel, page.choices, end=end, hours=hours))
+            answers.append(ask(server, panel, page.choices, span))
         except QueryError as error:
             raise Stop(f"Prometheus refuses a query of {page.title}, {panel.title}: {error}") from None
     return Drawn(page, answers)

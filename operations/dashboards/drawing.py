@@ -6,7 +6,7 @@ from html import escape
 from typing import Any, Final
 
 from ...config.dashboards.panel import Colour, Panel
-from .answers import Series
+from .answers import Series, Span
 from .quantities import scale, written
 
 COLOURS: Final[Mapping[Colour, str]] = {
@@ -25,17 +25,20 @@ _INK, _GRID = "#1d2330", "#e4e7ec"
 PIXELS: Final = 34
 """Height of a row of Grafana's grid."""
 _HEADER: Final = 46
+_MOST_NAMES: Final = 6
 
 
-def figure(panel: Panel, series: Sequence[Series]) -> dict[str, Any] | None:
+def figure(panel: Panel, series: Sequence[Series], span: Span) -> dict[str, Any] | None:
     """Data and layout of plotly's figure of a panel; None where it has none, because it is HTML or empty."""
     if not series or panel.kind in ("number", "table"):
         return None
     import plotly.graph_objects as go
 
-    draw = {"lines": _lines, "stacked": _stacked, "bars": _bars, "states": _states}[panel.kind]
-    drawn = go.Figure(layout=_layout(panel))
-    draw(go, drawn, panel, series)
+    drawn = go.Figure(layout=_layout(panel, len(series), span))
+    if panel.kind == "bars":
+        _bars(go, drawn, panel, series)
+    else:
+        {"lines": _lines, "stacked": _stacked, "states": _states}[panel.kind](go, drawn, panel, series, span)
     return drawn.to_plotly_json()
 
 
@@ -48,7 +51,7 @@ def text(panel: Panel, series: Sequence[Series]) -> str:
     return _table(panel, series) if panel.kind == "table" else ""
 
 
-def _layout(panel: Panel) -> dict[str, Any]:
+def _layout(panel: Panel, names: int, span: Span) -> dict[str, Any]:
     axis = {"gridcolor": _GRID, "zeroline": False, "automargin": True}
     return {
         "height": panel.height * PIXELS - _HEADER,
@@ -58,20 +61,30 @@ def _layout(panel: Panel) -> dict[str, Any]:
         "font": {"family": "system-ui, Segoe UI, Helvetica, Arial, sans-serif", "size": 11, "color": _INK},
         "colorway": list(_SERIES),
         "hovermode": "x unified" if panel.kind in ("lines", "stacked") else "closest",
-        "legend": {"orientation": "h", "y": -0.12, "x": 0, "font": {"size": 10}},
-        "showlegend": panel.kind in ("lines", "stacked"),
-        "xaxis": dict(axis),
+        "hoverlabel": {"namelength": -1, "font": {"size": 11}},
+        "legend": {"orientation": "h", "y": -0.16, "x": 0, "font": {"size": 10}},
+        # Many names leave no room for lines; the pointer shows them.
+        "showlegend": panel.kind in ("lines", "stacked") and names <= _MOST_NAMES,
+        "xaxis": dict(axis) if panel.kind == "bars" else axis | _time_axis(span),
         "yaxis": dict(axis),
     }
 
 
-def _lines(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], **more: Any) -> None:
+def _time_axis(span: Span) -> dict[str, Any]:
+    form = "%H:%M" if span.hours <= 36 else "%d %b"
+    return {"tickformat": form, "range": [_moment(span.start), _moment(span.end)]}
+
+
+def _lines(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: Span, **more: Any) -> None:
     factor, suffix = scale(panel.unit, _largest(series))
+    moments = _moments(span)
     for one in series:
+        values = dict(one.points)
         drawn.add_trace(
             go.Scatter(
-                x=[_moment(moment) for moment, _ in one.points],
-                y=[value * factor for _, value in one.points],
+                x=[_moment(moment) for moment in moments],
+                # A line ends where its series does.
+                y=[values[moment] * factor if moment in values else None for moment in moments],
                 name=one.name or "value",
                 mode="lines",
                 line={"width": 1.6},
@@ -86,8 +99,8 @@ def _lines(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], **more: 
         drawn.add_hline(y=step * factor, line={"dash": "dash", "width": 1, "color": COLOURS[panel.steps[step]]})
 
 
-def _stacked(go: Any, drawn: Any, panel: Panel, series: Sequence[Series]) -> None:
-    _lines(go, drawn, panel, series, stackgroup="all")
+def _stacked(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: Span) -> None:
+    _lines(go, drawn, panel, series, span, stackgroup="all")
     drawn.update_traces(line={"width": 0.5})
 
 
@@ -112,8 +125,8 @@ def _bars(go: Any, drawn: Any, panel: Panel, series: Sequence[Series]) -> None:
         drawn.update_xaxes(range=[0, panel.most * factor])
 
 
-def _states(go: Any, drawn: Any, panel: Panel, series: Sequence[Series]) -> None:
-    moments = sorted({moment for one in series for moment, _ in one.points})
+def _states(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: Span) -> None:
+    moments = _moments(span)
     lanes = [dict(one.points) for one in series]
     values = sorted(panel.words)
     index = {value: place for place, value in enumerate(values)}
@@ -181,6 +194,12 @@ def _rows(panel: Panel, rows: Mapping[tuple[str, ...], Mapping[str, float]], col
 
 def _largest(series: Sequence[Series]) -> float:
     return max((abs(value) for one in series for _, value in one.points), default=0.0)
+
+
+def _moments(span: Span) -> list[float]:
+    """Every moment that Prometheus was asked about; it answers in milliseconds."""
+    count = int((span.end - span.start) / span.step) + 1
+    return [round(span.start + span.step * index, 3) for index in range(count)]
 
 
 def _moment(moment: float) -> str:

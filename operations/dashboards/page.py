@@ -7,7 +7,7 @@ from html import escape
 from typing import Any, Final
 
 from ...config.dashboards.panel import Dashboard, Panel
-from .answers import Series
+from .answers import Series, Span
 from .drawing import PIXELS, figure, text
 
 _STYLE: Final = """
@@ -26,7 +26,8 @@ h2 { font-size: 14px; margin: 18px 0 8px; }
 .row { display: grid; grid-template-columns: repeat(24, minmax(0, 1fr)); gap: 10px; }
 .panel { background: #fff; border: 1px solid #e4e7ec; border-radius: 6px; padding: 8px 10px; overflow: auto; }
 .panel h3 { font-size: 12px; font-weight: 600; margin: 0 0 2px; cursor: help; }
-.panel h3 small { color: #8a8f98; font-weight: 400; }
+.panel h3 i { display: inline-block; width: 13px; line-height: 13px; border-radius: 50%; background: #e4e7ec;
+  color: #5b6470; font: italic 600 9px/13px Georgia, serif; text-align: center; vertical-align: 1px; }
 .number { font-size: 26px; font-weight: 600; padding-top: 6px; white-space: nowrap; }
 .number small { font-size: 11px; font-weight: 400; color: #5b6470; margin-left: 8px; }
 .empty { color: #8a8f98; padding: 6px 0; margin: 0; }
@@ -61,18 +62,19 @@ class Drawn:
     series: Sequence[Sequence[Series]]
 
 
-def html(title: str, note: str, drawn: Sequence[Drawn]) -> str:
+def html(title: str, note: str, drawn: Sequence[Drawn], span: Span) -> str:
     """The file.
 
     Args:
         title: Above everything.
         note: Where the numbers come from; whoever gets the file has to know.
         drawn: The dashboards, in the order of the tabs.
+        span: The time that they show.
     """
     from plotly.offline import get_plotlyjs
 
     figures: dict[str, Mapping[str, Any]] = {}
-    pages = [part for one in drawn for part in _page(one, figures)]
+    pages = [part for one in drawn for part in _page(one, span, figures)]
     # In a script an end tag would end it, whatever stands around it.
     data = json.dumps(figures, default=_plain, separators=(",", ":")).replace("</", "<\\/")
     tabs = [f'<button data-page="{one.page.name}">{escape(one.page.title)}</button>' for one in drawn]
@@ -88,24 +90,24 @@ def html(title: str, note: str, drawn: Sequence[Drawn]) -> str:
     )
 
 
-def _page(drawn: Drawn, figures: dict[str, Mapping[str, Any]]) -> Iterator[str]:
+def _page(drawn: Drawn, span: Span, figures: dict[str, Mapping[str, Any]]) -> Iterator[str]:
     answers = iter(drawn.series)
     yield f'<main data-page="{drawn.page.name}"><p>{escape(drawn.page.says)}</p>'
     for row in drawn.page.rows:
         yield f'<h2>{escape(row.title)}</h2><div class="row">'
         for panel in row.panels:
-            yield _panel(panel, next(answers), f"{drawn.page.name}-{len(figures)}", figures)
+            series = next(answers)
+            name = f"{drawn.page.name}-{len(figures)}"
+            if shown := figure(panel, series, span):
+                figures[name] = shown
+            yield _panel(panel, f'<div class="figure" id="{name}"></div>' if shown else text(panel, series))
         yield "</div>"
     yield "</main>"
 
 
-def _panel(panel: Panel, series: Sequence[Series], name: str, figures: dict[str, Mapping[str, Any]]) -> str:
-    shown = figure(panel, series)
-    if shown is not None:
-        figures[name] = shown
-    body = f'<div class="figure" id="{name}"></div>' if shown else text(panel, series)
+def _panel(panel: Panel, body: str) -> str:
     style = f"grid-column:span {panel.width};height:{panel.height * PIXELS - 20}px"
-    heading = f'<h3 title="{escape(panel.says)}">{escape(panel.title)} <small>ⓘ</small></h3>'
+    heading = f'<h3 title="{escape(panel.says)}">{escape(panel.title)} <i>i</i></h3>'
     return f'<section class="panel" style="{style}">{heading}{body}</section>'
 
 
