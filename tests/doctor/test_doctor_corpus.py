@@ -10,14 +10,22 @@ from podwright.operations.doctor.bundle import SOURCES, Bundle
 from podwright.operations.doctor.classes import CLASSES
 
 MADE = tuple(bundles())
-LEAST = {"one": 45, "two": 12, "healthy": 12, "unknown": 12}
+LEAST = {
+    "first": {"one": 45, "two": 12, "healthy": 12, "unknown": 12},
+    "second": {"one": 45, "two": 10, "healthy": 10, "unknown": 10},
+}
 CAUSES = {"one": 1, "two": 2, "healthy": 0, "unknown": 0}
 
 
-def test_enough_of_each_kind() -> None:
-    counts = Counter(label.kind for label in labels())
-    assert counts.keys() == LEAST.keys()
-    assert not [kind for kind, least in LEAST.items() if counts[kind] < least]
+@pytest.mark.parametrize("name", LEAST)
+def test_enough_of_each_kind(name: str) -> None:
+    counts = Counter(label.kind for label in labels() if label.set == name)
+    assert counts.keys() == CAUSES.keys()
+    assert not [kind for kind, least in LEAST[name].items() if counts[kind] < least]
+
+
+def test_there_are_two_sets() -> None:
+    assert {label.set for label in labels()} == set(LEAST)
 
 
 def test_every_case_has_one_label_and_every_label_a_case() -> None:
