@@ -9,6 +9,7 @@ import io
 from typing import Any, Final
 
 from ruamel.yaml import YAML
+from ruamel.yaml.scalarstring import LiteralScalarString
 
 TEMPLATES: Final = "podwright"
 """Name of the file with the templates."""
@@ -141,9 +142,23 @@ def definition(topics: dict[str, str], region: str) -> str:
 
 
 def as_yaml(value: Any) -> str:
-    """A value as YAML, the same each time. Lines are not folded, so that a value of a deployment stays whole."""
-    yaml = YAML(typ="safe", pure=True)
+    """A value as YAML, the same each time, with texts of several lines as blocks.
+
+    No line is folded, so that a value that only a deployment knows stays whole.
+    """
+    yaml = YAML()
     yaml.default_flow_style, yaml.width = False, 1_000_000
     text = io.StringIO()
-    yaml.dump(value, text)
+    yaml.dump(_blocks(value), text)
     return text.getvalue()
+
+
+def _blocks(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _blocks(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_blocks(item) for item in value]
+        case str() if "\n" in value:
+            return LiteralScalarString(value)
+    return value
