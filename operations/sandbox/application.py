@@ -22,18 +22,20 @@ import moto.sagemaker.urls
 import moto.servicequotas.urls
 from boto3.session import Session
 from botocore.config import Config
+from botocore.exceptions import ClientError
 from moto.core.config import default_user_config
 from moto.iam.access_control import PermissionResult
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
 from werkzeug.wrappers import Response
 
-from . import capacity, kubernetes_api, quotas, responses, training_plan_knobs
+from . import capacity, hyperpod_faults, kubernetes_api, quotas, responses, training_plan_knobs
 from .cloudformation import CloudFormation
 from .cloudformation_api import CloudFormationResponse
 from .cost_tags import CostTags, CostTagsResponse
 from .eks import Eks
 from .eks_api import EksResponse
+from .event_bus import EventBus
 from .failures import backend_app, readable
 from .fsx import Fsx, FsxResponse
 from .functions import Functions
@@ -62,6 +64,7 @@ Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 # How much shorter a handler's own waiting is than in AWS; the sandbox's nodes boot in seconds instead of minutes.
 _HANDLER_SLEEP = 0.02
 _SAVE_SECONDS = 2.0
+_TICK_SECONDS = 0.2
 _PATIENCE_SECONDS = 15.0
 
 
@@ -101,6 +104,7 @@ class Sandbox:
         self.hyperpod = HyperPod(clients, self.eks, timing)
         self.fsx = Fsx(clients)
         self.functions = Functions(clients, directory / "functions", _HANDLER_SLEEP * timing.scale, authority)
+        self.bus = EventBus(clients)
         self.prometheus = PrometheusWorkspaces(clients.endpoint)
         self.grafana = Grafana(f"localhost:{kubernetes_port}")
         self.cloudformation = CloudFormation(clients, provider_for)
@@ -123,6 +127,7 @@ class Sandbox:
             ("eks", self.eks, "clusters"),
             ("hyperpod", self.hyperpod, "clusters"),
             ("shortages", self.hyperpod, "shortages"),
+            ("failing lifecycle scripts", self.hyperpod, "failing"),
             ("training plans", self.hyperpod.plans, "ledgers"),
             ("times of training plans", self.hyperpod.plans, "times"),
             ("file systems", self.fsx, "file_systems"),
@@ -149,6 +154,20 @@ class Sandbox:
                     self._changed.set()
 
         threading.Thread(target=loop, daemon=True, name="snapshots").start()
+
+    def keep_time(self) -> None:
+        """Let time pass in the background for what is to be told without being asked."""
+
+        def loop() -> None:
+            while True:
+                time.sleep(_TICK_SECONDS)
+                try:
+                    if self.hyperpod.tick(self.bus):
+                        self._changed.set()
+                except ClientError as error:
+                    logging.warning("the clock of HyperPod goes on after: %s", error)
+
+        threading.Thread(target=loop, daemon=True, name="clock").start()
 
     def close(self) -> None:
         """Let operations end, as far as they do so soon, and save."""
@@ -178,10 +197,7 @@ class Sandbox:
         moto.sagemaker.urls.url_paths = {"{0}/$": HyperPodResponse.dispatch}
         services = readable(DomainDispatcherApplication(backend_app))
         own = {"aps": RestService("amp", self.prometheus), "grafana": RestService("grafana", self.grafana)}
-        kubernetes, grafana = (
-            KubernetesApi(self.kubernetes, self.eks, self.hyperpod.kubernetes_nodes),
-            GrafanaHttp(self.grafana),
-        )
+        kubernetes, grafana = KubernetesApi(self.kubernetes, self.eks, self.hyperpod), GrafanaHttp(self.grafana)
 
         def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
             path = environ["PATH_INFO"]
@@ -193,8 +209,10 @@ class Sandbox:
                 return Response(recorded, content_type="application/json")(environ, start_response)
             if path == capacity.PATH:
                 return capacity.serve(self.hyperpod, environ, start_response)
-            if path in (training_plan_knobs.PATH, quotas.PATH):
+            if path in (training_plan_knobs.PATH, quotas.PATH, hyperpod_faults.PATH):
                 self._changed.set()
+                if path == hyperpod_faults.PATH:
+                    return hyperpod_faults.serve(self.hyperpod, environ, start_response)
                 if path == quotas.PATH:
                     return self.hyperpod.quotas.serve(environ, start_response)
                 return training_plan_knobs.serve(self.hyperpod.plans, environ, start_response)

@@ -1,4 +1,4 @@
-"""Prometheus and Grafana workspaces, alarms and dashboards of CloudWatch, rules of EventBridge, budgets, log filters."""
+"""Prometheus and Grafana workspaces, alarms and dashboards of CloudWatch, EventBridge rules, budgets, log filters."""
 
 import json
 from typing import Any
