@@ -89,7 +89,7 @@ class Index(BaseModel):
     """Name of the HyperPod cluster."""
     environment: str = ""
     """Name of the environment, where one was given; its stacks' names begin with it."""
-    orchestrator: Literal["eks", "slurm"]
+    orchestrator: Literal["eks", "slurm", "none"]
     account: str
     region: str
     unseen: dict[str, str] = Field(default_factory=dict)
