@@ -161,5 +161,5 @@ def errors_of_links(environment: Environment, types: Catalog) -> Problems:
             ("observability", "metrics"),
             f"metrics is {settings.metrics}, at which EFA is not measured: failed transfers of {listed(fabric, 'and')} "
             f"are not seen",
-            "write `levels: {network: advanced}`, which `podwright cost` prices",
+            "write `levels: {network: advanced}`; `docs/metrics.md` says what that costs",
         )

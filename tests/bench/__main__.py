@@ -21,6 +21,7 @@ import mutated
 import preflight_times
 import purchases
 import rendering
+import series
 import synthesis_times
 from timing import ROOT
 
@@ -35,6 +36,7 @@ PARTS = {
     "handlers": handler_costs.report,
     "purchases": purchases.report,
     "rendering": rendering.report,
+    "series": series.report,
     "doctor": doctor_matrix.report,
 }
 

@@ -18,11 +18,13 @@ CUSTOM_TYPES = {
     # Objects of teams, and barriers between them; neither runs anything.
     "AWS::CloudFormation::Stack",
     "AWS::CloudFormation::WaitConditionHandle",
+    "Custom::PodwrightClusterExtension",
     "Custom::PodwrightComputeQuota",
     "Custom::PodwrightDeploymentReady",
     "Custom::PodwrightLifecycle",
     "Custom::PodwrightNodesReady",
     "Custom::PodwrightSchedulerConfig",
+    "Custom::PodwrightServiceLogs",
     "Custom::PodwrightTrainingPlan",
     "Custom::AWSCDK-EKS-HelmChart",
     "Custom::AWSCDK-EKS-KubernetesResource",
