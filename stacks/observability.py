@@ -1,10 +1,11 @@
 """The stack of observability: metrics, what is made of them, and who is told."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from ..config.environment import Environment
@@ -17,6 +18,8 @@ from .network import NetworkStack
 from .storage import StorageStack
 
 if TYPE_CHECKING:
+    from ..config.dashboards.panel import Dashboard
+    from ..config.observability import Grafana
     from ..constructs.alert_topics import AlertTopics
     from ..constructs.prometheus_workspace import PrometheusWorkspace
 
@@ -60,6 +63,7 @@ class ObservabilityStack(cdk.Stack):
             raise ValueError(f"environment {environment.name} has no observability")
         self._environment, self._settings, self._key = environment, settings, network.key
         self._training_plan_arns = training_plan_arns
+        self._functions: dict[str, lambda_.IFunction] = {}
 
         self.workspace = self._workspace() if settings.metrics != "off" and cluster else None
         """Where metrics go, unless they are off."""
@@ -72,7 +76,9 @@ class ObservabilityStack(cdk.Stack):
         if self.workspace:
             self._rules(self.workspace)
         if cluster:
+            self._dashboards(storage, cluster)
             self._events(cluster)
+        self._alarms(storage)
         if settings.budget_usd_per_month:
             self._budget(settings.budget_usd_per_month)
 
@@ -147,7 +153,7 @@ class ObservabilityStack(cdk.Stack):
         environment = self._environment
         types = {kind for group in environment.groups.values() for kind in group.types}
         prices = {kind: hourly(kind, environment.region, environment.prices) for kind in sorted(types)}
-        FleetMetrics(
+        fleet = FleetMetrics(
             self,
             "Fleet",
             fleet=Fleet(
@@ -171,6 +177,7 @@ class ObservabilityStack(cdk.Stack):
             else None,
             results=(storage.lifecycle_bucket, benchmark_prefix(environment.cluster.name)),
         )
+        self._functions["FleetMetrics"] = fleet.function.function
 
     def _keep_logs(self, eks: EksStack | None, cluster: ClusterStack) -> None:
         """Logs that HyperPod and EKS write, kept and encrypted as the environment says."""
@@ -211,10 +218,73 @@ class ObservabilityStack(cdk.Stack):
             topics=self.alert_topics.arns,
         )
 
+    def _dashboards(self, storage: StorageStack, cluster: ClusterStack) -> None:
+        """Pages in Managed Grafana where it is wanted, else in CloudWatch; what AWS measures itself always there."""
+        from ..config.collected import collected
+        from ..config.dashboards import dashboards
+        from ..constructs.cloudwatch_dashboards.construct import CloudWatchDashboards
+
+        environment, settings = self._environment, self._settings
+        found = collected(environment, environment_types(environment.instance_types))
+        pages = dashboards(settings, cluster=environment.cluster.name, metrics=found)
+        log_group = f"/aws/sagemaker/Clusters/{environment.cluster.name}/" + cdk.Fn.select(
+            1, cdk.Fn.split("/", cluster.cluster.cluster_arn)
+        )
+        grafana = settings.managed_grafana if self.workspace else None
+        if grafana and self.workspace:
+            self._grafana(grafana, self.workspace, pages)
+        CloudWatchDashboards(
+            self,
+            "Dashboards",
+            workspace=self.workspace,
+            pages=() if grafana else pages,
+            lustre={name: item.file_system_id for name, item in storage.lustre.items()},
+            log_group=log_group,
+            key=self._key,
+        )
+
+    def _grafana(self, settings: "Grafana", workspace: "PrometheusWorkspace", pages: Sequence["Dashboard"]) -> None:
+        from ..cdk8s_charts.dashboards import data_source_uid, grafana_json, tag
+        from ..config.dashboards.panel import uid
+        from ..constructs.grafana_content.construct import GrafanaContent
+        from ..constructs.grafana_workspace import GrafanaWorkspace
+
+        environment = self._environment
+        name, source = environment.name, data_source_uid(environment.name)
+        grafana = GrafanaWorkspace(
+            self,
+            "Grafana",
+            settings=settings,
+            name=name,
+            protection=environment.protection,
+            metrics_arn=workspace.arn,
+            log_groups=[
+                self.format_arn(
+                    service="logs",
+                    resource="log-group",
+                    resource_name=f"/aws/sagemaker/Clusters/{environment.cluster.name}/*",
+                    arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+                )
+            ],
+        )
+        GrafanaContent(
+            self,
+            "GrafanaContent",
+            environment=name,
+            workspace_id=grafana.workspace_id,
+            endpoint=grafana.endpoint,
+            tag=tag(name),
+            dashboards={uid(name, page.name): grafana_json(page, environment=name, source=source) for page in pages},
+            prometheus_url=workspace.endpoint,
+            scrape_seconds=self._settings.scrape_seconds,
+            groups=settings.groups,
+            key=self._key,
+        )
+
     def _events(self, cluster: ClusterStack) -> None:
         from ..constructs.cluster_events.construct import ClusterEvents
 
-        ClusterEvents(
+        events = ClusterEvents(
             self,
             "Events",
             environment=self._environment.name,
@@ -222,6 +292,20 @@ class ObservabilityStack(cdk.Stack):
             topics=self.alert_topics,
             key=self._key,
         )
+        self._functions["ClusterEvents"] = events.function
+
+    def _alarms(self, storage: StorageStack) -> None:
+        from ..constructs.upkeep_alarms import UpkeepAlarms
+
+        alarms = UpkeepAlarms(self, "Upkeep", topics=list(self.alert_topics.arns.values()))
+        for name, function in self._functions.items():
+            alarms.function(name, function, each_minute=name == "FleetMetrics")
+        if self.workspace and self.workspace.resource:
+            alarms.alert_manager(self.workspace.workspace_id)
+        for name, settings in self._environment.storage.lustres.items():
+            if settings.existing is None and settings.capacity_gib:
+                file_system = storage.lustre[name].file_system_id
+                alarms.lustre(name, file_system_id=file_system, capacity_gib=settings.capacity_gib)
 
     def _budget(self, usd_per_month: int) -> None:
         from ..constructs.budget import Budget
