@@ -6,6 +6,7 @@ from typing import Any, cast
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Template
 from ruamel.yaml import YAML
 
@@ -17,6 +18,7 @@ from podwright.constructs.chat_channels import ChatChannels
 from podwright.constructs.cluster_events.construct import ClusterEvents
 from podwright.constructs.prometheus_rules import PrometheusRules
 from podwright.constructs.prometheus_workspace import PrometheusWorkspace
+from podwright.constructs.upkeep_alarms import UpkeepAlarms
 
 CLUSTER_ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/a1b2c3d4e5f6"
 SLACK = SlackChannel(workspace="T07EA123LEP", channel="C0123456789")
@@ -129,3 +131,20 @@ def test_events_of_this_cluster_reach_the_function(stack: cdk.Stack) -> None:
     assert retries["DestinationConfig"]["OnFailure"]["Destination"] == stack.resolve(topics.mail)
     (function,) = resources(stack, "AWS::Lambda::Function")
     assert "CHAT_TOPIC" not in function["Environment"]["Variables"]
+
+
+def test_alarms_reach_the_same_people(stack: cdk.Stack) -> None:
+    code = lambda_.Code.from_inline("x = 1")
+    function = lambda_.Function(
+        stack, "Function", runtime=lambda_.Runtime.PYTHON_3_14, code=code, handler="index.handler"
+    )
+    alarms = UpkeepAlarms(stack, "Upkeep", topics=[MAIL, f"{MAIL}-chat"])
+    alarms.function("Fleet", cast(lambda_.IFunction, function), each_minute=True)
+    alarms.alert_manager("ws-1")
+    alarms.lustre("data", file_system_id="fs-0123456789abcdef0", capacity_gib=38400)
+    found = {item["MetricName"]: item for item in resources(stack, "AWS::CloudWatch::Alarm")}
+    assert set(found) == {"Errors", "Invocations", "AlertManagerNotificationsFailed", "FreeDataStorageCapacity"}
+    assert all(item["AlarmActions"] == item["OKActions"] == [MAIL, f"{MAIL}-chat"] for item in found.values())
+    # A function that does not run at all sends no numbers.
+    assert found["Invocations"]["TreatMissingData"] == "breaching"
+    assert found["FreeDataStorageCapacity"]["Threshold"] == 38400 * 1024**3 // 20
