@@ -218,6 +218,8 @@ def service_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
             yield Signal("state", text, f"file system {name}", place, symptom=True)
     eks = bundle.json("eks_cluster") or {}
     eks = eks.get("cluster", eks)
+    if eks.get("status") == "FAILED":
+        yield Signal("state", "the EKS cluster is FAILED", "EKS", SOURCES["eks_cluster"].place, symptom=True)
     for issue in (eks.get("health") or {}).get("issues") or ():
         text = f"EKS: {issue.get('code', '')} {issue.get('message', '')}"
         yield Signal("message", text, "EKS", SOURCES["eks_cluster"].place, symptom=True)

@@ -14,7 +14,7 @@ from .evidence import Signal
 _FILE: Final = Path(__file__).with_name("knowledge.toml")
 SYMPTOM: Final = 1
 """Rank of what is a mere symptom."""
-EXACT: Final = 3
+EXACT: Final = 4
 """Rank of an exact cause."""
 
 
@@ -40,7 +40,8 @@ class Cause:
     kinds: frozenset[str]
     """The kinds of signals that it may be seen in; all where it is empty."""
     rank: int
-    """4: a state that explains messages; 3: an exact cause; 2: a general one; 1: a mere symptom."""
+    """5: a state that explains messages; 4: an exact cause; 3: a consequence that causes more; 2: a general cause;
+    1: a mere symptom."""
     running: bool
     """Whether it matters in the log of a pod that runs as if nothing were wrong."""
 

@@ -33,7 +33,8 @@ def stack_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
             for item in bundle.items("stacks", "Stacks")
         )
         if not found and not nested:
-            text = f"stack {name} is {status}: {stack.get('StackStatusReason') or 'no reason given'}"
+            reason = stack.get("StackStatusReason") or ""
+            text = f"stack {name} is {status}" + ("" if _CONSEQUENCE.search(reason) else f": {reason}")
             place = f"{SOURCES['stacks'].place} {name}"
             yield Signal("stack", text, subject, place, frozenset({subject}), symptom=True)
     # A nested stack that was rolled back may be gone from the list, and its events still be there.
