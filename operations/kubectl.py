@@ -44,6 +44,10 @@ class Kubectl:
         """Objects of a kind."""
         return json.loads(self.run("get", kind, "--output=json", *arguments))["items"]
 
+    def one(self, kind: str, name: str, *arguments: str) -> dict[str, Any]:
+        """One object."""
+        return json.loads(self.run("get", kind, name, "--output=json", *arguments))
+
     def apply(self, manifests: list[dict[str, Any]], *arguments: str) -> str:
         """Apply manifests in their order."""
         checked = () if self.validates else ("--validate=false",)

@@ -104,8 +104,7 @@ def _by_pod(pod: dict[str, Any], kubectl: Kubectl) -> float:
     try:
         deadline = time.monotonic() + _SECONDS
         while time.monotonic() < deadline:
-            (shown,) = kubectl.items("pods", f"--namespace={NAMESPACE}", f"--field-selector=metadata.name={name}")
-            status = shown.get("status", {})
+            status = kubectl.one("pod", name, f"--namespace={NAMESPACE}").get("status", {})
             if status.get("phase") == "Succeeded":
                 return _finished(status) or time.time()
             if status.get("phase") == "Failed":

@@ -130,9 +130,9 @@ class PodKubectl(FakeKubectl):
         super().__init__(world)
         self.phase = phase
 
-    def items(self, kind: str, *arguments: str) -> list[Any]:
+    def one(self, kind: str, name: str, *arguments: str) -> Any:
         ended = {"state": {"terminated": {"finishedAt": "2026-11-21T12:00:30Z"}}}
-        return [{"status": {"phase": self.phase, "containerStatuses": [ended]}}]
+        return {"status": {"phase": self.phase, "containerStatuses": [ended]}}
 
     def run(self, *arguments: str, given: str = "") -> str:
         super().run(*arguments, given=given)
