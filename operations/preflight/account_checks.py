@@ -110,6 +110,7 @@ def deployment_actions(environment: Environment) -> list[str]:
     created = [lustre for lustre in storage.lustres.values() if lustre.existing is None]
     eks = cluster.orchestrator == "eks"
     accounting = None if eks else cluster.slurm.accounting
+    observed = environment.observability
     task_governance, fallback = (
         environment.governance.engine == "hyperpod",
         environment.governance.task_governance.fallback,
@@ -132,9 +133,14 @@ def deployment_actions(environment: Environment) -> list[str]:
         "task_governance": task_governance,
         "compute_quota": task_governance and "compute_quota" not in fallback,
         "scheduler_config": task_governance and "scheduler_config" not in fallback,
-        "budget": bool(environment.observability and environment.observability.budget_usd_per_month),
+        "metrics": bool(observed and observed.metrics != "off"),
+        "alerts": bool(observed),
+        "alert_manager": bool(observed and observed.metrics != "off" and observed.workspace is None),
+        "slack": bool(observed and observed.alerts.chat.slack),
+        "microsoft_teams": bool(observed and observed.alerts.chat.teams),
+        "budget": bool(observed and observed.budget_usd_per_month),
     }
-    return [row["action"] for row in table("deployment_actions") if parts[row["part"]]]
+    return list(dict.fromkeys(row["action"] for row in table("deployment_actions") if parts[row["part"]]))
 
 
 @check("PRE005")
