@@ -6,7 +6,7 @@ It stores and draws nothing; a data source answers no query. Words and status co
 
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from werkzeug.wrappers import Request, Response
@@ -54,7 +54,7 @@ class GrafanaHttp:
             case ("GET", "org"):
                 return {"id": 1, "name": "Main Org."}
             case ("GET", "search"):
-                return _search(workspace)
+                return _search(workspace, request.args)
             case (method, "datasources", *rest):
                 self._may_write(role, method, "sources")
                 return _sources(workspace.sources, method, rest, body)
@@ -171,9 +171,9 @@ def _save(workspace: Workspace, body: JsonObject) -> JsonObject:
     return {"id": number, "uid": uid, "url": meta["url"], "status": "success", "version": version, "slug": slug}
 
 
-def _search(workspace: Workspace) -> list[JsonObject]:
-    folders = [{**item, "type": "dash-folder"} for item in workspace.folders.values()]
-    return folders + [
+def _search(workspace: Workspace, wanted: Mapping[str, str]) -> list[JsonObject]:
+    """All dashboards and folders, or the dashboards of some folders (`folderUIDs`)."""
+    dashboards = [
         {
             "uid": uid,
             "title": item["dashboard"]["title"],
@@ -184,3 +184,6 @@ def _search(workspace: Workspace) -> list[JsonObject]:
         }
         for uid, item in workspace.dashboards.items()
     ]
+    if "folderUIDs" in wanted:
+        return [item for item in dashboards if item["folderUid"] in wanted["folderUIDs"].split(",")]
+    return [{**item, "type": "dash-folder"} for item in workspace.folders.values()] + dashboards

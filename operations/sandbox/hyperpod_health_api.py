@@ -2,7 +2,7 @@
 """The SageMaker operations that check, reboot and replace nodes and list what happened, mounted over moto's."""
 
 import uuid
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from moto.core.responses import ActionResult
@@ -117,8 +117,8 @@ class HealthOperations(SageMakerResponse):
         return self._page([_event(cluster, event, False) for event in events], "Events")
 
     def _moment(self, key: str) -> datetime | None:
-        value = self._get_param(key)
-        return datetime.fromtimestamp(float(value), now().tzinfo) if value else None
+        value: datetime | None = self._get_param(key)
+        return value.replace(tzinfo=value.tzinfo or UTC) if value else None
 
     def describe_cluster_event(self) -> ActionResult:
         cluster = self._continuous("DescribeClusterEvent")
