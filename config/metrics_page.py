@@ -5,6 +5,7 @@ from itertools import groupby
 from .catalog import catalog
 from .metric_levels import addon_levels
 from .metrics import Metric, metrics
+from .rules.rule import listed
 from .series import bill, series_rows
 
 _EXPORTERS = {
@@ -58,16 +59,19 @@ def _levels() -> str:
 
 def _section(title: str, found: list[Metric]) -> str:
     sources = dict.fromkeys(f"[{item.text}]({item.url}), {item.date}" for metric in found for item in metric.sources)
+    shared = [label for label in found[0].labels if all(label in metric.labels for metric in found)]
+    all_have = [f"All have the labels {listed((f'`{label}`' for label in shared), 'and')}.", ""] if shared else []
     lines = [
         f"## {title}",
         "",
         *(f"- {source}" for source in sources),
         "",
+        *all_have,
         "| metric | kind, unit | labels | level | series | meaning |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for metric in found:
-        labels = ", ".join(f"`{label}`" for label in metric.labels) or "–"
+        labels = ", ".join(f"`{label}`" for label in metric.labels if label not in shared) or "–"
         count = f"{metric.series} for each {metric.per.replace('_', ' ')}, {metric.basis}"
         unit = f"{metric.kind}, {metric.unit.replace('_', ' ')}"
         lines.append(f"| `{metric.name}` | {unit} | {labels} | {metric.level} | {count} | {metric.says} |")

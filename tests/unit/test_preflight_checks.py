@@ -113,4 +113,6 @@ def test_actions_of_a_deployment_are_operations_of_their_services() -> None:
 
 
 def _service(action: str) -> str:
-    return action.partition(":")[0]
+    """The SDK's name of the service that an action is of."""
+    prefix = action.partition(":")[0]
+    return {"aps": "amp"}.get(prefix, prefix)
