@@ -79,7 +79,7 @@ def collect(environment: Environment, account: Account, project: Path, *, runner
     collection = Collection(Reader(_clients(account)), now)
     name = environment.cluster.name
     cluster = collection.take(
-        "cluster", lambda: collection.aws.find("sagemaker", "describe_cluster", _ABSENT, ClusterName=name)
+        "cluster", lambda: collection.aws.find("sagemaker", "describe_cluster", ("ResourceNotFound",), ClusterName=name)
     )
     _stacks(collection, environment, account, project)
     if cluster:

@@ -79,6 +79,15 @@ _FORMS: Final = (
     _form("password", r"(?P<keep>\b\w*(?<!by)(?<!com)pass=[\"']?)(?!\[redacted)[^\s\"']+", _I),
     _form("password of a command", r"(?P<keep>\bsshpass -p ?)[^\s]+", _I),
     _form("password of a command", r"(?P<keep>\bwandb login (?:--relogin )?)[A-Za-z0-9]{16,}", _I),
+    _form(
+        "password of a command",
+        r"(?P<keep>\b(?:echo|printf) [\"']?[^\s:\"']+:)[^\n\"']+(?=[\"']? ?\| ?(?:sudo )?chpasswd)",
+    ),
+    _form(
+        "key of a command",
+        r"(?P<keep>\b(?:echo|printf) (?:-n )?[\"']?)[^\s\"']{8,}(?=[\"']? ?\| ?base64 (?:-d|--decode))",
+    ),
+    _form("password of .netrc", r"(?P<keep>\blogin \S+ password )(?!\[redacted)\S+", _I),
     _form("password of a database", r"(?P<keep>\bIDENTIFIED BY ')[^']+", _I),
     _form("AWS access key id", r"(?<![A-Z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])"),
     _form("web token", r"\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+){1,4}"),
