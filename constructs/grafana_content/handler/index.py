@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Final
 
 import boto3
@@ -28,9 +29,13 @@ from .grafana import Grafana, Refused
 ACCOUNT: Final = "podwright"
 _TOKEN_SECONDS: Final = 900
 
-grafana = boto3.client("grafana")
-s3 = boto3.client("s3")
 logger = logging.getLogger()
+
+
+@cache
+def aws(service: str) -> Any:
+    """boto3's client of a service, made when it is first needed."""
+    return boto3.client(service)
 
 
 def handle(event: dict[str, Any], _: Any) -> Answer:
@@ -91,29 +96,31 @@ def _signed_in(properties: dict[str, Any]) -> Iterator[Grafana]:
     _tidy(where)
     # A run that was cut off left its token, and with it the name.
     name = f"podwright-{uuid.uuid4()}"
-    made = grafana.create_workspace_service_account_token(**where, name=name, secondsToLive=_TOKEN_SECONDS)
+    made = aws("grafana").create_workspace_service_account_token(**where, name=name, secondsToLive=_TOKEN_SECONDS)
     token = made["serviceAccountToken"]
     try:
         yield Grafana(properties["Endpoint"], token["key"])
     finally:
-        grafana.delete_workspace_service_account_token(**where, tokenId=token["id"])
+        aws("grafana").delete_workspace_service_account_token(**where, tokenId=token["id"])
 
 
 def _account(workspace: str) -> str:
     """The id of our service account, which is made when there is none. Data sources take an administrator."""
-    pages = grafana.get_paginator("list_workspace_service_accounts").paginate(workspaceId=workspace)
+    pages = aws("grafana").get_paginator("list_workspace_service_accounts").paginate(workspaceId=workspace)
     for account in (account for page in pages for account in page["serviceAccounts"]):
         if account["name"] == ACCOUNT:
             return account["id"]
-    return grafana.create_workspace_service_account(workspaceId=workspace, name=ACCOUNT, grafanaRole="ADMIN")["id"]
+    return aws("grafana").create_workspace_service_account(workspaceId=workspace, name=ACCOUNT, grafanaRole="ADMIN")[
+        "id"
+    ]
 
 
 def _tidy(where: dict[str, str]) -> None:
     """Delete tokens that have ended: Grafana keeps them, and counts them."""
-    pages = grafana.get_paginator("list_workspace_service_account_tokens").paginate(**where)
+    pages = aws("grafana").get_paginator("list_workspace_service_account_tokens").paginate(**where)
     for token in [token for page in pages for token in page["serviceAccountTokens"]]:
         if token["expiresAt"] < datetime.now(UTC):
-            grafana.delete_workspace_service_account_token(**where, tokenId=token["id"])
+            aws("grafana").delete_workspace_service_account_token(**where, tokenId=token["id"])
 
 
 def _folder(api: Grafana, folder: dict[str, str]) -> None:
@@ -132,7 +139,7 @@ def _source(api: Grafana, source: dict[str, Any]) -> None:
 
 
 def _pages(properties: dict[str, Any]) -> list[dict[str, Any]]:
-    content = s3.get_object(Bucket=properties["AssetBucket"], Key=properties["AssetKey"])["Body"].read()
+    content = aws("s3").get_object(Bucket=properties["AssetBucket"], Key=properties["AssetKey"])["Body"].read()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         return [json.loads(archive.read(name)) for name in sorted(archive.namelist())]
 
@@ -156,7 +163,7 @@ def _let_in(workspace: str, before: dict[str, list[str]], groups: dict[str, list
     changes = [("REVOKE", *item) for item in sorted(had - has)] + [("ADD", *item) for item in sorted(has)]
     if not changes:
         return
-    answer = grafana.update_permissions(
+    answer = aws("grafana").update_permissions(
         workspaceId=workspace,
         updateInstructionBatch=[
             {"action": action, "role": role, "users": [{"id": group, "type": "SSO_GROUP"}]}
