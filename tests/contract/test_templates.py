@@ -21,6 +21,7 @@ CUSTOM_TYPES = {
     "Custom::PodwrightClusterExtension",
     "Custom::PodwrightComputeQuota",
     "Custom::PodwrightDeploymentReady",
+    "Custom::PodwrightGrafanaContent",
     "Custom::PodwrightLifecycle",
     "Custom::PodwrightNodesReady",
     "Custom::PodwrightSchedulerConfig",
