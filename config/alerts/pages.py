@@ -20,14 +20,15 @@ def header(alert: Alert) -> str:
     only = {"eks": "; only with orchestrator eks", "slurm": "; only with orchestrator slurm"}.get(
         alert.orchestrator, ""
     )
-    lines = [f"# {alert.name}", "", f"- Severity: {alert.severity}{only}.", f"- Threshold: {_threshold(alert)}."]
+    lines = [f"# {alert.name}", "", f"- Severity: {alert.severity}{only}.", f"- Threshold: {threshold_text(alert)}."]
     if alert.minutes:
         lines.append(f"- Fires after: {alert.minutes} minutes.")
     read = ", ".join(f"`{name}`" for name in sorted(names_in(alert.expression)))
     return "\n".join((*lines, f"- Reads: {read}.", *_level(alert))) + "\n"
 
 
-def _threshold(alert: Alert) -> str:
+def threshold_text(alert: Alert) -> str:
+    """Where an alert begins, in words."""
     if alert.target:
         return f"the target `{alert.target}`"
     if alert.threshold is not None:

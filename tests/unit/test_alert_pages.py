@@ -1,11 +1,13 @@
 """Every alert has a page, whose facts are those of the code, and `podwright explain` prints it."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from podwright.config.alerts import RUNBOOKS, alerts
 from podwright.config.alerts.pages import header, needs_advanced, page
+from podwright.config.alerts.table import markdown
 from podwright.config.collected import names_in
 from podwright.config.metrics import metrics
 from podwright.config.recordings import recordings
@@ -49,3 +51,8 @@ def test_explain_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
 def test_explain_names_what_is_close(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "GpuXids"]) == 2
     assert "GpuXid" in capsys.readouterr().err
+
+
+def test_the_table_of_the_operators_page_is_of_the_code() -> None:
+    written = (Path(__file__).parents[2] / "docs" / "operator" / "alerts.md").read_text(encoding="utf-8")
+    assert markdown() in written
