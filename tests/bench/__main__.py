@@ -22,6 +22,7 @@ import preflight_times
 import purchases
 import rendering
 import series
+import status_cost
 import synthesis_times
 from timing import ROOT
 
@@ -37,6 +38,7 @@ PARTS = {
     "purchases": purchases.report,
     "rendering": rendering.report,
     "series": series.report,
+    "status": status_cost.report,
     "doctor": doctor_matrix.report,
 }
 
