@@ -126,7 +126,7 @@ def _cluster(collection: Collection, cluster: dict[str, Any]) -> None:
     if (cluster.get("Orchestrator") or {}).get("Eks"):
         _quotas(collection, cluster["ClusterArn"])
     elif cluster.get("NodeProvisioningMode") == "Continuous":
-        collection.take("extensions", lambda: _extensions(aws, name))
+        collection.take("extensions", lambda: _extensions(aws, cluster["ClusterArn"]))
     _network(collection, cluster, groups)
     collection.take(
         "service_quotas",
@@ -189,13 +189,12 @@ def _quotas(collection: Collection, arn: str) -> None:
         collection.take(source, read)
 
 
-def _extensions(aws: Reader, name: str) -> dict[str, Any]:
-    found = aws.get("sagemaker", "list_cluster_extensions", ClusterName=name)
-    items = next((value for value in found.values() if isinstance(value, list)), [])
+def _extensions(aws: Reader, arn: str) -> dict[str, Any]:
+    found = aws.pages("sagemaker", "list_cluster_extensions", "Extensions", ClusterArn=arn)
     return {
         "ClusterExtensions": [
-            aws.get("sagemaker", "describe_cluster_extension", ClusterName=name, ExtensionName=item["ExtensionName"])
-            for item in items
+            aws.get("sagemaker", "describe_cluster_extension", ClusterArn=arn, ExtensionArn=item["ExtensionArn"])
+            for item in found
         ]
     }
 
