@@ -109,12 +109,13 @@ def _replaced(world: World, fault: Fault, node: Node) -> None:
 
 
 def _hung(world: World, fault: Fault, node: Node) -> None:
-    """All GPUs of the node's jobs wait for one that does not answer."""
+    """All GPUs of the node's jobs wait for one that does not answer: NCCL's kernels turn, and compute nothing."""
+    shown = {"DCGM_FI_DEV_GPU_UTIL": 100, "DCGM_FI_PROF_GR_ENGINE_ACTIVE": 1, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": 0}
     for job in world.jobs_on(node.name):
         for name in job.nodes:
-            for metric in ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"):
+            for metric, value in shown.items():
                 where = {"Hostname": name, "namespace": job.namespace}
-                world.changes.append(Change(metric=metric, value=0, start=fault.start, end=fault.end, where=where))
+                world.changes.append(Change(metric=metric, value=value, start=fault.start, end=fault.end, where=where))
 
 
 def _ending(world: World, fault: Fault, node: Node) -> None:

@@ -268,7 +268,7 @@ _SOURCES: Final[Mapping[tuple[str, str], Callable[[World], Iterator[Place]]]] = 
     ("node", "mount"): _mounts,
     ("node", "interface"): _times(_busy, "device", lambda node: ["ens5"]),
     ("node", "disk"): _times(_busy, "device", lambda node: ["nvme0n1"]),
-    ("collector", "node"): _nodes,
+    ("collector", "target"): _nodes,
     ("kube_state", "node"): _nodes,
     ("kube_state", "pod"): _pods,
     ("kube_state", "container"): _pods,
