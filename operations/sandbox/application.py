@@ -18,6 +18,7 @@ import moto.cloudformation.urls
 import moto.eks.urls
 import moto.fsx.urls
 import moto.iam.urls
+import moto.logs.urls
 import moto.sagemaker.urls
 import moto.servicequotas.urls
 from boto3.session import Session
@@ -47,6 +48,7 @@ from .hyperpod_api import HyperPodResponse
 from .hyperpod_service import HyperPod
 from .kubernetes import Kubernetes
 from .kubernetes_api import KubernetesApi
+from .log_groups import KeyedLogs
 from .permissions import SimulatingIam
 from .persistence import Snapshots, State
 from .prometheus_workspaces import PrometheusWorkspaces
@@ -193,6 +195,7 @@ class Sandbox:
         moto.fsx.urls.url_paths = {"{0}/$": FsxResponse.dispatch}
         moto.ce.urls.url_paths = {"{0}/$": CostTagsResponse.dispatch}
         moto.iam.urls.url_paths = {"{0}/$": SimulatingIam.dispatch}
+        moto.logs.urls.url_paths = {"{0}/$": KeyedLogs.dispatch}
         moto.servicequotas.urls.url_paths = {"{0}/$": QuotasResponse.dispatch}
         moto.sagemaker.urls.url_paths = {"{0}/$": HyperPodResponse.dispatch}
         services = readable(DomainDispatcherApplication(backend_app))

@@ -197,5 +197,8 @@ def test_alarms_dashboards_rules_and_budgets_reach_their_services(aws: Aws, stac
         assert target["Arn"] == stack.physical_id("Topic")
         [metric] = aws("logs").describe_metric_filters(logGroupName=stack.physical_id("Group"))["metricFilters"]
         assert metric["filterPattern"] == "ERROR"
+    group = stack.physical_id("Group")
+    aws("logs").associate_kms_key(logGroupName=group, kmsKeyId="arn:aws:kms:us-west-2:123456789012:key/a")
+    assert aws("logs").describe_log_groups(logGroupNamePrefix=group)["logGroups"][0]["kmsKeyId"].endswith("key/a")
     assert stack.delete() == "DELETE_COMPLETE", stack.log()
     assert aws("budgets").describe_budgets(AccountId=ACCOUNT)["Budgets"] == []
