@@ -1,6 +1,7 @@
 """The constructs of dashboards: who may do what, and what survives."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import aws_cdk as cdk
@@ -26,7 +27,7 @@ def stack() -> cdk.Stack:
     return cdk.Stack(cdk.App(), "test", env=cdk.Environment(account=ACCOUNT, region=REGION))
 
 
-def resources(stack: cdk.Stack, kind: str) -> list[dict[str, Any]]:
+def resources(stack: cdk.Stack, kind: str) -> list[Mapping[str, Any]]:
     return list(Template.from_stack(stack).find_resources(kind).values())
 
 
@@ -36,14 +37,11 @@ def actions(stack: cdk.Stack) -> set[str]:
         for policy in resources(stack, "AWS::IAM::Policy")
         for statement in policy["Properties"]["PolicyDocument"]["Statement"]
     ]
-    return {
-        action
-        for item in statements
-        for action in ([item["Action"]] if isinstance(item["Action"], str) else item["Action"])
-    }
+    lists = [[item["Action"]] if isinstance(item["Action"], str) else item["Action"] for item in statements]
+    return {action for each in lists for action in each}
 
 
-def workspace(stack: cdk.Stack, settings: Grafana, protection: Any = "retain") -> dict[str, Any]:
+def workspace(stack: cdk.Stack, settings: Grafana, protection: Any = "retain") -> Mapping[str, Any]:
     GrafanaWorkspace(stack, "Grafana", settings=settings, name="prod", protection=protection, metrics_arn=METRICS)
     return resources(stack, "AWS::Grafana::Workspace")[0]
 
@@ -77,11 +75,18 @@ def test_grafana_reads_and_only_for_workspaces_of_this_account(stack: cdk.Stack)
     assert statement["Condition"]["StringEquals"] == {"aws:SourceAccount": ACCOUNT}
 
 
-def content(stack: cdk.Stack, **more: Any) -> dict[str, Any]:
+def content(stack: cdk.Stack, **more: Any) -> Mapping[str, Any]:
     GrafanaContent(
-        stack, "Content", environment="prod", workspace_id="g-0123456789", endpoint="g.example.com", tag="podwright:prod",
-        dashboards={"prod-b": "{}", "prod-a": "{}"}, prometheus_url="https://p.example.com/", **more,
-    )  # fmt: skip
+        stack,
+        "Content",
+        environment="prod",
+        workspace_id="g-0123456789",
+        endpoint="g.example.com",
+        tag="podwright:prod",
+        dashboards={"prod-b": "{}", "prod-a": "{}"},
+        prometheus_url="https://p.example.com/",
+        **more,
+    )
     return resources(stack, "Custom::PodwrightGrafanaContent")[0]["Properties"]
 
 
@@ -125,5 +130,5 @@ def test_without_metrics_cloudwatch_shows_what_aws_measures_itself(stack: cdk.St
     CloudWatchDashboards(stack, "Dashboards", workspace=None, lustre={"data": "fs-0123456789abcdef0"})
     [dashboard] = resources(stack, "AWS::CloudWatch::Dashboard")
     widgets = json.loads(dashboard["Properties"]["DashboardBody"])["widgets"]
-    assert [item["properties"]["title"] for item in widgets][0] == "data: room that is left"
+    assert widgets[0]["properties"]["title"] == "data: room that is left"
     assert not resources(stack, "AWS::Lambda::Function")
