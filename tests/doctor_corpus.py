@@ -2,11 +2,13 @@
 
 The cases are worded from public reports, not from doctor's knowledge file; doctor/labels.csv says for each what is
 wrong with it, and which report it follows. The second set was written when doctor had been mended with the first: it
-asked how doctor does on causes that nobody mended it for. docs/operator/doctor.md has the first answers to both.
+asked how doctor does on causes that nobody mended it for. The third is worded from our own lifecycle scripts.
+docs/operator/doctor.md has the first answers to each.
 
 A case names only what differs from a cluster that is well:
 
-- `on`: `eks` (default) or `slurm`; `size`: instances of the accelerated group (4)
+- `on`: `eks` (default) or `slurm`; `size`: instances of the accelerated group (4); `scripts`: `podwright` for our
+  own lifecycle scripts, else those of AWS's samples
 - `cluster`, `state`: fields of DescribeCluster, and of the accelerated group in it; `empty`: no instance
   was ever made; `absent`: no cluster was
 - `nodes`: of the accelerated group, from the first: `status`, `message`, `age` in minutes, `gone`, `labels`,
@@ -53,7 +55,7 @@ class Label:
 
     name: str
     set: str
-    """`first`, or `second`."""
+    """`first`, `second` or `third`."""
     kind: str
     """`one`, `two`, `healthy` or `unknown`."""
     classes: frozenset[str]
@@ -94,7 +96,7 @@ def bundles(seed: int = 0) -> Iterator[tuple[Label, dict[str, str]]]:
 def bundle(name: str, seed: int = 0) -> dict[str, str]:
     """The files of one bundle by path."""
     case = cases()[name]
-    world = KubernetesWorld(f"{name}/{seed}", case.get("on", "eks"), case.get("size", 4))
+    world = KubernetesWorld(f"{name}/{seed}", case.get("on", "eks"), case.get("size", 4), case.get("scripts", ""))
     _nodes(world, case)
     _answers(world, case)
     _logs(world, case)
@@ -287,10 +289,9 @@ def _logs(world: KubernetesWorld, case: Tree) -> None:
         node = _node(world, item) or world.nodes[0]
         log = world.log("LifecycleConfig", node)
         log.clear()
-        place = f"lifecycle_{world.orchestrator}"
-        boot = world.booted(place)
+        boot = world.booted()
         boot = boot[: item.get("after", len(boot) // 2)]
-        end = world.booted(place)[-2:] if item.get("ends_well") else []
+        end = world.booted()[-2:] if item.get("ends_well") else []
         start = node.launched + timedelta(minutes=3)
         world.write(log, [*boot, *item["lines"], *end], start, node)
     for item in case.get("health", ()):

@@ -22,8 +22,8 @@ _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 class KubernetesWorld(World):
     """A cluster that is well, with its Kubernetes side where EKS runs it."""
 
-    def __init__(self, seed: str, orchestrator: str = "eks", size: int = 4) -> None:
-        super().__init__(seed, orchestrator, size)
+    def __init__(self, seed: str, orchestrator: str = "eks", size: int = 4, scripts: str = "") -> None:
+        super().__init__(seed, orchestrator, size, scripts)
         if orchestrator == "eks":
             self._kubernetes()
 

@@ -56,7 +56,8 @@ def noise() -> dict[str, Any]:
 class World:
     """A cluster that is well, as AWS shows it."""
 
-    def __init__(self, seed: str, orchestrator: str = "eks", size: int = 4) -> None:
+    def __init__(self, seed: str, orchestrator: str = "eks", size: int = 4, scripts: str = "") -> None:
+        self.scripts = f"lifecycle_{scripts or orchestrator}"
         self.random = Random(seed)
         self.orchestrator = orchestrator
         self.region = self.random.choice(list(_REGIONS))
@@ -142,6 +143,7 @@ class World:
             "zone_name": self.region + "abc"[int(self.zone[-1]) - 1],
             "letters": self.letters(8),
             "mount": self.mount,
+            "booted": _time(node.launched + timedelta(minutes=4)),
             "stamp": self.taken.strftime("%Y-%m-%d %H:%M:%S"),
         }
 
@@ -352,18 +354,17 @@ class World:
             log.append((start, self.fill(line, node)))
 
     def _logs(self) -> None:
-        places = f"lifecycle_{self.orchestrator}"
         for node in self.random.sample(self.nodes, k=min(3, len(self.nodes))):
             start = node.launched + timedelta(minutes=4)
-            self.write(self.log("LifecycleConfig", node), self.booted(places), start, node)
+            self.write(self.log("LifecycleConfig", node), self.booted(), start, node)
         for node in self.random.sample(self.members(self.group), k=2):
             lines = self.some("health", 2, 6)
             self.write(self.log("SagemakerHealthMonitoringAgent", node), lines, self.ago(3_000), node)
 
-    def booted(self, place: str) -> list[str]:
+    def booted(self) -> list[str]:
         """The lines of lifecycle scripts that ran through: the steps, with harmless lines between them."""
-        steps: list[str] = list(noise()[place])
-        for line in self.some(f"{place}_harmless", 3, 7):
+        steps: list[str] = list(noise()[self.scripts])
+        for line in self.some(f"{self.scripts}_harmless", 3, 7):
             steps.insert(self.random.randrange(2, len(steps) - 1), line)
         return [part for step in steps for part in step.splitlines()]
 
