@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from .bundle import Bundle
 from .cluster_signals import cluster_signals, event_signals, service_signals
 from .evidence import Signal
-from .knowledge import EXACT, SYMPTOM, Cause, knowledge
+from .knowledge import EXACT, SYMPTOM, Cause, knowledge, shown_by
 from .kubernetes_signals import node_signals, pod_signals, workload_signals
 from .log_signals import deep_check_signals, health_signals, lifecycle_signals
 from .scene import scene_of
@@ -155,11 +155,8 @@ def _matches(signals: Sequence[Signal]) -> list[tuple[Cause, Signal]]:
 
 
 def _best(signal: Signal) -> tuple[Cause, Signal] | None:
-    """The most exact cause that a signal shows; of equals, the one whose words stand first in the knowledge."""
-    if knowledge().noise.search(signal.text):
-        return None
-    shown = [cause for cause in knowledge().causes if cause.shows_in(signal)]
-    return (max(shown, key=lambda cause: cause.rank), signal) if shown else None
+    cause = shown_by(signal.text, signal.kind, signal.running)
+    return (cause, signal) if cause else None
 
 
 def _explained(match: tuple[Cause, Signal], others: Sequence[tuple[Cause, Signal]]) -> bool:

@@ -4,12 +4,12 @@ import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from .classes import CLASSES
-from .evidence import Signal
+from .evidence import Kind
 
 _FILE: Final = Path(__file__).with_name("knowledge.toml")
 SYMPTOM: Final = 1
@@ -45,15 +45,10 @@ class Cause:
     running: bool
     """Whether it matters in the log of a pod that runs as if nothing were wrong."""
 
-    def shows_in(self, signal: Signal) -> bool:
-        """Whether a signal is a sign of it."""
-        if self.kinds and signal.kind not in self.kinds:
-            return False
-        if signal.kind == "state" and "state" not in self.kinds:
-            return False
-        if signal.running and not self.running:
-            return False
-        return self.pattern.search(signal.text) is not None
+    def may_show_in(self, kind: Kind, running: bool) -> bool:
+        """Whether signals of that kind, or of a pod that runs as if nothing were wrong, can be signs of it."""
+        own = kind in self.kinds if self.kinds or kind == "state" else True
+        return own and (self.running or not running)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +58,24 @@ class Knowledge:
     causes: tuple[Cause, ...]
     noise: re.Pattern[str]
     """What looks like trouble and means nothing by itself."""
+
+
+@lru_cache(maxsize=1 << 16)
+def shown_by(text: str, kind: Kind, running: bool) -> Cause | None:
+    """The most exact cause that a text shows; of equals, the one that stands first. None for noise, too.
+
+    Nodes that fail write the same lines, so answers are kept.
+    """
+    if knowledge().noise.search(text):
+        return None
+    return next((cause for cause in _candidates(kind, running) if cause.pattern.search(text)), None)
+
+
+@cache
+def _candidates(kind: Kind, running: bool) -> tuple[Cause, ...]:
+    """The causes that may show in such a signal, the most exact first."""
+    found = [cause for cause in knowledge().causes if cause.may_show_in(kind, running)]
+    return tuple(sorted(found, key=lambda cause: -cause.rank))
 
 
 @cache
