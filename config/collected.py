@@ -16,7 +16,7 @@ _SOURCES: Final[Mapping[Exporter, Source]] = {
     "neuron_monitor": "accelerated",
     "efa": "network",
     "node": "node",
-    "cadvisor": "cluster",
+    "cadvisor": "node",
     "kube_state": "cluster",
     "kubernetes_api": "cluster",
     "kueue": "task_governance",
