@@ -49,6 +49,10 @@ def _pod_gpu(metric: str, pod: str = "pretrain-0") -> str:
     return _gpu(metric, namespace="hyperpod-ns-research", pod=pod)
 
 
+def _clock(gpu: int, metric: str = "DCGM_FI_DEV_SM_CLOCK") -> str:
+    return _gpu(metric, gpu, namespace="hyperpod-ns-research", pod="pretrain-0", modelName="NVIDIA H200")
+
+
 def _queue(metric: str, team: str = "research", **labels: str) -> str:
     return s(metric, cluster_queue=f"hyperpod-ns-{team}-clusterqueue", **labels)
 
@@ -67,6 +71,11 @@ def _benchmarked(metric: str, instance: str, **labels: str) -> str:
 
 def _kernel(instance: str, kernel: str, unit: str) -> str:
     return _benchmarked("podwright_benchmark_value", instance, kernel=kernel, unit=unit)
+
+
+def _waiting(reason: str) -> str:
+    metric = "kube_pod_container_status_waiting_reason"
+    return s(metric, namespace="hyperpod-ns-research", pod="pretrain-0", container="train", reason=reason)
 
 
 _SORT = {"instance_group": "h200", "instance_type": "ml.p5en.48xlarge"}
@@ -291,12 +300,37 @@ GPUS = (
         (8, 14, 40),
     ),
     Case(
+        "GpuClockLow",
+        {
+            _clock(0): "1980x50",
+            _clock(1): "1980x50",
+            _clock(2): "1980x5 990x25 1980x20",
+            **{_clock(gpu, "DCGM_FI_DEV_GPU_UTIL"): "95x50" for gpu in (0, 1, 2)},
+        },
+        15,
+        25,
+        45,
+        {"Hostname": "hyperpod-i-0a", "gpu": "2", "namespace": "hyperpod-ns-research", "modelName": "NVIDIA H200"},
+        "GPU 2 of hyperpod-i-0a runs 50 % slower than others of hyperpod-ns-research",
+        # A GPU that has nothing to do lowers its clock.
+        {
+            _clock(0): "1980x50",
+            _clock(1): "345x50",
+            _clock(0, "DCGM_FI_DEV_GPU_UTIL"): "95x50",
+            _clock(1, "DCGM_FI_DEV_GPU_UTIL"): "0x50",
+        },
+        (25, 49),
+    ),
+    Case(
         "GpuNvlinkErrors",
         {_gpu("DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"): "0x10 4x100"},
         9, 15, 90,
         _GPU,
-        "GPU 3 of hyperpod-i-0a had to recover its NVLink within the hour",
-        {_gpu("DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"): "7x60"},
+        "GPU 3 of hyperpod-i-0a had errors of its NVLink within the hour: 4",
+        {
+            _gpu("DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"): "7x60",
+            _gpu("DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"): "0+1x60",
+        },
         (10, 59),
     ),
     Case(
@@ -414,6 +448,18 @@ JOBS = (
         # It failed yesterday.
         {s("hyperpod_training_operator_jobs_failed_total", jobName="tune"): "2x60"},
         (20, 59),
+    ),
+    Case(
+        "PodNotStarting",
+        {_waiting("CrashLoopBackOff"): "_x5 1x25 _x30"},
+        15,
+        25,
+        50,
+        {**_POD, "reason": "CrashLoopBackOff"},
+        "hyperpod-ns-research/pretrain-0 does not start: CrashLoopBackOff",
+        # A large image takes its time.
+        {_waiting("ContainerCreating"): "1x60"},
+        (25, 59),
     ),
 )  # fmt: skip
 

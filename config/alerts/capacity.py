@@ -51,7 +51,9 @@ ALERTS: Final = (
     Alert(
         name="LustreFillsSoon",
         severity="critical",
-        expression="predict_linear(filesystem:lustre_used:ratio{$cluster}[3h], 3600 * $threshold) >= 1",
+        # A prediction from few samples is worth nothing, so it takes an hour of them.
+        expression="predict_linear(filesystem:lustre_used:ratio{$cluster}[3h], 3600 * $threshold) >= 1 "
+        "and count_over_time(filesystem:lustre_used:ratio{$cluster}[3h]) >= 60",
         summary="Lustre at {{ $labels.mountpoint }} is full within $threshold hours if it goes on like this",
         minutes=30,
         threshold=12,

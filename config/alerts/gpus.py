@@ -65,12 +65,30 @@ ALERTS: Final = (
         minutes=10,
     ),
     Alert(
+        name="GpuClockLow",
+        severity="warning",
+        # A synchronous job goes at the pace of its slowest GPU.
+        expression="100 - 100 * max by (cluster_name, namespace, modelName, Hostname, gpu) "
+        '(DCGM_FI_DEV_SM_CLOCK{$cluster, namespace!=""} and DCGM_FI_DEV_GPU_UTIL{$cluster, namespace!=""} > 50) '
+        "/ on (cluster_name, namespace, modelName) group_left () quantile by (cluster_name, namespace, modelName) "
+        '(0.5, DCGM_FI_DEV_SM_CLOCK{$cluster, namespace!=""}) > $threshold',
+        summary=_OF + " runs {{ $value | humanize }} % slower than others of {{ $labels.namespace }}",
+        minutes=15,
+        threshold=20,
+        unit="percent",
+        orchestrator="eks",
+    ),
+    Alert(
         name="GpuNvlinkErrors",
         severity="warning",
-        expression=_gpu("increase(DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL{$cluster}[1h])") + " > $threshold",
-        summary=_OF + " had to recover its NVLink within the hour",
-        threshold=0,
-        unit="recoveries",
+        # A retry now and then is how the link works; a recovery is not.
+        expression=_gpu("increase(DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL{$cluster}[1h])")
+        + " > 0 or "
+        + _gpu("increase(DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL{$cluster}[1h])")
+        + " > $threshold",
+        summary=_OF + " had errors of its NVLink within the hour: {{ $value | humanize }}",
+        threshold=100,
+        unit="retries an hour",
     ),
     Alert(
         name="GpuPcieReplays",

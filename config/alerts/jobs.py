@@ -85,4 +85,14 @@ ALERTS: Final = (
         summary="Job {{ $labels.jobName }} has failed",
         orchestrator="eks",
     ),
+    Alert(
+        name="PodNotStarting",
+        severity="warning",
+        expression="max by (cluster_name, namespace, pod, reason) (kube_pod_container_status_waiting_reason{$cluster, "
+        'reason=~"CrashLoopBackOff|ImagePullBackOff|ErrImagePull|CreateContainerConfigError|CreateContainerError"}) '
+        "== 1",
+        summary=f"{_POD} does not start: {{{{ $labels.reason }}}}",
+        minutes=15,
+        orchestrator="eks",
+    ),
 )

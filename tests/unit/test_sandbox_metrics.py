@@ -93,8 +93,8 @@ SHOWS = {
     "out-of-memory": "node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes < 0.05",
     "straggler": "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE / on (cluster_name) group_left () "
     "max by (cluster_name) (DCGM_FI_PROF_PIPE_TENSOR_ACTIVE) < 0.8 and DCGM_FI_DEV_GPU_UTIL > 50",
-    "hang": "min by (cluster_name, namespace) (DCGM_FI_DEV_GPU_UTIL{namespace!=''}) >= 100 and on (cluster_name, namespace) "
-    "max by (cluster_name, namespace) (DCGM_FI_PROF_PIPE_TENSOR_ACTIVE) == 0",
+    "hang": "min by (cluster_name, namespace) (DCGM_FI_DEV_GPU_UTIL{namespace!=''}) >= 100 "
+    "and on (cluster_name, namespace) max by (cluster_name, namespace) (DCGM_FI_PROF_PIPE_TENSOR_ACTIVE) == 0",
     "restart": "max_over_time(training_auto_recovery_count[50m]) > 0",
     "exporter-down": "up == 0",
     "not-ready": "kube_node_status_condition{condition='Ready', status='true'} == 0",
