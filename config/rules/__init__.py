@@ -8,6 +8,7 @@ from . import (  # noqa: F401  importing a module registers its rules
     capacity,
     capacity_choices,
     cluster,
+    dashboards,
     environment,
     groups,
     isolation,
