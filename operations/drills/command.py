@@ -21,7 +21,7 @@ from ..columns import columns
 from ..confirm import confirm
 from ..deployment import load
 from ..kubectl import required_way
-from ..nodes.follow import Events, follow
+from ..nodes.follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Events, follow
 from ..nodes.members import Member, chosen, members
 from ..nodes.snapshot import Observer
 from ..nodes.timeline import Timeline
@@ -110,13 +110,9 @@ def _fault(args: argparse.Namespace) -> int:
         begun = inject(kind, node, before, kubectl, _image(environment, account, args.project))
     targets = environment.observability.targets if environment.observability else Targets()
     timeline = Timeline(before, node.id, kind.action, begun)
-    follow(
-        [(observer, timeline)],
-        Events(client, cluster, begun),
-        args.minutes * 60,
-        lambda text: write_line(text, sys.stderr),
-    )
-    found = record(environment.name, kind, node, timeline, targets)
+    events, poll = Events(client, cluster, begun), SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
+    follow([(observer, timeline)], events, args.minutes * 60, lambda text: write_line(text, sys.stderr), poll=poll)
+    found = record(environment.name, kind, node, timeline, targets, simulated=account.endpoint is not None)
     file = keep(args.project, found)
     if args.json:
         write_json(found)

@@ -16,7 +16,9 @@ FOLDER: Final = ".podwright/drills"
 """Where drills are kept, in the folder of the project."""
 
 
-def record(environment: str, kind: DrillKind, node: Member, timeline: Timeline, targets: Targets) -> dict[str, Any]:
+def record(
+    environment: str, kind: DrillKind, node: Member, timeline: Timeline, targets: Targets, *, simulated: bool = False
+) -> dict[str, Any]:
     """A drill as plain data, in the form that `--json` prints. Times are in seconds since the fault."""
     intervals = timeline.intervals(targets)
     return {
@@ -25,6 +27,7 @@ def record(environment: str, kind: DrillKind, node: Member, timeline: Timeline, 
         "node": node.id,
         "group": node.group,
         "type": node.type,
+        "simulated": simulated,
         "begun": datetime.fromtimestamp(timeline.begun, UTC).isoformat(timespec="seconds"),
         "expected": kind.action,
         "action": timeline.action,
@@ -81,6 +84,10 @@ def lines(found: dict[str, Any]) -> list[str]:
         *columns(rows, right=(1, 2)),
         "",
         _summary(found),
+        *(
+            ["Simulated: the sandbox played the agent and the instance, and its times mean nothing."]
+            * found["simulated"]
+        ),
     ]
 
 
@@ -90,7 +97,7 @@ def table(drills: Sequence[dict[str, Any]]) -> list[str]:
     rows = [("begun", "kind", "node", *names, "")]
     for drill in drills:
         took = {item["name"]: shown(item["seconds"]) for item in drill["intervals"]}
-        sign = "ok" if drill["ok"] else "missed"
+        sign = ("ok" if drill["ok"] else "missed") + (", simulated" if drill["simulated"] else "")
         rows.append((drill["begun"], drill["kind"], drill["node"], *(took.get(name, "") for name in names), sign))
     return columns(rows, right=range(3, 3 + len(names)))
 

@@ -33,7 +33,8 @@ def draw(found: Report) -> RenderableType:
             parts += ["", drawn(rows)]
     parts += ["", *(Text(f"not seen: {name}: {reason}", "yellow") for name, reason in found["unseen"].items())]
     cost = found["cost"]
-    return Group(*parts, Text(f"{cost['calls']} API calls, {cost['seconds']:.2f} s", "dim"))
+    simulated = "  simulated by the sandbox" if found["sandbox"] else ""
+    return Group(*parts, Text(f"{cost['calls']} API calls, {cost['seconds']:.2f} s{simulated}", "dim"))
 
 
 def _groups(found: Report) -> RenderableType:

@@ -30,7 +30,7 @@ class Live:
     def __init__(self, environment: Environment, account: Account, project: Path) -> None:
         """Looks at the cluster of `environment`. A way to Kubernetes is looked for once."""
         self._environment, self._cluster = environment, environment.cluster.name
-        self._client = account.client("sagemaker")
+        self._client, self._sandbox = account.client("sagemaker"), account.endpoint
         self._calls: Counter[str] = Counter()
         self._counting = threading.Lock()
         self._client.meta.events.register("before-send.sagemaker", self._count)
@@ -59,6 +59,7 @@ class Live:
         return {
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "environment": self._environment.name,
+            "sandbox": self._sandbox,
             "cluster": cluster
             and {
                 "name": self._cluster,

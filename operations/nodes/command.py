@@ -18,7 +18,7 @@ from ..confirm import confirm
 from ..deployment import load
 from ..kubectl import way
 from ..output import Stop, write_json, write_line
-from .follow import Events, follow
+from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Events, follow
 from .health_check import CHECKS, start
 from .members import Member, chosen, members
 from .snapshot import Observer, Snapshot
@@ -90,7 +90,8 @@ def run(args: argparse.Namespace) -> int:
             if observer.node.id in done
         ]
         events = Events(client, cluster, begun)
-        follow(watched, events, args.wait * 60, lambda text: write_line(text, sys.stderr))
+        poll = SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
+        follow(watched, events, args.wait * 60, lambda text: write_line(text, sys.stderr), poll=poll)
         found["seconds"] = {observer.node.id: _whole_after(timeline, action) for observer, timeline in watched}
     if args.json:
         write_json(found)

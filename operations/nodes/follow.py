@@ -3,13 +3,16 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from ..kubectl import Refused
 from .snapshot import Observer
 from .timeline import MARKS, Timeline, shown
 
-POLL_SECONDS = 5.0
+POLL_SECONDS: Final = 5.0
+"""Between two looks."""
+SANDBOX_POLL_SECONDS: Final = 0.5
+"""The same where time is shortened."""
 
 
 class Events:
@@ -40,6 +43,8 @@ def follow(
     events: Events,
     seconds: float,
     write: Callable[[str], None],
+    *,
+    poll: float = POLL_SECONDS,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Look until all timelines are done or `seconds` are over, and write what is new with its time since the fault.
@@ -48,8 +53,8 @@ def follow(
     """
     left, unanswered, over = list(watched), False, 0.0
     while left and over < seconds:
-        sleep(POLL_SECONDS)
-        over += POLL_SECONDS
+        sleep(poll)
+        over += poll
         try:
             looks = [(observer.look(), observer, timeline) for observer, timeline in left]
         except Refused as refused:

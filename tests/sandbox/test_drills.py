@@ -64,19 +64,18 @@ def running(aws: Aws) -> list[Member]:
     return there if [member.status for member in there] == ["Running"] * 2 else []
 
 
-def drill(aws: Aws, kubectl: Kubectl, name: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Timeline, list[str]]:
-    monkeypatch.setattr(follow, "POLL_SECONDS", 0.3)
+def drill(aws: Aws, kubectl: Kubectl, name: str) -> tuple[Timeline, list[str]]:
     kind, node, lines = drill_kinds()[name], one(aws), list[str]()
     observer = Observer(aws("sagemaker"), NAME, node, kubectl)
     before = observer.look()
     begun = inject(kind, node, before, kubectl, "registry/python:3")
     timeline = Timeline(before, node.id, kind.action, begun)
-    follow.follow([(observer, timeline)], Events(aws("sagemaker"), NAME, begun), 30, lines.append)
+    follow.follow([(observer, timeline)], Events(aws("sagemaker"), NAME, begun), 30, lines.append, poll=0.3)
     return timeline, lines
 
 
-def test_a_fault_is_marked_and_mended(aws: Aws, kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
-    timeline, lines = drill(aws, kubectl, "xid-replace", monkeypatch)
+def test_a_fault_is_marked_and_mended(aws: Aws, kubectl: Kubectl) -> None:
+    timeline, lines = drill(aws, kubectl, "xid-replace")
     assert timeline.done, lines
     # With shortened time a look can come too late for the taint alone.
     assert {"labelled", "away", "back"} <= timeline.marks.keys()

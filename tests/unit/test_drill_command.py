@@ -44,7 +44,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     for module in (follow, inject):
         monkeypatch.setattr(module, "time", SimpleNamespace(sleep=world.sleep, time=world.clock, monotonic=world.clock))
     monkeypatch.setattr(command, "Observer", lambda client, cluster, node, kubectl: world.observer())
-    monkeypatch.setattr(follow.follow, "__defaults__", (world.sleep,))
+    monkeypatch.setitem(cast(Any, follow.follow).__kwdefaults__, "sleep", world.sleep)
     return world
 
 
@@ -194,7 +194,9 @@ def test_an_api_behind_the_node_itself_is_looked_at_again(world: World) -> None:
 
     observer.look = look  # pyright: ignore[reportAttributeAccessIssue]
     timeline = Timeline(before, BROKEN, "replace", world.now)
-    follow.follow([(observer, timeline)], follow.Events(world, "prod", world.now), 3000, lines.append, world.sleep)
+    follow.follow(
+        [(observer, timeline)], follow.Events(world, "prod", world.now), 3000, lines.append, sleep=world.sleep
+    )
     assert timeline.done
     assert sum("tried again" in line for line in lines) == 1
 

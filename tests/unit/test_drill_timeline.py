@@ -34,7 +34,7 @@ def followed(moments: list[Moment], action: Action, *, seconds: float = 3000, **
             "EventLevel": "Warn",
         }
     ]
-    follow([(observer, timeline)], Events(world, "prod", world.now), seconds, lines.append, world.sleep)
+    follow([(observer, timeline)], Events(world, "prod", world.now), seconds, lines.append, sleep=world.sleep)
     return timeline, lines
 
 
@@ -112,3 +112,10 @@ def test_without_kubernetes_the_api_shows_a_replacement() -> None:
 def test_pods_that_every_node_has_are_no_jobs(kind: str) -> None:
     world = World([Moment(-1, BOTH, WHOLE.nodes, [pod("a", BROKEN, kind=kind)])])
     assert world.observer().look().jobs == {}
+
+
+def test_a_group_that_lost_another_node_meanwhile_is_not_whole() -> None:
+    alone = [Moment(item.at, {FRESH: "Running"}, [node(FRESH)], item.pods) for item in REPLACED[5:]]
+    timeline, _ = followed([*REPLACED[:5], *alone], "replace")
+    assert timeline.replacement == FRESH
+    assert "back" not in timeline.marks

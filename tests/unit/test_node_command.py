@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -49,7 +49,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(command, "way", lambda *_: world.kubectl)
     monkeypatch.setattr(health_check, "time", clock)
-    monkeypatch.setattr(follow.follow, "__defaults__", (world.sleep,))
+    monkeypatch.setitem(cast(Any, follow.follow).__kwdefaults__, "sleep", world.sleep)
     return world
 
 
