@@ -152,5 +152,5 @@ def _event(cluster: Cluster, event: ClusterEvent, details: bool) -> JsonObject:
         "EventLevel": event.level,
         "InstanceGroupName": event.group,
         "InstanceId": event.instance_id,
-        **({"EventDetails": {"EventMetadata": event.metadata}} if details else {}),
+        **({"EventDetails": {"EventMetadata": event.metadata}} if details and event.metadata else {}),
     }
