@@ -37,6 +37,9 @@ class Evaluation:
     wrong: list[str] = field(default_factory=list)
     """The others, each with what it is and what was said."""
 
+    causes: set[str] = field(default_factory=set)
+    """The ids of all causes that were told."""
+
     @property
     def share(self) -> float:
         """Of all bundles those that were told right."""
@@ -46,6 +49,7 @@ class Evaluation:
         """Count an answer."""
         want, got = expected(label), told(diagnosis)
         self.bundles[label.kind] += 1
+        self.causes |= {finding.cause.id for finding in diagnosis.findings}
         if want == got:
             self.right[label.kind] += 1
         else:

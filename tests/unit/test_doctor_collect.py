@@ -85,7 +85,7 @@ def world(**changed: Any) -> World:
         ("logs", "get_log_events"): {
             "events": [{"timestamp": 1795000000000, "message": f"mounting\nAWS_SECRET_ACCESS_KEY={KEY}"}]
         },
-    } | {tuple(key.split("__")): value for key, value in changed.items()}
+    } | {(key.partition("__")[0], key.partition("__")[2]): value for key, value in changed.items()}
     return made
 
 
