@@ -1,9 +1,9 @@
 """Doctor is right on the corpus, which others worded from public reports."""
 
 import pytest
+
 from doctor_evaluation import Evaluation, evaluate
 from doctor_examples import EXAMPLES
-
 from podwright.operations.doctor.knowledge import knowledge
 
 ENOUGH = 0.95
