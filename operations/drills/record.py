@@ -11,9 +11,11 @@ from ...config.observability import Targets
 from ..columns import columns
 from ..nodes.members import Member
 from ..nodes.timeline import MARKS, Timeline, shown
+from ..output import Stop
 
 FOLDER: Final = ".podwright/drills"
 """Where drills are kept, in the folder of the project."""
+_KEYS: Final = {"environment", "kind", "node", "begun", "intervals", "simulated", "ok"}
 
 
 def record(
@@ -60,10 +62,20 @@ def keep(project: Path, found: dict[str, Any]) -> Path:
 
 
 def kept(project: Path, environment: str) -> list[dict[str, Any]]:
-    """The drills of an environment, the oldest first."""
-    files = (project / FOLDER).glob("*.json")
-    found = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    """The drills of an environment, the oldest first. Raises Stop for a file that is none."""
+    found = [_read(file) for file in (project / FOLDER).glob("*.json")]
     return sorted((item for item in found if item["environment"] == environment), key=lambda item: item["begun"])
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        missing = _KEYS - found.keys()
+    except (ValueError, AttributeError) as error:
+        raise Stop(f"{file} is no drill: {error}", "delete it") from None
+    if missing:
+        raise Stop(f"{file} is no drill of this podwright: it lacks {', '.join(sorted(missing))}", "delete it")
+    return found
 
 
 def lines(found: dict[str, Any]) -> list[str]:

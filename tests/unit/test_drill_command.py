@@ -75,6 +75,16 @@ def test_a_label_begins_a_drill_and_the_record_is_kept(world: World, capsys: pyt
     assert line.endswith("ok")
 
 
+@pytest.mark.parametrize(("text", "said"), [("{", "is no drill: "), ("[]", "is no drill: "), ("{}", "it lacks begun")])
+def test_a_file_that_is_no_drill_is_named(
+    world: World, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    Path(".podwright/drills").mkdir(parents=True)
+    Path(".podwright/drills/x.json").write_text(text)
+    assert main(["drill", "history", "prod"]) == 1
+    assert said in capsys.readouterr().err
+
+
 def test_another_action_than_expected_fails(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert drill("--node", BROKEN, "--kind", "label-reboot", "--yes") == 1
     assert "HyperPod did a replacement, where a reboot was expected." in capsys.readouterr().out
