@@ -111,7 +111,10 @@ NODES = (
         9, 12, 40,
         _ON,
         "Node hyperpod-i-0a of h200 has waited 10 minutes for its reboot",
-        {_node("hyperpod-i-0a", "UnschedulablePendingReboot"): "1x4 _x30"},
+        {
+            _node("hyperpod-i-0a", "UnschedulablePendingReboot"): "1x4 _x30",
+            _node("hyperpod-i-0b", "Schedulable"): "1x60",
+        },
         (5, 10, 20),
     ),
     Case(
@@ -120,7 +123,10 @@ NODES = (
         44, 50, 80,
         _ON,
         "Node hyperpod-i-0a of h200 has waited 45 minutes to be replaced",
-        {_node("hyperpod-i-0a", "UnschedulablePendingReplacement"): "1x35 _x60"},
+        {
+            _node("hyperpod-i-0a", "UnschedulablePendingReplacement"): "1x35 _x60",
+            _node("hyperpod-i-0b", "Schedulable"): "1x90",
+        },
         (30, 45, 60),
     ),
     Case(
@@ -134,12 +140,19 @@ NODES = (
         _H200,
         "3 nodes of h200 were marked for replacement within six hours",
         # One node that is marked three times is one replacement.
-        {_node("hyperpod-i-0a", "UnschedulablePendingReplacement"): "1x9 _x20 1x9 _x20 1x9 _x20"},
+        {
+            _node("hyperpod-i-0a", "UnschedulablePendingReplacement"): "1x9 _x20 1x9 _x20 1x9 _x20",
+            **{_node(f"hyperpod-i-1{letter}", "Schedulable"): "1x90" for letter in "abc"},
+        },
         (10, 40, 70),
     ),
     Case(
         "NodeNotReady",
-        {s("kube_node_status_condition", node="hyperpod-i-0a", condition="Ready", status="true"): "1x5 0x20 1x30"},
+        {
+            s("kube_node_status_condition", node="hyperpod-i-0a", condition="Ready", status="true"): "1x5 0x20 1x30",
+            s("kube_node_status_condition", node="hyperpod-i-0a", condition="Ready", status="unknown"): "0x5 1x20 0x30",
+            s("kube_node_status_condition", node="hyperpod-i-0a", condition="DiskPressure", status="true"): "1x60",
+        },
         12, 20, 40,
         {"node": "hyperpod-i-0a"},
         "Node hyperpod-i-0a has not been ready for ten minutes",
@@ -254,7 +267,7 @@ GPUS = (
             _gpu("DCGM_FI_DEV_GPU_TEMP", 0): "50x60",
             _gpu("DCGM_FI_DEV_GPU_TEMP", 1): "50x10 _x20 50x30",
         },
-        15, 25, 45,
+        18, 25, 45,
         {"node": "hyperpod-i-0a"},
         "Node hyperpod-i-0a has lost 1 of its GPUs",
         # All of a node are gone when it is replaced, which other alerts speak of.
@@ -378,6 +391,9 @@ JOBS = (
             _pod_gpu("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"): "0x60",
             _pod_gpu("DCGM_FI_DEV_GPU_UTIL", "tune-0"): "100x60",
             _pod_gpu("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "tune-0"): "0.3x60",
+            # Nobody's: a benchmark of the node itself.
+            _gpu("DCGM_FI_DEV_GPU_UTIL", 5): "100x60",
+            _gpu("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 5): "0x60",
         },
         (30, 59),
     ),
@@ -583,7 +599,10 @@ CAPACITY = (
         55, 70, 100,
         {**_PLAN, "state": "unhealthy"},
         "Training plan h200-q1 has had unhealthy instances for 60 minutes: 1",
-        {s("podwright_plan_instances", plan="h200-q1", state="unhealthy"): "0x100"},
+        {
+            s("podwright_plan_instances", plan="h200-q1", state="unhealthy"): "0x100",
+            s("podwright_plan_instances", plan="h200-q1", state="in_use"): "16x100",
+        },
         (70, 99),
     ),
     Case(
@@ -608,7 +627,7 @@ CAPACITY = (
             _lustre("node_filesystem_avail_bytes"): "600-1x150 450x300",
             _lustre("node_filesystem_size_bytes"): "1000x500",
         },
-        25, 120, 440,
+        75, 120, 440,
         _MOUNT,
         "Lustre at /fsx is full within 12 hours if it goes on like this",
         {_lustre("node_filesystem_avail_bytes"): "9000-1x200", _lustre("node_filesystem_size_bytes"): "10000x200"},
@@ -620,7 +639,13 @@ CAPACITY = (
         10, 20, 40,
         _MOUNT,
         "90 % of the files that Lustre at /fsx can hold are there",
-        {_lustre("node_filesystem_files_free"): "16x60", _lustre("node_filesystem_files"): "100x60"},
+        {
+            _lustre("node_filesystem_files_free"): "16x60",
+            _lustre("node_filesystem_files"): "100x60",
+            # Nodes have file systems of their own.
+            s("node_filesystem_files_free", instance="10.16.0.4:9100", fstype="xfs", mountpoint="/"): "1x60",
+            s("node_filesystem_files", instance="10.16.0.4:9100", fstype="xfs", mountpoint="/"): "100x60",
+        },
         (20, 59),
     ),
     Case(
@@ -653,7 +678,7 @@ UPKEEP = (
     Case(
         "GpuMetricsMissing",
         {_gpu("DCGM_FI_DEV_GPU_TEMP"): "50x70 _x40 50x40"},
-        75, 100, 140,
+        80, 100, 140,
         {},
         "GPUs have sent no metrics for ten minutes",
         # A cluster without GPUs.
@@ -714,7 +739,12 @@ UPKEEP = (
         {"instance_id": "i-0a", "kernel": "gemm_bf16", "unit": "TFLOPS", **_SORT},
         "gemm_bf16 is 28.57 % slower on i-0a than on others",
         # All of them are as slow.
-        {_kernel("i-0a", "gemm_bf16", "TFLOPS"): "500x20", _kernel("i-0b", "gemm_bf16", "TFLOPS"): "510x20"},
+        {
+            _kernel("i-0a", "gemm_bf16", "TFLOPS"): "500x20",
+            _kernel("i-0b", "gemm_bf16", "TFLOPS"): "510x20",
+            _kernel("i-0a", "latency", "us"): "10x20",
+            _kernel("i-0b", "latency", "us"): "20x20",
+        },
         (10, 19),
     ),
 )  # fmt: skip

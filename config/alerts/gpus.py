@@ -69,9 +69,9 @@ ALERTS: Final = (
         severity="warning",
         # A synchronous job goes at the pace of its slowest GPU.
         expression="100 - 100 * max by (cluster_name, namespace, modelName, Hostname, gpu) "
-        '(DCGM_FI_DEV_SM_CLOCK{$cluster, namespace!=""} and DCGM_FI_DEV_GPU_UTIL{$cluster, namespace!=""} > 50) '
+        '(DCGM_FI_DEV_SM_CLOCK{$cluster, namespace!=""} and DCGM_FI_DEV_GPU_UTIL{$cluster} > 50) '
         "/ on (cluster_name, namespace, modelName) group_left () quantile by (cluster_name, namespace, modelName) "
-        '(0.5, DCGM_FI_DEV_SM_CLOCK{$cluster, namespace!=""}) > $threshold',
+        "(0.5, DCGM_FI_DEV_SM_CLOCK{$cluster}) > $threshold",
         summary=_OF + " runs {{ $value | humanize }} % slower than others of {{ $labels.namespace }}",
         minutes=15,
         threshold=20,

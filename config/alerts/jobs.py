@@ -7,8 +7,8 @@ from .alert import Alert
 _POD = "{{ $labels.namespace }}/{{ $labels.pod }}"
 
 
-def _of_pods(aggregation: str, metric: str) -> str:
-    return f'{aggregation} by (cluster_name, namespace, pod) ({metric}{{$cluster, namespace!=""}})'
+def _of_pods(aggregation: str, metric: str, labels: str = "") -> str:
+    return f"{aggregation} by (cluster_name, namespace, pod) ({metric}{{$cluster{labels}}})"
 
 
 ALERTS: Final = (
@@ -16,7 +16,7 @@ ALERTS: Final = (
         name="JobHanging",
         severity="critical",
         # A collective operation that waits for a peer keeps its GPU busy, and its tensor cores idle.
-        expression=_of_pods("min", "DCGM_FI_DEV_GPU_UTIL")
+        expression=_of_pods("min", "DCGM_FI_DEV_GPU_UTIL", ', namespace!=""')
         + " >= 95 and "
         + _of_pods("max", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE")
         + " < 0.01",

@@ -56,7 +56,7 @@ ALERTS: Final = (
         expression='100 - 100 * podwright_benchmark_value{$cluster, unit=~".*(/s|FLOPS)"} '
         "/ on (cluster_name, instance_type, kernel, unit) group_left () quantile by "
         "(cluster_name, instance_type, kernel, unit) "
-        '(0.5, podwright_benchmark_value{$cluster, unit=~".*(/s|FLOPS)"}) > $threshold',
+        "(0.5, podwright_benchmark_value{$cluster}) > $threshold",
         summary="{{ $labels.kernel }} is {{ $value | humanize }} % slower on {{ $labels.instance_id }} than on others",
         threshold=10,
         unit="percent",
