@@ -95,7 +95,7 @@ class FleetMetrics(Construct):
             vpc=place.vpc if place else None,
             subnets=list(place.subnets) if place else (),
             security_groups=[place.security_group] if place else (),
-            handler_files=("nodes_ready/handler/kubernetes.py",),
+            runtime_files=("kubernetes.py",),
         )
         allow(function.role, ["sagemaker:DescribeCluster", "sagemaker:ListClusterNodes"], [fleet.arn])
         if fleet.plans:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import boto3
 from botocore.config import Config
 
-from ...nodes_ready.handler.kubernetes import KubernetesApi
+from ...handler_runtime.kubernetes import KubernetesApi
 from .remote_write import Sample
 
 RETRIES: Final = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=20)
