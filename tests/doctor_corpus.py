@@ -62,7 +62,7 @@ class Label:
     """The classes of its causes; empty for `healthy` and `unknown`."""
     source: str
     date: str
-    """When the report was written, or, for a page without a date, read."""
+    """When the report was written; for a page without a date, when it was cited."""
 
 
 @cache

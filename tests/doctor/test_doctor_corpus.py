@@ -45,7 +45,7 @@ def test_every_class_is_looked_for() -> None:
     assert frozenset().union(*(label.classes for label in labels())) == CLASSES.keys()
 
 
-def test_every_bundle_names_its_report_and_when_it_was_written_or_read() -> None:
+def test_every_bundle_names_its_report_and_when_it_was_written_or_cited() -> None:
     for label in labels():
         assert "https://" in label.source or label.source.startswith("docs/operator/"), label.name
         assert date(2014, 1, 1) < date.fromisoformat(label.date), label.name
