@@ -116,6 +116,14 @@ CASES = [
     ),
     Case(
         "PRE010",
+        "new",
+        "no AWS::Budgets::Budget in us-west-2",
+        "take budget_usd_per_month away here",
+        {("cloudformation", "describe_type"): without("AWS::Budgets::Budget")},
+        more="{observability: {budget_usd_per_month: 9000}}",
+    ),
+    Case(
+        "PRE010",
         "adopted",
         "no AWS::SageMaker::ClusterSchedulerConfig in us-west-2",
         "add scheduler_config to fallback",
