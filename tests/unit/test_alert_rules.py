@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from alert_cases import CASES, CLUSTER, Case
+from alert_cases import CASES
+from alert_histories import CLUSTER, Case
 from podwright.config.alerts import Watched, alert_groups, alert_rule, alerts, wanted
 from podwright.config.observability import Alerts, Observability
 from podwright.config.recordings import recording_groups, recordings
