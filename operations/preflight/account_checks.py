@@ -135,6 +135,8 @@ def deployment_actions(environment: Environment) -> list[str]:
         "scheduler_config": task_governance and "scheduler_config" not in fallback,
         "metrics": bool(observed and observed.metrics != "off"),
         "alerts": bool(observed),
+        "dashboards": bool(observed),
+        "grafana": bool(observed and observed.managed_grafana),
         "alert_manager": bool(observed and observed.metrics != "off" and observed.workspace is None),
         "slack": bool(observed and observed.alerts.chat.slack),
         "microsoft_teams": bool(observed and observed.alerts.chat.teams),

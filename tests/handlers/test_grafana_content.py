@@ -159,3 +159,8 @@ def test_a_group_that_is_not_let_in_stops_the_deployment(world: GrafanaWorld) ->
     world.client.refused = [{"code": 404, "message": "no such group", "causedBy": cause}]
     with pytest.raises(Refused, match=rf"1 groups were not let in; first {GROUP}: no such group \(404\)"):
         index.handle(request(world, Groups={"ADMIN": [GROUP]}), CONTEXT)
+
+
+def test_an_endpoint_as_an_address_is_the_same_place(world: GrafanaWorld) -> None:
+    index.handle(request(world, Endpoint=f"https://{world.endpoint}"), CONTEXT)
+    assert set(world.workspace.dashboards) == {"prod-cluster", "prod-teams"}

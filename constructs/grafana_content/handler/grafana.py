@@ -27,7 +27,8 @@ class Grafana:
     """A workspace, spoken to with a token of one of its service accounts."""
 
     def __init__(self, endpoint: str, token: str) -> None:
-        self._root = f"https://{endpoint}/api"
+        # AWS documents the endpoint as an address in one place, and as a host's name in another.
+        self._root = f"https://{endpoint.removeprefix('https://')}/api"
         self._token = token
 
     def find(self, path: str) -> dict[str, Any] | None:
