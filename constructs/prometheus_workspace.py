@@ -19,8 +19,8 @@ class PrometheusWorkspace(Construct):
     Decided for you: metrics are encrypted with the environment's key, and what the service says of rules, alerts and
     refused samples goes to a log group of ours. That group's name begins with `/aws/vendedlogs/`, because CloudWatch
     Logs otherwise adds every group to one resource policy of limited length (CloudWatch Logs User Guide, "Enable
-    logging from AWS services", 2026-11). With `protection: retain` workspace and logs survive their stack: 150 days of
-    measurements are not to be had again.
+    logging from AWS services", 2026-11); so it goes with its stack, or the name would block the next one. The workspace
+    survives its stack with `protection: retain`: 150 days of measurements are not to be had again.
 
     Example:
         from podwright.config.observability import Observability
@@ -86,7 +86,7 @@ class PrometheusWorkspace(Construct):
             retention_in_days=settings.log_retention_days,
             kms_key_id=key.key_arn,
         )
-        group.apply_removal_policy(removal_policy(protection))
+        group.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
         destination = aps.CfnWorkspace.CloudWatchLogDestinationProperty(log_group_arn=group.attr_arn)
         threshold = settings.log_queries_above_samples
         workspace = aps.CfnWorkspace(
