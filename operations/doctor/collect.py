@@ -74,14 +74,23 @@ class Collection:
 
 
 def collect(environment: Environment, account: Account, project: Path, *, runner: bool = True) -> Bundle:
-    """The bundle of an environment. With `runner`, a private Kubernetes API is read from inside the VPC."""
+    """The bundle of an environment. With `runner`, a private Kubernetes API is read from inside the VPC.
+
+    Raises:
+        Stop: nothing of the environment is there.
+    """
     now = datetime.now(UTC)
     collection = Collection(Reader(_clients(account)), now)
     name = environment.cluster.name
     cluster = collection.take(
         "cluster", lambda: collection.aws.find("sagemaker", "describe_cluster", ("ResourceNotFound",), ClusterName=name)
     )
-    _stacks(collection, environment, account, project)
+    stacks = _stacks(collection, environment, account, project)
+    if not cluster and not stacks and not {"cluster", "stacks"} & collection.unseen.keys():
+        raise Stop(
+            f"there is no cluster {name} in {account}, and no stack of {environment.name}",
+            f"`podwright deploy {environment.name}` makes them",
+        )
     if cluster:
         _cluster(collection, cluster)
         collect_logs(collection, cluster)
@@ -222,7 +231,8 @@ def _network(collection: Collection, cluster: dict[str, Any], groups: list[dict[
     )
 
 
-def _stacks(collection: Collection, environment: Environment, account: Account, project: Path) -> None:
+def _stacks(collection: Collection, environment: Environment, account: Account, project: Path) -> list[Any]:
+    """The environment's stacks; with the events of those that failed among the files."""
     stacks = collection.take(
         "stacks", lambda: {"Stacks": deployed_stacks(account, environment.name, project, nested=True)}
     )
@@ -242,6 +252,7 @@ def _stacks(collection: Collection, environment: Environment, account: Account, 
             StackName=name,
         ),
     )
+    return (stacks or {}).get("Stacks", [])
 
 
 def _eks(collection: Collection, environment: Environment, account: Account) -> None:

@@ -10,10 +10,16 @@ from typing import Any
 
 import pytest
 
+from governed_cluster import GovernedCluster, until
+from podwright.config.environment import Environment
 from podwright.config.load import load_environment
 from podwright.operations.account import SANDBOX_ACCOUNT, Account
+from podwright.operations.connect import write_kubeconfig
+from podwright.operations.doctor import collect as collecting
+from podwright.operations.doctor import collect_kubernetes
 from podwright.operations.doctor.collect import collect
 from podwright.operations.doctor.diagnose import Diagnosis, diagnose
+from podwright.operations.kubectl import Kubectl
 from podwright.operations.sandbox.server import Running
 from sandbox_network import Surroundings, surroundings
 
@@ -93,6 +99,38 @@ def test_a_failed_lifecycle_step_is_found_in_its_log(
 
     diagnosis = look("doctor-lifecycle", failed)
     assert diagnosis.classes == {"storage"}, diagnosis.to_json()
+
+
+def test_a_broken_node_is_found_and_forgotten_once_it_is_replaced(
+    sandbox: Running,
+    aws: Callable[[str], Any],
+    put: Callable[[str, Any], None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    GovernedCluster(aws, "doctored")
+    environment = Environment.model_validate(
+        {"name": "doctored", "account": SANDBOX_ACCOUNT, "region": "us-west-2", "cluster": {"name": "doctored"}}
+        | {"network": {"zones": ["usw2-az1", "usw2-az2"]}}
+        | {"instance_groups": {"h200": {"instance_type": "ml.p5en.48xlarge", "count": 2, "zone": "usw2-az1"}}}
+    )
+    account = Account(SANDBOX_ACCOUNT, "us-west-2", sandbox.endpoint, sandbox.environment("us-west-2"))
+    description = aws("eks").describe_cluster(name="doctored")["cluster"]
+    file = write_kubeconfig(tmp_path, environment, account, description, description["endpoint"])
+    kubectl = Kubectl(file, validates=False)
+    monkeypatch.setattr(collect_kubernetes, "way", lambda *_: kubectl)
+    monkeypatch.setattr(collecting, "eks_cluster_name", lambda *_: "doctored")
+
+    def look() -> Diagnosis:
+        return diagnose(collect(environment, account, tmp_path))
+
+    until(lambda: len(kubectl.items("nodes")) == 2)
+    assert until(lambda: look().verdict == "well")
+    node = aws("sagemaker").list_cluster_nodes(ClusterName="doctored")["ClusterNodeSummaries"][0]["InstanceId"]
+    put("/podwright/faults", {"nodes": [{"node": node, "kind": "xid-replace"}]})
+    assert until(lambda: look().classes) == {"node_health"}
+    assert until(lambda: look().verdict == "well")
+    aws("sagemaker").delete_cluster(ClusterName="doctored")
 
 
 def test_a_cluster_that_came_up_is_well(look: Callable[..., Diagnosis]) -> None:

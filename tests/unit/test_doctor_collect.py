@@ -143,6 +143,14 @@ def test_without_a_way_to_kubernetes_its_sources_are_unseen(collected: Callable[
     assert "pod_logs" in unseen
 
 
+def test_where_nothing_is_there_is_nothing_to_say(collected: Callable[..., Bundle]) -> None:
+    absent = ClientError({"Error": {"Code": "ResourceNotFound", "Message": "no such cluster"}}, "DescribeCluster")
+    with pytest.raises(Stop, match="there is no cluster example"):
+        collected(world(sagemaker__describe_cluster=absent))
+    bundle = collected(world(sagemaker__describe_cluster=denied("DescribeCluster")))
+    assert "cluster" in bundle.index.unseen
+
+
 def test_no_secret_is_in_a_bundle_that_is_written(collected: Callable[..., Bundle], tmp_path: Path) -> None:
     bundle = collected(world(), FakeKubectl())
     bundle.write(tmp_path / "prod.tar.gz")
