@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from .environment import Environment
+from .groups import AnyGroup
 from .prices import hourly
 from .quota_amounts import instances
-from .quota_policy import environment_policy
+from .quota_policy import countable_groups, environment_policy
 from .quota_stock import Flavor
 from .rules.run import environment_types
 
@@ -129,7 +130,8 @@ def _spend(team: str, rows: list[Hours], prices: Mapping[tuple[str, str], Rate],
 
 def _of_instance(environment: Environment, flavor: Flavor, plan_usd: Mapping[str, float]) -> Rate:
     """What an instance of a flavor costs an hour: the average over its groups, weighted by their counts."""
-    rates = [(environment.groups[name].count or 1, _of_group(environment, name, plan_usd)) for name in flavor.groups]
+    groups = {**environment.groups, **countable_groups(environment)}
+    rates = [(groups[name].count or 1, _of_group(environment, name, groups[name], plan_usd)) for name in flavor.groups]
     bases = " and ".join(dict.fromkeys(rate.basis for _, rate in rates))
     known = [(count, rate.usd) for count, rate in rates if rate.usd is not None]
     if len(known) < len(rates):
@@ -137,8 +139,7 @@ def _of_instance(environment: Environment, flavor: Flavor, plan_usd: Mapping[str
     return Rate(sum(count * usd for count, usd in known) / sum(count for count, _ in known), bases)
 
 
-def _of_group(environment: Environment, name: str, plan_usd: Mapping[str, float]) -> Rate:
-    group = environment.groups[name]
+def _of_group(environment: Environment, name: str, group: AnyGroup, plan_usd: Mapping[str, float]) -> Rate:
     if group.plan:
         if group.plan in plan_usd:
             return Rate(plan_usd[group.plan], f"what plan {group.plan} cost")

@@ -7,7 +7,7 @@ plans really cost. The budget and the bill are AWS's own, and up to a day behind
 import argparse
 import dataclasses
 import time
-from typing import Any
+from typing import Any, Final
 
 from ...config.environment import Environment
 from ...config.observability import Observability
@@ -17,10 +17,16 @@ from ..account import Account, account_of
 from ..columns import columns
 from ..cost import money
 from ..deployment import add_environment, load
-from ..output import Stop, write_json, write_line
+from ..output import Stop, stop_on_errors, write_json, write_line
 from ..prometheus import Prometheus, QueryError
 from .bills import REQUEST_USD, bill, budget, day_of
 from .measured import Measured, measured
+
+_COUNTED: Final = ("hyperpod", "kueue")
+_NOT_COUNTED: Final = (
+    "hours of teams come from Kueue, so from engines hyperpod and kueue; on Slurm "
+    "`sreport cluster AccountUtilizationByUser` prints them"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print it. Returns 1 when nothing of it can be seen."""
-    environment = load(args).environment
+    loaded = load(args)
+    environment = loaded.environment
+    stop_on_errors(loaded)
     if args.days < 1:
         raise Stop(f"--days {args.days} is no span of days", "such as --days 30", 2)
     account = account_of(environment, args.project, args.sandbox)
@@ -66,6 +74,8 @@ def report(
         return None
 
     used: Measured | None = ask("metrics", lambda: _measured(environment, account, end, days, url))
+    if used is not None and environment.governance.engine not in _COUNTED:
+        unseen["teams"] = _NOT_COUNTED
     settings = environment.observability
     watched = settings is not None and settings.budget_usd_per_month is not None
     return {

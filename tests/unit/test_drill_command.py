@@ -11,6 +11,8 @@ import pytest
 from drill_world import BROKEN, OTHER, REPLACED, FakeKubectl, World, pod
 from podwright.config.drills import HEALTH_LABEL, drill_kinds
 from podwright.config.environment import Environment
+from podwright.config.images import Image
+from podwright.config.own_images import BENCHMARK_LABELS_IMAGE, own_images
 from podwright.operations.cli import main
 from podwright.operations.drills import command, guard, inject
 from podwright.operations.kubectl import Kubectl, Refused
@@ -215,3 +217,22 @@ def test_kinds_are_listed_with_a_source(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["drill", "kinds", "--json"]) == 0
     assert [row["kind"] for row in json.loads(capsys.readouterr().out)] == list(drill_kinds())
     assert all(kind.sources for kind in drill_kinds().values())
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_an_environment_with_drills_mirrors_their_image(allowed: bool) -> None:
+    environment = Environment.model_validate(
+        {
+            "name": "prod",
+            "account": "111122223333",
+            "region": "us-west-2",
+            "network": {"zones": ["usw2-az2", "usw2-az3"]},
+            "instance_groups": {"system": {"instance_type": "ml.m5.4xlarge", "count": 2}},
+            "observability": {"drills": allowed},
+        }
+    )
+    assert [str(image) for image in own_images(environment)] == [BENCHMARK_LABELS_IMAGE] * allowed
+    assert inject.image_of({}) == BENCHMARK_LABELS_IMAGE
+    copy = Image.parse(f"111122223333.dkr.ecr.us-west-2.amazonaws.com/podwright/{BENCHMARK_LABELS_IMAGE}")
+    name = Image.parse(BENCHMARK_LABELS_IMAGE).name
+    assert inject.image_of({name: copy}).startswith("111122223333.dkr.ecr.us-west-2.amazonaws.com/podwright/public.ecr")

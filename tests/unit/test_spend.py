@@ -191,6 +191,14 @@ def test_what_cannot_be_seen_is_named_and_the_rest_shown() -> None:
     assert "not seen: bill: AccessDeniedException on Askce" in "\n".join(lines(made))
 
 
+def test_teams_that_nobody_counts_are_named(server: Prometheus) -> None:
+    governance = ENVIRONMENT.governance.model_copy(update={"engine": "kai"})
+    of_kai = ENVIRONMENT.model_copy(update={"governance": governance})
+    made = report(of_kai, cast(Account, Clients()), END, 2, bill_too=False, url=server.url)
+    assert "from engines hyperpod and kueue" in made["unseen"]["teams"]
+    assert made["cluster"]["gpu_hours"] == 64
+
+
 def test_every_name_that_is_asked_for_is_recorded_or_measured() -> None:
     queries = [*measured._OF_TEAMS.values(), *measured._OF_CLUSTER.values(), measured._PLAN_USD]
     known = {item.name for item in recordings()} | set(metrics())
