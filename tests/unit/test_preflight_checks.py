@@ -93,7 +93,10 @@ def test_only_reads() -> None:
 
 def test_asks_for_what_its_page_names() -> None:
     """So whoever has the permissions of the page is never told that one is missing."""
-    prefixes, renamed = {"service-quotas": "servicequotas"}, {"HeadBucket": "ListBucket", "HeadObject": "ListBucket"}
+    prefixes, renamed = (
+        {"service-quotas": "servicequotas", "amp": "aps"},
+        {"HeadBucket": "ListBucket", "HeadObject": "ListBucket"},
+    )
     stray = {
         (id, action)
         for id, service, name in calls()
