@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from html import escape
 from typing import Any, Final
 
@@ -82,7 +83,7 @@ def _lines(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: Sp
         values = dict(one.points)
         drawn.add_trace(
             go.Scatter(
-                x=[_moment(moment) for moment in moments],
+                x=_times(span),
                 # A line ends where its series does.
                 y=[values[moment] * factor if moment in values else None for moment in moments],
                 name=one.name or "value",
@@ -138,7 +139,7 @@ def _states(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: S
     ]
     drawn.add_trace(
         go.Heatmap(
-            x=[_moment(moment) for moment in moments],
+            x=_times(span),
             y=[one.name for one in series],
             z=[[index.get(lane[moment]) if moment in lane else None for moment in moments] for lane in lanes],
             text=[
@@ -200,6 +201,11 @@ def _moments(span: Span) -> list[float]:
     """Every moment that Prometheus was asked about; it answers in milliseconds."""
     count = int((span.end - span.start) / span.step) + 1
     return [round(span.start + span.step * index, 3) for index in range(count)]
+
+
+@cache
+def _times(span: Span) -> tuple[str, ...]:
+    return tuple(map(_moment, _moments(span)))
 
 
 def _moment(moment: float) -> str:
