@@ -210,13 +210,18 @@ class Bundle:
         for path, text in self.files.items():
             if path.endswith(".json"):
                 try:
-                    parsed[path] = json.loads(text)
+                    parsed[path] = json.loads(text, object_hook=_without_null)
                 except ValueError as error:
                     raise Stop(f"{path} of the bundle is not JSON: {error}", "take the bundle again", 2) from None
         return parsed
 
 
 _NEWER: Final = "a bundle of a newer podwright needs that podwright"
+
+
+def _without_null(item: dict[str, Any]) -> dict[str, Any]:
+    """Services write null for what they do not say, or leave it out: both mean the same."""
+    return {key: value for key, value in item.items() if value is not None}
 
 
 def moment(value: Any) -> datetime | None:
