@@ -34,6 +34,7 @@ COMMANDS: Final = (
     Command("render", ".render", "write the Kubernetes objects of an environment as YAML"),
     Command("submit", ".submit", "hand a job to the cluster: check it, make its manifest, apply it"),
     Command("alerts", ".alerts", "print the alerts of an environment, or the rules that they become"),
+    Command("dashboards", ".dashboards.command", "write dashboards for any Grafana, or draw them into one HTML file"),
     Command("explain", ".explain", "print the page of a rule, or list all rules"),
     Command("schema", ".schema", "print the JSON Schema of environment files, for editors"),
     Command("diff", ".diff", "show what a deployment would change"),
@@ -53,7 +54,6 @@ COMMANDS: Final = (
     Command("node", ".nodes.command", "reboot, replace or check nodes"),
     Command("drill", ".drills.command", "break a node on purpose, and measure how it comes back"),
     Command("capacity", ".capacity.command", "find, buy and look at training plans: capacity paid for in advance"),
-    Command("dashboards", ".dashboards.command", "write dashboards for any Grafana, or draw them into one HTML file"),
     Command("bench", ".bench", "print and draw what the benchmarks of nodes measured"),
 )
 
