@@ -114,7 +114,8 @@ class FleetMetrics(Construct):
             "budget": fleet.budget,
             "eks_cluster": place.eks_cluster.cluster_name if place else None,
             "results": [results[0].bucket_name, results[1]] if results else None,
-            "endpoint": workspace.endpoint,
+            # As the service gives it where the workspace is our own: it is another one in the sandbox.
+            "endpoint": workspace.resource.attr_prometheus_endpoint if workspace.resource else workspace.endpoint,
         }
         self._schedule(function.function, facts)
         self.function = function

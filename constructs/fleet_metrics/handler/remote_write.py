@@ -45,7 +45,7 @@ def write(session: boto3.Session, endpoint: str, samples: Iterable[Sample], mome
     written, left = 0, iter(samples)
     while batch := list(islice(left, _BATCH)):
         body = snappy(b"".join(_field(1, _series(sample, int(moment * 1000))) for sample in batch))
-        url = f"{endpoint}api/v1/remote_write"
+        url = f"{endpoint.rstrip('/')}/api/v1/remote_write"
         request = AWSRequest("POST", url, dict(_HEADERS), body)
         SigV4Auth(session.get_credentials(), "aps", session.region_name).add_auth(request)
         asked = urllib.request.Request(url, body, dict(request.headers.items()), method="POST")
