@@ -82,10 +82,10 @@ def history(
             file, span = folder / f"rules-{index}.yml", ("--start", f"{start:.0f}", "--end", f"{end:.0f}")
             # Every JSON text is a YAML text.
             file.write_text(json.dumps({"groups": [{"name": "recorded", "rules": level}]}))
-            with _serving(folder) as server:
+            with serving(folder) as server:
                 command = ("promtool", "tsdb", "create-blocks-from", "rules", "--url", server.url, *span)
                 _run(*command, "--eval-interval", f"{step:.0f}s", "--output-dir", folder / "data", file)
-        with _serving(folder) as server:
+        with serving(folder) as server:
             yield server
 
 
@@ -110,7 +110,8 @@ def _run(*command: object) -> None:
 
 
 @contextmanager
-def _serving(folder: Path) -> Iterator[Prometheus]:
+def serving(folder: Path, *flags: str) -> Iterator[Prometheus]:
+    """A Prometheus on a folder with its `prometheus.yml`, which ends with the `with` block. Raises Stop."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -123,6 +124,7 @@ def _serving(folder: Path) -> Iterator[Prometheus]:
                 f"--storage.tsdb.path={folder}/data",
                 "--storage.tsdb.retention.time=100y",
                 f"--web.listen-address=127.0.0.1:{port}",
+                *flags,
             ],
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -132,7 +134,7 @@ def _serving(folder: Path) -> Iterator[Prometheus]:
         _wait(server, process, log)
         yield server
     finally:
-        # It has nothing to save: its blocks were there before it, and its folder goes.
+        # It has nothing to save: blocks were there before it, and what it is sent goes to its log at once.
         process.kill()
         process.wait()
 

@@ -30,7 +30,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
 from werkzeug.wrappers import Response
 
-from . import capacity, hyperpod_faults, kubernetes_api, quotas, responses, training_plan_knobs
+from . import capacity, hyperpod_faults, kubernetes_api, quotas, responses, training_plan_knobs, workspace_queries
 from .cloudformation import CloudFormation
 from .cloudformation_api import CloudFormationResponse
 from .cost_tags import CostTags, CostTagsResponse
@@ -59,6 +59,7 @@ from .quotas import QuotasResponse
 from .rest_service import RestService, scope_of
 from .server import RECORDED_TYPES
 from .tls import certificates
+from .workspace_queries import WorkspaceQueries
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
@@ -108,6 +109,7 @@ class Sandbox:
         self.functions = Functions(clients, directory / "functions", _HANDLER_SLEEP * timing.scale, authority)
         self.bus = EventBus(clients)
         self.prometheus = PrometheusWorkspaces(clients.endpoint)
+        self.queries = WorkspaceQueries(self.prometheus, directory / "prometheus")
         self.grafana = Grafana(f"localhost:{kubernetes_port}")
         self.cloudformation = CloudFormation(clients, provider_for)
         self.cost_tags = CostTags(self.cloudformation)
@@ -164,6 +166,7 @@ class Sandbox:
             while True:
                 time.sleep(_TICK_SECONDS)
                 try:
+                    self.bus.tick()
                     if self.hyperpod.tick(self.bus):
                         self._changed.set()
                 except ClientError as error:
@@ -174,6 +177,7 @@ class Sandbox:
     def close(self) -> None:
         """Let operations end, as far as they do so soon, and save."""
         self.cloudformation.wait(_PATIENCE_SECONDS)
+        self.queries.close()
         self.snapshots.save()
 
     def mount(self) -> tuple[Application, Application]:
@@ -219,6 +223,8 @@ class Sandbox:
                 if path == quotas.PATH:
                     return self.hyperpod.quotas.serve(environ, start_response)
                 return training_plan_knobs.serve(self.hyperpod.plans, environ, start_response)
+            if workspace_queries.PATH.fullmatch(path):
+                return self.queries(environ, start_response)
             reading = _only_reads(environ)
             try:
                 return own.get(scope_of(environ)[1], services)(environ, start_response)

@@ -6,8 +6,9 @@ moto keeps; nobody gets mail. Input transformers are moto's.
 
 import json
 import logging
+import re
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -19,6 +20,7 @@ from .stack import ACCOUNT
 from .template import JsonObject
 
 _LOG = logging.getLogger(__name__)
+_RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
 
 
 class EventBus:
@@ -26,6 +28,8 @@ class EventBus:
 
     def __init__(self, clients: Clients) -> None:
         self.clients = clients
+        self._last: dict[str, datetime] = {}
+        """When each rule with a rate was last due, by its ARN."""
 
     def listens(self, region: str) -> bool:
         """Whether a rule of the region waits for events."""
@@ -33,26 +37,31 @@ class EventBus:
 
     def send(self, region: str, detail_type: str, resource: str, detail: JsonObject) -> None:
         """Send an event of SageMaker; targets that do not take it are named in the log, as a dead letter would be."""
-        event: JsonObject = {
-            "version": "0",
-            "id": str(uuid.uuid4()),
-            "detail-type": detail_type,
-            "source": "aws.sagemaker",
-            "account": ACCOUNT,
-            "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "region": region,
-            "resources": [resource],
-            "detail": detail,
-        }
+        event = _event(region, "aws.sagemaker", detail_type, resource, detail)
         for rule in self._rules(region):
-            if rule.state != "ENABLED" or not rule.event_pattern.matches_event(event):  # pyright: ignore[reportArgumentType]
-                continue
-            for target in rule.targets:
-                try:
-                    self._deliver(region, target, event)
-                except (ClientError, BotoCoreError):
-                    # None may keep the others from their event.
-                    _LOG.exception("rule %s: %s did not take an event", rule.name, target["Arn"])
+            if rule.state == "ENABLED" and rule.event_pattern.matches_event(event):  # pyright: ignore[reportArgumentType]
+                self._give(region, rule, event)
+
+    def _give(self, region: str, rule: Rule, event: JsonObject) -> None:
+        for target in rule.targets:
+            try:
+                self._deliver(region, target, event)
+            except (ClientError, BotoCoreError):
+                # None may keep the others from their event.
+                _LOG.exception("rule %s: %s did not take an event", rule.name, target["Arn"])
+
+    def tick(self) -> None:
+        """Send what rules with a rate are due; one that is new waits for a whole period first."""
+        moment = datetime.now(UTC)
+        for region in list(events_backends[ACCOUNT]):
+            for rule in self._rules(region):
+                found = _RATE.fullmatch(rule.scheduled_expression or "")
+                if not found or rule.state != "ENABLED":
+                    continue
+                last = self._last.setdefault(rule.arn, moment)
+                if moment - last >= timedelta(**{f"{found[2]}s": int(found[1])}):
+                    self._last[rule.arn] = moment
+                    self._give(region, rule, _event(region, "aws.events", "Scheduled Event", rule.arn, {}))
 
     def _rules(self, region: str) -> list[Rule]:
         known = events_backends[ACCOUNT]
@@ -76,3 +85,17 @@ class EventBus:
             self.clients.client("sqs", region).send_message(QueueUrl=url, MessageBody=text)
         else:
             _LOG.warning("events do not reach %s in the sandbox", target["Arn"])
+
+
+def _event(region: str, source: str, detail_type: str, resource: str, detail: JsonObject) -> JsonObject:
+    return {
+        "version": "0",
+        "id": str(uuid.uuid4()),
+        "detail-type": detail_type,
+        "source": source,
+        "account": ACCOUNT,
+        "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "region": region,
+        "resources": [resource],
+        "detail": detail,
+    }

@@ -1,4 +1,4 @@
-"""Amazon Managed Service for Prometheus: workspaces with their settings, rules and alert manager; it ingests nothing.
+"""Amazon Managed Service for Prometheus: workspaces with their settings, rules and alert manager.
 
 Rules are checked as AWS checks them, by Prometheus's own `promtool` where it is installed.
 Source: botocore 1.44.5, service model of amp.
@@ -53,6 +53,10 @@ class PrometheusWorkspaces:
         if identifier not in self.regions[region]:
             raise refuse("ResourceNotFoundException", f"Workspace not found: {identifier} (sandbox)")
         return self.regions[region][identifier]
+
+    def anywhere(self, identifier: str) -> Workspace | None:
+        """A workspace by its id alone."""
+        return next((found[identifier] for found in self.regions.values() if identifier in found), None)
 
     def _shown(self, workspace: Workspace) -> JsonObject:
         return {

@@ -2,16 +2,19 @@
 
 import json
 import ssl
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from podwright.operations.prometheus import installed
+from podwright.constructs.fleet_metrics.handler.remote_write import Sample, write
+from podwright.operations.prometheus import Prometheus, QueryError, installed
 from podwright.operations.sandbox.server import Running
 from sandbox_stacks import StackUnderTest
 
@@ -76,6 +79,25 @@ def test_an_alert_manager_without_its_receiver_is_refused(stack: StackUnderTest)
     broken = workspace(AlertManagerDefinition=ALERT_MANAGER.replace("name: all", "name: other"))
     assert stack.create({"Metrics": broken}) == "ROLLBACK_COMPLETE"
     assert "route to one of its receivers" in stack.reasons("Metrics")
+
+
+@pytest.mark.skipif(not installed(), reason="no prometheus and promtool on this machine (Debian: prometheus)")
+def test_a_workspace_takes_samples_and_answers_queries(aws: Aws, stack: StackUnderTest) -> None:
+    outputs = {"Endpoint": {"Value": {"Fn::GetAtt": ["Metrics", "PrometheusEndpoint"]}}}
+    assert stack.create({"Metrics": workspace(), "Rules": rules()}, Outputs=outputs) == "CREATE_COMPLETE", stack.log()
+    endpoint, moment = stack.outputs()["Endpoint"], time.time()
+    samples = [
+        Sample("podwright_nodes", {"status": status}, count) for status, count in (("Running", 3), ("Failure", 1))
+    ]
+    assert write(boto3.Session("sandbox", "sandbox", region_name="us-west-2"), endpoint, samples, moment) == 2
+    server = Prometheus(endpoint.rstrip("/"))
+    found = server.instant("sum(podwright_nodes)", moment)
+    assert [item["value"][1] for item in found] == ["4"]
+    with pytest.raises(QueryError, match="unclosed left parenthesis"):
+        server.instant("sum(podwright_nodes", moment)
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{endpoint}api/v1/rules") as answer:
+        [group] = json.load(answer)["data"]["groups"]
+    assert [rule["name"] for rule in group["rules"]] == ["a:b"]
 
 
 class Grafana:
