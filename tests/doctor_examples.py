@@ -107,6 +107,11 @@ EXAMPLES: tuple[tuple[str, Kind, str], ...] = (
     ),
     ("lustre-mount", "lifecycle", "mount.lustre: mount fs-1@tcp:/x at /fsx failed: Connection timed out"),
     (
+        "file-system-bad",
+        "stack",
+        "The file system cannot be created because the provided security groups do not permit Lustre LNET traffic",
+    ),
+    (
         "webhook",
         "kubernetes",
         'failed calling webhook "mpod.kb.io": Post "https://kueue.svc:443/?timeout=10s": connect: connection refused',
