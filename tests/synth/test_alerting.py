@@ -1,6 +1,7 @@
 """Rules, alert manager, topics, channels and events of an environment: who may publish, and what reaches people."""
 
 import json
+import re
 from typing import Any, cast
 
 import aws_cdk as cdk
@@ -42,13 +43,13 @@ def rules(stack: cdk.Stack, settings: Observability) -> list[dict[str, Any]]:
 
 
 def test_rules_go_to_the_workspace_as_yaml(stack: cdk.Stack) -> None:
-    found = {item["Name"]: YAML(typ="safe").load(item["Data"])["groups"] for item in rules(stack, Observability())}
-    names = [rule["alert"] for group in found["podwright-prod-alerts"] for rule in group["rules"]]
+    found = {item["Name"]: item["Data"] for item in rules(stack, Observability())}
+    names = re.findall(r"^  - alert: (\w+)$", found["podwright-prod-alerts"], re.MULTILINE)
     assert set(names) < set(alerts())
     assert len(names) > 25
-    recorded = [rule["record"] for group in found["podwright-prod-recordings"] for rule in group["rules"]]
+    recorded = re.findall(r"^  - record: (\S+)$", found["podwright-prod-recordings"], re.MULTILINE)
     assert recorded == [item.name for item in recordings()]
-    assert all("$cluster" not in json.dumps(group) for groups in found.values() for group in groups)
+    assert all("$cluster" not in text for text in found.values())
 
 
 def test_the_alert_manager_publishes_to_the_topics(stack: cdk.Stack) -> None:
