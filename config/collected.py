@@ -57,15 +57,30 @@ def collected(environment: Environment, types: Catalog) -> frozenset[str]:
         return frozenset()
     running = exporters(environment, types)
     levels = {name: settings.level(source) for name, source in _SOURCES.items()}
+    missing = _missing(environment)
     found = {
         metric.name
         for metric in metrics().values()
-        if metric.exporter in running and levels.get(metric.exporter, "advanced") in ("advanced", metric.level)
+        if metric.exporter in running
+        and levels.get(metric.exporter, "advanced") in ("advanced", metric.level)
+        and not metric.name.startswith(missing)
     }
     for recording in recordings():
         if names_in(recording.expression) <= found:
             found.add(recording.name)
     return frozenset(found)
+
+
+def _missing(environment: Environment) -> tuple[str, ...]:
+    """How metrics begin of which there is nothing to measure."""
+    there = {
+        "podwright_plan_": bool(environment.training_plans),
+        "podwright_benchmark_": any(group.benchmarks != "skip" for group in environment.instance_groups.values()),
+        # HyperPod puts health and faults on nodes of Kubernetes; Slurm's nodes have a state instead.
+        "podwright_node_health": environment.cluster.orchestrator == "eks",
+        "podwright_node_fault": environment.cluster.orchestrator == "eks",
+    }
+    return tuple(prefix for prefix, measured in there.items() if not measured)
 
 
 def names_in(expression: str) -> frozenset[str]:

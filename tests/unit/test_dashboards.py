@@ -170,6 +170,14 @@ def test_slurm_has_a_dashboard_of_its_own_and_none_of_pods() -> None:
     assert not names & {"tasks", "teams", "elastic"}
 
 
+def test_what_an_environment_does_not_have_is_not_shown() -> None:
+    observed = environment("prod").model_copy(update={"observability": SETTINGS, "training_plans": {}})
+    found = dashboards(SETTINGS, cluster="c", metrics=collected(observed, catalog()))
+    titles = {item.title for one in found for item in one.panels}
+    assert not {"Days left", "Plans"} & titles
+    assert "Wanted and there" in titles
+
+
 def test_without_metrics_nothing_is_shown() -> None:
     observed = environment("prod").model_copy(update={"observability": Observability(metrics="off")})
     assert collected(observed, catalog()) == frozenset()
