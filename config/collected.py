@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from .benchmarks import benchmark_policy
 from .catalog import Catalog
 from .environment import Environment
 from .metrics import Exporter, metrics
@@ -57,7 +58,7 @@ def collected(environment: Environment, types: Catalog) -> frozenset[str]:
         return frozenset()
     running = exporters(environment, types)
     levels = {name: settings.level(source) for name, source in _SOURCES.items()}
-    missing = _missing(environment)
+    missing = _missing(environment, types)
     found = {
         metric.name
         for metric in metrics().values()
@@ -71,11 +72,13 @@ def collected(environment: Environment, types: Catalog) -> frozenset[str]:
     return frozenset(found)
 
 
-def _missing(environment: Environment) -> tuple[str, ...]:
+def _missing(environment: Environment, types: Catalog) -> tuple[str, ...]:
     """How metrics begin of which there is nothing to measure."""
     there = {
         "podwright_plan_": bool(environment.training_plans),
-        "podwright_benchmark_": any(group.benchmarks != "skip" for group in environment.instance_groups.values()),
+        "podwright_benchmark_": any(
+            benchmark_policy(group, types) != "skip" for group in environment.instance_groups.values()
+        ),
         # HyperPod puts health and faults on nodes of Kubernetes; Slurm's nodes have a state instead.
         "podwright_node_health": environment.cluster.orchestrator == "eks",
         "podwright_node_fault": environment.cluster.orchestrator == "eks",
