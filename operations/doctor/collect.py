@@ -22,6 +22,7 @@ from .bundle import INDEX, SOURCES, Bundle, Index
 from .collect_kubernetes import collect_kubernetes
 from .collect_logs import collect_logs
 from .redact import redact
+from .scene import scene_of
 
 _DAY: Final = timedelta(days=1)
 _MOST_EVENTS: Final = 500
@@ -93,11 +94,9 @@ def collect(environment: Environment, account: Account, project: Path, *, runner
         )
     if cluster:
         _cluster(collection, cluster)
-        collect_logs(collection, cluster)
     if environment.cluster.orchestrator == "eks":
         _eks(collection, environment, account)
         collect_kubernetes(collection, environment, account, project, runner=runner)
-    files, counts = redact(collection.files)
     index = Index(
         podwright=version("podwright"),
         taken=now,
@@ -106,9 +105,13 @@ def collect(environment: Environment, account: Account, project: Path, *, runner
         orchestrator=environment.cluster.orchestrator,
         account=account.id,
         region=account.region,
-        unseen=dict(sorted(collection.unseen.items())),
-        redacted=dict(sorted(counts.items())),
     )
+    if cluster:
+        nodes = scene_of(Bundle(index, collection.files)).nodes.values()
+        collect_logs(collection, cluster, {node.id for node in nodes if not node.well})
+    files, counts = redact(collection.files)
+    unseen, redacted = dict(sorted(collection.unseen.items())), dict(sorted(counts.items()))
+    index = index.model_copy(update={"unseen": unseen, "redacted": redacted})
     return Bundle.of({INDEX: index.model_dump_json(indent=1) + "\n", **files})
 
 

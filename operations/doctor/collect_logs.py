@@ -1,6 +1,6 @@
 """Collecting what nodes wrote to CloudWatch: lifecycle scripts, health agent and deep health checks."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from .collect import Collection
 
 _MOST_STREAMS: Final = 40
-"""Of each kind, those written last: every node has a stream of its own, and thousands would tell no more."""
+"""Of each kind: every node has a stream of its own, and thousands would tell no more."""
 _MOST_LINES: Final = 1_000
 """Of a stream, the last ones."""
 _CALLS_AT_ONCE: Final = 8
 
 
-def collect_logs(collection: "Collection", cluster: dict[str, Any]) -> None:
-    """Add the logs of a cluster's nodes."""
+def collect_logs(collection: "Collection", cluster: dict[str, Any], unwell: Container[str]) -> None:
+    """Add the logs of a cluster's nodes, first of those that are not well."""
     group = f"/aws/sagemaker/Clusters/{cluster['ClusterName']}/{cluster['ClusterArn'].rpartition('/')[2]}"
     for source in ("lifecycle_logs", "health_logs", "deep_check_logs"):
         try:
-            names = _streams(collection.aws, group, SOURCES[source].place.removeprefix("logs/"))
+            names = _streams(collection.aws, group, SOURCES[source].place.removeprefix("logs/"), unwell)
             with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
                 texts = list(pool.map(lambda name: _text(collection.aws, group, name), names))
         except Unavailable as error:
@@ -33,8 +33,8 @@ def collect_logs(collection: "Collection", cluster: dict[str, Any]) -> None:
             collection.files[f"logs/{name}.log"] = text
 
 
-def _streams(aws: Reader, group: str, prefix: str) -> list[str]:
-    """The streams with that prefix that were written last; none where there is no such log group."""
+def _streams(aws: Reader, group: str, prefix: str, unwell: Container[str]) -> list[str]:
+    """The streams with that prefix, of unwell nodes and those written last; none where there is no such log group."""
     from botocore.exceptions import ClientError
 
     try:
@@ -43,7 +43,10 @@ def _streams(aws: Reader, group: str, prefix: str) -> list[str]:
         if code_of(error) == "ResourceNotFoundException":
             return []
         raise
-    found.sort(key=lambda stream: stream.get("lastEventTimestamp", 0), reverse=True)
+    found.sort(
+        key=lambda stream: (stream["logStreamName"].rpartition("/")[2] in unwell, stream.get("lastEventTimestamp", 0)),
+        reverse=True,
+    )
     return [stream["logStreamName"] for stream in found[:_MOST_STREAMS]]
 
 

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from doctor_small_world import LONG_AGO, cluster, nodes, pod
 from podwright.operations.account import Account
 from podwright.operations.doctor import collect as collecting
-from podwright.operations.doctor import collect_kubernetes
+from podwright.operations.doctor import collect_kubernetes, collect_logs
 from podwright.operations.doctor.bundle import Bundle
 from podwright.operations.doctor.collect import collect
 from podwright.operations.doctor.command import lines, run
@@ -135,6 +135,28 @@ def test_what_may_not_be_seen_is_named_and_the_rest_is_there(collected: Callable
     assert "workloads" not in bundle.index.unseen
     assert {"no-capacity"} <= {finding.cause.id for finding in diagnose(bundle).findings}
     assert any("DescribeFileSystems" in line for line in lines(diagnose(bundle)))
+
+
+def test_logs_of_nodes_that_are_not_well_come_first(
+    collected: Callable[..., Bundle], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = nodes({"InstanceId": "i-h1", "InstanceStatus": {"Status": "Failure"}})
+    streams = [
+        {"logStreamName": f"LifecycleConfig/h200/i-h{number}", "lastEventTimestamp": 1795000000000 - number}
+        for number in range(3)
+    ]
+    monkeypatch.setattr(collect_logs, "_MOST_STREAMS", 2)
+    account = world(
+        sagemaker__list_cluster_nodes={"ClusterNodeSummaries": failed},
+        sagemaker__describe_cluster_node={"NodeDetails": {"InstanceId": "i-h1"}},
+        logs__describe_log_streams=lambda logStreamNamePrefix, **_: {
+            "logStreams": streams if logStreamNamePrefix.startswith("LifecycleConfig") else []
+        },
+    )
+    bundle = collected(account)
+    assert sorted(bundle.logs("lifecycle_logs")) == [f"logs/LifecycleConfig/h200/i-h{n}.log" for n in (0, 1)]
+    streams[1]["lastEventTimestamp"] = 1
+    assert "logs/LifecycleConfig/h200/i-h1.log" in collected(account).files
 
 
 def test_without_a_way_to_kubernetes_its_sources_are_unseen(collected: Callable[..., Bundle]) -> None:
