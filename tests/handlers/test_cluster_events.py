@@ -69,7 +69,7 @@ class World:
 @pytest.fixture(scope="module")
 def dynamodb() -> Iterator[Any]:
     with mock_aws():
-        found = boto3.Session("key", "secret", region_name="us-west-2").resource("dynamodb")
+        found: Any = boto3.Session("key", "secret", region_name="us-west-2").resource("dynamodb")
         found.create_table(
             TableName="memory",
             BillingMode="PAY_PER_REQUEST",
