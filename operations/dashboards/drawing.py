@@ -26,7 +26,8 @@ _INK, _GRID = "#1d2330", "#e4e7ec"
 PIXELS: Final = 34
 """Height of a row of Grafana's grid."""
 _HEADER: Final = 46
-_MOST_NAMES: Final = 6
+# Of a legend for each column of a panel: two lines of it.
+_LETTERS: Final = 14
 
 
 def figure(panel: Panel, series: Sequence[Series], span: Span) -> dict[str, Any] | None:
@@ -35,7 +36,7 @@ def figure(panel: Panel, series: Sequence[Series], span: Span) -> dict[str, Any]
         return None
     import plotly.graph_objects as go
 
-    drawn = go.Figure(layout=_layout(panel, len(series), span))
+    drawn = go.Figure(layout=_layout(panel, series, span))
     if panel.kind == "bars":
         _bars(go, drawn, panel, series)
     else:
@@ -52,7 +53,8 @@ def text(panel: Panel, series: Sequence[Series]) -> str:
     return _table(panel, series) if panel.kind == "table" else ""
 
 
-def _layout(panel: Panel, names: int, span: Span) -> dict[str, Any]:
+def _layout(panel: Panel, series: Sequence[Series], span: Span) -> dict[str, Any]:
+    named = sum(len(one.name) + 4 for one in series)
     axis = {"gridcolor": _GRID, "zeroline": False, "automargin": True}
     return {
         "height": panel.height * PIXELS - _HEADER,
@@ -65,7 +67,7 @@ def _layout(panel: Panel, names: int, span: Span) -> dict[str, Any]:
         "hoverlabel": {"namelength": -1, "font": {"size": 11}},
         "legend": {"orientation": "h", "y": -0.16, "x": 0, "font": {"size": 10}},
         # Many names leave no room for lines; the pointer shows them.
-        "showlegend": panel.kind in ("lines", "stacked") and names <= _MOST_NAMES,
+        "showlegend": panel.kind in ("lines", "stacked") and named <= panel.width * _LETTERS,
         "xaxis": dict(axis) if panel.kind == "bars" else axis | _time_axis(span),
         "yaxis": dict(axis),
     }
