@@ -1,7 +1,7 @@
 """Say what is wrong with a cluster, why, and what to do.
 
 ENV is an environment, whose account is looked at now, or a bundle that `podwright collect` made: a folder or a .tar.gz,
-for which no account is needed. Only calls that read are made. What cannot be looked at is named, and the rest goes on.
+for which no account is needed. Nothing is changed. What cannot be looked at is named, and the rest goes on.
 
 Exit codes: 0 nothing is wrong, 1 something is, 2 the command line or the bundle cannot be understood.
 """
