@@ -1,7 +1,7 @@
 """Collecting a bundle from an account: what AWS and Kubernetes say of an environment's cluster, secrets taken out.
 
-Only calls that read are made; a private Kubernetes API takes a run of kubectl in the runner, which reads too. What cannot
-be looked at is named with the reason, and the rest goes on.
+Only calls that read are made; a private Kubernetes API takes a run of kubectl in the runner, which reads too. What
+cannot be looked at is named with the reason, and the rest goes on.
 """
 
 import json
