@@ -25,6 +25,9 @@ WORKLOAD_ADDONS: Final[tuple[AddonName, ...]] = ("coredns", "aws-fsx-csi-driver"
 GOVERNANCE_ADDONS: Final[tuple[AddonName, ...]] = ("amazon-sagemaker-hyperpod-taskgovernance",)
 """What engine hyperpod is; only with it."""
 
+OBSERVABILITY_ADDON: Final[AddonName] = "amazon-sagemaker-hyperpod-observability"
+"""Exporters and their collector; only with metrics."""
+
 PLATFORM_ADDONS: Final[tuple[AddonName, ...]] = (
     CERT_MANAGER,
     TRAINING_OPERATOR,

@@ -19,6 +19,7 @@ AddonName = Literal[
     "coredns",
     "eks-pod-identity-agent",
     "aws-fsx-csi-driver",
+    "amazon-sagemaker-hyperpod-observability",
     "amazon-sagemaker-hyperpod-taskgovernance",
     "amazon-sagemaker-hyperpod-training-operator",
     "amazon-sagemaker-hyperpod-inference",

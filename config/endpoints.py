@@ -45,12 +45,14 @@ def services(features: Iterable[str]) -> list[str]:
 def features(environment: Environment) -> frozenset[str]:
     """The features that an environment uses."""
     lustre = {"lustre"} if environment.storage.lustres else set[str]()
+    observability = environment.observability
+    observed = {"observability"} if observability and observability.metrics != "off" else set[str]()
     if environment.cluster.orchestrator == "none":
         return frozenset({"training_jobs"} | lustre)
     if environment.cluster.orchestrator == "eks":
         parts = {part for part in ("training_operator", "inference") if getattr(environment.platform, part) is not None}
-        return frozenset({"nodes", "kubectl", "nodes_ready", "runner"} | lustre | parts)
+        return frozenset({"nodes", "kubectl", "nodes_ready", "runner"} | lustre | parts | observed)
     slurm = environment.cluster.slurm
     accounting = {"slurm_accounting"} if slurm.accounting else set[str]()
     failover = {"slurm_failover"} if slurm.failover_topic else set[str]()
-    return frozenset({"slurm_nodes"} | lustre | accounting | failover)
+    return frozenset({"slurm_nodes"} | lustre | accounting | failover | observed)

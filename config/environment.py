@@ -18,8 +18,10 @@ from .teams import Governance, UnixId, User, UserName
 
 if TYPE_CHECKING:
     from .jobs import Jobs
+    from .observability import Observability
 else:
     Jobs = Annotated[dict[str, Any], Later(".jobs", "Jobs")]
+    Observability = Annotated[Any, Later(".observability", "Observability", model=True)]
 
 EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=32)]
 PriceName = Annotated[str, StringConstraints(pattern=r"^(ml\.[a-z0-9-]+\.[a-z0-9]+|[a-z0-9_]+)$", max_length=64)]
@@ -79,6 +81,8 @@ class Environment(Settings):
     """Teams, their quotas and the priorities of work."""
     platform: Platform = Platform()
     """What runs on the cluster beside the work itself; only with EKS."""
+    observability: Observability | None = None
+    """What is measured, shown and told; nothing when absent."""
     training_job_queues: dict[QueueName, TrainingJobQueue] = Field(default={}, validate_default=True)
     """Queues of AWS Batch for SageMaker training jobs, by name."""
     jobs: Jobs = {}

@@ -16,13 +16,15 @@ def _adapter(module: str, name: str) -> TypeAdapter[Any]:
 
 
 class Later:
-    """Annotates a mapping whose type is `name` of a module of this room, such as `.jobs`.
+    """Annotates a mapping or a model whose type is `name` of a module of this room, such as `.jobs`.
 
-    An empty mapping needs no import. Findings and the JSON Schema are the same as with the type itself.
+    An empty mapping needs no import, but an empty model does: all of its fields have their defaults. Findings and the
+    JSON Schema are the same as with the type itself.
     """
 
-    def __init__(self, module: str, name: str) -> None:
+    def __init__(self, module: str, name: str, *, model: bool = False) -> None:
         self._place = module, name
+        self._model = model
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Validates with the type."""
@@ -33,4 +35,5 @@ class Later:
         return handler(_adapter(*self._place).core_schema)
 
     def _validate(self, value: Any) -> Any:
-        return {} if isinstance(value, Mapping) and not value else _adapter(*self._place).validate_python(value)
+        empty = isinstance(value, Mapping) and not value and not self._model
+        return {} if empty else _adapter(*self._place).validate_python(value)

@@ -30,7 +30,8 @@ class Room:
 
 def asked(environment: Environment, kind: str, row: InstanceType | None = None) -> Room:
     """What the system's pods ask: those of each node of type `row` (kind daemon), or those of the cluster."""
-    governance = environment.governance
+    governance, observability = environment.governance, environment.observability
+    measured = observability if observability and observability.metrics != "off" else None
     holds = {
         "always": True,
         "lustre": bool(environment.storage.lustres),
@@ -38,6 +39,10 @@ def asked(environment: Environment, kind: str, row: InstanceType | None = None) 
         "efa": bool(row and row.efa_interfaces),
         "engine_hyperpod": governance.engine == "hyperpod",
         "engine_kueue": governance.engine == "kueue",
+        "metrics": measured is not None,
+        "metrics_accelerated": bool(measured and row and row.accelerator_count),
+        "metrics_efa": bool(measured and row and row.efa_interfaces and measured.level("network") == "advanced"),
+        "container_logs": bool(measured and measured.container_logs),
         "installs_yunikorn": governance.engine == "yunikorn" and not governance.yunikorn.existing,
     } | {part: value not in (None, False) for part, value in environment.platform}
     total = _kai(environment) if kind == "deployment" else Room(0, 0, 0)

@@ -13,7 +13,7 @@ from .rules.run import environment_types
 BENCHMARK_LABELS_IMAGE: Final = "public.ecr.aws/docker/library/python:3.14.6-slim-bookworm"
 """A Python for the script that makes node labels of benchmark results, and for the job that makes folders of teams.
 
-Both need the standard library only.
+Both need the standard library only. The pods of drills need its shell.
 
 Source: Docker Official Images, python, as Amazon ECR Public mirrors them, 2026-11.
 """
@@ -29,5 +29,7 @@ def own_images(environment: Environment) -> tuple[Image, ...]:
     )
     measured = any(benchmark_policy(group, types) != "skip" for group in environment.instance_groups.values())
     folders = any(access.storage for access in team_access(environment.governance).values())
-    references = [NEURON_DEVICE_PLUGIN_IMAGE] * bool(neuron.types) + [BENCHMARK_LABELS_IMAGE] * (measured or folders)
+    drills = environment.observability is not None and environment.observability.drills
+    references = [NEURON_DEVICE_PLUGIN_IMAGE] * bool(neuron.types)
+    references += [BENCHMARK_LABELS_IMAGE] * (measured or folders or drills)
     return tuple(Image.parse(reference) for reference in references)

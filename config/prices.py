@@ -5,12 +5,13 @@ stands in, and says so: HyperPod charges more, by 18 to 25 percent where both ar
 price here, and none is guessed.
 """
 
+import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from .facts import cited, table
+from .facts import DATA, cited, table
 
 HOURS_PER_MONTH = 730
 """365 days of 24 hours, by twelve: what AWS's own estimates count."""
@@ -41,7 +42,11 @@ def hourly(instance_type: str, region: str, overrides: Mapping[str, float] | Non
     if overrides and instance_type in overrides:
         return Price(overrides[instance_type], "file", "set by the environment")
     prices = _listed().get((instance_type, region), {})
-    return prices.get("hyperpod") or prices.get("ec2")
+    basis: Literal["hyperpod", "ec2"] = "hyperpod" if "hyperpod" in prices else "ec2"
+    if basis not in prices:
+        return None
+    usd, source = prices[basis]
+    return Price(float(usd), basis, str(cited(source)[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +87,14 @@ def service_items() -> dict[str, ServiceItem]:
 
 
 @cache
-def _listed() -> dict[tuple[str, str], dict[str, Price]]:
-    prices: dict[tuple[str, str], dict[str, Price]] = {}
-    for row in table("prices"):
-        basis: Literal["hyperpod", "ec2"] = "hyperpod" if row["basis"] == "hyperpod" else "ec2"
-        price = Price(float(row["usd_per_hour"]), basis, str(cited(row["source"])[0]))
-        prices.setdefault((row["type"], row["region"]), {})[basis] = price
+def _listed() -> dict[tuple[str, str], dict[str, tuple[str, str]]]:
+    """By type and region: price and source by basis, as text. Few of the three thousand are ever looked at."""
+    with (DATA / "prices.csv").open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    kind, region, usd, basis, source = (
+        header.index(name) for name in ("type", "region", "usd_per_hour", "basis", "source")
+    )
+    prices: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
+    for row in rows:
+        prices.setdefault((row[kind], row[region]), {})[row[basis]] = row[usd], row[source]
     return prices

@@ -55,6 +55,7 @@ class HandlerFunction(Construct):
         security_groups: Sequence[ec2.ISecurityGroup] = (),
         environment: Mapping[str, str] | None = None,
         config_files: Sequence[str] = (),
+        runtime_files: Sequence[str] = ("response.py",),
     ) -> None:
         """Defines the function.
 
@@ -72,6 +73,8 @@ class HandlerFunction(Construct):
             environment: Environment variables.
             config_files: Modules of `config/` that ship with the handler; they import the standard library and each
                 other.
+            runtime_files: Modules of `handler_runtime/` that ship with the handler; what answers CloudFormation when
+                absent.
         """
         super().__init__(scope, construct_id)
         relative = folder.resolve().relative_to(_ROOM)
@@ -92,7 +95,8 @@ class HandlerFunction(Construct):
         self._timeout = timeout or cdk.Duration.minutes(5)
         # In the asset the modules have the names that they have here, so one relative import serves both.
         at = f"podwright/constructs/{relative.as_posix()}"
-        files = shipped_files(folder, at=at) | shipped_files(_RUNTIME, at="podwright/constructs/handler_runtime")
+        files = shipped_files(folder, at=at)
+        files |= {f"podwright/constructs/handler_runtime/{name}": _RUNTIME / name for name in runtime_files}
         files |= {f"podwright/config/{name}": _CONFIG / name for name in config_files}
         with folder_code(files) as code:
             function = lambda_.Function(

@@ -13,10 +13,10 @@ from .applied_objects import APPLIED, applied_objects, object_rows
 from .deployment import deployed_stacks
 from .quota_table import quota_cells, quota_rows
 from .sandbox.server import RECORDED_TYPES
+from .tables import coloured, empty_table
 
 _SHOWN_NODES: Final = 32
 _LOG_WIDTH: Final = 160
-_NUMBERS: Final = ("resources", "current", "target", "weight")
 _SIMULATED: Final = (
     "Simulated: a stand-in for AWS on this machine answered the real CDK CLI. No instance runs, nothing costs money; "
     "nodes boot in seconds; "
@@ -184,22 +184,10 @@ def write_report(found: Report) -> None:
             console.print(f"Only recorded, with nothing behind them: {recorded}.")
 
 
-def _table(title: str, *columns: str) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        title=title, title_justify="left", title_style="bold", header_style="dim", box=box.SIMPLE_HEAD, show_edge=False
-    )
-    for column in columns:
-        table.add_column(column, justify="right" if column in _NUMBERS else "left")
-    return table
-
-
 def _stack_table(found: Report) -> Any:
-    table = _table("Stacks", "stack", "resources", "status")
+    table = empty_table("Stacks", "stack", "resources", "status")
     for stack in found["stacks"]:
-        table.add_row(stack["name"], str(stack["resources"]), _state(stack["status"]))
+        table.add_row(stack["name"], str(stack["resources"]), coloured(stack["status"]))
     return table
 
 
@@ -207,12 +195,12 @@ def _group_table(found: Report) -> Any:
     cluster = found["cluster"]
     title = f"Cluster {cluster['name']}: {cluster['status']}"
     planned = any(group["plan"] for group in found["groups"])
-    table = _table(
+    table = empty_table(
         title, "group", "type", "zone", "current", "target", "status", *(["training plan"] if planned else [])
     )
     for group in found["groups"]:
         counts, plan = (str(group["current"]), str(group["target"])), group["plan"]
-        state = _state(group["status"])
+        state = coloured(group["status"])
         if plan and plan["status"] == "Scheduled":
             # It lacks nodes because their time has not come.
             state.style = "yellow"
@@ -229,16 +217,16 @@ def _group_table(found: Report) -> Any:
 
 
 def _object_table(objects: list[dict[str, str]]) -> Any:
-    table = _table("Kubernetes objects that the deployment applied", "namespace", "kind", "names")
+    table = empty_table("Kubernetes objects that the deployment applied", "namespace", "kind", "names")
     for row in object_rows(objects):
         table.add_row(*row)
     return table
 
 
 def _quota_table(quotas: list[Report]) -> Any:
-    table = _table("Quotas", "team", "guaranteed", "shares", "weight", "status")
+    table = empty_table("Quotas", "team", "guaranteed", "shares", "weight", "status")
     for row in quotas:
-        state = _state(row["status"]).append(f" {row['message']}".rstrip(), "default")
+        state = coloured(row["status"]).append(f" {row['message']}".rstrip(), "default")
         table.add_row(*quota_cells(row), state)
     return table
 
@@ -252,22 +240,13 @@ def _node_table(nodes: list[Report]) -> Any:
     """Every node of a small cluster; of a large one the failed nodes, and how many there are of each status."""
     few = len(nodes) <= _SHOWN_NODES
     shown = [node for node in nodes if few or node["status"] == "Failure"][:_SHOWN_NODES]
-    table = _table("Nodes", "node", "group", "status")
+    table = empty_table("Nodes", "node", "group", "status")
     for node in sorted(shown, key=lambda node: (node["group"], node["id"])):
         table.add_row(
-            node["id"], node["group"], _state(node["status"]).append(f" {node['message']}".rstrip(), "default")
+            node["id"], node["group"], coloured(node["status"]).append(f" {node['message']}".rstrip(), "default")
         )
     if not few:
         counts = Counter((node["group"], node["status"]) for node in nodes)
         for (group, status), count in sorted(counts.items()):
-            table.add_row(f"{count:,} nodes", group, _state(status))
+            table.add_row(f"{count:,} nodes", group, coloured(status))
     return table
-
-
-def _state(status: str) -> Any:
-    """A status in green, yellow or red."""
-    from rich.text import Text
-
-    good = status in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "InService", "Running", "Created", "Updated")
-    bad = any(word in status for word in ("FAIL", "Fail", "ROLLBACK", "RollingBack", "Degraded"))
-    return Text(status, "green" if good else "red" if bad else "yellow")

@@ -9,19 +9,14 @@ import argparse
 import base64
 import gzip
 import json
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from ..config.load import LoadedEnvironment
 from .account import Account, account_of
-from .connect import reachable, write_kubeconfig
-from .deployed import eks_cluster_name
 from .deployment import load
-from .helm import tool
 from .job_manifests import Manifest, job_manifests, rejection
+from .kubectl import Refused, way
 from .output import Stop, write_findings, write_line
 from .runner import run_in_vpc
 
@@ -53,40 +48,17 @@ def run(args: argparse.Namespace) -> int:
         raise Stop(
             "the sandbox has no dry run", f"`podwright render jobs {environment.name} {args.job}` shows the job", 2
         )
-    command = ["apply", "--filename=-", *(["--dry-run=server"] if args.dry_run else [])]
-    if account.endpoint:
-        # The double refuses unknown fields itself, and publishes no OpenAPI for kubectl to do it.
-        command.append("--validate=false")
-    kubeconfig = _way(args.project, loaded, account)
-    if kubeconfig is None:
-        return _in_vpc(loaded, account, args.job, manifests, command)
-    done = subprocess.run(
-        [tool("kubectl"), "--kubeconfig", str(kubeconfig), *command],
-        input=_text(manifests),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise _refused(loaded, args.job, done.stderr.strip())
-    write_line(done.stdout.strip())
+    options = ["--dry-run=server"] if args.dry_run else []
+    kubectl = way(args.project, environment, account)
+    if kubectl is None:
+        return _in_vpc(loaded, account, args.job, manifests, ["apply", "--filename=-", *options])
+    try:
+        said = kubectl.apply(manifests, *options)
+    except Refused as refused:
+        raise _refused(loaded, args.job, str(refused)) from None
+    write_line(said)
     _what_next(manifests[-1], args.dry_run)
     return 0
-
-
-def _way(project: Path, loaded: LoadedEnvironment, account: Account) -> Path | None:
-    """The kubeconfig that leads to the API; None where only the VPC does."""
-    environment = loaded.environment
-    cluster = account.client("eks").describe_cluster(name=eks_cluster_name(account, environment))["cluster"]
-    endpoint = urlsplit(cluster["endpoint"])
-    if reachable(endpoint.hostname or "", endpoint.port or 443):
-        return write_kubeconfig(project, environment, account, cluster, cluster["endpoint"])
-    written = project / ".podwright" / "kubeconfig" / environment.name
-    if written.is_file():
-        server = urlsplit(json.loads(written.read_text(encoding="utf-8"))["clusters"][0]["cluster"]["server"])
-        if server.hostname == "127.0.0.1" and reachable("127.0.0.1", server.port or 443):
-            return written
-    return None
 
 
 def _in_vpc(

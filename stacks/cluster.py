@@ -87,6 +87,8 @@ class ClusterStack(cdk.Stack):
             protection=environment.protection,
         )
         role = self._execution_role(network, storage, eks_cluster_arn)
+        self.execution_role = role
+        """What nodes may do whose groups name no role of their own, if there are such groups."""
         self.cluster = HyperPodCluster(
             self,
             "Cluster",

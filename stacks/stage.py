@@ -21,16 +21,18 @@ if TYPE_CHECKING:
     from .access import AccessStack
     from .capacity import CapacityStack
     from .governance import GovernanceStack
+    from .observability import ObservabilityStack
     from .platform import PlatformStack
     from .training_jobs import TrainingJobsStack
 
 
 class TrainingStage(cdk.Stage):
-    """Network, storage, capacity, control plane, cluster, platform and governance of one environment, in that order.
+    """The stacks of one environment, from its network to its observability, in the order of their deployment.
 
     With Slurm there is no control plane: its controller is a node of the cluster. Without training plans there is no
-    stack of capacity, and without a quota engine none of governance. Queues of training jobs need network and storage
-    alone, so an environment without instance groups ends there.
+    stack of capacity, without a quota engine none of governance, and without `observability:` none of that. Queues of
+    training jobs need network and storage alone, so an environment without instance groups has neither cluster nor
+    what runs on one.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class TrainingStage(cdk.Stage):
         )
 
         self.training_jobs = self._training_jobs(environment) if environment.training_job_queues else None
+        self.observability = self._observability(environment) if environment.observability else None
 
         cdk.Tags.of(self).add("podwright:environment", environment.name)
         for key, value in environment.tags.items():
@@ -142,6 +145,23 @@ class TrainingStage(cdk.Stage):
         from .training_jobs import TrainingJobsStack
 
         return TrainingJobsStack(self, "training-jobs", environment=environment)
+
+    def _observability(self, environment: Environment) -> "ObservabilityStack":
+        from .observability import ObservabilityStack
+
+        stack = ObservabilityStack(
+            self,
+            "observability",
+            environment=environment,
+            network=self.network,
+            storage=self.storage,
+            eks=self.eks,
+            cluster=self.cluster,
+            training_plan_arns=self.capacity.arns if self.capacity else {},
+        )
+        for earlier in filter(None, (self.cluster, self.platform, self.governance)):
+            stack.add_stack_dependency(earlier, "collectors run on its nodes and look for what to measure")
+        return stack
 
     def _access(self, environment: Environment, eks: EksStack) -> "AccessStack":
         from .access import AccessStack

@@ -92,6 +92,19 @@ CASES = [
         },
     ),
     Case(
+        "PRE006",
+        "new",
+        "podwright:environment: not active as cost allocation tag, so no report tells this environment's costs apart, "
+        "and its budget of $9,000 a month counts nothing",
+        "Activate",
+        {
+            ("ce", "list_cost_allocation_tags"): {
+                "CostAllocationTags": [{"TagKey": "podwright:environment", "Type": "UserDefined", "Status": "Inactive"}]
+            }
+        },
+        more="{observability: {budget_usd_per_month: 9000}}",
+    ),
+    Case(
         "PRE007", "adopted", "no alarm too-hot", "create it", {("cloudwatch", "describe_alarms"): {"MetricAlarms": []}}
     ),
     Case(
@@ -100,6 +113,14 @@ CASES = [
         "no AWS::SageMaker::Cluster in us-west-2; the public lists show it in",
         "another region",
         {("cloudformation", "describe_type"): refusal("TypeNotFoundException")},
+    ),
+    Case(
+        "PRE010",
+        "new",
+        "no AWS::Budgets::Budget in us-west-2",
+        "take budget_usd_per_month away here",
+        {("cloudformation", "describe_type"): without("AWS::Budgets::Budget")},
+        more="{observability: {budget_usd_per_month: 9000}}",
     ),
     Case(
         "PRE010",

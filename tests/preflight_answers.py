@@ -15,6 +15,7 @@ ACCOUNT, REGION = "111122223333", "us-west-2"
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 PLAN = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-plan/q1"
 EKS = f"arn:aws:eks:{REGION}:{ACCOUNT}:cluster/shared"
+WORKSPACE = "ws-0a1b2c3d-1111-2222-3333-444455556666"
 SECRET = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:slurm-AbCdEf"
 TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:failover"
 DIGEST = f"sha256:{'0' * 64}"
@@ -194,7 +195,7 @@ def endpoint(service: str, **changed: Any) -> dict[str, Any]:
     } | changed
 
 
-SERVICES = services(("nodes", "kubectl", "nodes_ready", "runner", "lustre"))
+SERVICES = services(("nodes", "kubectl", "nodes_ready", "runner", "lustre", "observability"))
 SUBNETS = [subnet(1, "usw2-az2"), subnet(2, "usw2-az3"), subnet(3, "usw2-az2", CidrBlock="10.16.240.0/24")]
 NAT = [{"DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": "nat-11111111", "State": "active"}]
 
@@ -282,7 +283,19 @@ def answers() -> dict[tuple[str, str], Any]:
         ("ecr", "describe_images"): {"imageDetails": []},
         ("secretsmanager", "describe_secret"): {"Name": "slurm"},
         ("sns", "get_topic_attributes"): {"Attributes": {}},
+        ("amp", "describe_workspace"): prometheus_workspace("ACTIVE"),
     }
+
+
+def prometheus_workspace(status: str) -> dict[str, Any]:
+    """A Prometheus workspace."""
+    described = {
+        "workspaceId": WORKSPACE,
+        "arn": f"arn:aws:aps:{REGION}:{ACCOUNT}:workspace/{WORKSPACE}",
+        "status": {"statusCode": status},
+        "createdAt": datetime(2026, 1, 1, tzinfo=UTC),
+    }
+    return {"workspace": described}
 
 
 def addon_versions(*versions: str) -> dict[str, Any]:

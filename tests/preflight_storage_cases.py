@@ -9,11 +9,13 @@ from preflight_answers import (
     KEY,
     REGION,
     SECRET,
+    WORKSPACE,
     addon_versions,
     clusters,
     eks_cluster,
     file_system,
     hyperpod,
+    prometheus_workspace,
     refusal,
 )
 from preflight_case import Case
@@ -267,4 +269,17 @@ CASES = [
         {("secretsmanager", "describe_secret"): refusal("ResourceNotFoundException")},
     ),
     Case("PRE073", "slurm", "there is no topic", "create it", {("sns", "get_topic_attributes"): refusal("NotFound")}),
+    *(
+        Case(
+            "PRE074",
+            "adopted",
+            f"workspace {WORKSPACE} is {says}",
+            "correct its id",
+            {("amp", "describe_workspace"): answer},
+        )
+        for says, answer in (
+            ("not there", refusal("ResourceNotFoundException")),
+            ("DELETING", prometheus_workspace("DELETING")),
+        )
+    ),
 ]

@@ -24,7 +24,7 @@ from podwright.config.source import parse_source
 from podwright.operations.preflight.check import CHECKS, Ask, Outcome, run_checks
 from podwright.operations.preflight.quota_codes import Codes
 from podwright.operations.preflight.reader import Reader
-from preflight_answers import ACCOUNT, KEY, NOW, PLAN, SECRET, TOPIC, answers
+from preflight_answers import ACCOUNT, KEY, NOW, PLAN, SECRET, TOPIC, WORKSPACE, answers
 from rule_pages import loaded, overlaid
 
 for module in ("account", "place", "network", "quota", "plan", "storage", "eks", "image"):
@@ -69,6 +69,7 @@ instance_groups:
     lifecycle: {{source: s3://sagemaker-own/scripts, on_create: on_create.sh}}
     patching: {{strategy: when_idle, rollback_alarms: [too-hot]}}
 governance: {{teams: {{research: {{quota: {{h200: 2}}}}}}}}
+observability: {{workspace: {WORKSPACE}}}
 """
 """As much as can be adopted."""
 

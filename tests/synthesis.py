@@ -26,6 +26,7 @@ Template = dict[str, Any]
 _REGION = "us-west-2"
 # What holds data or nodes, by resource type.
 STATEFUL = {
+    "AWS::APS::Workspace": "workspace",
     "AWS::EC2::VPC": "vpc",
     "AWS::EC2::Subnet": "subnet",
     "AWS::EKS::Cluster": "eks",

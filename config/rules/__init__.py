@@ -2,10 +2,13 @@
 
 from . import (  # noqa: F401  importing a module registers its rules
     addresses,
+    alerts,
     benchmarks,
+    budget,
     capacity,
     capacity_choices,
     cluster,
+    dashboards,
     environment,
     groups,
     isolation,
@@ -17,6 +20,7 @@ from . import (  # noqa: F401  importing a module registers its rules
     lustre,
     network,
     nodes,
+    observability,
     orchestrator,
     partitions,
     plans,

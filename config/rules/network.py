@@ -19,8 +19,31 @@ _CARRIER = IPv4Network("100.64.0.0/10")
 UNROUTED = (*_PRIVATE, _CARRIER, IPv4Network("127.0.0.0/8"), IPv4Network("169.254.0.0/16"))
 """Ranges from which nobody comes over the internet. Source: IANA IPv4 special-purpose address registry."""
 _BENCHMARK = IPv4Network("198.19.0.0/16")
-# What CloudWatch Logs takes as days of retention.
-_RETENTION = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
+LOG_RETENTION = (
+    1,
+    3,
+    5,
+    7,
+    14,
+    30,
+    60,
+    90,
+    120,
+    150,
+    180,
+    365,
+    400,
+    545,
+    731,
+    1096,
+    1827,
+    2192,
+    2557,
+    2922,
+    3288,
+    3653,
+)
+"""Days that CloudWatch Logs can keep records."""
 _NEW_VPC = ("cidr", "secondary_cidrs", "subnets", "nat", "flow_logs_days")
 
 
@@ -168,11 +191,11 @@ def public_range(network: Network) -> Problems:
 @rule("NET029", ERROR, on=Network, source="log-retention", final=True)
 def retention(network: Network) -> Problems:
     """Days that CloudWatch does not keep."""
-    if network.vpc is None and network.flow_logs_days and network.flow_logs_days not in _RETENTION:
-        nearest = min(_RETENTION, key=lambda days: (abs(days - network.flow_logs_days), -days))
+    if network.vpc is None and network.flow_logs_days and network.flow_logs_days not in LOG_RETENTION:
+        nearest = min(LOG_RETENTION, key=lambda days: (abs(days - network.flow_logs_days), -days))
         yield Problem(
             "flow_logs_days",
-            f"flow_logs_days is {network.flow_logs_days}; allowed: 0, {listed(_RETENTION)}",
+            f"flow_logs_days is {network.flow_logs_days}; allowed: 0, {listed(LOG_RETENTION)}",
             f"use {nearest}",
         )
 

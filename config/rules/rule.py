@@ -45,8 +45,9 @@ class Rule:
     level: Level
     title: str
     """What is wrong when the rule speaks."""
-    on: type[Settings]
-    """The model that it looks at, wherever one stands in an environment."""
+    on: type[Settings] | str
+    """The model that it looks at, wherever one stands in an environment; its name where most files have none, so that
+    its module is imported only by those that do."""
     source: str
     """Keys of `data/citations.csv` where the fact behind it can be read; empty for a decision of podwright's own."""
     final: bool
@@ -54,6 +55,15 @@ class Rule:
     function: Callable[..., Problems]
     reads_types: bool
     """Whether the function takes the instance catalog as well."""
+
+    @property
+    def looks_at(self) -> str:
+        """Name of the model that it looks at."""
+        return self.on if isinstance(self.on, str) else self.on.__name__
+
+    def fits(self, model: type[Settings]) -> bool:
+        """Whether it looks at instances of `model`."""
+        return self.on == model.__name__ if isinstance(self.on, str) else issubclass(model, self.on)
 
     @property
     def sources(self) -> tuple[Citation, ...]:
@@ -70,7 +80,7 @@ RULES: Final[dict[str, Rule]] = {}
 
 
 def rule(
-    id: str, level: Level, *, on: type[Model], source: str, final: bool = False
+    id: str, level: Level, *, on: type[Model] | str, source: str, final: bool = False
 ) -> Callable[[Callable[Concatenate[Model, ...], Problems]], Callable[Concatenate[Model, ...], Problems]]:
     """Register a function as a rule. Its first parameter is the model; a second one, if any, is the catalog.
 
@@ -90,7 +100,7 @@ def rule(
 @cache
 def rules_for(model: type[Settings]) -> tuple[Rule, ...]:
     """The rules that look at instances of `model`, in order of id."""
-    return tuple(RULES[id] for id in sorted(RULES) if issubclass(model, RULES[id].on))
+    return tuple(RULES[id] for id in sorted(RULES) if RULES[id].fits(model))
 
 
 def nested(settings: Settings, path: Path = ()) -> Iterator[tuple[Path, Settings]]:

@@ -75,6 +75,7 @@ def wait(
         vpc=place.vpc,
         subnets=list(place.subnets),
         security_groups=[place.security_group],
+        runtime_files=("response.py", "kubernetes.py"),
     )
     function.role.add_to_principal_policy(
         iam.PolicyStatement(actions=["eks:DescribeCluster"], resources=[cluster.cluster_arn])

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ...config.cost_tags import ENVIRONMENT_TAG, cost_tag_keys
 from ...config.environment import Environment
 from ...config.facts import table
 from ...config.findings import Path
@@ -109,6 +110,7 @@ def deployment_actions(environment: Environment) -> list[str]:
     created = [lustre for lustre in storage.lustres.values() if lustre.existing is None]
     eks = cluster.orchestrator == "eks"
     accounting = None if eks else cluster.slurm.accounting
+    observed = environment.observability
     task_governance, fallback = (
         environment.governance.engine == "hyperpod",
         environment.governance.task_governance.fallback,
@@ -131,8 +133,16 @@ def deployment_actions(environment: Environment) -> list[str]:
         "task_governance": task_governance,
         "compute_quota": task_governance and "compute_quota" not in fallback,
         "scheduler_config": task_governance and "scheduler_config" not in fallback,
+        "metrics": bool(observed and observed.metrics != "off"),
+        "alerts": bool(observed),
+        "dashboards": bool(observed),
+        "grafana": bool(observed and observed.managed_grafana),
+        "alert_manager": bool(observed and observed.metrics != "off" and observed.workspace is None),
+        "slack": bool(observed and observed.alerts.chat.slack),
+        "microsoft_teams": bool(observed and observed.alerts.chat.teams),
+        "budget": bool(observed and observed.budget_usd_per_month),
     }
-    return [row["action"] for row in table("deployment_actions") if parts[row["part"]]]
+    return list(dict.fromkeys(row["action"] for row in table("deployment_actions") if parts[row["part"]]))
 
 
 @check("PRE005")
@@ -167,15 +177,18 @@ def roles(ask: Ask) -> Answers:
 @check("PRE006")
 def cost_tags(ask: Ask) -> Answers:
     """Whether billing tells costs apart by the tags of the environment."""
-    keys = ["podwright:environment", *ask.environment.tags]
-    found = ask.aws.get("ce", "list_cost_allocation_tags", TagKeys=keys)["CostAllocationTags"]
+    keys = cost_tag_keys(ask.environment)
+    found = ask.aws.get("ce", "list_cost_allocation_tags", TagKeys=list(keys))["CostAllocationTags"]
     states = {tag["TagKey"]: tag["Status"] for tag in found}
     inactive = [key for key in keys if states.get(key) == "Inactive"]
+    budget = ask.environment.observability.budget_usd_per_month if ask.environment.observability else None
+    counts = budget is None or ENVIRONMENT_TAG not in inactive
     if inactive:
         yield Problem(
             "tags",
             f"{listed(inactive, 'and')}: not active as cost allocation tag{'s' if len(inactive) > 1 else ''}, so no "
-            "report tells this environment's costs apart",
+            "report tells this environment's costs apart"
+            + ("" if counts else f", and its budget of ${budget:,} a month counts nothing"),
             "the account that pays: Billing, Cost allocation tags, Activate; costs count from then on",
         )
     unseen = [key for key in keys if key not in states]

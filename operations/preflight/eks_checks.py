@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any, Final
 
-from ...config.addons import GOVERNANCE_ADDONS, NODE_ADDONS, WORKLOAD_ADDONS, addon_version
+from ...config.addons import GOVERNANCE_ADDONS, NODE_ADDONS, OBSERVABILITY_ADDON, WORKLOAD_ADDONS, addon_version
 from ...config.cluster import AddonName, AdoptedEks
 from ...config.findings import Path
 from ...config.rules.rule import Problem, listed
@@ -63,6 +63,8 @@ def addons(ask: Ask) -> Answers:
     names: tuple[AddonName, ...] = (*NODE_ADDONS, *WORKLOAD_ADDONS)
     if ask.environment.governance.engine == "hyperpod":
         names += GOVERNANCE_ADDONS
+    if (observability := ask.environment.observability) and observability.metrics != "off":
+        names += (OBSERVABILITY_ADDON,)
     for name in names:
         if name == "aws-fsx-csi-driver" and not lustre:
             continue

@@ -127,3 +127,21 @@ def secrets(ask: Ask) -> Answers:
 
 def _parts(release: str) -> tuple[int, ...]:
     return tuple(int(part) for part in release.split(".") if part.isdigit())
+
+
+@check("PRE074")
+def workspace(ask: Ask) -> Answers:
+    """The existing Prometheus workspace that metrics go to."""
+    settings = ask.environment.observability
+    if settings is None or settings.workspace is None:
+        return
+    found = ask.aws.find("amp", "describe_workspace", {"ResourceNotFoundException"}, workspaceId=settings.workspace)
+    status = found["workspace"]["status"]["statusCode"] if found else "not there"
+    if status not in ("ACTIVE", "UPDATING"):
+        yield Problem(
+            ("observability", "workspace"),
+            f"workspace {settings.workspace} is {status} in {ask.environment.region}",
+            "correct its id, or take it away for a workspace of the environment's own",
+        )
+    else:
+        yield Note(f"workspace {settings.workspace}")

@@ -31,6 +31,17 @@ def hyperpod_here(ask: Ask) -> Answers:
                 + (f"; the public lists show it in {listed(listing, 'and')}" if listing else ""),
                 "choose another region",
             )
+    if ask.environment.observability and ask.environment.observability.budget_usd_per_month:
+        # Of the linters' lists by region several lack it.
+        name = "AWS::Budgets::Budget"
+        if ask.aws.find("cloudformation", "describe_type", {"TypeNotFoundException"}, Type="RESOURCE", TypeName=name):
+            types.append(name)
+        else:
+            yield Problem(
+                ("observability", "budget_usd_per_month"),
+                f"CloudFormation has no {name} in {region}",
+                "take budget_usd_per_month away here, and make the budget where CloudFormation has it",
+            )
     governance = ask.environment.governance
     quotas = set(TYPES) - set(governance.task_governance.fallback) if governance.engine == "hyperpod" else set()
     for kind in sorted(quotas):

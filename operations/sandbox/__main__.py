@@ -58,6 +58,7 @@ def main() -> None:
     threading.Thread(target=server.serve_forever, daemon=True, name="aws").start()
     sandbox.cloudformation.resume()
     sandbox.keep_saving()
+    sandbox.keep_time()
     try:
         signal.pause()
     finally:

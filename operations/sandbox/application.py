@@ -18,38 +18,48 @@ import moto.cloudformation.urls
 import moto.eks.urls
 import moto.fsx.urls
 import moto.iam.urls
+import moto.logs.urls
 import moto.sagemaker.urls
 import moto.servicequotas.urls
 from boto3.session import Session
 from botocore.config import Config
+from botocore.exceptions import ClientError
 from moto.core.config import default_user_config
 from moto.iam.access_control import PermissionResult
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
 from werkzeug.wrappers import Response
 
-from . import capacity, kubernetes_api, quotas, responses, training_plan_knobs
+from . import capacity, hyperpod_faults, kubernetes_api, quotas, responses, training_plan_knobs, workspace_queries
 from .cloudformation import CloudFormation
 from .cloudformation_api import CloudFormationResponse
 from .cost_tags import CostTags, CostTagsResponse
 from .eks import Eks
 from .eks_api import EksResponse
+from .event_bus import EventBus
 from .failures import backend_app, readable
 from .fsx import Fsx, FsxResponse
 from .functions import Functions
+from .grafana import PREFIX as GRAFANA
+from .grafana import Grafana
+from .grafana_http import GrafanaHttp
 from .hyperpod import Timing
 from .hyperpod_api import HyperPodResponse
 from .hyperpod_service import HyperPod
 from .kubernetes import Kubernetes
 from .kubernetes_api import KubernetesApi
+from .log_groups import KeyedLogs
 from .permissions import SimulatingIam
 from .persistence import Snapshots, State
+from .prometheus_workspaces import PrometheusWorkspaces
 from .providers.custom import CustomResource
 from .providers.kubernetes import KubectlResource
 from .providers.registry import is_recorded_only, provider_for
 from .quotas import QuotasResponse
+from .rest_service import RestService, scope_of
 from .server import RECORDED_TYPES
 from .tls import certificates
+from .workspace_queries import WorkspaceQueries
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
@@ -57,6 +67,7 @@ Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 # How much shorter a handler's own waiting is than in AWS; the sandbox's nodes boot in seconds instead of minutes.
 _HANDLER_SLEEP = 0.02
 _SAVE_SECONDS = 2.0
+_TICK_SECONDS = 0.2
 _PATIENCE_SECONDS = 15.0
 
 
@@ -96,7 +107,11 @@ class Sandbox:
         )
         self.hyperpod = HyperPod(clients, self.eks, timing)
         self.fsx = Fsx(clients)
-        self.functions = Functions(clients, directory / "functions", _HANDLER_SLEEP * timing.scale)
+        self.functions = Functions(clients, directory / "functions", _HANDLER_SLEEP * timing.scale, authority)
+        self.bus = EventBus(clients)
+        self.prometheus = PrometheusWorkspaces(clients.endpoint)
+        self.queries = WorkspaceQueries(self.prometheus, directory / "prometheus")
+        self.grafana = Grafana(f"localhost:{kubernetes_port}")
         self.cloudformation = CloudFormation(clients, provider_for)
         self.cost_tags = CostTags(self.cloudformation)
         self.snapshots = Snapshots(directory, self._collect, self._restore)
@@ -117,6 +132,7 @@ class Sandbox:
             ("eks", self.eks, "clusters"),
             ("hyperpod", self.hyperpod, "clusters"),
             ("shortages", self.hyperpod, "shortages"),
+            ("failing lifecycle scripts", self.hyperpod, "failing"),
             ("training plans", self.hyperpod.plans, "ledgers"),
             ("times of training plans", self.hyperpod.plans, "times"),
             ("file systems", self.fsx, "file_systems"),
@@ -124,6 +140,8 @@ class Sandbox:
             ("cost tags", self.cost_tags, "active"),
             ("quotas", self.hyperpod.quotas, "values"),
             ("compute quotas", self.hyperpod.schedulers, "objects"),
+            ("Prometheus workspaces", self.prometheus, "regions"),
+            ("Grafana workspaces", self.grafana, "regions"),
         ]
 
     def keep_saving(self) -> None:
@@ -142,9 +160,25 @@ class Sandbox:
 
         threading.Thread(target=loop, daemon=True, name="snapshots").start()
 
+    def keep_time(self) -> None:
+        """Let time pass in the background for what is to be told without being asked."""
+
+        def loop() -> None:
+            while True:
+                time.sleep(_TICK_SECONDS)
+                try:
+                    self.bus.tick()
+                    if self.hyperpod.tick(self.bus):
+                        self._changed.set()
+                except ClientError as error:
+                    logging.warning("the clock of HyperPod goes on after: %s", error)
+
+        threading.Thread(target=loop, daemon=True, name="clock").start()
+
     def close(self) -> None:
         """Let operations end, as far as they do so soon, and save."""
         self.cloudformation.wait(_PATIENCE_SECONDS)
+        self.queries.close()
         self.snapshots.save()
 
     def mount(self) -> tuple[Application, Application]:
@@ -166,9 +200,12 @@ class Sandbox:
         moto.fsx.urls.url_paths = {"{0}/$": FsxResponse.dispatch}
         moto.ce.urls.url_paths = {"{0}/$": CostTagsResponse.dispatch}
         moto.iam.urls.url_paths = {"{0}/$": SimulatingIam.dispatch}
+        moto.logs.urls.url_paths = {"{0}/$": KeyedLogs.dispatch}
         moto.servicequotas.urls.url_paths = {"{0}/$": QuotasResponse.dispatch}
         moto.sagemaker.urls.url_paths = {"{0}/$": HyperPodResponse.dispatch}
         services = readable(DomainDispatcherApplication(backend_app))
+        own = {"aps": RestService("amp", self.prometheus), "grafana": RestService("grafana", self.grafana)}
+        kubernetes, grafana = KubernetesApi(self.kubernetes, self.eks, self.hyperpod), GrafanaHttp(self.grafana)
 
         def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
             path = environ["PATH_INFO"]
@@ -180,19 +217,29 @@ class Sandbox:
                 return Response(recorded, content_type="application/json")(environ, start_response)
             if path == capacity.PATH:
                 return capacity.serve(self.hyperpod, environ, start_response)
-            if path in (training_plan_knobs.PATH, quotas.PATH):
+            if path in (training_plan_knobs.PATH, quotas.PATH, hyperpod_faults.PATH):
                 self._changed.set()
+                if path == hyperpod_faults.PATH:
+                    return hyperpod_faults.serve(self.hyperpod, environ, start_response)
                 if path == quotas.PATH:
                     return self.hyperpod.quotas.serve(environ, start_response)
                 return training_plan_knobs.serve(self.hyperpod.plans, environ, start_response)
+            if workspace_queries.PATH.fullmatch(path):
+                return self.queries(environ, start_response)
             reading = _only_reads(environ)
             try:
-                return services(environ, start_response)
+                return own.get(scope_of(environ)[1], services)(environ, start_response)
             finally:
                 if not reading:
                     self._changed.set()
 
-        return aws, KubernetesApi(self.kubernetes, self.eks, self.hyperpod.kubernetes_nodes)
+        def secured(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+            if environ["PATH_INFO"].startswith(GRAFANA):
+                self._changed.set()
+                return grafana(environ, start_response)
+            return kubernetes(environ, start_response)
+
+        return aws, secured
 
 
 def _only_reads(environ: Environ) -> bool:

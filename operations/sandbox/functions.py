@@ -29,8 +29,9 @@ from .stack import now
 # What AWS's Python runtime brings: boto3 and what it needs.
 _RUNTIME_PACKAGES = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "urllib3", "six")
 _BOOTSTRAP = Path(__file__).with_name("lambda_bootstrap.py")
-# AWS repeats a failed asynchronous invocation twice. Source: AWS Lambda Developer Guide, "Asynchronous invocation".
-_ATTEMPTS = 3
+# AWS repeats a failed asynchronous invocation twice, unless the function's settings say otherwise.
+# Source: AWS Lambda Developer Guide, "Asynchronous invocation".
+_RETRIES = 2
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,10 @@ class Result:
 
 
 class Functions:
-    """Runs functions. `directory` holds unpacked code, by content."""
+    """Runs functions. `directory` holds unpacked code, by content; `authority` is whom they trust over HTTPS."""
 
-    def __init__(self, clients: Clients, directory: Path, sleep_scale: float):
-        self.clients, self.directory, self.sleep_scale = clients, directory, sleep_scale
+    def __init__(self, clients: Clients, directory: Path, sleep_scale: float, authority: Path):
+        self.clients, self.directory, self.sleep_scale, self.authority = clients, directory, sleep_scale, authority
         self.running: Counter[str] = Counter()
 
     def run(self, function: LambdaFunction, event: Any) -> Result:
@@ -79,14 +80,22 @@ class Functions:
         return result
 
     def start(self, function: LambdaFunction, event: Any) -> None:
-        """Call the handler in the background, again if it fails, as AWS does with asynchronous invocations."""
+        """Call the handler in the background, again if it fails, as AWS does with asynchronous invocations.
+
+        A topic that the function names for failures gets the event in the end.
+        """
         self.running[function.function_arn] += 1
+        settings: dict[str, Any] = function.event_invoke_config[0].config if function.event_invoke_config else {}
+        topic = settings.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
 
         def attempts() -> None:
             try:
-                for _ in range(_ATTEMPTS):
+                for _ in range(1 + settings.get("MaximumRetryAttempts", _RETRIES)):
                     if not self.run(function, event).failed:
                         return
+                if topic and ":sns:" in topic:
+                    words = {"requestPayload": event, "requestContext": {"functionArn": function.function_arn}}
+                    self.clients.client("sns", function.region).publish(TopicArn=topic, Message=json.dumps(words))
             finally:
                 self.running[function.function_arn] -= 1
 
@@ -151,6 +160,7 @@ class Functions:
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
             "NO_PROXY": "localhost",
+            "SSL_CERT_FILE": str(self.authority),
             **{key: str(value) for key, value in function.environment_vars.items()},
         }
 

@@ -10,11 +10,16 @@ awslabs/awsome-distributed-ai issue 204 (2024-03-09).
 import uuid
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .stack import now
 from .template import JsonObject
 
+if TYPE_CHECKING:
+    from .hyperpod_repair import Repair
+
+HEALTHY: Final = "Schedulable"
+"""The health label of a node that takes work."""
 NO_CAPACITY = "We currently do not have sufficient capacity for the requested instance type(s). Please try again."
 
 
@@ -49,9 +54,19 @@ class Node:
     boot_seconds: float
     check_seconds: float
     shutdown_seconds: float
+    asked_check_seconds: float = 2.0
     launched: datetime = field(default_factory=now)
     ultraserver: JsonObject = field(default_factory=dict)
     software_updated: datetime | None = None
+    checked: datetime | None = None
+    """When a deep health check was last begun on request."""
+    boots: int = 0
+    logged: bool = False
+    """Whether its lifecycle scripts have written their log."""
+    health: str = HEALTHY
+    fault: JsonObject = field(default_factory=dict)
+    patch: JsonObject = field(default_factory=dict)
+    """What somebody has changed of its Kubernetes object."""
     deleted: datetime | None = None
     instance_id: str = field(default_factory=lambda: f"i-{uuid.uuid4().hex[:17]}")
     logical_id: str = field(default_factory=lambda: f"node-{uuid.uuid4().hex[:17]}")
@@ -64,7 +79,11 @@ class Node:
         age = (moment - self.launched).total_seconds()
         if age < self.boot_seconds:
             return "Pending"
-        return "DeepHealthCheckInProgress" if age < self.boot_seconds + self.check_seconds else "Running"
+        if self.checked and 0 <= (moment - self.checked).total_seconds() < self.asked_check_seconds:
+            return "DeepHealthCheckInProgress"
+        # What is rebooted is not checked again.
+        checks = 0.0 if self.boots else self.check_seconds
+        return "DeepHealthCheckInProgress" if age < self.boot_seconds + checks else "Running"
 
     @property
     def ready(self) -> datetime:
@@ -161,6 +180,12 @@ class Cluster:
     # False until a Slurm cluster with continuous provisioning has the nodes that it needs to be in service.
     begun: bool = True
     subnets: dict[str, JsonObject] = field(default_factory=dict)
+    repairs: "list[Repair]" = field(default_factory=list)
+    extensions: dict[str, JsonObject] = field(default_factory=dict)
+    operations: list[JsonObject] = field(default_factory=list)
+    health_events: list[JsonObject] = field(default_factory=list)
+    # How much of its events, and which status, EventBridge has had.
+    told: dict[str, Any] = field(default_factory=dict)
 
     @property
     def continuous(self) -> bool:
@@ -246,6 +271,7 @@ class Cluster:
                 timing.boot * timing.scale,
                 checks * timing.scale,
                 timing.shutdown * timing.scale,
+                timing.deep_health_check * timing.scale,
                 ultraserver=ultraserver,
             )
             self.nodes.append(node)
@@ -320,6 +346,16 @@ class Cluster:
     ) -> None:
         """Write an event."""
         self.events.append(ClusterEvent(resource_type, description, level, group, instance_id, metadata or {}))
+
+    def note_health(self, node: Node, reason: str, action: str) -> None:
+        """Write that a node is unhealthy, with the reason and what is done about it; without a reason it is healthy."""
+        summary = {
+            "HealthStatus": "Unhealthy" if reason else "Healthy",
+            "HealthStatusReason": reason,
+            "RepairAction": action,
+            "Recommendation": "",
+        }
+        self.health_events.append({"InstanceId": node.instance_id, "HealthSummary": summary})
 
     def _note_scaling(self, group: Group, description: str, level: str, reason: str) -> None:
         counts = {"InstanceCount": len(self.members(group.name, now())), "TargetCount": group.target}

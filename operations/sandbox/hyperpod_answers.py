@@ -1,9 +1,12 @@
 """Clusters' groups and nodes as the APIs of SageMaker and of Kubernetes show them."""
 
+import json
+import uuid
 from datetime import datetime
 from typing import Any
 
-from .hyperpod import Cluster, Group, Node
+from .hyperpod import HEALTHY, Cluster, Group, Node
+from .merge import merged
 from .template import JsonObject
 
 
@@ -81,13 +84,23 @@ def node_answer(cluster: Cluster, node: Node, moment: datetime, details: bool) -
     return answer
 
 
-def kubernetes_node(cluster: Cluster, node: Node) -> JsonObject:
-    """The Node object that a Running node registers. Capacity is left out: the double runs no device plugins."""
+_LABEL = "sagemaker.amazonaws.com/"
+
+
+def kubernetes_node(cluster: Cluster, node: Node, moment: datetime) -> JsonObject:
+    """The Node object that a node registers once it runs. Capacity is left out: the double runs no device plugins."""
     group = cluster.groups[node.group].specification if node.group in cluster.groups else {}
     config = group.get("KubernetesConfig", {})
-    checked = {"sagemaker.amazonaws.com/deep-health-check-status": "Passed"} if node.check_seconds else {}
+    status = node.status(moment)
+    done = "InProgress" if status == "DeepHealthCheckInProgress" else "Passed"
+    checked = {f"{_LABEL}deep-health-check-status": done} if node.check_seconds or node.checked else {}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
-    return {
+    if status == "Pending":
+        words = "Kubelet stopped posting node status."
+        ready = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": words}
+    health = "Unschedulable" if status == "DeepHealthCheckInProgress" else node.health
+    taints = [{"key": f"{_LABEL}node-health-status", "effect": "NoSchedule", "value": "Unschedulable"}]
+    found = {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
@@ -101,17 +114,26 @@ def kubernetes_node(cluster: Cluster, node: Node) -> JsonObject:
                 "topology.k8s.aws/zone-id": node.zone_id,
                 "sagemaker.amazonaws.com/cluster-name": cluster.name,
                 "sagemaker.amazonaws.com/instance-group-name": node.group,
-                "sagemaker.amazonaws.com/node-health-status": "Schedulable",
+                f"{_LABEL}node-health-status": health,
                 **checked,
+                **({f"{_LABEL}fault-types": node.fault["type"]} if node.fault else {}),
+                **({f"{_LABEL}fault-reasons": node.fault["reason"]} if node.fault else {}),
                 **({"topology.k8s.aws/ultraserver-id": node.ultraserver["Id"]} if node.ultraserver else {}),
                 **config.get("Labels", {}),
             },
+            "annotations": {f"{_LABEL}fault-details": json.dumps([node.fault["details"]])} if node.fault else {},
         },
         "spec": {
-            "taints": [
+            "taints": (taints if health != HEALTHY else [])
+            + [
                 {"key": taint["Key"], "effect": taint["Effect"], "value": taint.get("Value", "")}
                 for taint in config.get("Taints", [])
             ]
         },
-        "status": {"conditions": [ready], "addresses": [{"type": "InternalIP", "address": node.address}]},
+        "status": {
+            "conditions": [ready],
+            "addresses": [{"type": "InternalIP", "address": node.address}],
+            "nodeInfo": {"bootID": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{node.instance_id}/{node.boots}"))},
+        },
     }
+    return merged(found, node.patch)

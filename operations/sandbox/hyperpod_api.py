@@ -4,12 +4,12 @@
 Every other SageMaker operation stays moto's.
 """
 
-from typing import Any
-
 from moto.core.responses import ActionResult
 
-from .hyperpod import Cluster, ClusterEvent, Node
+from .hyperpod import Cluster
 from .hyperpod_answers import group_answer, node_answer
+from .hyperpod_extensions import ExtensionOperations
+from .hyperpod_health_api import HealthOperations
 from .schedulers_api import SchedulerOperations
 from .service import refuse
 from .stack import now
@@ -17,16 +17,11 @@ from .template import JsonObject
 from .training_plans_api import TrainingPlanOperations
 
 
-class HyperPodResponse(SchedulerOperations, TrainingPlanOperations):
+class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperations, TrainingPlanOperations):
     """SageMaker's API with the sandbox's HyperPod, its quotas and training plans."""
 
     def _cluster(self) -> Cluster:
         return self.service.cluster(self.region, self._get_param("ClusterName"))
-
-    def _page(self, items: list[Any], key: str) -> ActionResult:
-        size, start = int(self._get_param("MaxResults") or 100), int(self._get_param("NextToken") or 0)
-        more = {"NextToken": str(start + size)} if len(items) > start + size else {}
-        return ActionResult({key: items[start : start + size], **more})
 
     def create_cluster(self) -> ActionResult:
         return ActionResult({"ClusterArn": self.service.create(self.region, self.arguments()).arn})
@@ -135,8 +130,7 @@ class HyperPodResponse(SchedulerOperations, TrainingPlanOperations):
         return ActionResult({"Successful": done, "Failed": failed})
 
     def batch_delete_cluster_nodes(self) -> ActionResult:
-        found, missing = self._nodes()
-        cluster = self._cluster()
+        cluster, found, missing = self._nodes()
         for node in found:
             cluster.groups[node.group].specification["InstanceCount"] = cluster.groups[node.group].target - 1
         cluster.retire(found)
@@ -149,80 +143,3 @@ class HyperPodResponse(SchedulerOperations, TrainingPlanOperations):
                 ],
             }
         )
-
-    def batch_reboot_cluster_nodes(self) -> ActionResult:
-        found, missing = self._nodes()
-        for node in found:
-            node.launched = now()
-        return self._batch(found, missing)
-
-    def batch_replace_cluster_nodes(self) -> ActionResult:
-        found, missing = self._nodes()
-        cluster = self._cluster()
-        cluster.retire(found)
-        for node in found:
-            cluster.launch(cluster.groups[node.group], 1, self.service)
-        return self._batch(found, missing)
-
-    def _batch(self, found: list[Node], missing: list[str]) -> ActionResult:
-        return ActionResult(
-            {
-                "Successful": [node.instance_id for node in found],
-                "Failed": [
-                    {"ErrorCode": "InstanceIdNotFound", "Message": "The node does not exist (sandbox)", "NodeId": name}
-                    for name in missing
-                ],
-            }
-        )
-
-    def _nodes(self) -> tuple[list[Node], list[str]]:
-        by_id = {
-            key: node
-            for node in self._cluster().nodes
-            if not node.deleted
-            for key in (node.instance_id, node.logical_id)
-        }
-        names = [*(self._get_param("NodeIds") or []), *(self._get_param("NodeLogicalIds") or [])]
-        return [by_id[name] for name in names if name in by_id], [name for name in names if name not in by_id]
-
-    def _continuous(self, operation: str) -> Cluster:
-        cluster = self._cluster()
-        if not cluster.continuous:
-            raise refuse(
-                "ValidationException", f"{operation} needs a cluster with NodeProvisioningMode Continuous (sandbox)"
-            )
-        return cluster
-
-    def list_cluster_events(self) -> ActionResult:
-        cluster = self._continuous("ListClusterEvents")
-        group, node, kind = (self._get_param(key) for key in ("InstanceGroupName", "NodeId", "ResourceType"))
-        events = [
-            event
-            for event in reversed(cluster.events)
-            if (not group or event.group == group)
-            and (not node or event.instance_id == node)
-            and (not kind or event.resource_type == kind)
-        ]
-        return self._page([_event(cluster, event, False) for event in events], "Events")
-
-    def describe_cluster_event(self) -> ActionResult:
-        cluster = self._continuous("DescribeClusterEvent")
-        for event in cluster.events:
-            if event.event_id == self._get_param("EventId"):
-                return ActionResult({"EventDetails": _event(cluster, event, True)})
-        raise refuse("ResourceNotFound", f"Event {self._get_param('EventId')} does not exist (sandbox)")
-
-
-def _event(cluster: Cluster, event: ClusterEvent, details: bool) -> JsonObject:
-    return {
-        "EventId": event.event_id,
-        "ClusterArn": cluster.arn,
-        "ClusterName": cluster.name,
-        "ResourceType": event.resource_type,
-        "EventTime": event.time,
-        "Description": event.description,
-        "EventLevel": event.level,
-        "InstanceGroupName": event.group,
-        "InstanceId": event.instance_id,
-        **({"EventDetails": {"EventMetadata": event.metadata}} if details else {}),
-    }

@@ -1,18 +1,24 @@
 """HyperPod as a service: what it accepts, which clusters there are, and the nodes that Kubernetes sees."""
 
+import threading
 import uuid
 from collections import Counter
 from datetime import timedelta
 from functools import lru_cache
+from typing import Any
 
 from botocore.session import Session
 
+from . import hyperpod_logs, hyperpod_news, hyperpod_repair
 from .eks import Eks
-from .hyperpod import NO_CAPACITY, Cluster, Group, Shortage, Timing
+from .event_bus import EventBus
+from .hyperpod import HEALTHY, NO_CAPACITY, Cluster, Group, Node, Shortage, Timing
 from .hyperpod_answers import kubernetes_node
 from .hyperpod_boot import EFA_FAILED, LIFECYCLE_FAILED, efa_can_work, lifecycle_script_exists
 from .hyperpod_quotas import check_quotas
+from .hyperpod_repair import DRILL_LABEL, PENDING, FaultKind, Repair, drilled
 from .hyperpod_slurm import check, check_immutable, two_masters
+from .merge import merged
 from .providers.base import Clients
 from .quotas import Quotas
 from .schedulers import Schedulers
@@ -38,17 +44,96 @@ class HyperPod:
         self.clients, self.eks, self.timing = clients, eks, timing
         self.clusters: dict[tuple[str, str], Cluster] = {}
         self.shortages: list[Shortage] = []
+        self.failing: dict[str, list[str]] = {}
+        """Groups whose lifecycle scripts fail, with what they print."""
+        self.lock = threading.RLock()
+        """Held by whoever changes a cluster: requests, and the clock."""
         self.quotas = Quotas()
         self.plans = TrainingPlanService(clients, self._in_use)
         self.schedulers = Schedulers(eks, self.cluster, timing)
 
     def all(self, region: str) -> list[Cluster]:
         """The clusters of a region, settled to this moment; those whose deletion has ended are gone."""
-        for (place, name), cluster in list(self.clusters.items()):
-            cluster.settle(self, now())
-            if cluster.outcome == "Deleting" and now() >= cluster.busy_until:
-                del self.clusters[place, name]
-        return [cluster for (place, _), cluster in self.clusters.items() if place == region]
+        with self.lock:
+            for (place, name), cluster in list(self.clusters.items()):
+                self._settle(cluster)
+                if cluster.outcome == "Deleting" and now() >= cluster.busy_until:
+                    del self.clusters[place, name]
+            return [cluster for (place, _), cluster in self.clusters.items() if place == region]
+
+    def _settle(self, cluster: Cluster) -> None:
+        moment = now()
+        cluster.settle(self, moment)
+        hyperpod_repair.proceed(cluster, self, moment)
+        for node in cluster.nodes:
+            if not node.logged and node.group in cluster.groups and node.ready <= moment:
+                node.logged = True
+                hyperpod_logs.lifecycle(cluster, node.group, node.instance_id, [hyperpod_logs.SUCCEEDED], node.launched)
+
+    def tick(self, bus: EventBus) -> bool:
+        """Let time pass where somebody waits for what it brings; whether there was such a cluster."""
+        waiting = [
+            cluster for cluster in list(self.clusters.values()) if cluster.repairs or bus.listens(cluster.region)
+        ]
+        for cluster in waiting:
+            with self.lock:
+                self._settle(cluster)
+                news = hyperpod_news.news(cluster, now())
+            for detail_type, detail in news if bus.listens(cluster.region) else ():
+                bus.send(cluster.region, detail_type, cluster.arn, detail)
+        return bool(waiting)
+
+    def node(self, instance_id: str) -> tuple[Cluster, Node]:
+        """A node of any cluster. Raises ValueError."""
+        for cluster in self.clusters.values():
+            for node in cluster.nodes:
+                if node.instance_id == instance_id and not node.deleted:
+                    return cluster, node
+        raise ValueError(f"there is no node {instance_id}")
+
+    def break_node(self, cluster: Cluster, node: Node, fault: FaultKind) -> None:
+        """Let something happen to a node that the health agent finds."""
+        with self.lock:
+            cluster.repairs.append(Repair(node.instance_id, fault.action, fault))
+
+    def patch_node(self, region: str, eks_cluster: str, name: str, patch: JsonObject) -> None:
+        """Change a node's Kubernetes object. A health label that somebody sets is what HyperPod acts on."""
+        for cluster in self._of_eks(region, eks_cluster):
+            for node in cluster.nodes:
+                if f"hyperpod-{node.instance_id}" != name or node.deleted:
+                    continue
+                labels = dict(patch.get("metadata", {}).get("labels") or {})
+                health = labels.pop("sagemaker.amazonaws.com/node-health-status", node.health)
+                rest = {**patch, "metadata": {**patch.get("metadata", {}), "labels": labels}}
+                node.patch = merged(node.patch, rest)
+                actions: dict[str, Any] = {label: action for action, label in PENDING.items()}
+                if health != node.health and health in actions:
+                    with self.lock:
+                        cluster.repairs.append(Repair(node.instance_id, actions[health], None))
+                elif health == HEALTHY:
+                    node.health, node.fault = HEALTHY, {}
+
+    def run_pod(self, region: str, eks_cluster: str, pod: JsonObject) -> JsonObject | None:
+        """Play a drill: its pod succeeds at once, and the Xid that it writes is found by the health agent."""
+        if DRILL_LABEL not in (pod["metadata"].get("labels") or {}):
+            return None
+        for cluster in self._of_eks(region, eks_cluster):
+            for node in cluster.nodes:
+                if f"hyperpod-{node.instance_id}" == pod["spec"].get("nodeName") and not node.deleted:
+                    self.break_node(cluster, node, drilled(pod))
+                    ended = {"exitCode": 0, "reason": "Completed", "finishedAt": now().strftime("%Y-%m-%dT%H:%M:%SZ")}
+                    return {"phase": "Succeeded", "containerStatuses": [{"state": {"terminated": ended}}]}
+        return None
+
+    def _of_eks(self, region: str, eks_cluster: str) -> list[Cluster]:
+        """The HyperPod cluster of an EKS cluster, if it has one."""
+        eks = self.eks.clusters.get((region, eks_cluster))
+        return [
+            cluster
+            for cluster in self.all(region)
+            if eks
+            and cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn") == eks.description["arn"]
+        ]
 
     def cluster(self, region: str, name_or_arn: str) -> Cluster:
         """A cluster by name or ARN; raises ResourceNotFound."""
@@ -59,6 +144,10 @@ class HyperPod:
 
     def create(self, region: str, values: JsonObject) -> Cluster:
         """Create a cluster; raises the API's errors for what the service refuses."""
+        with self.lock:
+            return self._create(region, values)
+
+    def _create(self, region: str, values: JsonObject) -> Cluster:
         name = values["ClusterName"]
         if any(cluster.name == name for cluster in self.all(region)):
             raise refuse(
@@ -89,6 +178,10 @@ class HyperPod:
 
     def update(self, region: str, values: JsonObject) -> Cluster:
         """Change groups and settings; groups that are not named stay as they are."""
+        with self.lock:
+            return self._update(region, values)
+
+    def _update(self, region: str, values: JsonObject) -> Cluster:
         cluster = self._idle(region, values["ClusterName"])
         groups, removed = self._groups(values), values.get("InstanceGroupsToDelete", [])
         check_immutable(cluster.groups, groups)
@@ -140,9 +233,32 @@ class HyperPod:
             return both
         if not lifecycle_script_exists(self.clients.client("s3", cluster.region), group):
             return LIFECYCLE_FAILED.format(instance=f"i-{uuid.uuid4().hex[:17]}")
+        if group.name in self.failing:
+            return self._failed_scripts(cluster, group)
         if not efa_can_work(self.clients.client("ec2", cluster.region), cluster, group):
             return EFA_FAILED.format(instance=f"i-{uuid.uuid4().hex[:17]}")
         return None
+
+    def _failed_scripts(self, cluster: Cluster, group: Group) -> str:
+        """Let an instance fail in its lifecycle scripts, once for what they print."""
+        lines = self.failing[group.name]
+        known = cluster.told.get(f"failed {group.name}")
+        if known is None or known[0] != lines:
+            instance = f"i-{uuid.uuid4().hex[:17]}"
+            printed = [*lines, hyperpod_logs.FAILED.format(code=1)]
+            hyperpod_logs.lifecycle(cluster, group.name, instance, printed, now())
+            message = LIFECYCLE_FAILED.format(instance=instance)
+            known = cluster.told[f"failed {group.name}"] = (lines, message)
+            place = f"To view lifecycle script logs, visit log group {hyperpod_logs.group_of(cluster)}"
+            cluster.note(
+                "Instance",
+                f"Instance lifecycle script execution for EC2 Instance {instance} has Failed. {place}",
+                "Error",
+                group.name,
+                instance,
+                {"Instance": {"LcsExecutionState": "Failed", "FailureMessage": message}},
+            )
+        return known[1]
 
     def waits(self, cluster: Cluster, group: Group) -> str | None:
         """Which window of its training plan a group waits for."""
@@ -168,13 +284,14 @@ class HyperPod:
         )
 
     def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[JsonObject]:
-        """The Node objects of an EKS cluster: those of its HyperPod cluster that are Running."""
-        eks, moment, found = self.eks.clusters.get((region, eks_cluster)), now(), list[JsonObject]()
-        for cluster in self.all(region):
-            arn = cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn")
-            if eks and arn == eks.description["arn"]:
-                found += [kubernetes_node(cluster, node) for node in cluster.nodes if node.status(moment) == "Running"]
-        return found
+        """The Node objects of an EKS cluster: those of its HyperPod cluster that have come up once."""
+        moment = now()
+        return [
+            kubernetes_node(cluster, node, moment)
+            for cluster in self._of_eks(region, eks_cluster)
+            for node in cluster.nodes
+            if node.status(moment) == "Running" or (not node.deleted and (node.boots or node.checked))
+        ]
 
     def _others(self, region: str, name: str) -> list[Group]:
         """The groups of all other clusters of a region."""

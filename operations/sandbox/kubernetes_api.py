@@ -7,8 +7,8 @@ Real clients (kubectl, the Kubernetes Python client, urllib) read and write thro
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import yaml
@@ -17,6 +17,7 @@ from werkzeug.wrappers import Request, Response
 
 from .eks import Eks
 from .kubernetes import ApiError, Kubernetes, KubernetesStore
+from .merge import merged
 from .stack import ACCOUNT, PARTITION
 from .template import JsonObject
 
@@ -24,10 +25,26 @@ PREFIX = "/podwright/kubernetes/"
 _TOKEN_PREFIX = "k8s-aws-v1."
 
 
+class Nodes(Protocol):
+    """Whoever has the clusters' nodes. A cluster goes by its region and name."""
+
+    def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[JsonObject]:
+        """Its nodes."""
+        ...
+
+    def patch_node(self, region: str, eks_cluster: str, name: str, patch: JsonObject) -> None:
+        """Change a node of it."""
+        ...
+
+    def run_pod(self, region: str, eks_cluster: str, pod: JsonObject) -> JsonObject | None:
+        """The status of a pod that a node runs; None for one that nobody runs."""
+        ...
+
+
 class KubernetesApi:
     """A WSGI application for everything below PREFIX."""
 
-    def __init__(self, kubernetes: Kubernetes, eks: Eks, nodes: Callable[[str, str], list[JsonObject]]):
+    def __init__(self, kubernetes: Kubernetes, eks: Eks, nodes: Nodes):
         self.kubernetes, self.eks, self.nodes = kubernetes, eks, nodes
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -37,7 +54,7 @@ class KubernetesApi:
             region, cluster, *path = [unquote(part) for part in request.path.removeprefix(PREFIX).split("/") if part]
             self._authorize(request, region, cluster)
             store = self.kubernetes.store(region, cluster)
-            status, answer = self._serve(request, store, path, lambda: self.nodes(region, cluster))
+            status, answer = self._serve(request, store, path, (region, cluster))
         except ApiError as error:
             status = error.code
             answer = {
@@ -67,7 +84,7 @@ class KubernetesApi:
             raise ApiError(401, "Unauthorized", f"Unauthorized: {role.role_arn} has no access entry (sandbox)")
 
     def _serve(
-        self, request: Request, store: KubernetesStore, path: list[str], nodes: Callable[[], list[JsonObject]]
+        self, request: Request, store: KubernetesStore, path: list[str], place: tuple[str, str]
     ) -> tuple[int, Any]:
         match path:
             case ["version"]:
@@ -86,9 +103,9 @@ class KubernetesApi:
                     "resources": store.resources(group, version),
                 }
             case ["api", version, *rest]:
-                return self._objects(request, store, "", version, rest, nodes)
+                return self._objects(request, store, "", version, rest, place)
             case ["apis", group, version, *rest]:
-                return self._objects(request, store, group, version, rest, nodes)
+                return self._objects(request, store, group, version, rest, place)
             case _:
                 raise ApiError(404, "NotFound", "the server could not find the requested resource")
 
@@ -99,7 +116,7 @@ class KubernetesApi:
         group: str,
         version: str,
         rest: list[str],
-        nodes: Callable[[], list[JsonObject]],
+        place: tuple[str, str],
     ) -> tuple[int, Any]:
         namespace = ""
         if len(rest) >= 3 and rest[0] == "namespaces":
@@ -108,22 +125,27 @@ class KubernetesApi:
         if resource is None:
             raise ApiError(404, "NotFound", "the server could not find the requested resource")
         api_version, kind = f"{group}/{version}".strip("/"), resource["kind"]
-        extra = nodes() if kind == "Node" and not group else []
+        extra = self.nodes.kubernetes_nodes(*place) if kind == "Node" and not group else []
         if len(rest) == 1 and request.method == "GET":
             found = [
                 item
-                for (key, place, _), item in store.objects.items()
-                if key == f"{group}/{kind}" and namespace in ("", place)
+                for (key, of, _), item in store.objects.items()
+                if key == f"{group}/{kind}" and namespace in ("", of)
             ] + extra
+            fields = request.args.get("fieldSelector", "")
             return 200, {
                 "kind": f"{kind}List",
                 "apiVersion": api_version,
                 "metadata": {"resourceVersion": str(store.revision)},
-                "items": [item for item in found if _selected(item, request.args.get("labelSelector", ""))],
+                "items": [
+                    item
+                    for item in found
+                    if _selected(item, request.args.get("labelSelector", "")) and _has_fields(item, fields)
+                ],
             }
         if len(rest) == 1 and request.method == "POST":
             manifest = _body(request)
-            return 201, store.create(manifest, namespace or "default")
+            return 201, self._run(place, store.create(manifest, namespace or "default"))
         reference = {"apiVersion": api_version, "kind": kind, "metadata": {"name": rest[1], "namespace": namespace}}
         current = store.objects.get(store.key(reference)) or next(
             (item for item in extra if item["metadata"]["name"] == rest[1]), None
@@ -135,26 +157,35 @@ class KubernetesApi:
         if request.method == "GET":
             return 200, current
         changed = _body(request)
+        if current in extra:
+            if request.method != "PATCH":
+                raise ApiError(405, "MethodNotAllowed", "nodes of HyperPod can be patched only (sandbox)")
+            self.nodes.patch_node(*place, rest[1], changed)
+            return 200, merged(current or {}, changed)
         if request.method == "PATCH":
             changed = merged(current or reference, changed)
-        return 200, store.apply(changed, namespace or "default")
+        return 200, self._run(place, store.apply(changed, namespace or "default"))
 
-
-def merged(current: JsonObject, patch: JsonObject) -> JsonObject:
-    """A JSON merge patch (RFC 7396). Lists are replaced, also for strategic patches, which the double does not know."""
-    result = dict(current)
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        elif isinstance(value, dict) and isinstance(result.get(key), dict):
-            result[key] = merged(result[key], value)
-        else:
-            result[key] = value
-    return result
+    def _run(self, place: tuple[str, str], stored: JsonObject) -> JsonObject:
+        if stored["kind"] == "Pod" and (status := self.nodes.run_pod(*place, stored)):
+            stored["status"] = status
+        return stored
 
 
 def _body(request: Request) -> JsonObject:
     return yaml.safe_load(request.get_data(as_text=True))
+
+
+def _has_fields(item: JsonObject, selector: str) -> bool:
+    """Whether fields have the values that a selector such as `metadata.name=a,spec.nodeName=b` wants."""
+    for part in filter(None, selector.split(",")):
+        path, _, wanted = part.replace("==", "=").partition("=")
+        value: Any = item
+        for key in path.split("."):
+            value = value.get(key, "") if isinstance(value, dict) else ""
+        if value != wanted:
+            return False
+    return True
 
 
 def _selected(item: JsonObject, selector: str) -> bool:

@@ -15,11 +15,14 @@ from pathlib import Path
 
 import boot_times
 import commands
+import doctor_matrix
 import handler_costs
 import mutated
 import preflight_times
 import purchases
 import rendering
+import series
+import status_cost
 import synthesis_times
 from timing import ROOT
 
@@ -34,6 +37,9 @@ PARTS = {
     "handlers": handler_costs.report,
     "purchases": purchases.report,
     "rendering": rendering.report,
+    "series": series.report,
+    "status": status_cost.report,
+    "doctor": doctor_matrix.report,
 }
 
 

@@ -30,6 +30,7 @@ WAYS_OUT = (
 )
 # Endpoint services by the prefix of IAM actions. None: nothing in the VPC calls it with these permissions.
 CALLED: dict[str, tuple[str, ...] | None] = {
+    "aps": ("aps-workspaces",),
     "cloudwatch": ("monitoring",),
     "ec2": ("ec2",),
     "ecr": ("ecr.api", "ecr.dkr"),

@@ -111,7 +111,7 @@ def teams(file: File) -> None:
         (capacity, {"~ file system"}),
         (file_system_zone, {"! file system"}),
         (teams, set()),
-        (tags, {f"~ {kind}" for kind in STATEFUL.values()} - {"~ database", "~ secret"}),
+        (tags, {f"~ {kind}" for kind in STATEFUL.values()} - {"~ database", "~ secret", "~ workspace"}),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -78,14 +79,21 @@ def test_the_controller_comes_first_and_the_cluster_waits_for_a_login_node(aws: 
     assert {item["InstanceGroupName"]: item["SlurmConfig"] for item in described} == groups
 
 
-def test_a_replaced_controller_takes_no_cluster_out_of_service(aws: Aws, around: Surroundings) -> None:
+def test_a_replaced_controller_takes_no_cluster_out_of_service(
+    aws: Aws, around: Surroundings, sandbox: server.Running
+) -> None:
     sagemaker = aws("sagemaker")
     sagemaker.create_cluster(**cluster(around, "lasting", {"controller": CONTROLLER, "gpu": COMPUTE}, **CONTINUOUS))
     until(lambda: set(states(aws, "lasting").values()) == {"Running"} and len(states(aws, "lasting")) == 2)
     [first] = sagemaker.list_cluster_nodes(ClusterName="lasting", InstanceGroupNameContains="controller")[
         "ClusterNodeSummaries"
     ]
-    sagemaker.batch_replace_cluster_nodes(ClusterName="lasting", NodeIds=[first["InstanceId"]])
+    with pytest.raises(ClientError, match="Slurm controllers cannot be replaced"):
+        sagemaker.batch_replace_cluster_nodes(ClusterName="lasting", NodeIds=[first["InstanceId"]])
+    fault = json.dumps({"nodes": [{"node": first["InstanceId"], "kind": "gpu-lost"}]}).encode()
+    asked = urllib.request.Request(f"{sandbox.endpoint}/podwright/faults", data=fault, method="PUT")
+    urllib.request.urlopen(asked).close()
+    until(lambda: states(aws, "lasting")["controller"] == "Pending")
     assert status(aws, "lasting") == "InService"
     assert states(aws, "lasting")["gpu"] == "Running"
 

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 from podwright.config.addons import (
     GOVERNANCE_ADDONS,
     NODE_ADDONS,
+    OBSERVABILITY_ADDON,
     PLATFORM_ADDONS,
     WORKLOAD_ADDONS,
     addon_pins,
@@ -19,7 +20,7 @@ from podwright.config.platform import Platform
 
 
 def test_every_addon_belongs_to_one_group() -> None:
-    groups = (*NODE_ADDONS, *WORKLOAD_ADDONS, *GOVERNANCE_ADDONS, *PLATFORM_ADDONS)
+    groups = (*NODE_ADDONS, *WORKLOAD_ADDONS, *GOVERNANCE_ADDONS, OBSERVABILITY_ADDON, *PLATFORM_ADDONS)
     assert sorted(groups) == sorted(get_args(AddonName))
 
 

@@ -19,6 +19,7 @@ from podwright.cdk8s_charts.jobs.render import render
 from podwright.config.job_origins import field_of
 from podwright.config.job_plan import Planner
 from podwright.config.rules.run import environment_types
+from podwright.operations import kubectl as kubectl_module
 from podwright.operations import submit
 from podwright.operations.cli import main
 from podwright.operations.job_manifests import yaml_text
@@ -108,11 +109,11 @@ def kubectl(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program.chmod(0o755)
     (project / "answer").write_text("echo hyperpodpytorchjob/llama created\n")
     account = SimpleNamespace(endpoint=None, client=lambda _: SimpleNamespace(describe_cluster=lambda **_: CLUSTER))
-    monkeypatch.setattr(submit, "tool", lambda _: str(program))
+    monkeypatch.setattr(kubectl_module, "tool", lambda _: str(program))
     monkeypatch.setattr(submit, "account_of", lambda *_: account)
-    monkeypatch.setattr(submit, "eks_cluster_name", lambda *_: "eks")
-    monkeypatch.setattr(submit, "write_kubeconfig", lambda *_: project / "direct")
-    monkeypatch.setattr(submit, "reachable", lambda *_: True)
+    monkeypatch.setattr(kubectl_module, "eks_cluster_name", lambda *_: "eks")
+    monkeypatch.setattr(kubectl_module, "write_kubeconfig", lambda *_: project / "direct")
+    monkeypatch.setattr(kubectl_module, "reachable", lambda *_: True)
     return program
 
 
@@ -157,7 +158,7 @@ def test_a_rejected_manifest_names_the_setting(
 
 
 def test_a_tunnel_that_is_open_is_used(project: Path, kubectl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submit, "reachable", lambda host, port: (host, port) == ("127.0.0.1", 8443))
+    monkeypatch.setattr(kubectl_module, "reachable", lambda host, port: (host, port) == ("127.0.0.1", 8443))
     file = project / ".podwright/kubeconfig/test"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"clusters": [{"cluster": {"server": "https://127.0.0.1:8443"}}]}))
@@ -175,7 +176,7 @@ def test_else_the_runner_inside_the_vpc_applies_it(
         write("hyperpodpytorchjob/llama created")
         return 0
 
-    monkeypatch.setattr(submit, "reachable", lambda *_: False)
+    monkeypatch.setattr(kubectl_module, "reachable", lambda *_: False)
     monkeypatch.setattr(submit, "run_in_vpc", runner)
     assert submitted(project) == 0
     (command,) = commands
@@ -187,7 +188,7 @@ def test_else_the_runner_inside_the_vpc_applies_it(
 
 
 def test_a_job_too_long_for_the_runner_is_said(project: Path, kubectl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submit, "reachable", lambda *_: False)
+    monkeypatch.setattr(kubectl_module, "reachable", lambda *_: False)
     monkeypatch.setattr(submit, "_RUNNER_CHARACTERS", 100)
     arguments = argparse.Namespace(project=project, environment="test", job="llama", dry_run=False, sandbox=False)
     with pytest.raises(Stop, match="too long for the runner") as stopped:

@@ -93,7 +93,10 @@ def test_only_reads() -> None:
 
 def test_asks_for_what_its_page_names() -> None:
     """So whoever has the permissions of the page is never told that one is missing."""
-    prefixes, renamed = {"service-quotas": "servicequotas"}, {"HeadBucket": "ListBucket", "HeadObject": "ListBucket"}
+    prefixes, renamed = (
+        {"service-quotas": "servicequotas", "amp": "aps"},
+        {"HeadBucket": "ListBucket", "HeadObject": "ListBucket"},
+    )
     stray = {
         (id, action)
         for id, service, name in calls()
@@ -104,7 +107,7 @@ def test_asks_for_what_its_page_names() -> None:
 
 
 def test_actions_of_a_deployment_are_operations_of_their_services() -> None:
-    permission_only = {"iam:PassRole", "lambda:InvokeFunction"}
+    permission_only = {"iam:PassRole", "lambda:InvokeFunction", "budgets:ModifyBudget", "budgets:ViewBudget"}
     actions = {row["action"] for row in table("deployment_actions")} - permission_only
     known = {
         service: {model.name for model in operations(service).values()} for service in {_service(a) for a in actions}
@@ -113,4 +116,6 @@ def test_actions_of_a_deployment_are_operations_of_their_services() -> None:
 
 
 def _service(action: str) -> str:
-    return action.partition(":")[0]
+    """The SDK's name of the service that an action is of."""
+    prefix = action.partition(":")[0]
+    return {"aps": "amp"}.get(prefix, prefix)

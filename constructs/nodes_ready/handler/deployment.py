@@ -5,7 +5,7 @@ from typing import Any
 
 import boto3
 
-from .kubernetes import KubernetesApi
+from ...handler_runtime.kubernetes import KubernetesApi
 
 
 @dataclass

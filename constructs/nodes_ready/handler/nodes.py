@@ -7,7 +7,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from .kubernetes import KubernetesApi, Node
+from ...handler_runtime.kubernetes import KubernetesApi, Node
 
 RETRIES: Final = Config(retries={"mode": "standard", "max_attempts": 8}, connect_timeout=5, read_timeout=20)
 _GROUP_LABEL: Final = "sagemaker.amazonaws.com/instance-group-name"

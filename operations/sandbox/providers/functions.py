@@ -66,6 +66,30 @@ class Permission:
                 raise
 
 
+class EventInvokeConfig:
+    """AWS::Lambda::EventInvokeConfig: how often an event is tried, and who gets what fails."""
+
+    def create(self, request: Request) -> Outcome:
+        """Put the settings."""
+        call(request, "lambda", "put_function_event_invoke_config", request.properties)
+        return Outcome(f"{request.properties['FunctionName']}|{request.properties['Qualifier']}")
+
+    def update(self, request: Request) -> Outcome:
+        """Put the changed settings in the place of those that are there."""
+        self.delete(request)
+        return self.create(request)
+
+    def delete(self, request: Request) -> None:
+        """Delete the settings; a function that is gone took them along."""
+        try:
+            request.client("lambda").delete_function_event_invoke_config(
+                FunctionName=request.properties["FunctionName"], Qualifier=request.properties["Qualifier"]
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ResourceNotFoundException":
+                raise
+
+
 class Layer(Api):
     """AWS::Lambda::LayerVersion."""
 
@@ -106,6 +130,7 @@ FUNCTIONS: dict[str, Provider] = {
         attributes={"LayerVersionArn": "LayerVersionArn"},
     ),
     "AWS::Lambda::Permission": Permission(),
+    "AWS::Lambda::EventInvokeConfig": EventInvokeConfig(),
     "AWS::StepFunctions::StateMachine": Api(
         "stepfunctions",
         "create_state_machine",

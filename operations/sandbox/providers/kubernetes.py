@@ -20,7 +20,7 @@ from ...helm import helm
 from ...output import Stop
 from ..eks import Eks
 from ..kubernetes import ApiError, Kubernetes, KubernetesStore
-from ..kubernetes_api import merged
+from ..merge import merged
 from ..template import JsonObject
 from .base import HandlerError, Outcome, Provider, Request
 

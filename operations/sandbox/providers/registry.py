@@ -10,6 +10,7 @@ from .kubernetes import KUBERNETES
 from .kubernetes_control import EKS
 from .nested import NESTED
 from .network import NETWORK
+from .observability import OBSERVABILITY
 from .recorded import Recorded
 from .schedulers import SCHEDULERS
 from .security_groups import SECURITY_GROUPS
@@ -28,6 +29,7 @@ _HANDLERS: dict[str, Provider] = {
     **FUNCTIONS,
     **KUBERNETES,
     **NESTED,
+    **OBSERVABILITY,
 }
 _RECORDED, _CUSTOM = Recorded(), CustomResource()
 # In AWS there is nothing behind it either: it only waits for what it depends on.

@@ -1,4 +1,4 @@
-"""Buckets, keys, log groups, parameters, repositories, queues, topics and schedule groups: held by moto's backends."""
+"""Buckets, keys, log groups, parameters, repositories, tables, queues, topics, schedule groups: held by moto."""
 
 import json
 from typing import Any
@@ -236,6 +236,21 @@ class Queue:
         }
 
 
+def _table(request: Request) -> JsonObject:
+    """Encryption is called otherwise in the API; recovery and the age of items are calls of their own."""
+    properties = {key: value for key, value in request.properties.items() if key != "SSESpecification"}
+    if encryption := request.properties.get("SSESpecification"):
+        properties["SSESpecification"] = {**encryption, "Enabled": encryption["SSEEnabled"]}
+    return properties
+
+
+def _table_settings(request: Request, physical_id: str) -> JsonObject:
+    if "TimeToLiveSpecification" in request.properties and not request.previous:
+        values = {"TableName": physical_id, "TimeToLiveSpecification": request.properties["TimeToLiveSpecification"]}
+        call(request, "dynamodb", "update_time_to_live", values)
+    return {}
+
+
 def _log_group(request: Request, physical_id: str) -> JsonObject:
     name = request.properties.get("LogGroupName", physical_id)
     if "RetentionInDays" in request.properties:
@@ -293,6 +308,17 @@ STORES: dict[str, Provider] = {
         translate=lambda request: {
             key: value for key, value in request.properties.items() if key in ("LogGroupName", "KmsKeyId")
         },
+    ),
+    "AWS::DynamoDB::Table": Api(
+        "dynamodb",
+        "create_table",
+        "TableDescription.TableName",
+        {"TableName": ""},
+        "delete_table",
+        name="TableName",
+        attributes={"Arn": "TableDescription.TableArn"},
+        translate=_table,
+        after=_table_settings,
     ),
     "AWS::ECR::Repository": Api(
         "ecr",

@@ -14,6 +14,8 @@ from botocore.signers import RequestSigner
 
 _PAGE: Final = 500
 _TIMEOUT_SECONDS: Final = 10
+# Source: Kubernetes documentation, API concepts, "Metadata-only fetches", 2026-11.
+_METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json"
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,24 @@ class KubernetesApi:
                 return
             query["continue"] = answer["metadata"]["continue"]
 
+    def node_labels(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Name and labels of every node, without the rest of it. Raises OSError as `nodes` does."""
+        query = {"limit": str(_PAGE)}
+        while True:
+            answer = self._get(f"/api/v1/nodes?{urllib.parse.urlencode(query)}", accept=_METADATA)
+            for item in answer["items"]:
+                yield item["metadata"]["name"], item["metadata"].get("labels", {})
+            if not answer["metadata"].get("continue"):
+                return
+            query["continue"] = answer["metadata"]["continue"]
+
     def deployment(self, namespace: str, name: str) -> dict[str, Any]:
         """A Deployment. Raises OSError when there is none, or the API cannot be reached or refuses."""
         return self._get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
 
-    def _get(self, path: str) -> dict[str, Any]:
-        request = urllib.request.Request(self._endpoint + path, headers={"Authorization": f"Bearer {self._token()}"})
+    def _get(self, path: str, accept: str = "application/json") -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {self._token()}", "Accept": accept}
+        request = urllib.request.Request(self._endpoint + path, headers=headers)
         with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=self._tls) as response:
             return json.load(response)
 

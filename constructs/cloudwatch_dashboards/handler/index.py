@@ -1,0 +1,79 @@
+"""Answers CloudWatch's dashboards from a workspace of Prometheus: a data source connector of CloudWatch.
+
+CloudWatch calls it for each query of a widget, by the function LAMBDA of its metric math, and draws what it returns.
+Source: CloudWatch User Guide, "Create a custom connector to a data source", 2026-11.
+"""
+
+import json
+import logging
+import os
+import re
+import urllib.error
+import urllib.request
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import boto3
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+
+_LABEL: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+# CloudWatch shows at most 500 metrics in a widget.
+_MOST_SERIES: Final = 100
+
+logger = logging.getLogger()
+logger.setLevel(logging.INFO)
+
+
+class Refused(Exception):
+    """Prometheus does not answer the query."""
+
+
+def handler(event: dict[str, Any], _: Any) -> dict[str, Any]:
+    """Answer one event; a mistake is answered too, for CloudWatch to show it in the widget."""
+    if event["EventType"] == "DescribeGetMetricData":
+        return {
+            "Description": "Metrics of HyperPod in Prometheus. Arguments: query, name of a series, factor.",
+            "ArgumentDefaults": [{"Value": "up"}, {"Value": "{{instance}}"}, {"Value": 1}],
+        }
+    try:
+        return {"MetricDataResults": _results(event["GetMetricDataRequest"])}
+    except Refused as refused:
+        logger.warning("%s", refused)
+        return {"Error": {"Code": "Validation", "Value": str(refused)}}
+
+
+def _results(request: dict[str, Any]) -> list[dict[str, Any]]:
+    query, legend, factor = request["Arguments"]
+    start, end, period = request["StartTime"], request["EndTime"], max(60, request["Period"])
+    query = query.replace("$__range", f"{max(60, end - start)}s")
+    # CloudWatch wants times that are whole periods.
+    first = start - start % period
+    found = _asked({"query": query, "start": first, "end": end, "step": period})
+    return [
+        {
+            "StatusCode": "Complete",
+            "Label": _named(legend, series["metric"]),
+            "Timestamps": [int(moment) for moment, _ in series["values"]],
+            "Values": [float(value) * factor for _, value in series["values"]],
+        }
+        for series in found[:_MOST_SERIES]
+    ]
+
+
+def _named(legend: str, labels: dict[str, str]) -> str:
+    return _LABEL.sub(lambda label: labels.get(label[1], ""), legend).strip() or "value"
+
+
+def _asked(values: dict[str, Any]) -> list[dict[str, Any]]:
+    url, body = f"{os.environ['PROMETHEUS']}api/v1/query_range", urlencode(values)
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    session = boto3.Session()
+    request = AWSRequest("POST", url, headers, body)
+    SigV4Auth(session.get_credentials(), "aps", session.region_name).add_auth(request)
+    signed = urllib.request.Request(url, body.encode(), dict(request.headers.items()), method="POST")
+    try:
+        with urllib.request.urlopen(signed, timeout=20) as answer:
+            return json.load(answer)["data"]["result"]
+    except urllib.error.HTTPError as error:
+        raise Refused(f"Prometheus answers {error.code}: {error.read().decode(errors='replace')[:500]}") from error

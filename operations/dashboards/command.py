@@ -1,0 +1,126 @@
+"""Write dashboards as files for any Grafana, or draw them as they would look into one HTML file.
+
+preview needs no Grafana and no account: it makes up a cluster like the environment's and asks a Prometheus of its own
+every query of every panel. With --live it asks the environment's workspace, with --prometheus any other server.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...config.collected import collected
+from ...config.dashboards import dashboards
+from ...config.dashboards.panel import Dashboard, uid
+from ...config.environment import Environment
+from ...config.observability import Observability
+from ...config.rules.run import environment_types
+from ..account import account_of
+from ..deployment import add_environment, load
+from ..output import Stop, write_line
+from ..prometheus import Prometheus, QueryError
+
+if TYPE_CHECKING:
+    from .answers import Span
+    from .page import Drawn
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright dashboards`."""
+    parser.add_argument("action", choices=["export", "preview"], help="write JSON for Grafana, or draw into HTML")
+    add_environment(parser)
+    parser.add_argument("--output", metavar="PATH", type=Path, help="export: a folder; preview: a file")
+    asked = parser.add_mutually_exclusive_group()
+    asked.add_argument("--live", action="store_true", help="preview: ask the environment's workspace")
+    asked.add_argument("--prometheus", metavar="URL", help="preview: ask this server")
+    parser.add_argument("--hours", type=float, default=6.0, help="preview: what to show (default: 6)")
+    parser.add_argument(
+        "--fault", action="append", default=[], metavar="KIND", help="preview: let this go wrong in the made-up cluster"
+    )
+    parser.add_argument(
+        "--source", metavar="UID", help="export: uid of the data source (default: chosen in each dashboard)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export or preview. Exit code 1 when a panel that should have data has none."""
+    environment = load(args).environment
+    settings = environment.observability
+    if settings is None:
+        raise Stop(f"{environment.name} has no observability", "add `observability: {}` to its file")
+    found = collected(environment, environment_types(environment.instance_types))
+    pages = dashboards(settings, cluster=environment.cluster.name, metrics=found)
+    if not pages:
+        raise Stop(f"{environment.name} measures nothing that could be shown", "set observability.metrics to basic")
+    if args.action == "export":
+        return _export(args, environment, pages)
+    return _preview(args, environment, settings, pages)
+
+
+def _export(args: argparse.Namespace, environment: Environment, pages: tuple[Dashboard, ...]) -> int:
+    from ...cdk8s_charts.dashboards import grafana_json
+
+    folder = args.output or Path(f"dashboards-{environment.name}")
+    folder.mkdir(parents=True, exist_ok=True)
+    for page in pages:
+        path = folder / f"{uid(environment.name, page.name)}.json"
+        path.write_text(grafana_json(page, environment=environment.name, source=args.source), encoding="utf-8")
+        write_line(f"{path}: {page.title}, {len(page.panels)} panels")
+    return 0
+
+
+def _preview(
+    args: argparse.Namespace, environment: Environment, settings: Observability, pages: tuple[Dashboard, ...]
+) -> int:
+    from .answers import Span
+    from .page import html
+
+    if not 0 < args.hours <= 24 * 366:
+        raise Stop(f"--hours is {args.hours:g}; it is more than 0 and at most {24 * 366}", code=2)
+    span = Span(float(int(time.time())), args.hours)
+    with _server(args, environment, settings, span.end) as (server, note):
+        drawn = [_answered(server, page, span) for page in pages]
+    path = args.output or Path(f"dashboards-{environment.name}.html")
+    path.write_text(html(f"Dashboards of {environment.name}", note, drawn, span), encoding="utf-8")
+    panels = [
+        (one.page, panel, series) for one in drawn for panel, series in zip(one.page.panels, one.series, strict=True)
+    ]
+    empty = [f"{page.title}: {panel.title}" for page, panel, series in panels if not series and not panel.may_be_empty]
+    write_line(f"{path}: {len(pages)} dashboards, {len(panels)} panels")
+    for name in empty:
+        write_line(f"  without data: {name}")
+    return 1 if empty else 0
+
+
+@contextmanager
+def _server(
+    args: argparse.Namespace, environment: Environment, settings: Observability, end: float
+) -> Iterator[tuple[Prometheus, str]]:
+    """Whom to ask, and what to tell the reader about it."""
+    from . import sources
+
+    moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(end))
+    if args.live:
+        account = account_of(environment, args.project, args.sandbox)
+        yield sources.workspace(environment, settings, account), f"Measured, {args.hours:g} hours until {moment}."
+    elif args.prometheus:
+        yield Prometheus(args.prometheus.rstrip("/")), f"From {args.prometheus}, {args.hours:g} hours until {moment}."
+    else:
+        with sources.made_up(environment, settings, end=end, hours=args.hours, faults=args.fault) as server:
+            wrong = f" with {', '.join(args.fault)}" if args.fault else ""
+            yield server, f"Made up{wrong}: a small cluster like this one, {args.hours:g} hours. Nothing is measured."
+
+
+def _answered(server: Prometheus, page: Dashboard, span: "Span") -> "Drawn":
+    from .answers import ask
+    from .page import Drawn
+
+    answers = []
+    for panel in page.panels:
+        try:
+            answers.append(ask(server, panel, page.choices, span))
+        except QueryError as error:
+            raise Stop(f"Prometheus refuses a query of {page.title}, {panel.title}: {error}") from None
+    return Drawn(page, answers)

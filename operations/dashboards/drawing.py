@@ -1,0 +1,214 @@
+"""A panel and what Prometheus answered, as HTML: plotly draws what has an axis, the browser the rest."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from html import escape
+from typing import Any, Final
+
+from ...config.dashboards.panel import Colour, Panel
+from .answers import Series, Span
+from .quantities import scale, written
+
+COLOURS: Final[Mapping[Colour, str]] = {
+    "green": "#2f7d4f",
+    "yellow": "#d4b106",
+    "orange": "#d97706",
+    "red": "#c2302a",
+    "blue": "#2f6fbf",
+    "purple": "#7a4fbf",
+    "grey": "#8a8f98",
+}
+_SERIES: Final = (
+    *("#2f6fbf", "#d97706", "#2f7d4f", "#c2302a", "#7a4fbf", "#0f8b8d", "#8c564b", "#c44f9c", "#7f8c1f", "#5b6470"),
+)
+_INK, _GRID = "#1d2330", "#e4e7ec"
+PIXELS: Final = 34
+"""Height of a row of Grafana's grid."""
+_HEADER: Final = 46
+# Of a legend for each column of a panel: two lines of it.
+_LETTERS: Final = 14
+
+
+def figure(panel: Panel, series: Sequence[Series], span: Span) -> dict[str, Any] | None:
+    """Data and layout of plotly's figure of a panel; None where it has none, because it is HTML or empty."""
+    if not series or panel.kind in ("number", "table"):
+        return None
+    import plotly.graph_objects as go
+
+    drawn = go.Figure(layout=_layout(panel, series, span))
+    if panel.kind == "bars":
+        _bars(go, drawn, panel, series)
+    else:
+        {"lines": _lines, "stacked": _stacked, "states": _states}[panel.kind](go, drawn, panel, series, span)
+    return drawn.to_plotly_json()
+
+
+def text(panel: Panel, series: Sequence[Series]) -> str:
+    """A panel without an axis as HTML; empty where plotly draws it."""
+    if not series:
+        return f'<p class="empty">{"none, which is good" if panel.may_be_empty else "no data"}</p>'
+    if panel.kind == "number":
+        return "".join(_tile(panel, one, many=len(series) > 1) for one in series)
+    return _table(panel, series) if panel.kind == "table" else ""
+
+
+def _layout(panel: Panel, series: Sequence[Series], span: Span) -> dict[str, Any]:
+    named = sum(len(one.name) + 4 for one in series)
+    axis = {"gridcolor": _GRID, "zeroline": False, "automargin": True}
+    return {
+        "height": panel.height * PIXELS - _HEADER,
+        "margin": {"l": 8, "r": 12, "t": 6, "b": 6},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": "system-ui, Segoe UI, Helvetica, Arial, sans-serif", "size": 11, "color": _INK},
+        "colorway": list(_SERIES),
+        "hovermode": "x unified" if panel.kind in ("lines", "stacked") else "closest",
+        "hoverlabel": {"namelength": -1, "font": {"size": 11}},
+        "legend": {"orientation": "h", "y": -0.16, "x": 0, "font": {"size": 10}},
+        # Many names leave no room for lines; the pointer shows them.
+        "showlegend": panel.kind in ("lines", "stacked") and named <= panel.width * _LETTERS,
+        "xaxis": dict(axis) if panel.kind == "bars" else axis | _time_axis(span),
+        "yaxis": dict(axis),
+    }
+
+
+def _time_axis(span: Span) -> dict[str, Any]:
+    form = "%H:%M" if span.hours <= 36 else "%d %b"
+    return {"tickformat": form, "range": [_moment(span.start), _moment(span.end)]}
+
+
+def _lines(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: Span, **more: Any) -> None:
+    factor, suffix = scale(panel.unit, _largest(series))
+    moments = _moments(span)
+    for one in series:
+        values = dict(one.points)
+        drawn.add_trace(
+            go.Scatter(
+                x=_times(span),
+                # A line ends where its series does.
+                y=[values[moment] * factor if moment in values else None for moment in moments],
+                name=one.name or "value",
+                mode="lines",
+                line={"width": 1.6},
+                hovertemplate="%{y:.4~g} " + suffix,
+                **more,
+            )
+        )
+    drawn.update_yaxes(ticksuffix=f" {suffix}" if suffix else "", rangemode="tozero")
+    if panel.most is not None:
+        drawn.update_yaxes(range=[0, panel.most * factor * 1.02])
+    for step in filter(None, panel.steps):
+        drawn.add_hline(y=step * factor, line={"dash": "dash", "width": 1, "color": COLOURS[panel.steps[step]]})
+
+
+def _stacked(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: Span) -> None:
+    _lines(go, drawn, panel, series, span, stackgroup="all")
+    drawn.update_traces(line={"width": 0.5})
+
+
+def _bars(go: Any, drawn: Any, panel: Panel, series: Sequence[Series]) -> None:
+    ordered = sorted(series, key=lambda one: one.last)
+    factor, suffix = scale(panel.unit, _largest(series))
+    drawn.add_trace(
+        go.Bar(
+            x=[one.last * factor for one in ordered],
+            y=[one.name or "value" for one in ordered],
+            text=[written(one.last, panel.unit) for one in ordered],
+            textposition="auto",
+            orientation="h",
+            marker={"color": [colour(panel, one.last) for one in ordered]},
+            hovertemplate="%{y}: %{x:.4~g} " + suffix + "<extra></extra>",
+            width=0.7,
+        )
+    )
+    drawn.update_xaxes(ticksuffix=f" {suffix}" if suffix else "", rangemode="tozero")
+    drawn.update_yaxes(gridcolor="rgba(0,0,0,0)", range=[len(ordered) - max(len(ordered), 4) - 0.5, len(ordered) - 0.5])
+    if panel.most is not None:
+        drawn.update_xaxes(range=[0, panel.most * factor])
+
+
+def _states(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: Span) -> None:
+    moments = _moments(span)
+    lanes = [dict(one.points) for one in series]
+    values = sorted(panel.words)
+    index = {value: place for place, value in enumerate(values)}
+    count = len(values)
+    scale_of_colours = [
+        [edge, COLOURS[panel.steps[value]]]
+        for place, value in enumerate(values)
+        for edge in (place / count, (place + 1) / count)
+    ]
+    drawn.add_trace(
+        go.Heatmap(
+            x=_times(span),
+            y=[one.name for one in series],
+            z=[[index.get(lane[moment]) if moment in lane else None for moment in moments] for lane in lanes],
+            text=[
+                [panel.words.get(lane[moment], "") if moment in lane else "" for moment in moments] for lane in lanes
+            ],
+            zmin=-0.5,
+            zmax=count - 0.5,
+            colorscale=scale_of_colours,
+            ygap=3,
+            colorbar={
+                "tickvals": list(range(count)),
+                "ticktext": [panel.words[value] for value in values],
+                "thickness": 10,
+                "outlinewidth": 0,
+            },
+            hovertemplate="%{y}<br>%{x}: %{text}<extra></extra>",
+        )
+    )
+
+
+def colour(panel: Panel, value: float) -> str:
+    """The colour of a value: that of the highest step that it has reached."""
+    reached = [step for step in sorted(panel.steps) if value >= step]
+    return COLOURS[panel.steps[reached[-1]]] if reached else COLOURS["blue"]
+
+
+def _tile(panel: Panel, one: Series, *, many: bool) -> str:
+    label = f"<small>{escape(one.name)}</small>" if many else ""
+    shown = escape(written(one.last, panel.unit))
+    return f'<div class="number" style="color:{colour(panel, one.last)}">{shown}{label}</div>'
+
+
+def _table(panel: Panel, series: Sequence[Series]) -> str:
+    columns = list(dict.fromkeys(one.query for one in series))
+    labels = list(dict.fromkeys(label for one in series for label in one.labels if label != "__name__"))
+    rows: dict[tuple[str, ...], dict[str, float]] = {}
+    for one in series:
+        rows.setdefault(tuple(one.labels.get(label, "") for label in labels), {})[one.query] = one.last
+    return "".join(["<table><tr>", *_head(labels, columns), "</tr>", *_rows(panel, rows, columns), "</table>"])
+
+
+def _head(labels: Sequence[str], columns: Sequence[str]) -> Iterator[str]:
+    yield from (f"<th>{escape(label)}</th>" for label in labels)
+    yield from (f'<th class="value">{escape(column)}</th>' for column in columns)
+
+
+def _rows(panel: Panel, rows: Mapping[tuple[str, ...], Mapping[str, float]], columns: Sequence[str]) -> Iterator[str]:
+    for labels, values in sorted(rows.items()):
+        cells = "".join(f"<td>{escape(label)}</td>" for label in labels)
+        shown = [escape(written(values[column], panel.unit)) if column in values else "" for column in columns]
+        yield f"<tr>{cells}{''.join(f'<td class=value>{value}</td>' for value in shown)}</tr>"
+
+
+def _largest(series: Sequence[Series]) -> float:
+    return max((abs(value) for one in series for _, value in one.points), default=0.0)
+
+
+def _moments(span: Span) -> list[float]:
+    """Every moment that Prometheus was asked about; it answers in milliseconds."""
+    count = int((span.end - span.start) / span.step) + 1
+    return [round(span.start + span.step * index, 3) for index in range(count)]
+
+
+@cache
+def _times(span: Span) -> tuple[str, ...]:
+    return tuple(map(_moment, _moments(span)))
+
+
+def _moment(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S")

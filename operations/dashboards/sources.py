@@ -1,0 +1,96 @@
+"""Where the numbers of a preview come from: a made-up cluster, a server at an address, or the own workspace."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+from ...config.environment import Environment
+from ...config.observability import Observability
+from ...config.recordings import recording_groups
+from ..account import Account
+from ..deployed import physical_id
+from ..output import Stop
+from ..prometheus import Prometheus, QueryError, history
+from ..sandbox.metric_faults import FAULTS, Fault, with_faults
+from ..sandbox.metric_world import world_of
+from ..sandbox.metrics import history as made_up_metrics
+
+MADE_UP_STEP: Final = 60.0
+"""Seconds between two samples of a made-up cluster."""
+
+
+@contextmanager
+def made_up(
+    environment: Environment,
+    settings: Observability,
+    *,
+    end: float,
+    hours: float,
+    faults: Sequence[str] = (),
+    step: float = MADE_UP_STEP,
+) -> Iterator[Prometheus]:
+    """A Prometheus with a made-up history of the environment's cluster, and what the recording rules make of it.
+
+    Faults begin when two thirds of the time are over, each on another node with GPUs while there are any.
+
+    Raises:
+        Stop: a fault that is not known, no node to have it, or no Prometheus on this machine.
+    """
+    start = end - hours * 3600
+    world = world_of(environment, start, end, step=step)
+    nodes = [node for node in world.nodes if node.gpus] or world.nodes
+    if unknown := [fault for fault in faults if fault not in FAULTS]:
+        raise Stop(f"no fault is called {unknown[0]}", f"there are {', '.join(FAULTS)}", code=2)
+    if faults and not nodes:
+        raise Stop(f"{environment.name} has no nodes that a fault could be on")
+    begin = start + (end - start) * 2 / 3
+    put = [Fault(kind=kind, node=nodes[at % len(nodes)].name, start=begin) for at, kind in enumerate(faults)]
+    rules = [rule for group in recording_groups(world.cluster, settings.scrape_seconds) for rule in group["rules"]]
+    with history(made_up_metrics(with_faults(world, *put)), rules, start=start, end=end, step=step) as server:
+        yield server
+
+
+@dataclass(frozen=True)
+class Workspace(Prometheus):
+    """A workspace of Amazon Managed Service for Prometheus; each question is signed with the user's credentials."""
+
+    account: Account
+
+    def _ask(self, kind: str, values: Any) -> list[dict[str, Any]]:
+        from botocore.auth import SigV4Auth
+        from botocore.awsrequest import AWSRequest
+
+        url, body = f"{self.url}/api/v1/{kind}", urlencode(values)
+        credentials = self.account.session().get_credentials()
+        if credentials is None:
+            raise Stop("there are no AWS credentials to ask the workspace with", "sign in, and run this again")
+        asked = AWSRequest("POST", url, {"Content-Type": "application/x-www-form-urlencoded"}, body)
+        SigV4Auth(credentials, "aps", self.account.region).add_auth(asked)
+        try:
+            with urlopen(Request(url, body.encode(), dict(asked.headers.items()), method="POST")) as answer:
+                return json.load(answer)["data"]["result"]
+        except HTTPError as error:
+            said = error.read().decode(errors="replace")
+            if error.code == 403:
+                raise Stop(
+                    f"you may not ask {self.url}: {said}", "you need aps:QueryMetrics on the workspace"
+                ) from None
+            raise QueryError(said) from None
+
+
+def workspace(environment: Environment, settings: Observability, account: Account) -> Workspace:
+    """The workspace that the environment's metrics go to. Raises Stop when it is not deployed."""
+    found = settings.workspace or physical_id(account, f"{environment.name}-observability", "AWS::APS::Workspace")
+    if account.endpoint:
+        raise Stop("the sandbox keeps no metrics", "preview a made-up cluster instead, without --live")
+    return Workspace(f"https://aps-workspaces.{account.region}.amazonaws.com/workspaces/{_id(found)}", account)
+
+
+def _id(physical: str) -> str:
+    """The id of a workspace; its physical id in CloudFormation is its ARN."""
+    return physical.rpartition("/")[2]

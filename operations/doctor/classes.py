@@ -1,0 +1,28 @@
+"""The classes of causes that doctor tells apart, each with the question that decides whether a cause belongs to it."""
+
+from typing import Final
+
+CLASSES: Final = {
+    "capacity": "AWS has no instance of that type to give in the zone now, or took a Spot instance back",
+    "zone": "the type is not offered in the zone, or group, plan and subnet lie in different zones",
+    "quota": "a limit of Service Quotas, or of the number of resources in the account, is reached",
+    "subnet": "a subnet has no free addresses left, is missing, or is one that nodes cannot use (public, wrong VPC)",
+    "iam": "a role, policy, trust, organization policy or key policy does not allow a call",
+    "lifecycle": "a step of the lifecycle scripts, or the scripts' own files, failed, and nothing below explains why",
+    "efa": "EFA does not work: security group without rules to itself, failed check, provider or plugin not in use",
+    "image": "a container image or a machine image cannot be found, pulled or started on this kind of node",
+    "training_plan": "a training plan has not begun, has ended, was not paid, or does not fit the group",
+    "quota_engine": "teams' quotas: Kueue, task governance or another scheduler refuses, holds or stops the work",
+    "storage": "a file system or volume cannot be made, mounted or written, or is full",
+    "network": "a name does not resolve, or an endpoint, proxy, route or port is not reachable",
+    "node_health": "a node's hardware is faulty: GPU, memory, NVLink, thermal, network card, failed deep health check",
+    "kubernetes": "the Kubernetes side lacks or refuses something: add-on, chart, webhook, RBAC, taint, device plugin",
+    "cost_guard": "a guard on money stopped it: a plan dearer than its limit, purchase not allowed, a budget's action",
+    "slurm": "Slurm's daemons, configuration or accounting do not work",
+    "job": "the training job's own code or settings: an exception, memory it asked for, a collective that timed out",
+    "software": "versions on a node or in an image do not fit: driver, CUDA, NCCL, kernel module, Python package",
+    "configuration": "a request or a template is refused as such: an invalid value, a forbidden change",
+    "stack": "CloudFormation cannot go on: a name or export in use, a deletion refused, its own time-out",
+    "service": "the fault lies with AWS: an internal failure, or too many calls at once",
+}
+"""By name: what belongs to it. The more exact class wins: an unreadable bucket that fails a lifecycle step is `iam`."""

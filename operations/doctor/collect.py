@@ -1,0 +1,295 @@
+"""Collecting a bundle from an account: what AWS and Kubernetes say of an environment's cluster, secrets taken out.
+
+Only calls that read are made; a private Kubernetes API takes a run of kubectl in the runner, which reads too. What
+cannot be looked at is named with the reason, and the rest goes on.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from ...config.environment import Environment
+from ..account import Account
+from ..deployed import eks_cluster_name
+from ..deployment import deployed_stacks
+from ..output import Stop
+from ..preflight.reader import Reader, Unavailable, code_of
+from .bundle import INDEX, SOURCES, Bundle, Index
+from .collect_kubernetes import collect_kubernetes
+from .collect_logs import collect_logs
+from .redact import redact
+from .scene import scene_of
+
+_DAY: Final = timedelta(days=1)
+_MOST_EVENTS: Final = 500
+_MOST_DETAILS: Final = 60
+"""Of events and of nodes, the newest: each takes a call."""
+_CALLS_AT_ONCE: Final = 8
+_ABSENT: Final = ("ResourceNotFound", "ResourceNotFoundException", "ValidationException")
+
+
+class Collection:
+    """The files of a bundle that is being collected, and what could not be seen."""
+
+    def __init__(self, reader: Reader, now: datetime) -> None:
+        self.aws = reader
+        self.now = now
+        self.files: dict[str, str] = {}
+        self.unseen: dict[str, str] = {}
+
+    def take(self, source: str, read: Callable[[], Any]) -> Any:
+        """The answer of a source, kept as its file; None where there is no such thing, or nobody lets us see it."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            answer = read()
+        except Unavailable as error:
+            self.unseen[source] = str(error)
+            return None
+        except ClientError as error:
+            self.unseen[source] = f"{SOURCES[source].about}: {error.response['Error'].get('Message') or code_of(error)}"
+            return None
+        except (BotoCoreError, Stop) as error:
+            self.unseen[source] = " ".join(str(error).split())
+            return None
+        if answer is not None:
+            self.files[SOURCES[source].place] = json.dumps(answer, default=_plain, indent=1)
+        return answer
+
+    def each(self, source: str, ids: Iterable[str], read: Callable[[str], Any]) -> dict[str, Any]:
+        """The answers of a source that is asked once for each name or id, several at once."""
+
+        def asked() -> dict[str, Any]:
+            with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
+                wanted = list(ids)
+                return {id: answer for id, answer in zip(wanted, pool.map(read, wanted), strict=True) if answer}
+
+        found = self.take(source, asked)
+        if found == {}:
+            del self.files[SOURCES[source].place]
+        return found or {}
+
+
+def collect(environment: Environment, account: Account, project: Path, *, runner: bool = True) -> Bundle:
+    """The bundle of an environment. With `runner`, a private Kubernetes API is read from inside the VPC.
+
+    Raises:
+        Stop: nothing of the environment is there.
+    """
+    now = datetime.now(UTC)
+    collection = Collection(Reader(_clients(account)), now)
+    name = environment.cluster.name
+    cluster = collection.take(
+        "cluster", lambda: collection.aws.find("sagemaker", "describe_cluster", ("ResourceNotFound",), ClusterName=name)
+    )
+    stacks = _stacks(collection, environment, account, project)
+    if not cluster and not stacks and not {"cluster", "stacks"} & collection.unseen.keys():
+        raise Stop(
+            f"there is no cluster {name} in {account}, and no stack of {environment.name}",
+            f"`podwright deploy {environment.name}` makes them",
+        )
+    if cluster:
+        _cluster(collection, cluster)
+    if environment.cluster.orchestrator == "eks":
+        _eks(collection, environment, account)
+        collect_kubernetes(collection, environment, account, project, runner=runner)
+    index = Index(
+        podwright=version("podwright"),
+        taken=now,
+        cluster=name,
+        environment=environment.name,
+        orchestrator=environment.cluster.orchestrator,
+        account=account.id,
+        region=account.region,
+    )
+    if cluster:
+        nodes = scene_of(Bundle(index, collection.files)).nodes.values()
+        collect_logs(collection, cluster, {node.id for node in nodes if not node.well})
+    files, counts = redact(collection.files)
+    unseen, redacted = dict(sorted(collection.unseen.items())), dict(sorted(counts.items()))
+    index = index.model_copy(update={"unseen": unseen, "redacted": redacted})
+    return Bundle.of({INDEX: index.model_dump_json(indent=1) + "\n", **files})
+
+
+def _cluster(collection: Collection, cluster: dict[str, Any]) -> None:
+    aws, name = collection.aws, cluster["ClusterName"]
+    groups = [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
+    nodes = collection.take("nodes", lambda: _listed(aws, "list_cluster_nodes", "ClusterNodeSummaries", name)) or {}
+    unwell = [
+        node["InstanceId"]
+        for node in nodes.get("ClusterNodeSummaries", ())
+        if node["InstanceStatus"]["Status"] != "Running" or node["InstanceStatus"].get("Message")
+    ]
+    collection.each(
+        "node_details",
+        unwell[:_MOST_DETAILS],
+        lambda id: aws.find("sagemaker", "describe_cluster_node", _ABSENT, ClusterName=name, NodeId=id),
+    )
+    if cluster.get("NodeProvisioningMode") == "Continuous":
+        _events(collection, name)
+    plans = sorted({group["TrainingPlanArn"] for group in groups if group.get("TrainingPlanArn")})
+    collection.each(
+        "plans", plans, lambda arn: aws.find("sagemaker", "describe_training_plan", _ABSENT, TrainingPlanName=arn)
+    )
+    if (cluster.get("Orchestrator") or {}).get("Eks"):
+        _quotas(collection, cluster["ClusterArn"])
+    elif cluster.get("NodeProvisioningMode") == "Continuous":
+        collection.take("extensions", lambda: _extensions(aws, cluster["ClusterArn"]))
+    _network(collection, cluster, groups)
+    collection.take(
+        "service_quotas",
+        lambda: {
+            "Quotas": [
+                quota
+                for quota in aws.pages("service-quotas", "list_service_quotas", "Quotas", ServiceCode="sagemaker")
+                if "cluster" in quota.get("QuotaName", "").lower()
+            ]
+        },
+    )
+
+
+def _events(collection: Collection, name: str) -> None:
+    aws = collection.aws
+    events = collection.take(
+        "events",
+        lambda: {
+            "Events": aws.pages(
+                "sagemaker",
+                "list_cluster_events",
+                "Events",
+                until=lambda found: len(found) >= _MOST_EVENTS,
+                ClusterName=name,
+                EventTimeAfter=collection.now - _DAY,
+                SortBy="EventTime",
+                SortOrder="Descending",
+            )
+        },
+    )
+    bad = [event["EventId"] for event in (events or {}).get("Events", ()) if event.get("EventLevel") != "Info"]
+    collection.each(
+        "event_details",
+        bad[:_MOST_DETAILS],
+        lambda id: (aws.find("sagemaker", "describe_cluster_event", _ABSENT, ClusterName=name, EventId=id) or {}).get(
+            "EventDetails"
+        ),
+    )
+    collection.take("operations", lambda: _listed(aws, "list_cluster_operations", "ClusterOperationSummaries", name))
+
+
+def _quotas(collection: Collection, arn: str) -> None:
+    aws = collection.aws
+    for source, key, many, one, id in (
+        ("compute_quotas", "ComputeQuotas", "list_compute_quotas", "describe_compute_quota", "ComputeQuotaId"),
+        (
+            "scheduler",
+            "ClusterSchedulerConfigs",
+            "list_cluster_scheduler_configs",
+            "describe_cluster_scheduler_config",
+            "ClusterSchedulerConfigId",
+        ),
+    ):
+        summaries = "ComputeQuotaSummaries" if source == "compute_quotas" else "ClusterSchedulerConfigSummaries"
+
+        def read(key: str = key, many: str = many, one: str = one, id: str = id, summaries: str = summaries) -> Any:
+            found = aws.pages("sagemaker", many, summaries, ClusterArn=arn)
+            return {key: [aws.get("sagemaker", one, **{id: item[id]}) for item in found]}
+
+        collection.take(source, read)
+
+
+def _extensions(aws: Reader, arn: str) -> dict[str, Any]:
+    found = aws.pages("sagemaker", "list_cluster_extensions", "Extensions", ClusterArn=arn)
+    return {
+        "ClusterExtensions": [
+            aws.get("sagemaker", "describe_cluster_extension", ClusterArn=arn, ExtensionArn=item["ExtensionArn"])
+            for item in found
+        ]
+    }
+
+
+def _network(collection: Collection, cluster: dict[str, Any], groups: list[dict[str, Any]]) -> None:
+    aws = collection.aws
+    places = [cluster.get("VpcConfig") or {}, *(group.get("OverrideVpcConfig") or {} for group in groups)]
+    subnets = sorted({id for place in places for id in place.get("Subnets", ())})
+    rules = sorted({id for place in places for id in place.get("SecurityGroupIds", ())})
+    found: Any = None
+    if subnets:
+        found = collection.take("subnets", lambda: aws.get("ec2", "describe_subnets", SubnetIds=subnets))
+    if rules:
+        collection.take("security_groups", lambda: aws.get("ec2", "describe_security_groups", GroupIds=rules))
+    networks = {subnet["VpcId"] for subnet in (found or {}).get("Subnets", ()) if subnet.get("VpcId")}
+    collection.take(
+        "file_systems",
+        lambda: {
+            "FileSystems": [
+                system
+                for system in aws.pages("fsx", "describe_file_systems", "FileSystems")
+                if not networks or system.get("VpcId") in networks
+            ]
+        },
+    )
+
+
+def _stacks(collection: Collection, environment: Environment, account: Account, project: Path) -> list[Any]:
+    """The environment's stacks; with the events of those that failed among the files."""
+    stacks = collection.take(
+        "stacks", lambda: {"Stacks": deployed_stacks(account, environment.name, project, nested=True)}
+    )
+    failed = [
+        stack["StackName"]
+        for stack in (stacks or {}).get("Stacks", ())
+        if "FAILED" in stack["StackStatus"] or "ROLLBACK" in stack["StackStatus"]
+    ]
+    collection.each(
+        "stack_events",
+        failed,
+        lambda name: collection.aws.pages(
+            "cloudformation",
+            "describe_stack_events",
+            "StackEvents",
+            until=lambda found: len(found) >= _MOST_EVENTS,
+            StackName=name,
+        ),
+    )
+    return (stacks or {}).get("Stacks", [])
+
+
+def _eks(collection: Collection, environment: Environment, account: Account) -> None:
+    aws = collection.aws
+    found = collection.take(
+        "eks_cluster", lambda: aws.get("eks", "describe_cluster", name=eks_cluster_name(account, environment))
+    )
+    if not found:
+        return
+    name = found["cluster"]["name"]
+    try:
+        addons = aws.pages("eks", "list_addons", "addons", clusterName=name)
+    except Unavailable as error:
+        collection.unseen["addons"] = str(error)
+        return
+    collection.each(
+        "addons", addons, lambda addon: aws.get("eks", "describe_addon", clusterName=name, addonName=addon)["addon"]
+    )
+
+
+def _listed(aws: Reader, operation: str, key: str, cluster: str) -> dict[str, Any]:
+    return {key: aws.pages("sagemaker", operation, key, ClusterName=cluster)}
+
+
+def _clients(account: Account) -> Callable[[str], Any]:
+    """Makes clients that give up soon: one service without an answer does not hold the others up."""
+    from botocore.config import Config
+
+    patience = Config(connect_timeout=3, read_timeout=20, retries={"total_max_attempts": 4}, max_pool_connections=16)
+    return partial(account.session().client, endpoint_url=account.endpoint, config=patience)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    return str(value)

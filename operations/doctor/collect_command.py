@@ -1,0 +1,37 @@
+"""Take along what doctor reads, so that somebody without access to the account can look: a .tar.gz, secrets taken out.
+
+Keys, tokens and passwords are taken out by their names and by their forms, in answers and in logs; `bundle.json` counts
+them. Names, addresses and account ids stay: look through the bundle before you give it to others.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from ..account import account_of
+from ..deployment import add_environment, load
+from ..output import write_line
+from .collect import collect
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright collect`."""
+    add_environment(parser)
+    parser.add_argument("--output", metavar="PATH", type=Path, help="a new .tar.gz, or a new folder")
+    parser.add_argument("--no-runner", action="store_true", help="do not read a private Kubernetes API from the VPC")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the bundle and say what is in it."""
+    environment = load(args).environment
+    account = account_of(environment, args.project, args.sandbox)
+    write_line(f"looking at {environment.cluster.name} in {account}", sys.stderr)
+    bundle = collect(environment, account, args.project, runner=not args.no_runner)
+    path = args.output or Path(f"{environment.name}-{bundle.index.taken:%Y%m%d-%H%M%S}.tar.gz")
+    bundle.write(path)
+    taken = sum(bundle.index.redacted.values())
+    write_line(f"{path}: {len(bundle.files)} files, {taken} secrets taken out")
+    for source, reason in bundle.index.unseen.items():
+        write_line(f"  not seen: {source}: {reason}")
+    write_line(f"`podwright doctor {path}` reads it, without any account")
+    return 0

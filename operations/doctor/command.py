@@ -1,0 +1,114 @@
+"""Say what is wrong with a cluster, why, and what to do.
+
+ENV is an environment, whose account is looked at now, or a bundle that `podwright collect` made: a folder or a .tar.gz,
+for which no account is needed. Nothing is changed. What cannot be looked at is named, and the rest goes on.
+
+Exit codes: 0 nothing is wrong, 1 something is, 2 the command line or the bundle cannot be understood.
+"""
+
+import argparse
+import sys
+import textwrap
+from pathlib import Path
+from typing import Final
+
+from ..account import account_of
+from ..deployment import add_environment, load
+from ..output import write_json, write_line
+from .bundle import INDEX, SOURCES, Bundle
+from .diagnose import Diagnosis, Finding, diagnose
+from .evidence import Signal
+
+_WIDTH: Final = 100
+_SHOWN_EVIDENCE: Final = 3
+_SHOWN_SUBJECTS: Final = 6
+_SHOWN_TEXT: Final = 400
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright doctor`."""
+    add_environment(parser)
+    parser.add_argument("--no-runner", action="store_true", help="do not read a private Kubernetes API from the VPC")
+    parser.add_argument("--json", action="store_true", help="print the diagnosis as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the diagnosis."""
+    diagnosis = diagnose(_bundle(args))
+    if args.json:
+        write_json(diagnosis.to_json())
+    else:
+        for line in lines(diagnosis):
+            write_line(line)
+    return int(diagnosis.verdict != "well")
+
+
+def _bundle(args: argparse.Namespace) -> Bundle:
+    path = Path(args.environment or "")
+    if args.environment and (path.name.endswith((".tar.gz", ".tgz")) or (path / INDEX).is_file()):
+        return Bundle.read(path)
+    from .collect import collect
+
+    environment = load(args).environment
+    account = account_of(environment, args.project, args.sandbox)
+    write_line(f"looking at {environment.cluster.name} in {account}", sys.stderr)
+    return collect(environment, account, args.project, runner=not args.no_runner)
+
+
+def lines(diagnosis: Diagnosis) -> list[str]:
+    """The diagnosis for people."""
+    index = diagnosis.bundle.index
+    told = [f"{index.cluster}, {index.taken:%Y-%m-%d %H:%M} UTC: {_headline(diagnosis)}"]
+    for number, finding in enumerate(diagnosis.findings, 1):
+        told += ["", *_finding(number, finding)]
+    if diagnosis.unexplained:
+        told += ["", "Not explained:" if diagnosis.findings else "What is wrong, without a known cause:"]
+        told += [line for signal in diagnosis.unexplained for line in _signal("  ", signal)]
+    if index.unseen:
+        told += ["", "Not seen:"]
+        for source, reason in index.unseen.items():
+            told += _wrapped("  ", f"{SOURCES[source].about if source in SOURCES else source}: {reason}")
+    return told
+
+
+def _headline(diagnosis: Diagnosis) -> str:
+    if diagnosis.verdict == "well":
+        seen = ", as far as one could see" if diagnosis.bundle.index.unseen else ""
+        return f"nothing is wrong{seen}"
+    if diagnosis.verdict == "unknown":
+        return "unknown: something is wrong, and nothing that doctor knows explains it"
+    count = len(diagnosis.findings)
+    return f"{count} cause{'s' if count > 1 else ''} of trouble"
+
+
+def _finding(number: int, finding: Finding) -> list[str]:
+    cause, subjects = finding.cause, finding.subjects
+    shown = ", ".join(subjects[:_SHOWN_SUBJECTS])
+    more = f" and {len(subjects) - _SHOWN_SUBJECTS} more" if len(subjects) > _SHOWN_SUBJECTS else ""
+    told = [f"{number}. {cause.title} ({cause.class_name})", *_wrapped("   concerns  ", shown + more)]
+    for signal in finding.evidence[:_SHOWN_EVIDENCE]:
+        told += _signal("   seen      ", signal)
+    if len(finding.evidence) > _SHOWN_EVIDENCE:
+        told.append(f"             and {len(finding.evidence) - _SHOWN_EVIDENCE} times more (--json has all)")
+    told += _wrapped("   to mend   ", cause.mend)
+    for source in cause.sources:
+        told += _wrapped("   source    ", f"{source.text}, {source.date}: {source.url}")
+    return told
+
+
+def _signal(head: str, signal: Signal) -> list[str]:
+    text = " ".join(signal.text.split())
+    cut = text if len(text) <= _SHOWN_TEXT else f"{text[:_SHOWN_TEXT]}…"
+    time = f"{signal.time:%H:%M} " if signal.time else ""
+    return [*_wrapped(head, f"{time}{cut}"), *_wrapped(" " * len(head), f"({signal.place})")]
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

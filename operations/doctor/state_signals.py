@@ -1,0 +1,112 @@
+"""Signals that no service puts into words: plans, zones, subnets, security groups and quotas that do not fit."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ...config.catalog import Catalog, catalog
+from .bundle import SOURCES, Bundle, moment
+from .evidence import CLUSTER, Group, Scene, Signal
+
+_FEW_ADDRESSES: Final = 8
+"""A subnet with fewer free addresses takes no more nodes: the smallest needs one and its pods more."""
+
+
+def state_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
+    """What is wrong around groups that are short of instances."""
+    known = catalog()
+    subnets = {item.get("SubnetId", ""): item for item in bundle.items("subnets", "Subnets")}
+    rules = {item.get("GroupId", ""): item for item in bundle.items("security_groups", "SecurityGroups")}
+    quotas = {item.get("QuotaName", ""): item.get("Value") for item in bundle.items("service_quotas", "Quotas")}
+    plans = bundle.entries("plans")
+    for group in scene.groups.values():
+        if not group.short and not scene.failed:
+            continue
+        zones = {str(subnets[id].get("AvailabilityZoneId", "")) for id in group.subnets if id in subnets} - {""}
+        found = [
+            *_plan(bundle, group, plans.get(group.plan), zones, scene),
+            *_subnets(group, subnets),
+            *_efa(bundle, group, zones, rules, known),
+            *_quota(group, quotas, scene),
+        ]
+        for text, place in found:
+            yield Signal("state", text, group.subject, place, frozenset({CLUSTER, group.subject}))
+
+
+def _plan(
+    bundle: Bundle, group: Group, plan: dict[str, Any] | None, zones: set[str], scene: Scene
+) -> Iterator[tuple[str, str]]:
+    if not plan:
+        return
+    place = f"{SOURCES['plans'].place} {group.plan}"
+    name, status = plan.get("TrainingPlanName", group.plan), plan.get("Status", "")
+    parts = plan.get("ReservedCapacitySummaries") or ()
+    ends = moment(plan.get("EndTime"))
+    if status in ("Scheduled", "Pending", "Expired", "Failed"):
+        yield f"training plan {name} is {status}, {plan.get('StatusMessage') or _window(plan)}", place
+        return
+    if ends and ends < scene.now:
+        yield f"training plan {name} is Expired: it ended at {ends:%Y-%m-%d %H:%M} UTC", place
+        return
+    theirs = {str(part.get("AvailabilityZoneId", "")) for part in parts} - {""}
+    if theirs and zones and not theirs & zones:
+        where, ours = ", ".join(sorted(theirs)), ", ".join(sorted(zones))
+        yield f"training plan {name} is in zone {where} and group {group.name} in {ours}", place
+    missing, free = group.target - group.current, plan.get("AvailableInstanceCount")
+    if isinstance(free, int) and free < missing:
+        yield f"training plan {name} has {free} instances available and group {group.name} wants {missing} more", place
+
+
+def _window(plan: dict[str, Any]) -> str:
+    return f"from {plan.get('StartTime', 'an unknown time')} to {plan.get('EndTime', 'an unknown time')}"
+
+
+def _subnets(group: Group, subnets: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    free = {id: subnets[id].get("AvailableIpAddressCount") for id in group.subnets if id in subnets}
+    counted = {id: count for id, count in free.items() if isinstance(count, int)}
+    if counted and max(counted.values()) < _FEW_ADDRESSES:
+        for id, count in counted.items():
+            yield f"subnet {id} of group {group.name} has {count} free addresses", f"{SOURCES['subnets'].place} {id}"
+
+
+def _efa(
+    bundle: Bundle, group: Group, zones: set[str], rules: dict[str, dict[str, Any]], known: Catalog
+) -> Iterator[tuple[str, str]]:
+    kind = known.find(group.instance_type)
+    if not kind or not kind.efa_interfaces:
+        return
+    closed = [id for id in group.security_groups if id in rules and not _open_to_itself(rules[id])]
+    for id in closed:
+        text = f"security group {id} of group {group.name} does not allow all traffic from and to itself"
+        yield text, f"{SOURCES['security_groups'].place} {id}"
+    if len(zones) > 1 and not closed and "EFA" in _said(bundle):
+        where = ", ".join(sorted(zones))
+        text = f"group {group.name} uses EFA and has subnets in the zones {where}; EFA's check failed"
+        yield text, SOURCES["subnets"].place
+
+
+def _said(bundle: Bundle) -> str:
+    """What was said about failed EFA checks, as far as it matters here: the word, where it was said of a failure."""
+    texts = (
+        bundle.files.get(SOURCES[name].place, "") for name in ("cluster", "nodes", "node_details", "event_details")
+    )
+    return "EFA" if any("EFA health check" in text for text in texts) else ""
+
+
+def _open_to_itself(group: dict[str, Any]) -> bool:
+    """Whether both directions have a rule for all traffic of the security group itself."""
+    return all(
+        any(
+            rule.get("IpProtocol") == "-1"
+            and any(pair.get("GroupId") == group.get("GroupId") for pair in rule.get("UserIdGroupPairs") or ())
+            for rule in group.get(direction) or ()
+        )
+        for direction in ("IpPermissions", "IpPermissionsEgress")
+    )
+
+
+def _quota(group: Group, quotas: dict[str, Any], scene: Scene) -> Iterator[tuple[str, str]]:
+    name = f"{group.instance_type} for cluster usage"
+    value = quotas.get(name)
+    wanted = sum(other.target for other in scene.groups.values() if other.instance_type == group.instance_type)
+    if isinstance(value, int | float) and value < wanted:
+        yield f'the quota "{name}" is {value:g}, and the cluster asks for {wanted}', SOURCES["service_quotas"].place

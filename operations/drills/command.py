@@ -1,0 +1,138 @@
+"""Break a node on purpose, where the environment allows it, and measure how it comes back.
+
+`fault` makes the fault, follows HyperPod's mark, the taint, the replacement or reboot and the jobs, and compares how
+long each took with the environment's `targets`. On EKS the fault is made by a short-lived pod, by HyperPod's own label
+or by deleting pods; on Slurm you run the command that it prints. `kinds` lists the faults, `history` what earlier
+drills showed.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from ...config.artifacts import read_artifacts
+from ...config.drills import DrillKind, drill_kinds
+from ...config.environment import Environment
+from ...config.mirrors import mirror_of
+from ...config.observability import Targets
+from ..account import Account, account_of
+from ..columns import columns
+from ..confirm import confirm
+from ..deployment import load
+from ..kubectl import required_way
+from ..nodes.follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Events, follow
+from ..nodes.members import Member, chosen, members
+from ..nodes.snapshot import Observer
+from ..nodes.timeline import Timeline
+from ..output import Stop, write_json, write_line
+from .guard import check, kind_for, warnings
+from .inject import image_of, inject
+from .record import keep, kept, lines, record, table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright drill`."""
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    fault = verbs.add_parser("fault", help="break one node, and measure how it comes back")
+    fault.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    fault.add_argument("--node", required=True, metavar="N", help="instance id, or name of the Kubernetes node")
+    fault.add_argument("--kind", required=True, metavar="K", help=f"the fault: {', '.join(drill_kinds())}")
+    fault.add_argument("--yes", action="store_true", help="do it without asking for the node's id")
+    fault.add_argument("--minutes", type=float, default=90.0, help="follow for so long at most (default: 90)")
+    fault.set_defaults(verb=_fault)
+    kinds = verbs.add_parser("kinds", help="list the faults")
+    kinds.set_defaults(verb=_kinds)
+    history = verbs.add_parser("history", help="print what earlier drills of an environment showed")
+    history.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    history.set_defaults(verb=_history)
+    for verb in (fault, kinds, history):
+        verb.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
+        verb.add_argument("--json", action="store_true", help="print the result as JSON")
+        verb.add_argument(
+            "--project", metavar="DIR", type=Path, default=argparse.SUPPRESS, help="folder of the project"
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the verb says."""
+    return args.verb(args)
+
+
+def _kinds(args: argparse.Namespace) -> int:
+    """List the faults."""
+    kinds = drill_kinds().values()
+    if args.json:
+        write_json([{"kind": kind.name, "orchestrator": kind.orchestrator, "what": kind.what} for kind in kinds])
+        return 0
+    rows = [("kind", "on", "expected", "what happens")]
+    rows += [(kind.name, kind.orchestrator, kind.action, kind.what) for kind in kinds]
+    for line in columns(rows):
+        write_line(line)
+    return 0
+
+
+def _history(args: argparse.Namespace) -> int:
+    """Print earlier drills."""
+    name = load(args).environment.name
+    drills = kept(args.project, name)
+    if args.json:
+        write_json(drills)
+    elif drills:
+        for line in table(drills):
+            write_line(line)
+    else:
+        write_line(f"No drill of {name} is kept in this project.")
+    return 0
+
+
+def _fault(args: argparse.Namespace) -> int:
+    """Returns 1 when HyperPod did something else than expected, or a target was missed."""
+    environment = load(args).environment
+    kind = kind_for(environment, args.kind)
+    account = account_of(environment, args.project, args.sandbox)
+    client, cluster = account.client("sagemaker"), environment.cluster.name
+    there = members(client, cluster)
+    (node,) = chosen(there, [args.node])
+    group = [member for member in there if member.group == node.group]
+    check(environment, kind, node, group)
+    kubectl = required_way(args.project, environment, account) if kind.orchestrator == "eks" else None
+    observer = Observer(client, cluster, node, kubectl)
+    before = observer.look()
+    write_line(f"{kind.name} on {node.id} of {environment.name} → {account}", sys.stderr)
+    for warning in warnings(kind, node, group, before):
+        write_line(f"  {warning}", sys.stderr)
+    if not args.yes:
+        confirm(node.id, "break it")
+    if kubectl is None:
+        begun = _by_hand(kind, node, client.describe_cluster_node(ClusterName=cluster, NodeId=node.id)["NodeDetails"])
+    else:
+        begun = inject(kind, node, before, kubectl, _image(environment, account, args.project))
+    targets = environment.observability.targets if environment.observability else Targets()
+    timeline = Timeline(before, node.id, kind.action, begun)
+    events, poll = Events(client, cluster, begun), SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
+    follow([(observer, timeline)], events, args.minutes * 60, lambda text: write_line(text, sys.stderr), poll=poll)
+    found = record(environment.name, kind, node, timeline, targets, simulated=account.endpoint is not None)
+    file = keep(args.project, found)
+    if args.json:
+        write_json(found)
+    else:
+        for line in lines(found):
+            write_line(line)
+        write_line(f"Kept in {file.relative_to(args.project)}")
+    return 0 if found["ok"] else 1
+
+
+def _image(environment: Environment, account: Account, project: Path) -> str:
+    """The pod's image: a mirror's copy where there is one."""
+    return image_of({} if account.endpoint else mirror_of(environment, read_artifacts(project)))
+
+
+def _by_hand(kind: DrillKind, node: Member, details: dict[str, str]) -> float:
+    """Print what somebody runs on Slurm's controller; the drill begins with it."""
+    slurm_name = details.get("PrivateDnsHostname", "").partition(".")[0]
+    if not slurm_name:
+        raise Stop(f"HyperPod does not say what {node.id} is called in Slurm", "try again when it is Running")
+    write_line("Run this on the controller (`podwright connect` opens a shell), then follow here:", sys.stderr)
+    write_line(f'    sudo scontrol update node={slurm_name} state=fail reason="{kind.text}"', sys.stderr)
+    return time.time()

@@ -1,0 +1,74 @@
+"""What has to be right before a node is broken on purpose."""
+
+from collections.abc import Iterator, Sequence
+
+from ...config.catalog import Catalog
+from ...config.drills import DrillKind, drill_kinds
+from ...config.environment import Environment
+from ...config.groups import InstanceGroup
+from ...config.rules.run import environment_types
+from ..nodes.members import Member
+from ..nodes.snapshot import Snapshot
+from ..output import Stop
+
+
+def kind_for(environment: Environment, name: str) -> DrillKind:
+    """The fault of that name, once the environment allows drills and the fault works there.
+
+    Raises:
+        Stop: it does not, with what does.
+    """
+    if environment.observability is None or not environment.observability.drills:
+        raise Stop(
+            f"{environment.name} does not allow drills",
+            "set `drills: true` under `observability:`, where breaking nodes on purpose is wanted",
+            2,
+        )
+    kinds = {key: kind for key, kind in drill_kinds().items() if kind.orchestrator == environment.cluster.orchestrator}
+    if name not in kinds:
+        raise Stop(f"{environment.name} has no drill {name}", f"there are: {', '.join(kinds)}", 2)
+    return kinds[name]
+
+
+def check(environment: Environment, kind: DrillKind, node: Member, group: Sequence[Member]) -> None:
+    """Raise Stop for a drill that would prove nothing, or would break more than one node."""
+    settings = environment.groups.get(node.group)
+    if settings is None:
+        raise Stop(f"{node.id} is of group {node.group}, which {environment.name} does not have", "deploy first")
+    if node.status != "Running":
+        raise Stop(f"{node.id} is {node.status}; a drill begins with a node that runs", "choose another node")
+    if unwell := [f"{other.id} ({other.status})" for other in group if other.status != "Running"]:
+        raise Stop(
+            f"group {node.group} lacks nodes already: {', '.join(unwell[:5])}",
+            "wait until it is whole, so that the drill breaks one node and no more",
+        )
+    if kind.action != "none" and environment.cluster.node_recovery == "none":
+        raise Stop(
+            "`cluster.node_recovery` is none, so HyperPod would mark the node and do nothing more",
+            "drill with node_recovery: automatic, or `--kind pod-loss`",
+        )
+    vendors = {row.accelerator_vendor for of in settings.types if (row := _types(environment).find(of))}
+    if kind.accelerator and kind.accelerator not in vendors:
+        raise Stop(
+            f"{node.id} has no {kind.accelerator} accelerators, and what {kind.name} imitates is their driver's",
+            "choose a node of an accelerated group, or `--kind label-reboot`",
+        )
+    slurm = settings.slurm if isinstance(settings, InstanceGroup) else None
+    if slurm and slurm.node_type == "controller":
+        raise Stop(f"{node.id} is Slurm's controller, which HyperPod does not replace", "choose a compute node")
+
+
+def warnings(kind: DrillKind, node: Member, group: Sequence[Member], before: Snapshot) -> Iterator[str]:
+    """What somebody should know before saying yes."""
+    for job, pods in sorted(before.jobs.items()):
+        yield f"{job} has {len(pods.on_node)} of its {len(pods.running)} running pods on it"
+    if before.sees_kubernetes and not before.jobs:
+        yield "no job runs on it, so nothing is learnt about how jobs resume"
+    if kind.action == "replace":
+        yield "a replacement takes everything on the node's disks with it"
+    if len(group) == 1:
+        yield f"it is the only node of {node.group}"
+
+
+def _types(environment: Environment) -> Catalog:
+    return environment_types(environment.instance_types)

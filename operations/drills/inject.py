@@ -1,0 +1,133 @@
+"""Making a fault: by a short-lived pod, by a label, or by deleting pods. Nothing else of the cluster is touched."""
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from ...config.drills import HEALTH_LABEL, DrillKind
+from ...config.images import Image
+from ...config.own_images import BENCHMARK_LABELS_IMAGE
+from ..kubectl import Kubectl, Refused
+from ..nodes.members import Member
+from ..nodes.snapshot import Snapshot
+from ..output import Stop
+
+NAMESPACE: Final = "kube-system"
+"""Where the pod runs: it mounts a folder of the node, which teams' namespaces do not allow."""
+DRILL_LABEL: Final = "podwright.io/drill"
+"""Label of the pod; its value is the kind of fault."""
+_SECONDS: Final = 120
+_POLL: Final = 2.0
+# The message as the driver writes it (NVIDIA Xid documentation), in the form of a syslog line.
+_SCRIPT: Final = """\
+set -eu
+log=/host/log/messages
+test -w "$log" || { echo "the node has no /var/log/messages"; exit 3; }
+printf '%s %s kernel: NVRM: Xid (PCI:0000:53:00): %s\\n' "$(date '+%b %e %H:%M:%S')" "$NODE" "$XID" >> "$log"
+"""
+
+
+def fault_pod(kind: DrillKind, node: str, image: str) -> dict[str, Any]:
+    """The pod that writes the driver's message of a fault into the kernel log of a node.
+
+    It is put on the node by name, past every scheduler and taint, has no rights in Kubernetes, sees of the node its
+    folder of logs alone, and ends by itself.
+    """
+    container = {
+        "name": "fault",
+        "image": image,
+        "command": ["sh", "-c", _SCRIPT],
+        "env": [{"name": "NODE", "value": node}, {"name": "XID", "value": kind.text}],
+        "volumeMounts": [{"name": "log", "mountPath": "/host/log"}],
+        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}},
+        "securityContext": {
+            "runAsUser": 0,
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"podwright-drill-{node.removeprefix('hyperpod-')}",
+            "namespace": NAMESPACE,
+            "labels": {DRILL_LABEL: kind.name},
+        },
+        "spec": {
+            "nodeName": node,
+            "restartPolicy": "Never",
+            "activeDeadlineSeconds": _SECONDS,
+            "automountServiceAccountToken": False,
+            "tolerations": [{"operator": "Exists"}],
+            "containers": [container],
+            "volumes": [{"name": "log", "hostPath": {"path": "/var/log", "type": "Directory"}}],
+        },
+    }
+
+
+def image_of(mirror: Mapping[str, Image]) -> str:
+    """The image of the pod, or the mirror's copy of it."""
+    original = Image.parse(BENCHMARK_LABELS_IMAGE)
+    return str(mirror.get(original.name, original))
+
+
+def inject(kind: DrillKind, node: Member, before: Snapshot, kubectl: Kubectl, image: str) -> float:
+    """Make the fault, and return when it was made, in seconds since the epoch.
+
+    Raises:
+        Stop: Kubernetes refuses, or the pod could not write; nothing is left behind then.
+    """
+    try:
+        match kind.way:
+            case "log":
+                return _by_pod(fault_pod(kind, node.kubernetes_name, image), kubectl)
+            case "label":
+                begun = time.time()
+                kubectl.run("label", "node", node.kubernetes_name, f"{HEALTH_LABEL}={kind.label}", "--overwrite")
+                return begun
+            case "pods":
+                begun = time.time()
+                _delete_pods(before, kubectl)
+                return begun
+            case "by_hand":
+                raise ValueError(f"{kind.name} is made by hand")
+    except Refused as refused:
+        raise Stop(f"the fault could not be made: {refused}", "nothing happened to the node; mend this first") from None
+
+
+def _by_pod(pod: dict[str, Any], kubectl: Kubectl) -> float:
+    name = pod["metadata"]["name"]
+    kubectl.apply([pod])
+    try:
+        deadline = time.monotonic() + _SECONDS
+        while time.monotonic() < deadline:
+            status = kubectl.one("pod", name, f"--namespace={NAMESPACE}").get("status", {})
+            if status.get("phase") == "Succeeded":
+                return _finished(status) or time.time()
+            if status.get("phase") == "Failed":
+                said = kubectl.run("logs", name, f"--namespace={NAMESPACE}")
+                raise Refused(f"pod {name} failed: {said or status.get('message', 'it says nothing')}")
+            time.sleep(_POLL)
+        raise Refused(f"pod {name} did not end within {_SECONDS} s: is its image there, and the node up?")
+    finally:
+        kubectl.run("delete", "pod", name, f"--namespace={NAMESPACE}", "--wait=false", "--ignore-not-found")
+
+
+def _finished(status: dict[str, Any]) -> float | None:
+    """When the container ended, by the node's clock: closer to the fault than the next look at the pod."""
+    ended = [item.get("state", {}).get("terminated", {}) for item in status.get("containerStatuses", ())]
+    if not ended or "finishedAt" not in ended[0]:
+        return None
+    return datetime.fromisoformat(ended[0]["finishedAt"]).timestamp()
+
+
+def _delete_pods(before: Snapshot, kubectl: Kubectl) -> None:
+    on_node = {uid for pods in before.jobs.values() for uid in pods.on_node}
+    for namespace in sorted({job.namespace for job in before.jobs}):
+        there = kubectl.items("pods", f"--namespace={namespace}")
+        names = [item["metadata"]["name"] for item in there if item["metadata"]["uid"] in on_node]
+        if names:
+            kubectl.run("delete", "pods", *names, f"--namespace={namespace}", "--wait=false")

@@ -1,0 +1,133 @@
+"""What a drill showed: for people, for machines, and kept in the project for later comparison."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from ...config.drills import DrillKind
+from ...config.observability import Targets
+from ..columns import columns
+from ..nodes.members import Member
+from ..nodes.timeline import MARKS, Timeline, shown
+from ..output import Stop
+
+FOLDER: Final = ".podwright/drills"
+"""Where drills are kept, in the folder of the project."""
+_KEYS: Final = {"environment", "kind", "node", "begun", "intervals", "simulated", "ok"}
+
+
+def record(
+    environment: str, kind: DrillKind, node: Member, timeline: Timeline, targets: Targets, *, simulated: bool = False
+) -> dict[str, Any]:
+    """A drill as plain data, in the form that `--json` prints. Times are in seconds since the fault."""
+    intervals = timeline.intervals(targets)
+    return {
+        "environment": environment,
+        "kind": kind.name,
+        "node": node.id,
+        "group": node.group,
+        "type": node.type,
+        "simulated": simulated,
+        "begun": datetime.fromtimestamp(timeline.begun, UTC).isoformat(timespec="seconds"),
+        "expected": kind.action,
+        "action": timeline.action,
+        "replacement": timeline.replacement,
+        "reasons": timeline.reasons,
+        "marks": {name: round(at - timeline.begun, 1) for name, at in timeline.marks.items()},
+        "intervals": [
+            {
+                "name": item.name,
+                "what": item.what,
+                "seconds": None if item.seconds is None else round(item.seconds, 1),
+                "target": item.target,
+                "missed": item.missed,
+            }
+            for item in intervals
+        ],
+        "complete": timeline.done,
+        "ok": timeline.done and timeline.action == kind.action and not any(item.missed for item in intervals),
+    }
+
+
+def keep(project: Path, found: dict[str, Any]) -> Path:
+    """Write a drill into the project. Returns the file."""
+    folder = project / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    moment = found["begun"].replace(":", "").replace("-", "")[:15]
+    file = folder / f"{found['environment']}-{moment}-{found['kind']}.json"
+    file.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    return file
+
+
+def kept(project: Path, environment: str) -> list[dict[str, Any]]:
+    """The drills of an environment, the oldest first. Raises Stop for a file that is none."""
+    found = [_read(file) for file in (project / FOLDER).glob("*.json")]
+    return sorted((item for item in found if item["environment"] == environment), key=lambda item: item["begun"])
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        missing = _KEYS - found.keys()
+    except (ValueError, AttributeError) as error:
+        raise Stop(f"{file} is no drill: {error}", "delete it") from None
+    if missing:
+        raise Stop(f"{file} is no drill of this podwright: it lacks {', '.join(sorted(missing))}", "delete it")
+    return found
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    """One drill for people."""
+    marks = [f"  {shown(seconds):>9}  {MARKS[name]}" for name, seconds in _in_order(found["marks"])]
+    rows = [("interval", "took", "may take", "")]
+    rows += [
+        (f"{item['name']}: {item['what']}", shown(item["seconds"]), shown(item["target"]), _verdict(item))
+        for item in found["intervals"]
+    ]
+    said = [f"HyperPod's reasons: {', '.join(f'{key}: {value}' for key, value in found['reasons'].items())}"]
+    return [
+        f"{found['kind']} on {found['node']} ({found['group']}, {found['type']}), {found['begun']}",
+        *marks,
+        *(said if found["reasons"] else []),
+        *([f"{found['replacement']} came for it"] if found["replacement"] else []),
+        "",
+        *columns(rows, right=(1, 2)),
+        "",
+        _summary(found),
+        *(
+            ["Simulated: the sandbox played the agent and the instance, and its times mean nothing."]
+            * found["simulated"]
+        ),
+    ]
+
+
+def table(drills: Sequence[dict[str, Any]]) -> list[str]:
+    """Several drills, a line for each."""
+    names = list(dict.fromkeys(item["name"] for drill in drills for item in drill["intervals"]))
+    rows = [("begun", "kind", "node", *names, "")]
+    for drill in drills:
+        took = {item["name"]: shown(item["seconds"]) for item in drill["intervals"]}
+        sign = ("ok" if drill["ok"] else "missed") + (", simulated" if drill["simulated"] else "")
+        rows.append((drill["begun"], drill["kind"], drill["node"], *(took.get(name, "") for name in names), sign))
+    return columns(rows, right=range(3, 3 + len(names)))
+
+
+def _in_order(marks: dict[str, float]) -> list[tuple[str, float]]:
+    return sorted(marks.items(), key=lambda item: (item[1], list(MARKS).index(item[0])))
+
+
+def _verdict(item: dict[str, Any]) -> str:
+    if item["missed"]:
+        return "missed" if item["seconds"] is not None else "never seen"
+    return "ok" if item["target"] is not None and item["seconds"] is not None else ""
+
+
+def _summary(found: dict[str, Any]) -> str:
+    if found["ok"]:
+        return "As it should be."
+    if found["action"] != found["expected"]:
+        words = {"none": "nothing that could be seen", "reboot": "a reboot", "replace": "a replacement"}
+        return f"HyperPod did {words[found['action']]}, where {words[found['expected']]} was expected."
+    return "Not everything was seen in time." if not found["complete"] else "A target was missed."

@@ -1,0 +1,98 @@
+"""A look at a live cluster as tables that fit a terminal."""
+
+from typing import Any, Final
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ..quota_table import quota_cells
+from ..tables import coloured, empty_table
+
+_NODES: Final = 12
+_SHORT: Final = {"nvidia.com/gpu": "GPU", "aws.amazon.com/neurondevice": "Neuron"}
+Report = dict[str, Any]
+
+
+def draw(found: Report) -> RenderableType:
+    """The tables of one look, with what it cost below."""
+    if not found["cluster"]:
+        reason = found["unseen"].get("cluster")
+        return Text(
+            f"{found['environment']}: " + (f"not seen: {reason}" if reason else "there is no HyperPod cluster.")
+        )
+    cluster = found["cluster"]
+    title = Text(f"{cluster['name']}  {found['at']}  ", "bold").append_text(coloured(cluster["status"]))
+    parts: list[RenderableType] = [title.append(f"  {cluster['message']}".rstrip(), "default"), "", _groups(found)]
+    for rows, drawn in (
+        (found["unwell"], _unwell),
+        (found["plans"], _plans),
+        (found["teams"], _teams),
+        (found["events"], _events),
+    ):
+        if rows:
+            parts += ["", drawn(rows)]
+    parts += ["", *(Text(f"not seen: {name}: {reason}", "yellow") for name, reason in found["unseen"].items())]
+    cost = found["cost"]
+    simulated = "  simulated by the sandbox" if found["sandbox"] else ""
+    return Group(*parts, Text(f"{cost['calls']} API calls, {cost['seconds']:.2f} s{simulated}", "dim"))
+
+
+def _groups(found: Report) -> RenderableType:
+    drawn = empty_table("Groups", "group", "type", "current", "target", "status", "nodes", "training plan")
+    for group in found["groups"]:
+        counts = ", ".join(f"{count:,} {status}" for status, count in group["statuses"].items())
+        numbers = (str(group["current"]), str(group["target"]))
+        drawn.add_row(
+            group["name"], ", ".join(group["types"]), *numbers, coloured(group["status"]), counts, group["plan"]
+        )
+    return drawn
+
+
+def _unwell(rows: list[Report]) -> RenderableType:
+    drawn = empty_table(f"Nodes that need a look: {len(rows):,}", "node", "group", "status", "health", "why")
+    for node in rows[:_NODES]:
+        health, why = Text(node["health"], "red"), node["fault"] or node["message"]
+        drawn.add_row(node["id"], node["group"], coloured(node["status"]), health, why)
+    if len(rows) > _NODES:
+        drawn.add_row(f"and {len(rows) - _NODES:,} more")
+    return drawn
+
+
+def _plans(rows: list[Report]) -> RenderableType:
+    drawn = empty_table("Training plans", "plan", "status", "instances", "in use", "idle", "unhealthy", "window")
+    for plan in rows:
+        words = [f"until {plan['until']} ({plan['days_left']} days)"] if plan["until"] else []
+        words += [f"next from {plan['from']}"] if plan["from"] else []
+        numbers = (str(plan[key]) for key in ("total", "in_use", "available", "unhealthy"))
+        drawn.add_row(plan["name"], coloured(plan["status"], good=("Active",)), *numbers, "; ".join(words))
+    return drawn
+
+
+def _teams(rows: list[Report]) -> RenderableType:
+    drawn = empty_table("Teams", "team", "guaranteed", "holds", "borrowed", "running", "waiting", "quota")
+    for row in rows:
+        quota = row["quota"]
+        drawn.add_row(
+            row["team"],
+            quota_cells(quota)[1] if quota else "",
+            _amounts(row["used"]),
+            _amounts(row["borrowed"]),
+            "" if row["running"] is None else str(row["running"]),
+            "" if row["waiting"] is None else str(row["waiting"]),
+            coloured(quota["status"]) if quota else "",
+        )
+    return drawn
+
+
+def _events(rows: list[Report]) -> RenderableType:
+    drawn = empty_table("Newest events", "time", "level", "about", "what")
+    for event in rows:
+        style = {"Error": "red", "Warn": "yellow"}.get(event["level"], "default")
+        drawn.add_row(event["at"][11:19], Text(event["level"], style), event["about"], event["text"])
+    return drawn
+
+
+def _amounts(sums: dict[str, int] | None) -> str:
+    if sums is None:
+        return ""
+    return ", ".join(f"{amount:,} {_SHORT.get(name, name)}" for name, amount in sums.items()) or "0"

@@ -1,0 +1,50 @@
+"""Showing a live cluster until somebody has seen enough."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+
+from ..output import write_line
+from .look import Live, Report
+
+
+def watch(
+    live: Live, every: float, *, times: int = 0, as_json: bool = False, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Look every so many seconds and draw what is there, without end or a number of times; Ctrl-C ends it.
+
+    On a terminal the picture is drawn in place. Elsewhere one look follows another; as JSON each is one line.
+    """
+    done = 0
+    try:
+        if as_json or not sys.stdout.isatty():
+            while not times or done < times:
+                if done:
+                    sleep(every)
+                _print(live.look(), as_json)
+                done += 1
+            return
+        from rich.live import Live as Screen
+
+        from .draw import draw
+
+        with Screen(draw(live.look()), screen=True, auto_refresh=False) as screen:
+            done = 1
+            while not times or done < times:
+                sleep(every)
+                screen.update(draw(live.look()), refresh=True)
+                done += 1
+    except KeyboardInterrupt:
+        return
+
+
+def _print(found: Report, as_json: bool) -> None:
+    if as_json:
+        write_line(json.dumps(found, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    from .draw import draw
+
+    Console(highlight=False, markup=False, width=160).print(draw(found))

@@ -1,0 +1,163 @@
+"""Reboot or replace nodes of a HyperPod cluster, or have them checked in depth.
+
+NODE is an instance id (i-0123456789abcdef0) or a Kubernetes node name (hyperpod-i-0123456789abcdef0). Jobs on a node
+that goes stop; what is on the disks of a replaced node is gone.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ...config.environment import Environment
+from ...config.groups import InstanceGroup
+from ..account import Account, account_of
+from ..confirm import confirm
+from ..deployment import load
+from ..kubectl import way
+from ..output import Stop, write_json, write_line
+from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Events, follow
+from .health_check import CHECKS, start
+from .members import Member, chosen, members
+from .snapshot import Observer, Snapshot
+from .timeline import Action, Timeline, shown
+
+# BatchRebootClusterNodes and BatchReplaceClusterNodes of botocore 1.44.
+_AT_ONCE: Final = 25
+_ERRORS: Final = {
+    "InstanceIdNotFound": "it is gone; `podwright status` lists the nodes",
+    "InvalidInstanceStatus": "its status does not allow it now; wait until it is Running",
+    "InstanceIdInUse": "something else is done with it; wait and try again",
+    "InternalServerError": "HyperPod failed; try again",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright node`."""
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    words = {
+        "reboot": "restart nodes; their disks stay",
+        "replace": "give nodes back and get new ones in their place",
+        "health-check": "let HyperPod check nodes in depth; it mends what fails",
+    }
+    for name, help_text in words.items():
+        verb = verbs.add_parser(name, help=help_text)
+        verb.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+        checks = name == "health-check"
+        verb.add_argument("nodes", metavar="NODE", nargs="*" if checks else "+", help="a node of the cluster")
+        if checks:
+            verb.add_argument("--group", action="append", default=[], metavar="G", help="all nodes of a group")
+            verb.add_argument("--check", action="append", choices=list(CHECKS), help="only this check; repeatable")
+        verb.add_argument("--yes", action="store_true", help="do it without asking")
+        verb.add_argument("--wait", type=float, metavar="MINUTES", help="follow it for so long at most")
+        verb.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
+        verb.add_argument("--json", action="store_true", help="print the result as JSON")
+        verb.add_argument(
+            "--project", metavar="DIR", type=Path, default=argparse.SUPPRESS, help="folder of the project"
+        )
+        verb.set_defaults(verb=name)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the verb says. Returns 1 when HyperPod refuses a node, or what was waited for does not come."""
+    environment = load(args).environment
+    account = account_of(environment, args.project, args.sandbox)
+    there = members(account.client("sagemaker"), environment.cluster.name)
+    if args.verb == "health-check":
+        return start(environment, account, there, args)
+    nodes = chosen(there, args.nodes)
+    action: Action = "reboot" if args.verb == "reboot" else "replace"
+    _refuse(environment, action, nodes, account)
+    kubectl = way(args.project, environment, account) if environment.cluster.orchestrator == "eks" else None
+    client, cluster = account.client("sagemaker"), environment.cluster.name
+    observers = [Observer(client, cluster, node, kubectl) for node in nodes]
+    before = [observer.look() for observer in observers]
+    write_line(f"{args.verb} {', '.join(node.id for node in nodes)} of {environment.name} → {account}", sys.stderr)
+    for warning in _warnings(action, nodes, there, before):
+        write_line(f"  {warning}", sys.stderr)
+    if not args.yes:
+        confirm(environment.name, f"{args.verb} {len(nodes)} of its nodes")
+    begun = time.time()
+    failed = _call(client, cluster, action, nodes)
+    done = [node.id for node in nodes if node.id not in failed]
+    found: dict[str, Any] = {"action": action, "accepted": done, "failed": failed}
+    if args.wait and done:
+        watched = [
+            (observer, Timeline(look, observer.node.id, action, begun))
+            for observer, look in zip(observers, before, strict=True)
+            if observer.node.id in done
+        ]
+        events = Events(client, cluster, begun)
+        poll = SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
+        follow(watched, events, args.wait * 60, lambda text: write_line(text, sys.stderr), poll=poll)
+        found["seconds"] = {observer.node.id: _whole_after(timeline, action) for observer, timeline in watched}
+    if args.json:
+        write_json(found)
+    else:
+        for line in _lines(found):
+            write_line(line)
+    return 1 if failed or None in found.get("seconds", {}).values() else 0
+
+
+def _refuse(environment: Environment, action: Action, nodes: Sequence[Member], account: Account) -> None:
+    """Raise Stop for what HyperPod would refuse."""
+    if action != "replace":
+        return
+    name = environment.cluster.name
+    status = account.client("sagemaker").describe_cluster(ClusterName=name)["ClusterStatus"]
+    if status != "InService":
+        raise Stop(f"cluster {name} is {status}", "HyperPod replaces nodes once it is InService")
+    for node in nodes:
+        group = environment.groups.get(node.group)
+        slurm = group.slurm if isinstance(group, InstanceGroup) else None
+        if slurm and slurm.node_type == "controller":
+            raise Stop(f"{node.id} is Slurm's controller, which HyperPod does not replace", "reboot it instead")
+
+
+def _warnings(
+    action: Action, nodes: Sequence[Member], there: Sequence[Member], before: Sequence[Snapshot]
+) -> Iterator[str]:
+    """What somebody should know before saying yes."""
+    for node, look in zip(nodes, before, strict=True):
+        for job in sorted(look.jobs):
+            yield f"{node.id}: {job} runs on it"
+    for group in sorted({node.group for node in nodes}):
+        count, total = sum(node.group == group for node in nodes), sum(node.group == group for node in there)
+        if count > 1 or total == 1:
+            yield f"{group} loses {count} of {total} nodes for a while"
+    if action == "replace":
+        yield "everything on the disks of a replaced node is lost; file systems stay"
+        if old := [node.id for node in nodes if not node.updated]:
+            yield (
+                f"software never updated: {', '.join(old)}; where HyperPod refuses for that, "
+                "`aws sagemaker update-cluster-software` comes first"
+            )
+
+
+def _call(client: Any, cluster: str, action: Action, nodes: Sequence[Member]) -> dict[str, str]:
+    """Ask HyperPod, 25 nodes at a time. Returns why it refuses the nodes that it refuses."""
+    call = client.batch_reboot_cluster_nodes if action == "reboot" else client.batch_replace_cluster_nodes
+    failed: dict[str, str] = {}
+    for first in range(0, len(nodes), _AT_ONCE):
+        answer = call(ClusterName=cluster, NodeIds=[node.id for node in nodes[first : first + _AT_ONCE]])
+        for error in answer.get("Failed", ()):
+            hint = _ERRORS.get(error["ErrorCode"], "try again")
+            failed[error["NodeId"]] = f"{error['ErrorCode']}: {error['Message']} ({hint})"
+    return failed
+
+
+def _whole_after(timeline: Timeline, action: Action) -> float | None:
+    """Seconds until the node's group was whole again; None when it was not in time."""
+    return timeline.marks["back"] - timeline.begun if timeline.action == action and "back" in timeline.marks else None
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    words = {"reboot": "is rebooted", "replace": "is replaced"}
+    for id in found["accepted"]:
+        seconds = found.get("seconds", {}).get(id)
+        took = f"; its group was whole again after {shown(seconds)}" if seconds is not None else ""
+        yield f"{id} {words[found['action']]}{took}"
+    for id, reason in found["failed"].items():
+        yield f"{id}: {reason}"

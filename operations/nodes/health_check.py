@@ -1,0 +1,102 @@
+"""Deep health checks on demand, which HyperPod runs on nodes that take no work meanwhile."""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ...config.environment import Environment
+from ..account import Account
+from ..confirm import confirm
+from ..output import Stop, write_json, write_line
+from .members import Member, chosen, members
+from .timeline import shown
+
+CHECKS: Final = {
+    "stress": "InstanceStress",
+    "connectivity": "InstanceConnectivity",
+    "training": "MultiNodeTrainingValidation",
+}
+"""HyperPod's checks by our names. Source: DeepHealthCheckType of botocore 1.44.5."""
+_USUAL: Final = ("stress", "connectivity")
+_POLL_SECONDS: Final = 5.0
+_AT_WORK: Final = ("DeepHealthCheckInProgress", "Pending", "SystemUpdating")
+
+
+def start(environment: Environment, account: Account, there: Sequence[Member], args: argparse.Namespace) -> int:
+    """Start checks, and follow them where that is wanted. Returns 1 when a node did not pass in time."""
+    nodes = _chosen(environment, there, args)
+    checks = [CHECKS[name] for name in args.check or _USUAL]
+    groups = sorted({node.group for node in nodes})
+    if "InstanceConnectivity" in checks and any(sum(node.group == group for node in nodes) < 2 for group in groups):
+        raise Stop(
+            "connectivity is checked between nodes, and needs two of a group", "add a node, or --check stress", 2
+        )
+    cluster = environment.cluster.name
+    write_line(f"check {', '.join(checks)} on {len(nodes)} nodes of {', '.join(groups)} → {account}", sys.stderr)
+    write_line("  they take no work until it is over, which can be hours; a node that fails is mended", sys.stderr)
+    if not args.yes:
+        confirm(environment.name, "check them")
+    client, begun = account.client("sagemaker"), time.time()
+    client.start_cluster_health_check(
+        ClusterName=cluster,
+        DeepHealthCheckConfigurations=[
+            {
+                "InstanceGroupName": group,
+                "InstanceIds": [node.id for node in nodes if node.group == group],
+                "DeepHealthChecks": checks,
+            }
+            for group in groups
+        ],
+    )
+    found: dict[str, Any] = {"checks": checks, "nodes": [node.id for node in nodes]}
+    if args.wait:
+        found |= _follow(client, cluster, nodes, begun, args.wait * 60)
+    if args.json:
+        write_json(found)
+    elif args.wait:
+        for id, status in found["status"].items():
+            write_line(f"{id}: {status}")
+    else:
+        write_line(f"`podwright node health-check {environment.name} --wait` follows; results are log streams")
+        write_line(f"DeepHealthCheckResults/… of /aws/sagemaker/Clusters/{cluster}/…")
+    return 1 if args.wait and not found["passed"] else 0
+
+
+def _chosen(environment: Environment, there: Sequence[Member], args: argparse.Namespace) -> list[Member]:
+    """The named nodes, and those of the named groups."""
+    if unknown := [group for group in args.group if group not in environment.groups]:
+        raise Stop(
+            f"{environment.name} has no group {', '.join(unknown)}", f"it has {', '.join(environment.groups)}", 2
+        )
+    nodes = chosen(there, args.nodes)
+    nodes += [node for node in there if node.group in args.group and node not in nodes]
+    if not nodes:
+        raise Stop("name nodes, or --group G", "`podwright status` lists both", 2)
+    return nodes
+
+
+def _follow(client: Any, cluster: str, nodes: Sequence[Member], begun: float, seconds: float) -> dict[str, Any]:
+    """What became of the nodes once none of them is checked any more, or time is up."""
+    ids, checked = {node.id for node in nodes}, set[str]()
+    status: dict[str, str] = {}
+    while True:
+        now = {member.id: member.status for member in members(client, cluster)}
+        changed = {id: now.get(id, "gone: replaced") for id in ids if now.get(id, "gone: replaced") != status.get(id)}
+        for id, word in sorted(changed.items()):
+            write_line(f"  {shown(time.time() - begun):>9}  {id}: {word}", sys.stderr)
+        status |= changed
+        checked |= {id for id in ids if status[id] != "Running"}
+        at_work = any(word in _AT_WORK for word in status.values())
+        if (checked == ids and not at_work) or time.time() - begun > seconds:
+            break
+        time.sleep(_POLL_SECONDS)
+    passed = checked == ids and all(word == "Running" for word in status.values())
+    unseen = "Running; no check was seen"
+    shown_as = {id: "passed" if word == "Running" and id in checked else word for id, word in status.items()}
+    return {
+        "passed": passed,
+        "seconds": round(time.time() - begun, 1),
+        "status": {id: unseen if word == "Running" else word for id, word in sorted(shown_as.items())},
+    }

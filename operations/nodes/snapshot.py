@@ -1,0 +1,153 @@
+"""What is seen of a node, of its instance group and of the jobs on it, at one moment."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ...config.drills import FAULT_LABELS, GROUP_LABEL, HEALTH_LABEL, HEALTHY
+from ..kubectl import Kubectl
+from .members import Member, members
+
+Object = dict[str, Any]
+
+
+class Job(NamedTuple):
+    """What owns pods on the node: it keeps its name when its pods come anew."""
+
+    namespace: str
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.kind.lower()}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """The pods of a job."""
+
+    running: frozenset[str]
+    """Uids of those that run and are ready."""
+    on_node: frozenset[str]
+    """Uids of those on the node that are not done, whatever their state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One look."""
+
+    at: float
+    """Seconds since the epoch."""
+    instances: Mapping[str, str]
+    """Status of each instance of the group by id, as HyperPod lists them."""
+    health: str | None
+    """The node's health label; None when there is no such node, or nobody sees Kubernetes."""
+    up: bool
+    """Whether the node says that it is ready, whatever its health."""
+    tainted: bool
+    """Whether it carries HyperPod's taint."""
+    reasons: Mapping[str, str]
+    """HyperPod's labels and annotations that say why, by what follows their common prefix."""
+    boot: str | None
+    """Id of the node's boot."""
+    ready: frozenset[str]
+    """Instance ids of the group's nodes that are ready and healthy in Kubernetes."""
+    jobs: Mapping[Job, Pods]
+    sees_kubernetes: bool
+
+
+class Observer:
+    """Looks at one node again and again."""
+
+    def __init__(
+        self, client: Any, cluster: str, node: Member, kubectl: Kubectl | None, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Looks through SageMaker's `client`, and through `kubectl` where there is a way to Kubernetes."""
+        self._client, self._cluster, self.node, self._kubectl, self._clock = client, cluster, node, kubectl, clock
+        self._jobs: set[Job] | None = None
+
+    def look(self) -> Snapshot:
+        """The state of things now. Which jobs are watched is decided by the first look."""
+        instances = {member.id: member.status for member in members(self._client, self._cluster, self.node.group)}
+        if self._kubectl is None:
+            return Snapshot(self._clock(), instances, None, False, False, {}, None, frozenset(), {}, False)
+        nodes = {
+            item["metadata"]["name"]: item
+            for item in self._kubectl.items("nodes", f"--selector={GROUP_LABEL}={self.node.group}")
+        }
+        mine = nodes.get(self.node.kubernetes_name)
+        pods = list(self._pods())
+        if self._jobs is None:
+            self._jobs = set(filter(None, (job_of(pod) for pod in pods if self._is_on_node(pod))))
+        return Snapshot(
+            at=self._clock(),
+            instances=instances,
+            health=_labels(mine).get(HEALTH_LABEL) if mine else None,
+            up=mine is not None and _is_ready(mine),
+            tainted=any(taint["key"] == HEALTH_LABEL for taint in _spec(mine).get("taints", ())),
+            reasons=_reasons(mine),
+            boot=mine.get("status", {}).get("nodeInfo", {}).get("bootID") if mine else None,
+            ready=frozenset(name.removeprefix("hyperpod-") for name, item in nodes.items() if _is_well(item)),
+            jobs={job: self._of(job, pods) for job in self._jobs},
+            sees_kubernetes=True,
+        )
+
+    def _pods(self) -> Iterable[Object]:
+        """At first all pods of the node, later those of the namespaces of its jobs."""
+        assert self._kubectl
+        if self._jobs is None:
+            on_node = self._kubectl.items(
+                "pods", "--all-namespaces", f"--field-selector=spec.nodeName={self.node.kubernetes_name}"
+            )
+            namespaces = {job.namespace for pod in on_node if self._is_on_node(pod) and (job := job_of(pod))}
+        else:
+            namespaces = {job.namespace for job in self._jobs}
+        for namespace in sorted(namespaces):
+            yield from self._kubectl.items("pods", f"--namespace={namespace}")
+
+    def _is_on_node(self, pod: Object) -> bool:
+        on_it = pod["spec"].get("nodeName") == self.node.kubernetes_name
+        return on_it and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+
+    def _of(self, job: Job, pods: Iterable[Object]) -> Pods:
+        mine = [pod for pod in pods if job_of(pod) == job]
+        return Pods(
+            frozenset(pod["metadata"]["uid"] for pod in mine if _runs(pod)),
+            frozenset(pod["metadata"]["uid"] for pod in mine if self._is_on_node(pod)),
+        )
+
+
+def job_of(pod: Object) -> Job | None:
+    """What a pod belongs to; None for pods that come with every node, and for pods of nobody."""
+    owner = next((item for item in pod["metadata"].get("ownerReferences", ()) if item.get("controller")), None)
+    if owner is None or owner["kind"] in ("DaemonSet", "Node"):
+        return None
+    return Job(pod["metadata"]["namespace"], owner["kind"], owner["name"])
+
+
+def _runs(pod: Object) -> bool:
+    runs = pod.get("status", {}).get("phase") == "Running" and _is_ready(pod)
+    return runs and "deletionTimestamp" not in pod["metadata"]
+
+
+def _is_ready(item: Object) -> bool:
+    conditions = item.get("status", {}).get("conditions", ())
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+
+
+def _is_well(node: Object) -> bool:
+    return _is_ready(node) and _labels(node).get(HEALTH_LABEL, HEALTHY) == HEALTHY
+
+
+def _reasons(node: Object | None) -> dict[str, str]:
+    found = {**_labels(node), **(node["metadata"].get("annotations", {}) if node else {})}
+    return {key.removeprefix(FAULT_LABELS): value for key, value in found.items() if key.startswith(FAULT_LABELS)}
+
+
+def _labels(node: Object | None) -> dict[str, str]:
+    return node["metadata"].get("labels", {}) if node else {}
+
+
+def _spec(node: Object | None) -> Object:
+    return node.get("spec", {}) if node else {}

@@ -1,0 +1,16 @@
+"""Merging a change into a JSON object."""
+
+from .template import JsonObject
+
+
+def merged(current: JsonObject, patch: JsonObject) -> JsonObject:
+    """A JSON merge patch (RFC 7396). Lists are replaced, also for strategic patches, which the double does not know."""
+    result = dict(current)
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict) and isinstance(result.get(key), dict):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = value
+    return result

@@ -1,0 +1,191 @@
+"""Print what an environment used and what that cost: by team, idle GPU-hours, budget, and the bill where you ask.
+
+Hours come from the metrics of the environment's workspace, prices from `podwright cost`'s lists and from what training
+plans really cost. The budget and the bill are AWS's own, and up to a day behind. What cannot be seen is named.
+"""
+
+import argparse
+import dataclasses
+import time
+from typing import Any, Final
+
+from ...config.environment import Environment
+from ...config.observability import Observability
+from ...config.showback import TeamSpend, rates, spends
+from ...config.team_names import team_namespace
+from ..account import Account, account_of
+from ..columns import columns
+from ..cost import money
+from ..deployment import add_environment, load
+from ..output import Stop, stop_on_errors, write_json, write_line
+from ..prometheus import Prometheus, QueryError
+from .bills import REQUEST_USD, bill, budget, day_of
+from .measured import Measured, measured
+
+_COUNTED: Final = ("hyperpod", "kueue")
+_NOT_COUNTED: Final = (
+    "hours of teams come from Kueue, so from engines hyperpod and kueue; on Slurm "
+    "`sreport cluster AccountUtilizationByUser` prints them"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright spend`."""
+    add_environment(parser)
+    parser.add_argument("--days", type=int, default=30, metavar="N", help="the last N days (default: 30)")
+    parser.add_argument("--bill", action="store_true", help=f"ask Cost Explorer, too, for ${REQUEST_USD} a request")
+    parser.add_argument("--prometheus", metavar="URL", help="read metrics there instead of in the own workspace")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print it. Returns 1 when nothing of it can be seen."""
+    loaded = load(args)
+    environment = loaded.environment
+    stop_on_errors(loaded)
+    if args.days < 1:
+        raise Stop(f"--days {args.days} is no span of days", "such as --days 30", 2)
+    account = account_of(environment, args.project, args.sandbox)
+    end = time.time()
+    found = report(environment, account, end, args.days, bill_too=args.bill, url=args.prometheus)
+    if args.json:
+        write_json(found)
+    else:
+        for line in lines(found):
+            write_line(line)
+    return 1 if all(found[part] is None for part in ("teams", "budget", "bill")) else 0
+
+
+def report(
+    environment: Environment, account: Account, end: float, days: int, *, bill_too: bool, url: str | None
+) -> dict[str, Any]:
+    """Everything, in the form that `--json` prints; what cannot be seen is None, and `unseen` says why."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    unseen: dict[str, str] = {}
+
+    def ask(name: str, question: Any) -> Any:
+        try:
+            return question()
+        except ClientError as error:
+            unseen[name] = f"{error.response['Error']['Code']} on {error.operation_name}"
+        except (BotoCoreError, QueryError, Stop, OSError) as error:
+            unseen[name] = str(error)
+        return None
+
+    used: Measured | None = ask("metrics", lambda: _measured(environment, account, end, days, url))
+    if used is not None and environment.governance.engine not in _COUNTED:
+        unseen["teams"] = _NOT_COUNTED
+    settings = environment.observability
+    watched = settings is not None and settings.budget_usd_per_month is not None
+    return {
+        "environment": environment.name,
+        "until": str(day_of(end)),
+        "days": days,
+        **_metered(environment, used),
+        "budget": ask("budget", lambda: budget(account, environment)) if watched else None,
+        "bill": ask("bill", lambda: bill(account, environment, day_of(end), days)) if bill_too else None,
+        "unseen": unseen,
+    }
+
+
+def _measured(environment: Environment, account: Account, end: float, days: int, url: str | None) -> Measured:
+    if url:
+        return measured(Prometheus(url.rstrip("/")), environment.cluster.name, end, days)
+    from ..dashboards.sources import workspace
+
+    server = workspace(environment, environment.observability or Observability(), account)
+    return measured(server, environment.cluster.name, end, days)
+
+
+def _metered(environment: Environment, used: Measured | None) -> dict[str, Any]:
+    if used is None:
+        return {"cluster": None, "teams": None, "rates": {}, "days_seen": 0}
+    engine = environment.governance.engine
+    teams = environment.governance.teams if engine else {}
+    # No series of idle GPUs means that none was idle, where GPUs were measured at all.
+    looked = used.cluster["gpu_hours"] is not None
+    idle = {team: used.idle.get(team_namespace(engine, team), 0.0) for team in teams if engine and looked}
+    prices = rates(environment, used.plan_usd) if engine else {}
+    return {
+        "cluster": dict(used.cluster),
+        "teams": [dataclasses.asdict(row) for row in spends(used.hours, prices, idle)],
+        "rates": {f"{flavor} {resource}": dataclasses.asdict(rate) for (flavor, resource), rate in prices.items()},
+        "days_seen": used.days_seen,
+    }
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    """The report for people."""
+    parts = [f"{found['environment']}, {found['days']} days until {found['until']}"]
+    if found["teams"] is not None:
+        parts += _cluster(found)
+        parts += _teams([TeamSpend(**row) for row in found["teams"]])
+        parts += _rates(found["rates"])
+    if found["budget"]:
+        parts += ["", _budget(found["budget"])]
+    if found["bill"] is not None:
+        parts += ["", "Bill by service, what carries the environment's tag:", *_bill(found["bill"])]
+    return parts + [f"not seen: {name}: {reason}" for name, reason in found["unseen"].items()]
+
+
+def _cluster(found: dict[str, Any]) -> list[str]:
+    cluster, seen = found["cluster"], found["days_seen"]
+    if cluster["gpu_hours"] is None:
+        return ["", "No GPUs were measured in that time."]
+    hours = cluster["gpu_hours"]
+    rows = [("GPU-hours", f"{hours:,.0f}", "")]
+    for key, words in (("allocated_hours", "held by jobs"), ("idle_hours", "held, and idle")):
+        amount = cluster[key] or 0.0
+        rows.append((words, f"{amount:,.0f}", f"{amount / hours:.0%}" if hours else ""))
+    free = max(0.0, hours - (cluster["allocated_hours"] or 0.0))
+    rows.append(("held by nobody", f"{free:,.0f}", f"{free / hours:.0%}" if hours else ""))
+    if cluster["instances_usd"] is not None:
+        rows.append(("instances, by the hour", money(cluster["instances_usd"]), ""))
+    late = [f"Metrics of {seen} of the {found['days']} days are there."] if seen < found["days"] else []
+    return ["", *columns(rows, right=(1, 2)), *late]
+
+
+def _teams(teams: list[TeamSpend]) -> list[str]:
+    if not teams:
+        return []
+    rows: list[tuple[str, ...]] = [
+        ("team", "guaranteed", "in quota", "over quota", "lent", "unused", "idle", "held", "unused", "idle", "")
+    ]
+    for row in teams:
+        hours = (row.guaranteed, row.in_quota, row.borrowed, row.lent, row.unused, row.idle)
+        usd = (row.held_usd, row.unused_usd, row.idle_usd)
+        rows.append(
+            (
+                row.team,
+                *("–" if value is None else f"{value:,.0f} h" for value in hours),
+                *("–" if value is None else money(value) for value in usd),
+                f"{row.unpriced:,.0f} h without a price" if row.unpriced else "",
+            )
+        )
+    return ["", *columns(rows, right=range(1, 10))]
+
+
+def _rates(rates: dict[str, dict[str, Any]]) -> list[str]:
+    said = [
+        f"  {name}: {'unknown' if rate['usd'] is None else money(rate['usd'])} an hour ({rate['basis']})"
+        for name, rate in rates.items()
+    ]
+    return ["", "Prices:", *said] if said else []
+
+
+def _budget(found: dict[str, Any]) -> str:
+    limit = found["limit_usd"]
+    actual, forecast = found["actual_usd"], found["forecast_usd"]
+    parts = [f"Budget of {money(limit)} a month"]
+    parts += [f"{money(actual)} spent ({actual / limit:.0%})"] if actual is not None else ["nothing counted yet"]
+    parts += [f"{money(forecast)} expected ({forecast / limit:.0%})"] if forecast is not None else []
+    parts += [f"as of {found['updated']}, up to a day late"] if found["updated"] else []
+    return ", ".join(parts)
+
+
+def _bill(sums: dict[str, float]) -> list[str]:
+    if not sums:
+        return ["  nothing: the tag is not active, or the day is not billed yet"]
+    rows = [(f"  {service}", money(usd)) for service, usd in sums.items()]
+    return columns([*rows, ("  together", money(sum(sums.values())))], right=(1,))

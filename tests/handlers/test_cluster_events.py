@@ -1,0 +1,242 @@
+"""The function that tells of a cluster's events: what it says, what it asks, and what it holds back."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from podwright.constructs.cluster_events.handler import index
+from podwright.constructs.cluster_events.handler.memory import MOST_IN_AN_HOUR
+
+ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/a1b2c3d4e5f6"
+NO_CAPACITY = "We currently do not have sufficient capacity to launch new ml.p5.48xlarge instances. Please try again."
+
+
+class World:
+    """The function with a table of moto's; SageMaker answers and SNS keeps what tests decide."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, dynamodb: Any) -> None:
+        self.now = 1_780_000_000.0
+        self.mails: list[dict[str, str]] = []
+        self.chats: list[dict[str, Any]] = []
+        self.asked: list[dict[str, str]] = []
+        self.answers: list[dict[str, Any] | Exception] = []
+        self.broken = 0
+        self._count = 0
+        monkeypatch.setattr(index.boto3, "Session", lambda: self)
+        monkeypatch.setattr(index.time, "time", lambda: self.now)
+        monkeypatch.setattr(index.time, "sleep", lambda seconds: None)
+        for name, value in {"TABLE": "memory", "MAIL_TOPIC": "mail", "CHAT_TOPIC": "chat"}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("ENVIRONMENT", "prod")
+        self._dynamodb = dynamodb
+
+    def resource(self, service: str, config: object) -> Any:
+        assert service == "dynamodb"
+        return self._dynamodb
+
+    def client(self, service: str, config: object) -> "World":
+        return self
+
+    def describe_cluster_event(self, **request: str) -> dict[str, Any]:
+        self.asked.append(request)
+        answer = self.answers.pop(0) if self.answers else {}
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def describe_cluster(self, **request: str) -> dict[str, Any]:
+        return self.describe_cluster_event(**request)
+
+    def publish(self, TopicArn: str, Message: str, Subject: str = "") -> None:
+        if self.broken:
+            self.broken -= 1
+            raise ClientError({"Error": {"Code": "InternalError"}}, "Publish")
+        if TopicArn == "mail":
+            self.mails.append({"subject": Subject, "text": Message})
+        else:
+            self.chats.append(json.loads(Message))
+
+    def send(self, kind: str, detail: dict[str, Any], event_id: str = "") -> None:
+        self._count += 1
+        index.handler({"detail-type": kind, "id": event_id or f"event-{self._count}", "detail": detail}, None)
+
+
+@pytest.fixture(scope="module")
+def dynamodb() -> Iterator[Any]:
+    with mock_aws():
+        found: Any = boto3.Session("key", "secret", region_name="us-west-2").resource("dynamodb")
+        found.create_table(
+            TableName="memory",
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": "Key", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "Key", "KeyType": "HASH"}],
+        )
+        yield found
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, dynamodb: Any) -> World:
+    table = dynamodb.Table("memory")
+    for item in table.scan()["Items"]:
+        table.delete_item(Key={"Key": item["Key"]})
+    return World(monkeypatch, dynamodb)
+
+
+def failure(metadata: dict[str, Any] | None = None, **record: str) -> dict[str, Any]:
+    """An event of an instance that could not be made."""
+    return {
+        "EventDetails": {
+            "EventId": "83ea0bb5-be77-45e8-a458-0a87f778a205",
+            "ClusterArn": ARN,
+            "ClusterName": "training-prod",
+            "InstanceGroupName": "h200",
+            "InstanceId": "i-0391f86fa0fe0d465",
+            "ResourceType": "Instance",
+            "EventTime": 1748794825350,
+            "EventLevel": "Error",
+            "Description": "Instance creation in Cluster training-prod and InstanceGroup h200 failed",
+            "EventDetails": {"EventMetadata": metadata},
+            **record,
+        }
+    }
+
+
+def health(status: str, instance: str = "i-0391f86fa0fe0d465") -> dict[str, Any]:
+    """An event of a node's health."""
+    return {
+        "ClusterName": "training-prod",
+        "ClusterArn": ARN,
+        "InstanceId": instance,
+        "Tags": {},
+        "HealthSummary": {
+            "HealthStatus": status,
+            "HealthStatusReason": "HMA has detected fault type NvidiaErrorTerminate on this node and is unhealthy.",
+            "RepairAction": "Replace",
+            "Recommendation": "None",
+        },
+    }
+
+
+EVENT = "SageMaker HyperPod Cluster Event"
+HEALTH = "SageMaker HyperPod Cluster Node Health Event"
+STATE = "SageMaker HyperPod Cluster State Change"
+
+
+def described(message: str) -> dict[str, Any]:
+    return {"EventDetails": {"EventDetails": {"EventMetadata": {"Instance": {"FailureMessage": message}}}}}
+
+
+def test_what_failed_is_asked_for_when_the_event_lacks_it(world: World) -> None:
+    # EventBridge's copy has a null where the metadata should be, and the record itself comes a little later.
+    world.answers = [{}, described(NO_CAPACITY)]
+    world.send(EVENT, failure({"Instance": None}))
+    assert len(world.asked) == 2
+    assert world.asked[0] == {"ClusterName": "training-prod", "EventId": "83ea0bb5-be77-45e8-a458-0a87f778a205"}
+    assert NO_CAPACITY in world.mails[0]["text"]
+    assert NO_CAPACITY in world.chats[0]["content"]["description"]
+
+
+def test_what_the_event_says_is_not_asked_for(world: World) -> None:
+    world.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}))
+    assert not world.asked
+    assert "At group h200 instance i-0391f86fa0fe0d465." in world.mails[0]["text"]
+
+
+def test_people_hear_of_it_when_nobody_can_be_asked(world: World) -> None:
+    refused = ClientError(
+        {"Error": {"Code": "ValidationException", "Message": "not continuous"}}, "DescribeClusterEvent"
+    )
+    world.answers = [refused]
+    world.send(EVENT, failure(None))
+    assert "Instance creation in Cluster training-prod and InstanceGroup h200 failed." in world.mails[0]["text"]
+
+
+def test_the_shape_that_chat_shows(world: World) -> None:
+    world.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}))
+    (chat,) = world.chats
+    assert chat["version"] == "1.0"
+    assert chat["source"] == "custom"
+    assert chat["content"]["textType"] == "client-markdown"
+    assert chat["content"]["title"].startswith("CRITICAL: Instance of training-prod, group h200: ")
+    assert chat["content"]["nextSteps"] == ["Find the cause: `podwright doctor training-prod`"]
+    assert len(world.mails[0]["subject"]) <= 100
+    assert world.mails[0]["subject"].isascii()
+
+
+def test_without_a_channel_only_mail_is_sent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CHAT_TOPIC")
+    world.send(HEALTH, health("Unhealthy"))
+    assert len(world.mails) == 1
+    assert not world.chats
+
+
+def test_the_same_failure_of_many_instances_is_one_notice_an_hour(world: World) -> None:
+    for number in range(12):
+        world.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}, InstanceId=f"i-{number:017x}"))
+    assert len(world.mails) == 1
+    world.now += 3600
+    world.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}))
+    assert len(world.mails) == 2
+    assert "11 more of this kind were held back since the last one." in world.mails[1]["text"]
+
+
+def test_another_group_or_cause_is_another_notice(world: World) -> None:
+    world.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}))
+    world.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}, InstanceGroupName="burst"))
+    world.send(EVENT, failure({"Instance": {"FailureMessage": "Lifecycle scripts did not run successfully."}}))
+    assert len(world.mails) == 3
+
+
+def test_no_more_than_so_many_an_hour(world: World) -> None:
+    for number in range(MOST_IN_AN_HOUR + 4):
+        world.send(HEALTH, health("Unhealthy", f"i-{number:017x}"))
+    assert len(world.mails) == MOST_IN_AN_HOUR + 1
+    assert "more are held back until it is over" in world.mails[-1]["text"]
+    assert "held back" not in world.mails[-2]["text"]
+    world.now += 3600
+    world.send(HEALTH, health("Unhealthy", "i-0ffffffffffffffff"))
+    assert len(world.mails) == MOST_IN_AN_HOUR + 2
+
+
+def test_an_event_that_could_not_be_told_is_told_when_lambda_tries_again(world: World) -> None:
+    world.broken = 1
+    detail = failure({"Instance": {"FailureMessage": NO_CAPACITY}})
+    with pytest.raises(ClientError):
+        world.send(EVENT, detail, "the-event")
+    world.send(EVENT, detail, "the-event")
+    assert len(world.mails) == 1
+
+
+def test_a_node_that_is_well_again_is_told_of_only_after_its_illness(world: World) -> None:
+    world.send(HEALTH, health("Healthy"))
+    assert not world.mails
+    world.send(HEALTH, health("Unhealthy"))
+    world.send(HEALTH, health("Healthy"))
+    world.send(HEALTH, health("Healthy"))
+    assert [mail["subject"].split(":")[0] for mail in world.mails] == ["WARNING", "RESOLVED"]
+    assert world.chats[0]["metadata"]["threadId"] == world.chats[1]["metadata"]["threadId"]
+    assert "HyperPod repairs it: Replace." in world.mails[0]["text"]
+
+
+@pytest.mark.parametrize(("status", "told"), [("Failed", 1), ("RollingBack", 1), ("InService", 0), ("Updating", 0)])
+def test_a_state_that_somebody_has_to_hear_of(world: World, status: str, told: int) -> None:
+    world.answers = [{"FailureMessage": "Subnet has no free addresses"}]
+    groups = [{"InstanceGroupName": "h200", "Status": "Failed", "CurrentCount": 0, "TargetCount": 16}]
+    world.send(STATE, {"ClusterName": "training-prod", "ClusterStatus": status, "InstanceGroups": groups})
+    assert len(world.mails) == told
+    if told:
+        assert "Subnet has no free addresses." in world.mails[0]["text"]
+        assert "Instance group h200 is Failed with 0 of 16 instances." in world.mails[0]["text"]
+
+
+@pytest.mark.parametrize(
+    "kind_and_detail", [(EVENT, failure(None, EventLevel="Info")), ("SageMaker Training Job State Change", {})]
+)
+def test_nobody_hears_of_the_rest(world: World, kind_and_detail: tuple[str, dict[str, Any]]) -> None:
+    world.send(*kind_and_detail)
+    assert not world.mails

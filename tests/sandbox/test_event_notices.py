@@ -1,0 +1,104 @@
+"""The function that tells of a cluster's events, run for real by the sandbox: a fault on command becomes a message."""
+
+import io
+import json
+import time
+import urllib.request
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from podwright.constructs.cluster_events.handler import notices
+from podwright.operations.sandbox.server import Running
+from sandbox_network import surroundings
+
+Aws = Callable[[str], Any]
+NAME = "telling"
+_HANDLER = "podwright/constructs/cluster_events/handler"
+
+
+def code() -> bytes:
+    """The handler as a deployment ships it."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for file in Path(notices.__file__).parent.glob("*.py"):
+            archive.write(file, f"{_HANDLER}/{file.name}")
+    return packed.getvalue()
+
+
+def mailbox(aws: Aws, name: str) -> tuple[str, str]:
+    """ARN of a topic and URL of a queue that hears it."""
+    topic = aws("sns").create_topic(Name=name)["TopicArn"]
+    queue = aws("sqs").create_queue(QueueName=name)["QueueUrl"]
+    arn = aws("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    aws("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes={"RawMessageDelivery": "true"})
+    return topic, queue
+
+
+def heard(aws: Aws, queue: str, word: str) -> str:
+    """The first message in a queue with a word in it."""
+    deadline, others = time.monotonic() + 60, list[str]()
+    while time.monotonic() < deadline:
+        for message in aws("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", []):
+            aws("sqs").delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+            others.append(message["Body"])
+        if found := [text for text in others if word in text]:
+            return found[0]
+        time.sleep(0.1)
+    raise AssertionError(f"nobody said {word}: {others}")
+
+
+def test_a_fault_becomes_a_message(aws: Aws, sandbox: Running) -> None:
+    around = surroundings(aws)
+    (mail, mails), (chat, chats) = mailbox(aws, "mail"), mailbox(aws, "chat")
+    aws("dynamodb").create_table(
+        TableName="memory",
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": "Key", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "Key", "KeyType": "HASH"}],
+    )
+    function = aws("lambda").create_function(
+        FunctionName="tell",
+        Runtime="python3.14",
+        Role=around.role,
+        Handler=f"{_HANDLER}/index.handler",
+        Code={"ZipFile": code()},
+        Timeout=60,
+        Environment={
+            "Variables": {"TABLE": "memory", "ENVIRONMENT": "sandbox", "MAIL_TOPIC": mail, "CHAT_TOPIC": chat}
+        },
+    )
+    aws("events").put_rule(Name="tell", EventPattern=json.dumps({"detail-type": [notices.HEALTH]}))
+    aws("events").put_targets(Rule="tell", Targets=[{"Id": "tell", "Arn": function["FunctionArn"]}])
+    group = {
+        "InstanceGroupName": "gpu",
+        "InstanceType": "ml.p5en.48xlarge",
+        "InstanceCount": 1,
+        "ExecutionRole": around.role,
+        "LifeCycleConfig": {"SourceS3Uri": around.scripts, "OnCreate": "on_create.sh"},
+    }
+    vpc = {"Subnets": around.subnets[:1], "SecurityGroupIds": [around.security_group]}
+    sagemaker = aws("sagemaker")
+    sagemaker.create_cluster(ClusterName=NAME, VpcConfig=vpc, InstanceGroups=[group], NodeProvisioningMode="Continuous")
+    deadline = time.monotonic() + 30
+    while True:
+        [node] = sagemaker.list_cluster_nodes(ClusterName=NAME)["ClusterNodeSummaries"]
+        if node["InstanceStatus"]["Status"] == "Running":
+            break
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    time.sleep(0.3)  # whoever listens is told of what happens from the next look on
+    body = json.dumps({"nodes": [{"node": node["InstanceId"], "kind": "xid-replace"}]}).encode()
+    urllib.request.urlopen(
+        urllib.request.Request(f"{sandbox.endpoint}/podwright/faults", data=body, method="PUT")
+    ).close()
+
+    text = heard(aws, mails, node["InstanceId"])
+    assert f"Instance {node['InstanceId']} of {NAME} is Unhealthy" in text
+    assert "NvidiaErrorTerminate" in text
+    shown = json.loads(heard(aws, chats, node["InstanceId"]))
+    assert shown["source"] == "custom"
+    assert "NvidiaErrorTerminate" in shown["content"]["description"]
+    aws("events").remove_targets(Rule="tell", Ids=["tell"])
+    aws("events").delete_rule(Name="tell")

@@ -1,0 +1,238 @@
+"""`podwright drill`: what it refuses, what it does to a node, and what it prints."""
+
+import json
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from drill_world import BROKEN, OTHER, REPLACED, FakeKubectl, World, pod
+from podwright.config.drills import HEALTH_LABEL, drill_kinds
+from podwright.config.environment import Environment
+from podwright.config.images import Image
+from podwright.config.own_images import BENCHMARK_LABELS_IMAGE, own_images
+from podwright.operations.cli import main
+from podwright.operations.drills import command, guard, inject
+from podwright.operations.kubectl import Kubectl, Refused
+from podwright.operations.nodes import follow
+from podwright.operations.nodes.members import Member
+from podwright.operations.nodes.timeline import Timeline
+from podwright.operations.output import Stop
+
+FILE = """\
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az2, usw2-az3]}
+cluster: {name: prod}
+instance_groups:
+  system: {instance_type: ml.m5.4xlarge, count: 2}
+  h200: {instance_type: ml.p5en.48xlarge, count: 2, zone: usw2-az2}
+observability: {drills: true}
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A project, and a cluster whose broken node is replaced; its time passes at once."""
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments/prod.yaml").write_text(FILE)
+    monkeypatch.chdir(tmp_path)
+    world = World(REPLACED)
+    account = SimpleNamespace(endpoint=None, client=lambda _: world)
+    monkeypatch.setattr(command, "account_of", lambda *_: account)
+    monkeypatch.setattr(command, "required_way", lambda *_: world.kubectl)
+    for module in (follow, inject):
+        monkeypatch.setattr(module, "time", SimpleNamespace(sleep=world.sleep, time=world.clock, monotonic=world.clock))
+    monkeypatch.setattr(command, "Observer", lambda client, cluster, node, kubectl: world.observer())
+    monkeypatch.setitem(cast(Any, follow.follow).__kwdefaults__, "sleep", world.sleep)
+    return world
+
+
+def drill(*arguments: str) -> int:
+    return main(["drill", "fault", "prod", *arguments])
+
+
+def test_a_label_begins_a_drill_and_the_record_is_kept(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert drill("--node", f"hyperpod-{BROKEN}", "--kind", "label-replace", "--yes") == 0
+    (words,) = world.kubectl.done
+    assert words == (
+        "label",
+        "node",
+        f"hyperpod-{BROKEN}",
+        f"{HEALTH_LABEL}=UnschedulablePendingReplacement",
+        "--overwrite",
+    )
+    said = capsys.readouterr()
+    assert "hyperpod-ns-research/hyperpodpytorchjob/llama has 1 of its 2 running pods on it" in said.err
+    assert "1400 s" not in said.out
+    assert "replace: from the mark to a whole group" in said.out
+    assert "As it should be." in said.out
+    (file,) = Path(".podwright/drills").glob("prod-*-label-replace.json")
+    assert json.loads(file.read_text())["marks"]["resumed"] == 1400
+    assert main(["drill", "history", "prod"]) == 0
+    (_, line) = capsys.readouterr().out.splitlines()
+    assert line.split()[1:3] == ["label-replace", BROKEN]
+    assert line.endswith("ok")
+
+
+@pytest.mark.parametrize(("text", "said"), [("{", "is no drill: "), ("[]", "is no drill: "), ("{}", "it lacks begun")])
+def test_a_file_that_is_no_drill_is_named(
+    world: World, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    Path(".podwright/drills").mkdir(parents=True)
+    Path(".podwright/drills/x.json").write_text(text)
+    assert main(["drill", "history", "prod"]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_another_action_than_expected_fails(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert drill("--node", BROKEN, "--kind", "label-reboot", "--yes") == 1
+    assert "HyperPod did a replacement, where a reboot was expected." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "change", "said"),
+    [
+        (("--kind", "xid-replace"), ("drills: true", "drills: false"), "prod does not allow drills"),
+        (("--kind", "xid-replace"), ("observability: {drills: true}\n", ""), "prod does not allow drills"),
+        (("--kind", "slurm-reboot"), None, "prod has no drill slurm-reboot"),
+        (("--kind", "xid-replace", "--node", "i-00000000000000009"), None, "no node of this cluster"),
+        (("--kind", "xid-replace"), ("cluster: {name: prod}", "cluster: {name: prod, node_recovery: none}"), "is none"),
+        (("--kind", "xid-replace"), ("ml.p5en.48xlarge", "ml.m5.8xlarge"), "has no nvidia accelerators"),
+        (("--kind", "xid-replace"), None, "nobody can be asked here"),
+    ],
+)
+def test_what_is_refused(
+    world: World,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    change: tuple[str, str] | None,
+    said: str,
+) -> None:
+    file = Path("environments/prod.yaml")
+    file.write_text(file.read_text().replace(*(change or ("", ""))))
+    assert drill("--node", BROKEN, *arguments) in (1, 2)
+    assert said in capsys.readouterr().err
+    assert world.kubectl.done == world.kubectl.applied == []
+
+
+def test_a_group_that_lacks_a_node_is_left_alone() -> None:
+    environment = Environment.model_validate(
+        {
+            "name": "prod",
+            "account": "111122223333",
+            "region": "us-west-2",
+            "network": {"zones": ["usw2-az2", "usw2-az3"]},
+            "instance_groups": {"h200": {"instance_type": "ml.p5en.48xlarge", "count": 2, "zone": "usw2-az2"}},
+        }
+    )
+    well = Member(BROKEN, "h200", "ml.p5en.48xlarge", "Running", "", True)
+    ill = Member(OTHER, "h200", "ml.p5en.48xlarge", "Pending", "", True)
+    guard.check(environment, drill_kinds()["xid-replace"], well, [well])
+    with pytest.raises(Stop, match=rf"lacks nodes already: {OTHER} \(Pending\)"):
+        guard.check(environment, drill_kinds()["xid-replace"], well, [well, ill])
+
+
+class PodKubectl(FakeKubectl):
+    """A cluster in which the drill's pod ends in some way."""
+
+    def __init__(self, world: World, phase: str) -> None:
+        super().__init__(world)
+        self.phase = phase
+
+    def one(self, kind: str, name: str, *arguments: str) -> Any:
+        ended = {"state": {"terminated": {"finishedAt": "2026-11-21T12:00:30Z"}}}
+        return {"status": {"phase": self.phase, "containerStatuses": [ended]}}
+
+    def run(self, *arguments: str, given: str = "") -> str:
+        super().run(*arguments, given=given)
+        return "the node has no /var/log/messages" if arguments[0] == "logs" else ""
+
+
+def injected(world: World, phase: str) -> tuple[PodKubectl, float]:
+    kubectl, member = PodKubectl(world, phase), Member(BROKEN, "h200", "ml.p5en.48xlarge", "Running", "", True)
+    return kubectl, inject.inject(
+        drill_kinds()["xid-replace"], member, world.observer().look(), cast(Kubectl, kubectl), "registry/python:3"
+    )
+
+
+def test_the_pod_is_gone_whatever_becomes_of_it(world: World) -> None:
+    kubectl, begun = injected(world, "Succeeded")
+    assert begun == 1795262430.0, "the end of its container, and not the moment at which somebody looked"
+    assert kubectl.done[-1][:2] == ("delete", "pod")
+    with pytest.raises(Stop, match="failed: the node has no /var/log/messages"):
+        injected(world, "Failed")
+    with pytest.raises(Stop, match="did not end within 120 s"):
+        injected(world, "Pending")
+
+
+def test_the_pod_writes_the_drivers_message(tmp_path: Path) -> None:
+    manifest = inject.fault_pod(drill_kinds()["xid-replace"], f"hyperpod-{BROKEN}", "registry/python:3")
+    (container,) = manifest["spec"]["containers"]
+    assert manifest["spec"]["nodeName"] == f"hyperpod-{BROKEN}"
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert "privileged" not in container["securityContext"]
+    script = container["command"][2].replace("/host/log", str(tmp_path))
+    variables = {item["name"]: item["value"] for item in container["env"]}
+    missing = subprocess.run(["sh", "-c", script], env=variables, capture_output=True, text=True, check=False)
+    assert (missing.returncode, missing.stdout) == (3, "the node has no /var/log/messages\n")
+    (tmp_path / "messages").write_text("before\n")
+    subprocess.run(["sh", "-c", script], env=variables, check=True)
+    before, line = (tmp_path / "messages").read_text().splitlines()
+    assert before == "before"
+    assert f" hyperpod-{BROKEN} kernel: NVRM: Xid (PCI:0000:53:00): 74, pid='<unknown>'" in line
+
+
+def test_only_the_pods_of_jobs_on_the_node_are_deleted(world: World) -> None:
+    world.moments[0].pods += [pod("c", BROKEN, kind="DaemonSet")]
+    kubectl = FakeKubectl(world)
+    member = Member(BROKEN, "h200", "ml.p5en.48xlarge", "Running", "", True)
+    inject.inject(drill_kinds()["pod-loss"], member, world.observer().look(), cast(Kubectl, kubectl), "")
+    world.moments[0].pods.pop()
+    assert kubectl.done == [("delete", "pods", "a", "--namespace=hyperpod-ns-research", "--wait=false")]
+
+
+def test_an_api_behind_the_node_itself_is_looked_at_again(world: World) -> None:
+    lines: list[str] = []
+    observer = world.observer()
+    before, real = observer.look(), observer.look
+
+    def look() -> Any:
+        if 60 <= world.now - 1000 < 1200:
+            raise Refused("connection refused")
+        return real()
+
+    observer.look = look  # pyright: ignore[reportAttributeAccessIssue]
+    timeline = Timeline(before, BROKEN, "replace", world.now)
+    follow.follow(
+        [(observer, timeline)], follow.Events(world, "prod", world.now), 3000, lines.append, sleep=world.sleep
+    )
+    assert timeline.done
+    assert sum("tried again" in line for line in lines) == 1
+
+
+def test_kinds_are_listed_with_a_source(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["drill", "kinds", "--json"]) == 0
+    assert [row["kind"] for row in json.loads(capsys.readouterr().out)] == list(drill_kinds())
+    assert all(kind.sources for kind in drill_kinds().values())
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_an_environment_with_drills_mirrors_their_image(allowed: bool) -> None:
+    environment = Environment.model_validate(
+        {
+            "name": "prod",
+            "account": "111122223333",
+            "region": "us-west-2",
+            "network": {"zones": ["usw2-az2", "usw2-az3"]},
+            "instance_groups": {"system": {"instance_type": "ml.m5.4xlarge", "count": 2}},
+            "observability": {"drills": allowed},
+        }
+    )
+    assert [str(image) for image in own_images(environment)] == [BENCHMARK_LABELS_IMAGE] * allowed
+    assert inject.image_of({}) == BENCHMARK_LABELS_IMAGE
+    copy = Image.parse(f"111122223333.dkr.ecr.us-west-2.amazonaws.com/podwright/{BENCHMARK_LABELS_IMAGE}")
+    name = Image.parse(BENCHMARK_LABELS_IMAGE).name
+    assert inject.image_of({name: copy}).startswith("111122223333.dkr.ecr.us-west-2.amazonaws.com/podwright/public.ecr")

@@ -1,0 +1,139 @@
+"""The live view: what it shows of a cluster, what it names as unseen, and how many calls it makes."""
+
+import json
+from collections.abc import Callable, Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any, cast
+
+import boto3
+import pytest
+from rich.console import Console
+
+from live_world import ENVIRONMENT, Cluster, Sagemaker
+from loopback import Call, Reply, Server, serving
+from podwright.config.drills import HEALTH_LABEL
+from podwright.operations.account import Account
+from podwright.operations.kubectl import Kubectl
+from podwright.operations.live import look
+from podwright.operations.live.draw import draw
+from podwright.operations.live.look import Live
+from podwright.operations.live.watch import watch
+
+USUAL = Sagemaker()
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[tuple[Server, Any]]:
+    """SageMaker on loopback, and a real client of it, which takes long to make."""
+    with serving(USUAL) as server:
+        session = boto3.Session("key", "secret", region_name="us-west-2")
+        yield server, session.client("sagemaker", endpoint_url=server.url)
+
+
+@pytest.fixture
+def server(client: tuple[Server, Any]) -> Server:
+    client[0].answer = USUAL
+    client[0].calls.clear()
+    return client[0]
+
+
+@pytest.fixture
+def live(client: tuple[Server, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Live]:
+    def make(cluster: Cluster | None) -> Live:
+        monkeypatch.setattr(look, "way", lambda *_: cast(Kubectl, cluster))
+        account = Account("111122223333", "us-west-2", None, {})
+        account._clients["sagemaker"] = client[1]
+        return Live(ENVIRONMENT, account, tmp_path)
+
+    return make
+
+
+def shown(found: dict[str, Any]) -> str:
+    console = Console(width=200, record=True, file=StringIO())
+    console.print(draw(found))
+    return console.export_text()
+
+
+def test_a_look(live: Callable[..., Live], server: Server) -> None:
+    cluster = Cluster()
+    found = live(cluster).look()
+    assert found["unseen"] == {}
+    (group,) = found["groups"]
+    assert group["statuses"] == {"Failure": 1, "Running": 149}
+    assert [(row["id"][-1], row["status"], row["health"], row["fault"]) for row in found["unwell"]] == [
+        ("7", "Failure", "", ""),
+        ("8", "Running", "UnschedulablePendingReplacement", "Xid"),
+    ]
+    assert found["plans"][0]["available"] == 1
+    assert found["plans"][0]["until"] == "2100-01-01T00:00+00:00"
+    guests, research = found["teams"]
+    assert (research["used"], research["borrowed"], research["waiting"]) == (
+        {"nvidia.com/gpu": 816},
+        {"nvidia.com/gpu": 16},
+        2,
+    )
+    assert (guests["quota"], guests["used"]) == (None, {})
+    assert f"--selector={HEALTH_LABEL}!=Schedulable" in cluster.asked, "all nodes would be many megabytes"
+    text = shown(found)
+    for words in ("149 Running", "is being replaced", "816 GPU", "until 2100-01-01", "6 API calls"):
+        assert words in text
+
+
+def test_each_look_says_what_it_cost(live: Callable[..., Live], server: Server) -> None:
+    eye = live(None)
+    for _ in range(2):
+        server.calls.clear()
+        cost = eye.look()["cost"]
+        assert cost["calls"] == len(server.calls) == 6
+        assert cost["operations"]["ListClusterNodes"] == 2, "a page for each hundred nodes"
+
+
+def test_what_nobody_may_see_is_named_and_the_rest_shown(live: Callable[..., Live], server: Server) -> None:
+    denied = ("ListClusterEvents", "DescribeTrainingPlan", "ListComputeQuotas")
+
+    def deny(call: Call) -> Reply:
+        if call.headers["X-Amz-Target"].endswith(denied):
+            return Reply(400, json.dumps({"__type": "AccessDeniedException", "message": "no"}).encode())
+        return USUAL(call)
+
+    server.answer = deny
+    cluster = Cluster()
+    cluster.refuses = True
+    found = live(cluster).look()
+    assert found["unseen"] == {
+        "events": "AccessDeniedException on ListClusterEvents",
+        "node health": "Unauthorized",
+        "queues": "Unauthorized",
+        "quotas": "AccessDeniedException on ListComputeQuotas",
+        "training plans": "AccessDeniedException on DescribeTrainingPlan",
+    }
+    assert found["groups"][0]["statuses"]["Running"] == 149
+    assert [row["used"] for row in found["teams"]] == [None, None]
+    assert "not seen: events: AccessDeniedException on ListClusterEvents" in shown(found)
+    assert "`podwright connect prod` opens one" in live(None).look()["unseen"]["node health"]
+
+
+def test_a_cluster_that_is_not_there(live: Callable[..., Live], server: Server) -> None:
+    server.answer = lambda _: Reply(400, json.dumps({"__type": "ResourceNotFound", "message": "no"}).encode())
+    found = live(None).look()
+    assert found["cluster"] is None
+    assert "there is no HyperPod cluster" in shown(found)
+    server.answer = lambda _: Reply(400, json.dumps({"__type": "AccessDeniedException", "message": "no"}).encode())
+    assert "not seen: AccessDeniedException on DescribeCluster" in shown(live(None).look())
+
+
+def test_watching_without_a_terminal(
+    live: Callable[..., Live], server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pauses: list[float] = []
+    watch(live(None), 5, times=2, as_json=True, sleep=pauses.append)
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["cluster"]["status"] for line in lines] == ["InService"] * 2
+    assert pauses == [5]
+
+    def stop(_: float) -> None:
+        raise KeyboardInterrupt
+
+    watch(live(None), 5, sleep=stop)
+    assert "149 Running" in capsys.readouterr().out

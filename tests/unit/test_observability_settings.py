@@ -1,0 +1,104 @@
+"""What an environment file may say of observability, and what HyperPod's collectors are told of it."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from podwright.config.findings import InvalidFile
+from podwright.config.load import environment_from
+from podwright.config.metric_levels import addon_configuration, addon_levels, extension_configuration, metrics_provider
+from podwright.config.observability import Grafana, Observability
+from podwright.config.source import parse_source
+
+BASE = """
+account: "111122223333"
+region: us-west-2
+network: {cidr: 10.16.0.0/16, zones: [usw2-az2, usw2-az3]}
+instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
+"""
+
+
+def observed(text: str) -> Observability:
+    """The settings of a file with this line."""
+    found = environment_from(parse_source(f"{BASE}{text}\n", "test.yaml"), "test").environment.observability
+    assert found is not None
+    return found
+
+
+def test_an_environment_that_is_not_observed_does_not_import_it() -> None:
+    code = (
+        "import sys\nfrom podwright.config.load import environment_from\n"
+        "from podwright.config.rules import findings\nfrom podwright.config.source import parse_source\n"
+        f"loaded = environment_from(parse_source({BASE!r}, 'test.yaml'), 'test')\n"
+        "findings(loaded.environment, loaded.source)\n"
+        "print(loaded.environment.observability, [name for name in sys.modules if 'observability' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "None ['podwright.config.rules.observability']"
+
+
+def test_an_empty_mapping_is_every_default() -> None:
+    assert observed("observability: {}") == Observability()
+
+
+@pytest.mark.parametrize(
+    ("text", "emails"),
+    [
+        pytest.param("oncall@example.com", ("oncall@example.com",), id="one address"),
+        pytest.param("[a@example.com, b@example.com]", ("a@example.com", "b@example.com"), id="several"),
+        pytest.param("{emails: [a@example.com]}", ("a@example.com",), id="with its name"),
+    ],
+)
+def test_addresses_in_short_and_in_full(text: str, emails: tuple[str, ...]) -> None:
+    assert observed(f"observability: {{alerts: {text}}}").alerts.emails == emails
+
+
+def test_grafana_is_a_switch_or_settings() -> None:
+    assert observed("observability: {grafana: true}").managed_grafana == Grafana()
+    assert observed("observability: {grafana: false}").managed_grafana is None
+    assert observed('observability: {grafana: {version: "9.4"}}').managed_grafana == Grafana(version="9.4")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("{metrics: all}", "observability.metrics is 'all'", id="a level"),
+        pytest.param("{grafana: maybe}", "observability.grafana is 'maybe'", id="neither switch nor settings"),
+        pytest.param("{alerts: [x]}", "observability.alerts[0] is 'x'", id="no address"),
+        pytest.param("{levels: {gpu: off}}", "gpu", id="no source"),
+        pytest.param("{workspace: prod}", "observability.workspace is 'prod'", id="no id of a workspace"),
+        pytest.param("{retention: 5}", "observability.retention is not a known setting", id="a typo"),
+        pytest.param("{targets: {goodput_percent: 120}}", "goodput_percent is '120'", id="more than all"),
+    ],
+)
+def test_what_it_refuses_is_named_with_its_place(text: str, says: str) -> None:
+    with pytest.raises(InvalidFile) as refused:
+        observed(f"observability: {text}")
+    assert says in str(refused.value)
+    assert "test.yaml:6" in str(refused.value)
+
+
+def test_a_source_follows_the_level_of_all_unless_it_has_its_own() -> None:
+    settings = observed("observability: {metrics: advanced, levels: {node: basic, network: off}, scrape_seconds: 60}")
+    provider = metrics_provider(settings)
+    assert len(provider) == len(addon_levels()) == 8
+    assert provider["nodeMetrics"] == {"level": "BASIC", "scrapeInterval": 60}
+    assert provider["networkMetrics"]["level"] == "DISABLED"
+    assert provider["acceleratedComputeMetrics"]["level"] == "ADVANCED"
+    assert addon_configuration(settings, "arn", "https://x/workspaces/ws-1/")["ampWorkspace"] == {
+        "arn": "arn",
+        "prometheusEndpoint": "https://x/workspaces/ws-1",
+    }
+
+
+def test_settings_of_the_extension_go_over_ours() -> None:
+    more: dict[str, Any] = {"metricsProvider": {"networkMetrics": {"level": "ADVANCED"}}, "logging": {"enabled": True}}
+    settings = Observability(metrics="advanced", slurm_settings=more)
+    assert extension_configuration(settings) == {
+        "metricsProvider": {"nodeMetrics": {"level": "ADVANCED"}, "networkMetrics": {"level": "ADVANCED"}},
+        "logging": {"enabled": True},
+    }
+    other = Observability(slurm_settings={"metricsProvider": {"nodeMetrics": {"level": "DISABLED"}}})
+    assert extension_configuration(other) == {"metricsProvider": {"nodeMetrics": {"level": "DISABLED"}}}
