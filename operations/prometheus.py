@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import ProxyHandler, build_opener
 
@@ -50,10 +50,8 @@ class Prometheus:
         try:
             with _NO_PROXY.open(f"{self.url}/api/v1/{kind}", urlencode(values).encode()) as answer:
                 return json.load(answer)["data"]["result"]
-        except URLError as error:
-            if not hasattr(error, "read"):
-                raise
-            raise QueryError(json.load(error)["error"]) from None  # pyright: ignore[reportArgumentType]
+        except HTTPError as error:
+            raise QueryError(json.load(error)["error"]) from None
 
 
 def installed() -> bool:

@@ -92,11 +92,11 @@ class GrafanaWorld:
         path = request.full_url.removeprefix("https://grafana.test")
         self.calls.append(f"{request.get_method()} {path.partition('/api')[2]}")
         if self.faults:
-            raise urllib.error.HTTPError(request.full_url, self.faults.pop(0), "", {}, io.BytesIO(b"busy"))  # pyright: ignore[reportArgumentType]
+            raise urllib.error.HTTPError(request.full_url, self.faults.pop(0), "", {}, io.BytesIO(b"busy"))
         answer = self.http.open(
             path, method=request.get_method(), data=request.data, headers=list(request.headers.items())
         )
         if answer.status_code >= 400:
             body = io.BytesIO(answer.data)
-            raise urllib.error.HTTPError(request.full_url, answer.status_code, "", {}, body)  # pyright: ignore[reportArgumentType]
+            raise urllib.error.HTTPError(request.full_url, answer.status_code, "", {}, body)
         return io.BytesIO(answer.data)

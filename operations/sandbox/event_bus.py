@@ -39,7 +39,7 @@ class EventBus:
         """Send an event of SageMaker; targets that do not take it are named in the log, as a dead letter would be."""
         event = _event(region, "aws.sagemaker", detail_type, resource, detail)
         for rule in self._rules(region):
-            if rule.state == "ENABLED" and rule.event_pattern.matches_event(event):  # pyright: ignore[reportArgumentType]
+            if rule.state == "ENABLED" and rule.event_pattern.matches_event(event):  # pyrefly: ignore[bad-argument-type]
                 self._give(region, rule, event)
 
     def _give(self, region: str, rule: Rule, event: JsonObject) -> None:
@@ -73,7 +73,7 @@ class EventBus:
         given: Any = event
         if transformer:
             template, paths = transformer.get("InputTemplate"), transformer.get("InputPathsMap", {})
-            given = EventTemplateParser.parse(template, paths, event)  # pyright: ignore[reportArgumentType]
+            given = EventTemplateParser.parse(template, paths, event)  # pyrefly: ignore[bad-argument-type]
         text = target.get("Input") or json.dumps(given)
         if service == "lambda":
             invoke = self.clients.client("lambda", region).invoke

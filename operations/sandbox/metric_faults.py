@@ -52,7 +52,7 @@ def _of_series(
         }
         given = {name: text or own.get(name, node.name) for name, text in where.items()}
         world.changes.append(
-            Change(metric=metric, value=value, start=fault.start, end=fault.end, where=given, how=how, labels=labels)  # pyright: ignore[reportArgumentType]
+            Change(metric=metric, value=value, start=fault.start, end=fault.end, where=given, how=how, labels=labels)  # pyrefly: ignore[bad-argument-type]
         )
 
     return put

@@ -56,7 +56,7 @@ class Node:
             "address": address,
             "zone_id": "",
         }
-        return cls(group=group, instance_type=instance_type, **(known | values))  # pyright: ignore[reportArgumentType]
+        return cls(group=group, instance_type=instance_type, **(known | values))  # pyrefly: ignore[bad-argument-type]
 
 
 @dataclass(frozen=True, kw_only=True)

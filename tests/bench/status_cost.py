@@ -48,7 +48,7 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
 
 def _refreshes(folder: Path, nodes: int, runs: int) -> tuple[int, dict[str, int], Timing]:
     # Kubernetes answers at once here: its two requests go beside those of SageMaker.
-    look.way = lambda *_: cast(Kubectl, Cluster())
+    look.way = lambda *_: cast(Kubectl, Cluster())  # pyrefly: ignore[bad-assignment]
     with serving(Sagemaker(nodes, SLOW)) as server:
         account = Account("111122223333", "us-west-2", None, {})
         session = boto3.Session("key", "secret", region_name="us-west-2")

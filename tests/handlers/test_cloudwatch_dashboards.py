@@ -33,7 +33,7 @@ class Answers:
         self.request = request
         body = io.BytesIO(json.dumps(self.body).encode())
         if self.code != 200:
-            raise urllib.error.HTTPError(request.full_url, self.code, "", {}, body)  # pyright: ignore[reportArgumentType]
+            raise urllib.error.HTTPError(request.full_url, self.code, "", {}, body)
         return body
 
     @property

@@ -47,7 +47,7 @@ def pages(cluster: str = "prod", settings: Observability = SETTINGS) -> tuple[Da
 
 
 def page(name: str, **more: object) -> Dashboard:
-    return next(item for item in pages(**more) if item.name == name)  # pyright: ignore[reportArgumentType]
+    return next(item for item in pages(**more) if item.name == name)
 
 
 def panel(dashboard: str, title: str) -> Panel:

@@ -67,13 +67,13 @@ def workspace(monkeypatch: pytest.MonkeyPatch, code: int, body: Any) -> tuple[so
         asked.append(request)
         content = io.BytesIO(json.dumps(body).encode())
         if code != 200:
-            raise urllib.error.HTTPError(request.full_url, code, "", {}, content)  # pyright: ignore[reportArgumentType]
+            raise urllib.error.HTTPError(request.full_url, code, "", {}, content)
         return content
 
     monkeypatch.setattr(sources, "urlopen", answer)
     session = SimpleNamespace(get_credentials=lambda: Credentials("key", "secret"))
     account = SimpleNamespace(session=lambda: session, region="us-west-2")
-    return sources.Workspace("https://aps.test/workspaces/ws-1", account), asked  # pyright: ignore[reportArgumentType]
+    return sources.Workspace("https://aps.test/workspaces/ws-1", account), asked
 
 
 def test_the_workspace_is_asked_with_a_signature(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,4 +101,4 @@ def test_the_sandbox_keeps_no_metrics() -> None:
     settings = SimpleNamespace(workspace="ws-1")
     account = Account("123456789012", "us-west-2", "http://localhost:1", {})
     with pytest.raises(Stop, match="the sandbox keeps no metrics"):
-        sources.workspace(environment, settings, account)  # pyright: ignore[reportArgumentType]
+        sources.workspace(environment, settings, account)

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from doctor_small_world import bundle_of, causes, cluster, event, found, log, nodes, pod
 
+from doctor_small_world import bundle_of, causes, cluster, event, found, log, nodes, pod
 from podwright.operations.doctor.classes import CLASSES
 from podwright.operations.doctor.diagnose import diagnose
 from podwright.operations.doctor.knowledge import SYMPTOM, knowledge

@@ -204,7 +204,7 @@ def test_an_api_behind_the_node_itself_is_looked_at_again(world: World) -> None:
             raise Refused("connection refused")
         return real()
 
-    observer.look = look  # pyright: ignore[reportAttributeAccessIssue]
+    observer.look = look
     timeline = Timeline(before, BROKEN, "replace", world.now)
     follow.follow(
         [(observer, timeline)], follow.Events(world, "prod", world.now), 3000, lines.append, sleep=world.sleep

@@ -22,7 +22,7 @@ START, BROKEN = END - 7200, END - 3600
 def world(**more: object) -> World:
     path = Path(__file__).parents[2] / "environments" / "sandbox.yaml"
     made = world_of(load_environment(path).environment, START, END, step=300, nodes=2, devices=1)
-    return replace(made, **more)  # pyright: ignore[reportArgumentType]
+    return replace(made, **more)
 
 
 def gpu_node(made: World) -> str:

@@ -68,7 +68,7 @@ def _named(legend: str, labels: dict[str, str]) -> str:
 def _asked(values: dict[str, Any]) -> list[dict[str, Any]]:
     url, body = f"{os.environ['PROMETHEUS']}api/v1/query_range", urlencode(values)
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    session = boto3.Session()
+    session: Any = boto3.Session()
     request = AWSRequest("POST", url, headers, body)
     SigV4Auth(session.get_credentials(), "aps", session.region_name).add_auth(request)
     signed = urllib.request.Request(url, body.encode(), dict(request.headers.items()), method="POST")

@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import boto3
 from botocore.auth import SigV4Auth
@@ -43,11 +43,12 @@ def write(session: boto3.Session, endpoint: str, samples: Iterable[Sample], mome
         OSError: the workspace cannot be reached or refuses them.
     """
     written, left = 0, iter(samples)
+    credentials: Any = session.get_credentials()
     while batch := list(islice(left, _BATCH)):
         body = snappy(b"".join(_field(1, _series(sample, int(moment * 1000))) for sample in batch))
         url = f"{endpoint.rstrip('/')}/api/v1/remote_write"
         request = AWSRequest("POST", url, dict(_HEADERS), body)
-        SigV4Auth(session.get_credentials(), "aps", session.region_name).add_auth(request)
+        SigV4Auth(credentials, "aps", session.region_name).add_auth(request)
         asked = urllib.request.Request(url, body, dict(request.headers.items()), method="POST")
         with urllib.request.urlopen(asked, timeout=_TIMEOUT_SECONDS):
             written += len(batch)

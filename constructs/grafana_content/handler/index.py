@@ -35,7 +35,8 @@ logger = logging.getLogger()
 @cache
 def aws(service: str) -> Any:
     """boto3's client of a service, made when it is first needed."""
-    return boto3.client(service)
+    session: Any = boto3.Session()
+    return session.client(service)
 
 
 def handle(event: dict[str, Any], _: Any) -> Answer:
