@@ -21,6 +21,7 @@ from botocore.exceptions import ClientError
 
 from podwright.operations import submit
 from podwright.operations.helm import tool
+from podwright.operations.kubectl import Kubectl
 from podwright.operations.output import Stop
 from podwright.operations.sandbox import custom_kinds
 from sandbox_network import eks_cluster, surroundings
@@ -246,7 +247,7 @@ def test_a_job_is_submitted_by_the_real_kubectl(
     client(cluster, tmp_path, "kubectl", "version")  # writes the kubeconfig
     monkeypatch.setenv("NO_PROXY", "localhost")
     monkeypatch.setattr(submit, "account_of", lambda *_: SimpleNamespace(endpoint=cluster.description["endpoint"]))
-    monkeypatch.setattr(submit, "_way", lambda *_: tmp_path / "config")
+    monkeypatch.setattr(submit, "way", lambda *_: Kubectl(tmp_path / "config", validates=False))
     arguments = Namespace(project=tmp_path, environment="test", job="llama", dry_run=False, sandbox=True)
     kind = custom_kinds.definition("sagemaker.amazonaws.com", "HyperPodPyTorchJob")
     older = copy.deepcopy(kind)
