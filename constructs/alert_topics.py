@@ -11,6 +11,7 @@ from constructs import Construct
 from ..config.observability import Alerts
 from ..config.rules import check
 from .permission import allow
+from .protection import Protection, removal_policy
 
 # Services that publish by themselves: rules of metrics, CloudWatch's alarms, and budgets.
 _PUBLISHERS = ("aps.amazonaws.com", "cloudwatch.amazonaws.com", "budgets.amazonaws.com")
@@ -29,13 +30,16 @@ class AlertTopics(Construct):
         AlertTopics(stack, "Alerts", settings=Alerts(emails=("oncall@example.com",)))
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, settings: Alerts) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, settings: Alerts, protection: Protection = "destroy"
+    ) -> None:
         """Defines key and topics.
 
         Args:
             scope: Parent construct.
             construct_id: Id within the parent.
             settings: Who is told.
+            protection: Whether the key survives the stack; nothing but messages on their way is encrypted with it.
 
         Raises:
             Refused: settings that cannot be built.
@@ -48,7 +52,7 @@ class AlertTopics(Construct):
             "Key",
             description=f"Messages of {self.node.path}",
             enable_key_rotation=True,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
+            removal_policy=removal_policy(protection),
         )
         key.add_to_resource_policy(self._statement(["kms:Decrypt", "kms:GenerateDataKey"], "*"))
         self.key = cast(kms.IKey, key)

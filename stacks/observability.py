@@ -196,7 +196,7 @@ class ObservabilityStack(cdk.Stack):
         from ..constructs.alert_topics import AlertTopics
 
         settings = self._settings.alerts
-        topics = AlertTopics(self, "Alerts", settings=settings)
+        topics = AlertTopics(self, "Alerts", settings=settings, protection=self._environment.protection)
         if topics.chat:
             from ..constructs.chat_channels import ChatChannels
 

@@ -18,13 +18,17 @@ from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
 from podwright.config.environment import Environment
 from podwright.config.own_images import BENCHMARK_LABELS_IMAGE
 from podwright.config.project import Project
+from podwright.config.teams import Governance
 from podwright.operations import images
 from podwright.operations.charts import stand_ins
 from podwright.operations.output import Stop
 from registry_double import Double, client
 
 CHART = chart(HYPERPOD_DEPENDENCIES)
-MEASURED = Project.at(Path(__file__).parents[2]).load("prod").environment
+# Without teams, whose folders an image of their own makes.
+MEASURED = (
+    Project.at(Path(__file__).parents[2]).load("prod").environment.model_copy(update={"governance": Governance()})
+)
 ENVIRONMENT = MEASURED.model_copy(
     update={
         "instance_groups": {

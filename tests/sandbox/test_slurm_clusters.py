@@ -207,7 +207,7 @@ def test_life_of_a_slurm_environment(project: tuple[Path, str]) -> None:
     folder, endpoint = project
     made = json.loads(podwright(folder, "deploy", "--json"))
     assert {stack["name"] for stack in made["stacks"]} == {
-        f"slurm-classic-{name}" for name in ("network", "storage", "cluster")
+        f"slurm-classic-{name}" for name in ("network", "storage", "cluster", "observability")
     }
     assert made["cluster"]["status"] == "InService"
     assert made["recorded_only"] == {}

@@ -57,7 +57,7 @@ def test_the_gpu_operator_comes_with_hyperpods_chart() -> None:
 
 
 def test_queues_need_network_and_storage_alone() -> None:
-    assert set(synthesis("training-jobs-queue").templates) == {"network", "storage", "training-jobs"}
+    assert set(synthesis("training-jobs-queue").templates) == {"network", "storage", "training-jobs", "observability"}
     queues = synthesis("training-jobs-queue").resources("AWS::Batch::JobQueue")
     names = {item["Properties"]["JobQueueName"] for item in queues.values()}
     assert names == {"training-jobs-queue-urgent", "training-jobs-queue-batch"}

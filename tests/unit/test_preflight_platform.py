@@ -42,7 +42,11 @@ def test_roles_of_the_inference_operator_have_to_be_there() -> None:
 def test_the_region_has_to_have_what_is_deployed() -> None:
     asked: list[dict[str, Any]] = []
     list(hyperpod_here(ask("training-jobs-queue", asked)))
-    assert {item["TypeName"] for item in asked} == {"AWS::Batch::QuotaShare", "AWS::FSx::FileSystem"}
+    assert {item["TypeName"] for item in asked} == {
+        "AWS::Batch::QuotaShare",
+        "AWS::Budgets::Budget",
+        "AWS::FSx::FileSystem",
+    }
     asked.clear()
     list(hyperpod_here(ask("dev", asked)))
     assert {"AWS::SageMaker::Cluster", "AWS::SageMaker::MlflowApp"} <= {item["TypeName"] for item in asked}
