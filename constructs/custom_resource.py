@@ -1,6 +1,7 @@
 """Lambda functions behind CloudFormation custom resources of ours."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +22,8 @@ _CONFIG = _ROOM.parent / "config"
 # Lambda runs an asynchronous invocation that failed twice more, after one and after two minutes.
 # Source: AWS Lambda Developer Guide, "Asynchronous invocation", 2026-10.
 _RUNS = 3
-_PAUSES = cdk.Duration.minutes(3)
+_PAUSES_SECONDS = 180
+_LONGEST_SECONDS = 3600
 
 
 class HandlerFunction(Construct):
@@ -47,7 +49,7 @@ class HandlerFunction(Construct):
         *,
         folder: Path,
         description: str,
-        timeout: cdk.Duration | None = None,
+        timeout_seconds: int = 300,
         memory_mib: int = 256,
         key: kms.IKey | None = None,
         vpc: ec2.IVpc | None = None,
@@ -64,7 +66,7 @@ class HandlerFunction(Construct):
             construct_id: Id within the parent.
             folder: Folder below `constructs/` with the handler's `index.py`.
             description: What it does, for the console.
-            timeout: Of one run; 5 minutes when absent.
+            timeout_seconds: Of one run.
             memory_mib: Memory in MiB, which also decides the share of a CPU.
             key: Encrypts the logs. Its policy has to let CloudWatch Logs use it.
             vpc: For a handler that talks to a private endpoint; outside any VPC when absent.
@@ -87,12 +89,11 @@ class HandlerFunction(Construct):
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
         # jsii classes satisfy its interfaces at run time, but differ in parameter names, which type checkers mind.
-        service = cast(iam.IPrincipal, iam.ServicePrincipal("lambda.amazonaws.com"))
-        role = cast(iam.IRole, iam.Role(self, "Role", assumed_by=service, description=description))
+        role = cast(iam.IRole, iam.Role(self, "Role", assumed_by=_lambda(), description=description))
         log_group.grant_write(role)
         if vpc is not None:
             allow_network_interfaces(role)
-        self._timeout = timeout or cdk.Duration.minutes(5)
+        self._timeout_seconds = timeout_seconds
         # In the asset the modules have the names that they have here, so one relative import serves both.
         at = f"podwright/constructs/{relative.as_posix()}"
         files = shipped_files(folder, at=at)
@@ -107,7 +108,7 @@ class HandlerFunction(Construct):
                 architecture=lambda_.Architecture.ARM_64,
                 code=code,
                 handler=f"{at}/index.handler",
-                timeout=self._timeout,
+                timeout=cdk.Duration.seconds(timeout_seconds),
                 memory_size=memory_mib,
                 role=role,
                 log_group=log_group,
@@ -128,7 +129,7 @@ class HandlerFunction(Construct):
         *,
         resource_type: str,
         properties: Mapping[str, Any],
-        service_timeout: cdk.Duration | None = None,
+        wait_seconds: int | None = None,
     ) -> cdk.CustomResource:
         """A custom resource that this function carries out.
 
@@ -137,18 +138,23 @@ class HandlerFunction(Construct):
             construct_id: Id within the parent.
             resource_type: `Custom::` and a name.
             properties: What the handler gets; CloudFormation turns every scalar into a string.
-            service_timeout: When CloudFormation stops waiting for an answer, at most an hour; long enough for all
-                three runs of the function when absent.
+            wait_seconds: When CloudFormation stops waiting for an answer, at most an hour; long enough for all three
+                runs of the function when absent.
         """
-        runs = cdk.Duration.seconds(min(3600, self._timeout.to_seconds() * _RUNS + _PAUSES.to_seconds()))
+        runs = min(_LONGEST_SECONDS, self._timeout_seconds * _RUNS + _PAUSES_SECONDS)
         return cdk.CustomResource(
             scope,
             construct_id,
             service_token=self.function.function_arn,
             resource_type=resource_type,
             properties=properties,
-            service_timeout=service_timeout or runs,
+            service_timeout=cdk.Duration.seconds(wait_seconds or runs),
         )
+
+
+@cache
+def _lambda() -> iam.IPrincipal:
+    return cast(iam.IPrincipal, iam.ServicePrincipal("lambda.amazonaws.com"))
 
 
 def allow_network_interfaces(role: iam.IRole) -> None:

@@ -39,6 +39,7 @@ class UpkeepAlarms(Construct):
         """
         super().__init__(scope, construct_id)
         self._topics = list(topics)
+        self._stack_name = cdk.Stack.of(self).stack_name
 
     def function(self, name: str, function: lambda_.IFunction, *, each_minute: bool = False) -> None:
         """Watch a function of ours; with `each_minute` also that it runs."""
@@ -103,7 +104,7 @@ class UpkeepAlarms(Construct):
         cloudwatch.CfnAlarm(
             self,
             name,
-            alarm_description=f"{cdk.Stack.of(self).stack_name}: {description}",
+            alarm_description=f"{self._stack_name}: {description}",
             namespace=namespace,
             metric_name=metric_name,
             dimensions=[

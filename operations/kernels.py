@@ -134,7 +134,6 @@ def compile_programs(
     libraries: Iterable[Path],
     compiler: str = "g++",
     only: Sequence[str] = (),
-    gpus: Sequence[int] = (),
 ) -> None:
     """Compile the programs into `target`/bin with lifecycle_scripts/benchmarks/build.sh.
 
@@ -145,7 +144,6 @@ def compile_programs(
         libraries: Folders with the libraries of the machine that runs the programs.
         compiler: C++ compiler for that machine.
         only: Names of programs; all when empty.
-        gpus: Compute capabilities, such as 90 for the H100; those of all types that HyperPod has when empty.
 
     Raises:
         Stop: the compiler refuses.
@@ -156,7 +154,6 @@ def compile_programs(
         "LIBRARY_FOLDERS": " ".join(map(str, libraries)),
         "HOST_COMPILER": compiler,
         "PROGRAMS": " ".join(only),
-        "GPUS": " ".join(map(str, gpus)),
     }
     result = subprocess.run(
         ["bash", str(SOURCES / "build.sh"), str(target)], env={**os.environ, **settings}, capture_output=True, text=True

@@ -77,7 +77,7 @@ class CloudWatchDashboards(Construct):
             "Handler",
             folder=Path(__file__).parent / "handler",
             description="Answers CloudWatch's dashboards from Prometheus",
-            timeout=cdk.Duration.seconds(30),
+            timeout_seconds=30,
             key=key,
             environment={"PROMETHEUS": workspace.endpoint},
         )

@@ -79,7 +79,7 @@ class ClusterEvents(Construct):
             "Tell",
             folder=_FOLDER,
             description=f"Tells people of events of {environment}'s cluster",
-            timeout=cdk.Duration.minutes(1),
+            timeout_seconds=60,
             key=key,
             environment={"TABLE": table.ref, "ENVIRONMENT": environment}
             | {f"{name.upper()}_TOPIC": arn for name, arn in topics.arns.items()},

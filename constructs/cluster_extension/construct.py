@@ -59,7 +59,7 @@ class ClusterExtension(Construct):
             "Handler",
             folder=Path(__file__).parent / "handler",
             description=f"Installs {name} on the nodes of a Slurm cluster",
-            timeout=cdk.Duration.minutes(15),
+            timeout_seconds=900,
             key=key,
         )
         allow(

@@ -72,7 +72,7 @@ class ComputeQuotaFallback(Construct):
             "Handler",
             folder=Path(__file__).parent / "handler",
             description="Makes compute quotas through the API of SageMaker",
-            timeout=cdk.Duration.minutes(10),
+            timeout_seconds=600,
             key=key,
         )
         stack = cdk.Stack.of(self)

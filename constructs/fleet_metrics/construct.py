@@ -89,7 +89,7 @@ class FleetMetrics(Construct):
             folder=Path(__file__).parent / "handler",
             description=f"Measures HyperPod cluster {fleet.name}",
             # The next minute begins the next run.
-            timeout=cdk.Duration.seconds(55),
+            timeout_seconds=55,
             memory_mib=512,
             key=key,
             vpc=place.vpc if place else None,

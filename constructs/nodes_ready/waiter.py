@@ -70,7 +70,7 @@ def wait(
         "Handler",
         folder=Path(__file__).parent / "handler",
         description=description,
-        timeout=cdk.Duration.minutes(15),
+        timeout_seconds=900,
         key=place.key,
         vpc=place.vpc,
         subnets=list(place.subnets),
@@ -99,7 +99,7 @@ def wait(
         construct_id,
         resource_type=resource_type,
         properties={"EksClusterName": cluster.cluster_name, **properties, "TimeoutSeconds": timeout.to_seconds()},
-        service_timeout=cdk.Duration.minutes(_LONGEST_MINUTES),
+        wait_seconds=_LONGEST_MINUTES * 60,
     )
     resource.node.add_dependency(again, cast(IDependable, entry))
     return function, resource

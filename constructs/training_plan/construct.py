@@ -92,7 +92,7 @@ class TrainingPlans(Construct):
             "Handler",
             folder=Path(__file__).parent / "handler",
             description=f"Resolves or buys training plans of {environment}",
-            timeout=cdk.Duration.minutes(15),
+            timeout_seconds=900,
             key=key,
             config_files=SHIPPED,
         )
@@ -138,7 +138,7 @@ class TrainingPlans(Construct):
                     },
                     "TimeoutSeconds": timeout.to_seconds(),
                 },
-                service_timeout=cdk.Duration.minutes(_LONGEST_MINUTES),
+                wait_seconds=_LONGEST_MINUTES * 60,
             )
             resource.node.add_dependency(again)
             self.arns[name] = resource.ref

@@ -24,10 +24,6 @@ from podwright.operations.output import Stop
 
 NAMES = ("gemm", "memory", "transfer", "collectives")
 ROOT = SOURCES.parents[1]
-EVERY = (80, 90, 100, 103, 120)
-SOME = (90, 120)
-"""Compute capabilities that programs are compiled for: in `gemm` every one that build.sh names, in the others the one
-with instructions of its own and the last, whose intermediate code newer GPUs start from."""
 
 needs_compiler = pytest.mark.skipif(
     sys.platform != "linux" or find_spec("nvidia") is None or shutil.which("g++") is None,
@@ -37,20 +33,14 @@ needs_compiler = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """All programs, two at a time, with the real libraries beside them: `gemm` for all GPUs, the others for some."""
+    """All programs for all GPUs, two at a time, with the real libraries beside them."""
     folder = tmp_path_factory.mktemp("programs")
     home = toolkit()
     nccl = home.parent / "nccl"
 
     def one(name: str) -> None:
-        gpus = () if name == "gemm" else SOME
         compile_programs(
-            folder,
-            toolkit=home,
-            headers=[nccl / "include"],
-            libraries=[home / "lib", nccl / "lib"],
-            only=(name,),
-            gpus=gpus,
+            folder, toolkit=home, headers=[nccl / "include"], libraries=[home / "lib", nccl / "lib"], only=(name,)
         )
 
     with ThreadPoolExecutor(2) as pool:
@@ -66,7 +56,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.mark.parametrize("name", NAMES)
 def test_has_code_for_every_gpu(built, name):
     code = (built / "bin" / name).read_bytes()
-    assert {gpu for gpu in EVERY if f"sm_{gpu}".encode() in code} == set(EVERY if name == "gemm" else SOME)
+    assert {gpu for gpu in (80, 90, 100, 103, 120) if f"sm_{gpu}".encode() in code} == {80, 90, 100, 103, 120}
 
 
 @needs_compiler
