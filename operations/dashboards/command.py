@@ -104,7 +104,8 @@ def _server(
     moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(end))
     if args.live:
         account = account_of(environment, args.project, args.sandbox)
-        yield sources.workspace(environment, settings, account), f"Measured, {args.hours:g} hours until {moment}."
+        where = "Simulated by the sandbox, which has podwright's own metrics only" if account.endpoint else "Measured"
+        yield sources.workspace(environment, settings, account), f"{where}, {args.hours:g} hours until {moment}."
     elif args.prometheus:
         yield Prometheus(args.prometheus.rstrip("/")), f"From {args.prometheus}, {args.hours:g} hours until {moment}."
     else:

@@ -86,9 +86,8 @@ class Workspace(Prometheus):
 def workspace(environment: Environment, settings: Observability, account: Account) -> Workspace:
     """The workspace that the environment's metrics go to. Raises Stop when it is not deployed."""
     found = settings.workspace or physical_id(account, f"{environment.name}-observability", "AWS::APS::Workspace")
-    if account.endpoint:
-        raise Stop("the sandbox keeps no metrics", "preview a made-up cluster instead, without --live")
-    return Workspace(f"https://aps-workspaces.{account.region}.amazonaws.com/workspaces/{_id(found)}", account)
+    host = account.endpoint or f"https://aps-workspaces.{account.region}.amazonaws.com"
+    return Workspace(f"{host}/workspaces/{_id(found)}", account)
 
 
 def _id(physical: str) -> str:

@@ -96,9 +96,8 @@ def test_a_refused_query_is_prometheus_own_words(monkeypatch: pytest.MonkeyPatch
         server.instant("up{", 0)
 
 
-def test_the_sandbox_keeps_no_metrics() -> None:
-    environment = SimpleNamespace(name="sandbox")
-    settings = SimpleNamespace(workspace="ws-1")
+def test_the_workspace_of_a_sandbox_is_asked_there() -> None:
+    environment: Any = SimpleNamespace(name="sandbox")
+    settings: Any = SimpleNamespace(workspace="ws-1")
     account = Account("123456789012", "us-west-2", "http://localhost:1", {})
-    with pytest.raises(Stop, match="the sandbox keeps no metrics"):
-        sources.workspace(environment, settings, account)
+    assert sources.workspace(environment, settings, account).url == "http://localhost:1/workspaces/ws-1"
