@@ -62,7 +62,21 @@ from podwright.stacks.feature_flags import FEATURE_FLAGS  # noqa: E402
 begun = node.submit(begin)
 validator = node.submit(lambda: add_validator(begun.result()[0]))
 
-CDK_MODULES: Final = ("ec2", "eks_v2", "sagemaker", "lambda", "s3", "logs", "iam", "codebuild", "fsx", "kms")
+CDK_MODULES: Final = (
+    "ec2",
+    "eks_v2",
+    "sagemaker",
+    "lambda",
+    "s3",
+    "logs",
+    "iam",
+    "codebuild",
+    "fsx",
+    "kms",
+    "cloudwatch",
+    "events",
+    "dynamodb",
+)
 """Those of the CDK's modules that take longest to import."""
 NODE_MODULES: Final = ("aws_cdk.lambda_layer_kubectl_v35", "cdk8s")
 """Those that Node has to load as well; clusters with EKS need them."""
