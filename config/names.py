@@ -19,3 +19,8 @@ def benchmark_prefix(cluster: str) -> str:
     a cluster's scripts removes its results.
     """
     return f"{cluster}/benchmarks"
+
+
+def cluster_log_group(cluster: str, identity: str = "*") -> str:
+    """The log group that HyperPod itself makes for a cluster, whose id is the last part of its ARN; `*`: of any id."""
+    return f"/aws/sagemaker/Clusters/{cluster}/{identity}"

@@ -10,6 +10,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from ..config.names import cluster_log_group
 from .permission import allow
 
 _DESCRIBE = [f"ec2:Describe{what}" for what in (
@@ -125,7 +126,7 @@ class ExecutionRole(Construct):
         )
 
     def _allow_logs_and_sessions(self, cluster_name: str) -> None:
-        group = self._arn("logs", f"log-group:/aws/sagemaker/Clusters/{cluster_name}/*")
+        group = self._arn("logs", f"log-group:{cluster_log_group(cluster_name)}")
         reason = "The name of the log group ends with the cluster's id, and streams carry those of instances."
         allow(self.role, ["logs:CreateLogGroup"], [group], because=reason)
         stream = ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"]

@@ -8,6 +8,7 @@ from constructs import Construct, IDependable
 from ..config.addons import OBSERVABILITY_ADDON
 from ..config.cluster import Eks
 from ..config.metric_levels import addon_configuration
+from ..config.names import cluster_log_group
 from ..config.observability import Observability
 from ..config.rules import check
 from .addons import addon
@@ -79,7 +80,7 @@ class MetricCollector(Construct):
             group = cdk.Stack.of(self).format_arn(
                 service="logs",
                 resource="log-group",
-                resource_name=f"/aws/sagemaker/Clusters/{hyperpod_name}/*",
+                resource_name=cluster_log_group(hyperpod_name),
                 arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
             )
             writes = ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"]

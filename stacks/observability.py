@@ -9,7 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from ..config.environment import Environment
-from ..config.names import benchmark_prefix
+from ..config.names import benchmark_prefix, cluster_log_group
 from ..config.prices import hourly
 from ..config.rules.run import environment_types
 from .cluster import ClusterStack
@@ -183,14 +183,16 @@ class ObservabilityStack(cdk.Stack):
         """Logs that HyperPod and EKS write, kept and encrypted as the environment says."""
         from ..constructs.service_logs.construct import ServiceLogs
 
-        identity = cdk.Fn.select(1, cdk.Fn.split("/", cluster.cluster.cluster_arn))
-        below = f"/aws/sagemaker/Clusters/{self._environment.cluster.name}"
-        groups, patterns = {"HyperPod": f"{below}/{identity}"}, [f"{below}/*"]
+        groups, patterns = {"HyperPod": self._log_group(cluster)}, [cluster_log_group(self._environment.cluster.name)]
         if eks and self._environment.cluster.eks.existing is None and self._environment.cluster.eks.logs:
             groups["ControlPlane"] = f"/aws/eks/{eks.control_plane.cluster.cluster_name}/cluster"
             patterns.append(groups["ControlPlane"])
         days = self._settings.log_retention_days
         ServiceLogs(self, "ServiceLogs", groups=groups, patterns=patterns, days=days, key=self._key)
+
+    def _log_group(self, cluster: ClusterStack) -> str:
+        identity = cdk.Fn.select(1, cdk.Fn.split("/", cluster.cluster.cluster_arn))
+        return cluster_log_group(self._environment.cluster.name, identity)
 
     def _topics(self) -> "AlertTopics":
         from ..constructs.alert_topics import AlertTopics
@@ -227,9 +229,6 @@ class ObservabilityStack(cdk.Stack):
         environment, settings = self._environment, self._settings
         found = collected(environment, environment_types(environment.instance_types))
         pages = dashboards(settings, cluster=environment.cluster.name, metrics=found)
-        log_group = f"/aws/sagemaker/Clusters/{environment.cluster.name}/" + cdk.Fn.select(
-            1, cdk.Fn.split("/", cluster.cluster.cluster_arn)
-        )
         grafana = settings.managed_grafana if self.workspace else None
         if grafana and self.workspace:
             self._grafana(grafana, self.workspace, pages)
@@ -239,7 +238,7 @@ class ObservabilityStack(cdk.Stack):
             workspace=self.workspace,
             pages=() if grafana else pages,
             lustre={name: item.file_system_id for name, item in storage.lustre.items()},
-            log_group=log_group,
+            log_group=self._log_group(cluster),
             key=self._key,
         )
 
@@ -262,7 +261,7 @@ class ObservabilityStack(cdk.Stack):
                 self.format_arn(
                     service="logs",
                     resource="log-group",
-                    resource_name=f"/aws/sagemaker/Clusters/{environment.cluster.name}/*",
+                    resource_name=cluster_log_group(environment.cluster.name),
                     arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
                 )
             ],

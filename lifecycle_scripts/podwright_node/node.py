@@ -132,6 +132,13 @@ class Node:
             return False
         return True
 
+    def shipped(self, path: str) -> str:
+        """The text of a script that was published with ours. Raises Failure when it is missing."""
+        file = self.bundle / path
+        if not file.is_file():
+            raise Failure(f"{file} is missing", "deploy the cluster's stack again")
+        return file.read_text(encoding="utf-8")
+
     def read(self, absolute: str) -> str | None:
         """The text of a file; None when there is none."""
         path = self.path(absolute)

@@ -6,7 +6,6 @@ import shlex
 
 from . import slurm_control
 from .applies import Only
-from .failure import Failure
 from .node import Node
 from .steps import Step
 
@@ -35,7 +34,7 @@ def told(node: Node) -> str:
 
 def is_installed(node: Node) -> bool:
     """Whether both programs are there, and know whom to tell."""
-    script = _script(node)
+    script = node.shipped(SCRIPT)
     return node.read(TOLD) == told(node) and all(
         node.read(path) == script and node.path(path).stat().st_mode & 0o111 for path in PROGRAMS.values()
     )
@@ -45,14 +44,7 @@ def install(node: Node) -> None:
     """Put both programs beside slurm.conf."""
     node.write(TOLD, told(node))
     for path in PROGRAMS.values():
-        node.write(path, _script(node), mode=0o755)
-
-
-def _script(node: Node) -> str:
-    path = node.bundle / SCRIPT
-    if not path.is_file():
-        raise Failure(f"{path} is missing", "deploy the cluster's stack again")
-    return path.read_text(encoding="utf-8")
+        node.write(path, node.shipped(SCRIPT), mode=0o755)
 
 
 STEP = Step(

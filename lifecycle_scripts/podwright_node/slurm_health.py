@@ -7,7 +7,6 @@ import shlex
 from . import slurm_control
 from .applies import Only
 from .efa import efa_devices
-from .failure import Failure
 from .mounts import is_mount_point
 from .node import Node
 from .steps import Step
@@ -66,7 +65,7 @@ def expected(node: Node) -> str:
 
 def is_installed(node: Node) -> bool:
     """Whether both folders have the script, and it knows what to expect."""
-    script = _script(node)
+    script = node.shipped(SCRIPT)
     paths = [f"{folder}/{NAME}" for folder in FOLDERS.values()]
     return (
         node.read(EXPECTED) == expected(node)
@@ -79,14 +78,7 @@ def install(node: Node) -> None:
     """Put the script into both folders."""
     node.write(EXPECTED, expected(node))
     for folder in FOLDERS.values():
-        node.write(f"{folder}/{NAME}", _script(node), mode=0o755)
-
-
-def _script(node: Node) -> str:
-    path = node.bundle / SCRIPT
-    if not path.is_file():
-        raise Failure(f"{path} is missing", "deploy the cluster's stack again")
-    return path.read_text(encoding="utf-8")
+        node.write(f"{folder}/{NAME}", node.shipped(SCRIPT), mode=0o755)
 
 
 STEP = Step(

@@ -6,7 +6,6 @@ import shlex
 
 from . import slurm_control, slurm_health
 from .applies import Only
-from .failure import Failure
 from .node import Node
 from .steps import Step
 
@@ -36,7 +35,7 @@ def is_installed(node: Node) -> bool:
     """Whether the prolog is there, and knows where things are."""
     return (
         node.read(EXPECTED) == expected(node)
-        and node.read(PROLOG) == _script(node)
+        and node.read(PROLOG) == node.shipped(SCRIPT)
         and bool(node.path(PROLOG).stat().st_mode & 0o111)
     )
 
@@ -44,14 +43,7 @@ def is_installed(node: Node) -> bool:
 def install(node: Node) -> None:
     """Put the prolog into its folder."""
     node.write(EXPECTED, expected(node))
-    node.write(PROLOG, _script(node), mode=0o755)
-
-
-def _script(node: Node) -> str:
-    path = node.bundle / SCRIPT
-    if not path.is_file():
-        raise Failure(f"{path} is missing", "deploy the cluster's stack again")
-    return path.read_text(encoding="utf-8")
+    node.write(PROLOG, node.shipped(SCRIPT), mode=0o755)
 
 
 STEP = Step(

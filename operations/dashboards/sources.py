@@ -80,7 +80,7 @@ class Workspace(Prometheus):
                 raise Stop(
                     f"you may not ask {self.url}: {said}", "you need aps:QueryMetrics on the workspace"
                 ) from None
-            raise QueryError(said) from None
+            raise QueryError(_words(said)) from None
 
 
 def workspace(environment: Environment, settings: Observability, account: Account) -> Workspace:
@@ -88,6 +88,14 @@ def workspace(environment: Environment, settings: Observability, account: Accoun
     found = settings.workspace or physical_id(account, f"{environment.name}-observability", "AWS::APS::Workspace")
     host = account.endpoint or f"https://aps-workspaces.{account.region}.amazonaws.com"
     return Workspace(f"{host}/workspaces/{_id(found)}", account)
+
+
+def _words(body: str) -> str:
+    """What an answer says of an error; all of it where it is not Prometheus's form."""
+    try:
+        return json.loads(body)["error"]
+    except (ValueError, KeyError, TypeError):
+        return body
 
 
 def _id(physical: str) -> str:

@@ -157,7 +157,8 @@ class Bundle:
             with tarfile.open(path) as archive:
                 return cls.of(_unpacked(archive, path))
         except (tarfile.TarError, EOFError, OSError) as error:
-            raise Stop(f"{path} is not a readable .tar.gz: {error}", "`podwright collect` makes one", 2) from None
+            reason = str(error).partition("\n")[0].rstrip(":")
+            raise Stop(f"{path} is not a readable .tar.gz: {reason}", "`podwright collect` makes one", 2) from None
 
     def write(self, path: Path) -> None:
         """Write it: as a .tar.gz where the name ends so, else into a new folder. Its owner alone may read it.

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from ...config.names import cluster_log_group
 from ..preflight.reader import Reader, Unavailable, code_of
 from .bundle import SOURCES
 
@@ -20,7 +21,7 @@ _CALLS_AT_ONCE: Final = 8
 
 def collect_logs(collection: "Collection", cluster: dict[str, Any], unwell: Container[str]) -> None:
     """Add the logs of a cluster's nodes, first of those that are not well."""
-    group = f"/aws/sagemaker/Clusters/{cluster['ClusterName']}/{cluster['ClusterArn'].rpartition('/')[2]}"
+    group = cluster_log_group(cluster["ClusterName"], cluster["ClusterArn"].rpartition("/")[2])
     for source in ("lifecycle_logs", "health_logs", "deep_check_logs"):
         try:
             names = _streams(collection.aws, group, SOURCES[source].place.removeprefix("logs/"), unwell)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ...config.environment import Environment
+from ...config.names import cluster_log_group
 from ..account import Account
 from ..confirm import confirm
 from ..output import Stop, write_json, write_line
@@ -60,7 +61,7 @@ def start(environment: Environment, account: Account, there: Sequence[Member], a
             write_line(f"{id}: {status}")
     else:
         write_line(f"`podwright node health-check {environment.name} --wait` follows; results are log streams")
-        write_line(f"DeepHealthCheckResults/… of /aws/sagemaker/Clusters/{cluster}/…")
+        write_line(f"DeepHealthCheckResults/… of {cluster_log_group(cluster, '…')}")
     return 1 if args.wait and not found["passed"] else 0
 
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from moto.logs.models import logs_backends
 
+from ...config.names import cluster_log_group
 from .hyperpod import Cluster, Node
 from .stack import ACCOUNT
 from .template import JsonObject
@@ -21,7 +22,7 @@ FAILED = "[SageMaker] The lifecycle scripts failed with exit code {code}."
 
 def group_of(cluster: Cluster) -> str:
     """The log group of a cluster."""
-    return f"/aws/sagemaker/Clusters/{cluster.name}/{cluster.arn.rpartition('/')[2]}"
+    return cluster_log_group(cluster.name, cluster.arn.rpartition("/")[2])
 
 
 def lifecycle(cluster: Cluster, group: str, instance_id: str, lines: Iterable[str], begun: datetime) -> None:
