@@ -213,7 +213,7 @@ def test_what_is_no_bundle_is_refused(tmp_path: Path, index: str | None, complai
 
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bundle.tar.gz").write_text("no archive")
-    with pytest.raises(Stop, match="not a readable"):
+    with pytest.raises(Stop, match=r"is not a readable \.tar\.gz: file could not be opened successfully$"):
         Bundle.read(tmp_path / "bundle.tar.gz")
     with pytest.raises(Stop, match="no such bundle"):
         Bundle.read(tmp_path / "nothing.tar.gz")
