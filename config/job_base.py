@@ -84,6 +84,8 @@ class DistributedJob(Job):
     """A job of several pods that talk to each other."""
 
     distributed: ClassVar[bool] = True
+    pods_take_claims: ClassVar[bool] = True
+    """Whether its kind has a place for the claims of pods."""
     nodes: int | None = Field(default=None, ge=1, le=6758)
     """Pods, or with elastic training those that it starts with. Each has an instance for itself unless `accelerators`
     says otherwise. 1 when absent, or the fewest."""

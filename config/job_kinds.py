@@ -1,6 +1,6 @@
 """Ray, MPI and plain jobs, and NVIDIA's NCCL tests."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -115,6 +115,7 @@ class NcclTest(_Mpi):
 class TrainJob(DistributedJob):
     """TrainJob of Kubeflow Trainer: `command` on `nodes` pods of a runtime that its chart brings, or of your own."""
 
+    pods_take_claims: ClassVar[bool] = False
     kind: Literal["train"]
     """Kind of job."""
     runtime: ObjectName = "torch-distributed"

@@ -5,14 +5,13 @@ A plan holds everything that a manifest says, in plain values. Rules compare the
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .catalog import Catalog
 from .environment import Environment
 from .groups import InstanceGroup
 from .instances import InstanceType
 from .job_base import DistributedJob, Job
-from .job_kinds import GpuShare, TrainJob
 from .job_pytorch import Checkpoints, HyperPodPyTorchJob
 from .job_queue import Place, place
 from .job_room import job_room
@@ -22,6 +21,9 @@ from .node_room import Room
 from .quota_amounts import CPU, EFA, GPU, MEMORY, NEURON, Quantities
 from .software import job_variables
 from .teams import Engine
+
+if TYPE_CHECKING:
+    from .job_kinds import GpuShare
 
 _SHM_PART: Final = 4
 # What Amazon's EFA images set aside, and its samples ask for. Source: SageMaker Developer Guide, training operator.
@@ -163,7 +165,7 @@ class Planner:
         efa = has.pop(EFA)
         ((device, there),) = has.items()
         count = (1 if job.partition else there) if job.accelerators is None else job.accelerators
-        gpu_share: GpuShare | None = getattr(job, "gpu_share", None)
+        gpu_share: "GpuShare | None" = getattr(job, "gpu_share", None)
         if gpu_share:
             return self._shared(job, gpu_share, room, there)
         # A pod that wants none of the accelerators leaves what belongs to the others to them.
@@ -181,7 +183,7 @@ class Planner:
                 resources[EFA] = wanted
         return resources
 
-    def _shared(self, job: Job, share: GpuShare, room: Room, there: int) -> Quantities:
+    def _shared(self, job: Job, share: "GpuShare", room: Room, there: int) -> Quantities:
         """A pod with parts of GPUs, which annotations ask for: processors and memory in proportion."""
         each = share.fraction or (share.memory_mib or 0) / max(self._row(job.group).accelerator_memory_mib, 1)
         part = min(each * share.devices / max(there, 1), 1)
@@ -237,8 +239,8 @@ def spares(job: Job) -> int:
 
 
 def _joins_nvlink(job: Job) -> bool:
-    """Whether pods of the job can share an NVLink domain. Kubeflow's TrainJob has no place for the claims of pods."""
-    return isinstance(job, DistributedJob) and not isinstance(job, TrainJob) and job.sizes[-1] > 1
+    """Whether pods of the job can share an NVLink domain."""
+    return isinstance(job, DistributedJob) and job.pods_take_claims and job.sizes[-1] > 1
 
 
 def _whole(amount: int, unit: int) -> int:

@@ -10,6 +10,10 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_plain_validator_function
 
 
+Place = tuple[str, str]
+"""A module of this room, such as `.jobs`, and a name in it."""
+
+
 @cache
 def _adapter(module: str, name: str) -> TypeAdapter[Any]:
     return TypeAdapter(getattr(import_module(module, __package__), name))
@@ -23,7 +27,7 @@ class Later:
     """
 
     def __init__(self, module: str, name: str, *, model: bool = False) -> None:
-        self._place = module, name
+        self._place: Place = module, name
         self._model = model
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -37,3 +41,19 @@ class Later:
     def _validate(self, value: Any) -> Any:
         empty = isinstance(value, Mapping) and not value and not self._model
         return {} if empty else _adapter(*self._place).validate_python(value)
+
+
+class LaterByKind(Later):
+    """Annotates a model of one of several kinds, of which only those that a file has are imported.
+
+    `kinds` says where each is; `other` is the union of all, which speaks where none of them is given.
+    """
+
+    def __init__(self, kinds: Mapping[str, Place], other: Place) -> None:
+        super().__init__(*other, model=True)
+        self._kinds = kinds
+
+    def _validate(self, value: Any) -> Any:
+        kind = value.get("kind") if isinstance(value, Mapping) else None
+        known = self._kinds.get(kind) if isinstance(kind, str) else None
+        return _adapter(*known).validate_python(value) if known else super()._validate(value)

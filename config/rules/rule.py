@@ -61,10 +61,6 @@ class Rule:
         """Name of the model that it looks at."""
         return self.on if isinstance(self.on, str) else self.on.__name__
 
-    def fits(self, model: type[Settings]) -> bool:
-        """Whether it looks at instances of `model`."""
-        return self.on == model.__name__ if isinstance(self.on, str) else issubclass(model, self.on)
-
     @property
     def sources(self) -> tuple[Citation, ...]:
         """Where the fact behind it can be read."""
@@ -100,7 +96,8 @@ def rule(
 @cache
 def rules_for(model: type[Settings]) -> tuple[Rule, ...]:
     """The rules that look at instances of `model`, in order of id."""
-    return tuple(RULES[id] for id in sorted(RULES) if RULES[id].fits(model))
+    looked_at = {*model.__mro__, model.__name__}
+    return tuple(RULES[id] for id in sorted(RULES) if RULES[id].on in looked_at)
 
 
 def nested(settings: Settings, path: Path = ()) -> Iterator[tuple[Path, Settings]]:
