@@ -10,14 +10,24 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 from typing import Final
 
 from podwright.operations.node import use_bundled_node
 
+if __name__ == "__main__" and not sys.flags.optimize:
+    # -O is jsii's way to leave out its checks of argument types, a tenth of a synthesis, which our type checker and
+    # Node make as well. Without byte code for it (bin/setup makes it), compiling the CDK would cost more than that.
+    spec = find_spec("aws_cdk")
+    if spec and spec.origin and Path(cache_from_source(spec.origin, optimization=1)).exists():
+        os.execv(sys.executable, [sys.executable, "-O", *sys.orig_argv[1:]])
+
 use_bundled_node()
 # Creation stack traces show Node's internals, take a sixth of a synthesis, and carry this machine's paths.
 os.environ.setdefault("CDK_DISABLE_STACK_TRACE", "1")
+# Nobody reads how long Node's own functions took.
+os.environ.setdefault("CDK_NO_PERF_BUILTINS", "1")
 # A synthesis keeps nearly all that it makes until it ends, so looking for garbage finds none.
 gc.disable()
 # Importing the CDK starts Node and waits until it has loaded; meanwhile the rest can be imported.
@@ -59,27 +69,12 @@ import aws_cdk as cdk  # noqa: E402
 
 from podwright.stacks.feature_flags import FEATURE_FLAGS  # noqa: E402
 
-begun = node.submit(begin)
-validator = node.submit(lambda: add_validator(begun.result()[0]))
-
-CDK_MODULES: Final = (
-    "ec2",
-    "eks_v2",
-    "sagemaker",
-    "lambda",
-    "s3",
-    "logs",
-    "iam",
-    "codebuild",
-    "fsx",
-    "kms",
-    "cloudwatch",
-    "events",
-    "dynamodb",
-)
-"""Those of the CDK's modules that take longest to import."""
 NODE_MODULES: Final = ("aws_cdk.lambda_layer_kubectl_v35", "cdk8s")
-"""Those that Node has to load as well; clusters with EKS need them."""
+"""Those that Node has to load as well."""
+
+begun = node.submit(begin)
+loaded_there = node.submit(lambda: [import_module(module) for module in NODE_MODULES])
+validator = node.submit(lambda: add_validator(begun.result()[0]))
 
 
 def main() -> int:
@@ -93,12 +88,13 @@ def main() -> int:
         write_findings(found, sys.stderr)
         if errors(found):
             return 1
-        on_eks = any(loaded.environment.cluster.orchestrator == "eks" for loaded in environments)
-        loaded_there = node.submit(lambda: [import_module(module) for module in NODE_MODULES if on_eks])
-        for module in CDK_MODULES:
-            import_module(f"aws_cdk.aws_{module}")
-        validator.result()
         loaded_there.result()
+        # Node makes the validator meanwhile; these ask it for nothing.
+        from podwright.stacks.stage import import_parts
+
+        for loaded in environments:
+            import_parts(loaded.environment)
+        validator.result()
         for loaded in environments:
             add_stage(app, root, loaded, account=context["account"], sandboxed=context["chart"] == "stand-in")
     except InvalidFile as error:

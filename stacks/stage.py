@@ -26,6 +26,20 @@ if TYPE_CHECKING:
     from .training_jobs import TrainingJobsStack
 
 
+def import_parts(environment: Environment) -> None:
+    """Import what the stacks of `environment` need and those of most others do not, while there is time for it."""
+    if environment.training_plans:
+        from . import capacity  # noqa: F401
+    if environment.platform.stands_alone:
+        from . import platform  # noqa: F401
+    if environment.governance.engine:
+        from . import governance  # noqa: F401
+    if environment.observability:
+        from ..cdk8s_charts import dashboards as drawn  # noqa: F401
+        from ..config import alerts, dashboards  # noqa: F401
+        from . import observability  # noqa: F401
+
+
 class TrainingStage(cdk.Stage):
     """The stacks of one environment, from its network to its observability, in the order of their deployment.
 
