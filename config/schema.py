@@ -7,6 +7,7 @@ boolean may be text here, and text may be a number or boolean wherever its patte
 import ast
 import inspect
 import re
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -47,13 +48,17 @@ def attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
     for base in reversed(model.__mro__):
         if not issubclass(base, BaseModel) or base is BaseModel:
             continue
-        tree = ast.parse(Path(inspect.getfile(base)).read_text(encoding="utf-8"))
-        body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == base.__name__)
-        for field, text in pairwise(body):
+        for field, text in pairwise(_classes(inspect.getfile(base))[base.__name__].body):
             match field, text:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
                     found[name] = inspect.cleandoc(doc).replace("\n", " ")
     return found
+
+
+@cache
+def _classes(file: str) -> dict[str, ast.ClassDef]:
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 def _subclasses(model: type[BaseModel]) -> list[type[BaseModel]]:

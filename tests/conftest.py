@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -30,6 +31,15 @@ def pytest_configure(config: pytest.Config) -> None:
     # The validator takes 2 s of each synthesis; the tests that are about it turn it on again.
     os.environ |= {"CDK_VALIDATION": "false", "CDK_DISABLE_CLI_TELEMETRY": "true"}
     use_bundled_node()
+    if not hasattr(config, "workerinput"):
+        # Workers share what they synthesize; they get this variable from the process that starts them.
+        os.environ["PODWRIGHT_TEST_ASSEMBLIES"] = tempfile.mkdtemp(prefix="podwright-assemblies-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        # An assembly has tens of megabytes, and a run makes dozens.
+        shutil.rmtree(os.environ["PODWRIGHT_TEST_ASSEMBLIES"], ignore_errors=True)
 
 
 def _has_gpu() -> bool:

@@ -1,8 +1,8 @@
-"""Synthesizing environments inside the tests: each file of `environments/` once a process."""
+"""Synthesizing environments inside the tests: each file of `environments/` once a run, whichever worker asks first."""
 
-import atexit
+import fcntl
 import json
-import shutil
+import os
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -81,17 +81,9 @@ class Synthesis:
         return next(asset["source"]["path"] for files in lists for key, asset in files.items() if key in url)
 
 
-@cache
-def _scratch() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="podwright-assemblies-"))
-    # An assembly has tens of megabytes, and a run of the tests makes dozens.
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
 def assembly_folder() -> str:
-    """A folder for an assembly, which goes when this process ends."""
-    return tempfile.mkdtemp(dir=_scratch())
+    """A folder for an assembly, which goes with those of all workers when the run ends."""
+    return tempfile.mkdtemp(dir=os.environ["PODWRIGHT_TEST_ASSEMBLIES"])
 
 
 def stage_of(environment: Environment, app: cdk.App) -> TrainingStage:
@@ -101,15 +93,30 @@ def stage_of(environment: Environment, app: cdk.App) -> TrainingStage:
 
 def synthesize(environment: Environment) -> Synthesis:
     """Synthesize one environment in this process."""
-    app = cdk.App(outdir=assembly_folder(), context=FEATURE_FLAGS)
+    return _read(*_write(environment, assembly_folder()))
+
+
+def _write(environment: Environment, outdir: str) -> tuple[Path, dict[str, str]]:
+    """The folder of an environment's assembly, and the names of its stacks by id."""
+    app = cdk.App(outdir=outdir, context=FEATURE_FLAGS)
     stage = stage_of(environment, app)
     app.synth()
-    directory = Path(app.outdir) / f"assembly-{environment.name}"
     stacks = [stack for stack in stage.node.children if isinstance(stack, cdk.Stack)]
-    templates = {stack.node.id: json.loads((directory / stack.template_file).read_text()) for stack in stacks}
+    return Path(outdir) / f"assembly-{environment.name}", {stack.node.id: stack.stack_name for stack in stacks}
+
+
+def _read(directory: Path, stacks: dict[str, str]) -> Synthesis:
+    manifest = json.loads((directory / "manifest.json").read_text())["artifacts"]
+    files = {
+        found["properties"].get("stackName", id): found["properties"]["templateFile"]
+        for id, found in manifest.items()
+        if found["type"] == "aws:cloudformation:stack"
+    }
+    templates = {id: json.loads((directory / files[name]).read_text()) for id, name in stacks.items()}
     nested = sorted(directory.glob("*.nested.template.json"))
-    templates |= {file.name: json.loads(file.read_text()) for file in nested}
-    return Synthesis(directory, templates, {stack.stack_name for stack in stacks})
+    return Synthesis(
+        directory, templates | {file.name: json.loads(file.read_text()) for file in nested}, {*stacks.values()}
+    )
 
 
 @cache
@@ -121,7 +128,14 @@ def environment(name: str) -> Environment:
 @cache
 def synthesis(name: str) -> Synthesis:
     """The synthesis of `environments/NAME.yaml`."""
-    return synthesize(environment(name))
+    shared = Path(os.environ["PODWRIGHT_TEST_ASSEMBLIES"])
+    done = shared / f"{name}.json"
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            done.write_text(json.dumps(_write(environment(name), assembly_folder()), default=str))
+    directory, stacks = json.loads(done.read_text())
+    return _read(Path(directory), stacks)
 
 
 def environment_of(text: str, name: str = "test") -> Environment:
