@@ -165,7 +165,7 @@ class Planner:
         efa = has.pop(EFA)
         ((device, there),) = has.items()
         count = (1 if job.partition else there) if job.accelerators is None else job.accelerators
-        gpu_share: "GpuShare | None" = getattr(job, "gpu_share", None)
+        gpu_share: GpuShare | None = getattr(job, "gpu_share", None)
         if gpu_share:
             return self._shared(job, gpu_share, room, there)
         # A pod that wants none of the accelerators leaves what belongs to the others to them.

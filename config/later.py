@@ -9,7 +9,6 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_plain_validator_function
 
-
 Place = tuple[str, str]
 """A module of this room, such as `.jobs`, and a name in it."""
 
