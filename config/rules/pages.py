@@ -27,6 +27,8 @@ BEFORE_RULES: Final = {
     "ENV005": "A project that names an environment it does not have",
     "ENV006": "An environment that is not there",
     "ENV007": "An environment whose name is not its file's",
+    "ENV008": "A file that cannot be extended",
+    "ENV009": "Files that extend one another without end",
     "ENV012": "An acknowledgement that fits no finding",
     "CHT001": "A chart without a digest in artifacts.lock",
     "CHT002": "A chart of another version in artifacts.lock",
