@@ -50,7 +50,7 @@ class _Chain:
     def _read(
         self, given: str, place: Place, shown: str, file: FilePath, way: tuple[tuple[FilePath, str], ...]
     ) -> Source:
-        target, name = file.parent / given, os.path.normpath(os.path.join(os.path.dirname(shown), given))
+        target, name = file.parent / given, os.path.normpath(FilePath(shown).parent / given)
         if target.resolve() in (real for real, _ in way):
             circle = " → ".join([*(shown for _, shown in way), name])
             raise _endless(f"{name} extends itself: {circle}", "take one of these `extends` out", place)
@@ -125,7 +125,7 @@ def _named(source: Source) -> Iterator[tuple[str, Place]]:
             shown = repr(item) if isinstance(item, str) else "not a path"
             hint = "write the path of a .yaml file, or a list of them, such as `extends: shared/base.yaml`"
             raise _refused(f"extends is {shown}; allowed: paths of .yaml files", hint, place)
-        if os.path.isabs(item):
+        if FilePath(item).is_absolute():
             hint = "write it relative to this file, so that the project works wherever it lies"
             raise _refused(f"extends names {item}, an absolute path", hint, place)
         yield item, place

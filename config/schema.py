@@ -44,8 +44,8 @@ def environment_schema(*, part: bool = False) -> Schema:
         _describe(definition, models[name])
     _describe(schema, Environment)
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "$defs": definitions}
-    schema["properties"] = {EXTENDS: _EXTENDS, **schema["properties"]}
-    whole = _as_written(schema) | {"title": "podwright environment"}
+    whole: Schema = _as_written(schema) | {"title": "podwright environment"}
+    whole["properties"] = {EXTENDS: _EXTENDS} | whole["properties"]
     return _part(whole) | {"title": "part of a podwright environment"} if part else whole
 
 

@@ -1,6 +1,7 @@
 """Print an environment with every default filled in, and the subnets that follow from it.
 
-What the file extends is joined with it. Lines marked `default` are in none of the files. A setting that is not printed is absent: off, or empty.
+What the file extends is joined with it. Lines marked `default` are in none of the files. A setting
+that is not printed is absent: off, or empty.
 """
 
 import argparse

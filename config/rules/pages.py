@@ -2,6 +2,7 @@
 
 A page begins with facts that are also in the code; a test holds the two together. Its two examples are the rule's own
 test: pieces of an environment file, laid over `pages/base.yaml`, of which the first is found and the second passes.
+Examples of rules on projects hold a piece for each of several environments, by name.
 """
 
 import difflib

@@ -145,7 +145,11 @@ def test_an_environment_may_extend_another_but_not_its_name(project: Path) -> No
 @pytest.mark.parametrize(
     ("text", "said", "hint"),
     [
-        ("extends: shared/bse.yaml", "names shared/bse.yaml, and there is no environments/shared/bse", "mean base.yaml"),
+        (
+            "extends: shared/bse.yaml",
+            "names shared/bse.yaml, and there is no environments/shared/bse",
+            "mean base.yaml",
+        ),
         ("extends: /etc/base.yaml", "an absolute path", "relative to this file"),
         ("extends: {a: b}", "not a path", "a list of them"),
         ("extends: [shared/base.yaml, [x]]", "not a path", "a list of them"),
