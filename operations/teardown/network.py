@@ -87,7 +87,16 @@ def remove(account: Account, blockers: Iterable[Blocker], say: Callable[[str, st
 def _wait_until_gone(ec2: Any, endpoints: list[str]) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
-        found = ec2.describe_vpc_endpoints(Filters=[{"Name": "vpc-endpoint-id", "Values": endpoints}])["VpcEndpoints"]
+        try:
+            found = ec2.describe_vpc_endpoints(VpcEndpointIds=endpoints)["VpcEndpoints"]
+        except ec2.exceptions.ClientError as error:
+            # One that is gone is not found; with several, the others are asked for by themselves.
+            if error.response["Error"]["Code"] != "InvalidVpcEndpointId.NotFound":
+                raise
+            if len(endpoints) > 1:
+                for endpoint in endpoints:
+                    _wait_until_gone(ec2, [endpoint])
+            return
         if all(item["State"].lower() == "deleted" for item in found):
             return
         if time.monotonic() > deadline:
