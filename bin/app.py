@@ -58,6 +58,7 @@ from podwright.config.load import LoadedEnvironment  # noqa: E402
 from podwright.config.mirrors import mirror_findings, mirror_of  # noqa: E402
 from podwright.config.project import Project  # noqa: E402
 from podwright.config.rules import findings  # noqa: E402
+from podwright.config.rules.project import project_findings  # noqa: E402
 from podwright.config.wanted_charts import wanted_charts  # noqa: E402
 from podwright.operations.assets import needed  # noqa: E402
 from podwright.operations.charts import stand_in  # noqa: E402
@@ -85,6 +86,9 @@ def main() -> int:
         project = Project.at(root)
         environments = [project.load(wanted)] if wanted else list(project.load_all())
         found = [finding for loaded in environments for finding in findings(loaded.environment, loaded.source)]
+        if len(environments) > 1:
+            compared = project_findings({loaded.environment.name: loaded for loaded in environments})
+            found += [finding for items in compared.values() for finding in items]
         write_findings(found, sys.stderr)
         if errors(found):
             return 1

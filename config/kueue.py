@@ -78,6 +78,8 @@ class Worker(Settings):
 
     secret: WorkerName
     """Secret in kueue-system of this cluster that holds, as `kubeconfig`, the way into the worker."""
+    environment: Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=32)] | None = None
+    """The worker's environment, where it is one of this project: `podwright check` then holds both sides together."""
     groups: dict[GroupName, WorkerGroup] = Field(min_length=1)
     """The instance groups of its environment that teams use, by name. Workers with a group of one name add up."""
 

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from .defaults import with_defaults
 from .environment import Environment
 from .findings import Finding, InvalidFile, Level, Path, dotted
-from .source import Source, read_source
+from .source import EXTENDS, Source, read_source
 
 _ALLOWED_HERE = "; allowed: "
 # What pydantic calls by Python's names.
@@ -36,12 +36,21 @@ class LoadedEnvironment:
 
 
 def load_environment(file: FilePath, shown_as: str | None = None) -> LoadedEnvironment:
-    """Load one environment file.
+    """Load one environment file, with what it extends.
 
     Raises:
         InvalidFile: the file is not YAML, or not an environment; it carries every finding with its line.
     """
-    return environment_from(read_source(file, shown_as), file.stem)
+    return environment_from(resolved(read_source(file, shown_as), file), file.stem)
+
+
+def resolved(source: Source, file: FilePath) -> Source:
+    """`source`, read from `file`, with what it extends. Raises InvalidFile."""
+    if not isinstance(source.data, dict) or EXTENDS not in source.data:
+        return source
+    from .extends import with_extended  # most files stand alone
+
+    return with_extended(source, file)
 
 
 def environment_from(source: Source, stem: str) -> LoadedEnvironment:
@@ -49,6 +58,10 @@ def environment_from(source: Source, stem: str) -> LoadedEnvironment:
     if not isinstance(source.data, dict):
         hint = "start with `account:` and `region:`; `podwright init` writes an example"
         raise InvalidFile.because("ENV003", "the file is not a mapping of settings", hint, source.place(()))
+    if EXTENDS in source.data:
+        hint = "read it with `load_environment`, or take `extends` out"
+        place = source.place((EXTENDS,))
+        raise InvalidFile.because("ENV008", "extends needs a file, and this is text alone", hint, place, EXTENDS)
     data = {"name": stem} | source.data
     try:
         return LoadedEnvironment(Environment.model_validate(data), source)
@@ -120,7 +133,8 @@ def _owners(path: Path) -> list[type[BaseModel]]:
 
 def _known_keys(path: Path) -> list[str]:
     """The keys that are allowed beside the last part of `path`."""
-    return [field.alias or name for model in _owners(path) for name, field in model.model_fields.items()]
+    own = [] if path[1:] else [EXTENDS]
+    return [field.alias or name for model in _owners(path) for name, field in model.model_fields.items()] + own
 
 
 def _described(path: Path) -> str:

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from .base import Settings
 from .findings import Finding, InvalidFile, Level
-from .load import LoadedEnvironment, load_environment
-from .source import read_source
+from .load import LoadedEnvironment, load_environment, resolved
+from .source import Source, read_source
 
 
 class ProjectSettings(Settings):
@@ -97,6 +97,11 @@ class Project:
             hint = f"remove name, or call the file {name}.yaml: commands know files, stacks know names"
             raise InvalidFile.because("ENV007", message, hint, place, "name")
         return loaded
+
+    def source(self, name: str) -> Source:
+        """What the file of an environment says, and those that it extends. Raises InvalidFile."""
+        file = self._files()[name]
+        return resolved(read_source(file, _shown(file, self.root)), file)
 
     def load_all(self) -> Iterator[LoadedEnvironment]:
         """All environments, in the order of promotion."""

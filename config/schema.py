@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from .base import Settings
 from .environment import Environment
+from .source import EXTENDS
 
 Schema = dict[str, Any]
 
@@ -23,12 +24,20 @@ Schema = dict[str, Any]
 _ANY_OF: Final = {"Environment": ("instance_groups", "training_job_queues")}
 # Of each group of fields exactly one is given. The rules say so too, with a better sentence.
 _ONE_OF: Final = {"InstanceGroup": ("instance_type", "instance_types"), "Lifecycle": ("on_create", "on_init_complete")}
+_EXTENDS: Final = {
+    "description": "Files whose settings this one takes over and lays its own upon, by paths relative to this file. "
+    "A file that has it is checked by the schema of parts, `podwright schema --part`.",
+    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+}
 _NUMBERS_AS_WRITTEN: Final = ("1", "12", "1.34", "1.340", "123456789012")
 _BOOLEANS_AS_WRITTEN: Final = "^([Tt]rue|TRUE|[Ff]alse|FALSE|[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF)$"
 
 
-def environment_schema() -> Schema:
-    """The JSON Schema (draft 2020-12) of an environment file, with the docstring of every field."""
+def environment_schema(*, part: bool = False) -> Schema:
+    """The JSON Schema (draft 2020-12) of an environment file, with the docstring of every field.
+
+    Of a `part`, a file that others extend or that extends others, nothing is required, and null takes away.
+    """
     schema = Environment.model_json_schema(by_alias=True)
     definitions: dict[str, Schema] = schema.pop("$defs")
     models = {model.__name__: model for model in _subclasses(Settings)}
@@ -36,7 +45,9 @@ def environment_schema() -> Schema:
         _describe(definition, models[name])
     _describe(schema, Environment)
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "$defs": definitions}
-    return _as_written(schema) | {"title": "podwright environment"}
+    whole: Schema = _as_written(schema) | {"title": "podwright environment"}
+    whole["properties"] = {EXTENDS: _EXTENDS} | whole["properties"]
+    return _part(whole) | {"title": "part of a podwright environment"} if part else whole
 
 
 def attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
@@ -117,6 +128,32 @@ def _as_written(schema: Any) -> Any:
         case {"type": "boolean"}:
             schema |= {"type": ["boolean", "string"], "pattern": _BOOLEANS_AS_WRITTEN}
     return schema
+
+
+def _part(schema: Any) -> Any:
+    """`schema` without what it requires, and with null for every setting."""
+    if isinstance(schema, list):
+        return [_part(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result: Schema = {}
+    for key, value in schema.items():
+        if key in ("properties", "patternProperties"):
+            result[key] = {name: _or_null(_part(item)) for name, item in value.items()}
+        elif key == "$defs":
+            result[key] = {name: _part(item) for name, item in value.items()}
+        elif key in ("anyOf", "oneOf"):
+            # Alternatives that differ in nothing but what they require say nothing about a part.
+            branches = [_part(item) for item in value]
+            result |= {"anyOf": branches} if all(branches) else {}
+        elif key not in ("required", "minProperties"):
+            result[key] = value if key in ("enum", "default") else _part(value)
+    return result
+
+
+def _or_null(schema: Schema) -> Schema:
+    described = {"description": schema["description"]} if "description" in schema else {}
+    return {**described, "anyOf": [{key: schema[key] for key in schema if key not in described}, {"type": "null"}]}
 
 
 def _other_forms(value: Any) -> list[Any]:

@@ -4,7 +4,7 @@ YAML's own guesses turn `off` into false, `1.30` into 1.3 and `012345670123` int
 stay text (only `null`, `~` and nothing mean absent); the models decide what they are.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -16,6 +16,9 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
 from .findings import Finding, InvalidFile, Level, Path, Place, dotted
+
+EXTENDS = "extends"
+"""The setting of a file that names others whose settings it takes over; see `extends.py`."""
 
 # A hundred groups with fifty labels each are 500 kB and 11,000 values. Aliases may multiply a file beyond any memory.
 _MAX_BYTES = 1_000_000
@@ -50,6 +53,12 @@ class Source:
     file: str
     data: Any
     places: dict[Path, Place]
+    files: dict[str, FilePath] = field(default_factory=dict)
+    """The files that it was read from, as places name them: its own and those that it extends."""
+
+    def file_of(self, path: Path) -> FilePath | None:
+        """The file in which `path` stands; None for text that came from no file."""
+        return self.files.get(self.place(path).file)
 
     def place(self, path: Path) -> Place:
         """Where `path` stands; for a value that is not in the file, the nearest enclosing one."""
@@ -77,7 +86,7 @@ def read_source(file: FilePath, shown_as: str | None = None) -> Source:
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise _invalid(name, line, f"is not UTF-8 at byte {error.start}", "save the file as UTF-8") from None
-    return parse_source(text, name)
+    return replace(parse_source(text, name), files={name: file})
 
 
 def parse_source(text: str, name: str) -> Source:

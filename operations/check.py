@@ -1,6 +1,7 @@
 """Check environment files: syntax, types and every rule. Accepted findings are printed with their reasons.
 
-An environment without errors gets a line that says what it costs.
+An environment without errors gets a line that says what it costs. Without names, the environments of the project are
+also held against one another: names, ranges, plans, and the links of MultiKueue.
 """
 
 import argparse
@@ -8,8 +9,11 @@ import sys
 from typing import Any
 
 from ..config.findings import Finding, InvalidFile, counted, errors
+from ..config.load import LoadedEnvironment
 from ..config.project import Project
 from .output import Stop, write_findings, write_json, write_line
+
+Result = tuple[str, int, list[Finding], dict[str, Any] | None]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +33,15 @@ def run(args: argparse.Namespace) -> int:
     names = args.environments or project.names
     if not names:
         raise Stop(f"{args.project} holds no environments/*.yaml", "`podwright init DIR` starts a project", 2)
-    results = [(name, *_check(project, name)) for name in names]
+    loaded, results = dict[str, LoadedEnvironment](), list[Result]()
+    for name in names:
+        try:
+            loaded[name] = project.load(name)
+        except InvalidFile as error:
+            results.append((name, 2, error.findings, None))
+    compared = _compared(loaded) if not args.environments and len(loaded) == len(names) > 1 else {}
+    results += [(name, *_check(item, compared.get(name, []))) for name, item in loaded.items()]
+    results.sort(key=lambda result: names.index(result[0]))
     if args.json:
         write_json({"environments": [_report(*result) for result in results]})
     else:
@@ -41,19 +53,24 @@ def run(args: argparse.Namespace) -> int:
             write_line(f"{name}: {verdict}{f' ({counted(found)})' if found else ''}")
             if cost:
                 write_line(f"    {cost['summary']}")
+    if len(loaded) < len(names) and not args.environments and not args.json:
+        write_line("the environments were not held against one another, because some cannot be read")
     return max(code for _, code, *_ in results)
 
 
-def _check(project: Project, name: str) -> tuple[int, list[Finding], dict[str, Any] | None]:
+def _compared(loaded: dict[str, LoadedEnvironment]) -> dict[str, list[Finding]]:
+    """What the rules of projects find, by environment."""
+    from ..config.rules.project import project_findings
+
+    return project_findings(loaded)
+
+
+def _check(loaded: LoadedEnvironment, compared: list[Finding]) -> tuple[int, list[Finding], dict[str, Any] | None]:
     """Exit code, findings and, where nothing is wrong, what the environment costs."""
     from ..config.rules import findings
     from .cost import brief
 
-    try:
-        loaded = project.load(name)
-    except InvalidFile as error:
-        return 2, error.findings, None
-    found = findings(loaded.environment, loaded.source)
+    found = [*findings(loaded.environment, loaded.source), *compared]
     return (1, found, None) if errors(found) else (0, found, brief(loaded.environment))
 
 

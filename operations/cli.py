@@ -25,6 +25,7 @@ class Command(NamedTuple):
 COMMANDS: Final = (
     Command("init", ".init", "start a project: an environment file and a cdk.json, ready to deploy"),
     Command("check", ".check", "check environment files and print every finding"),
+    Command("project", ".project", "print the environments of the project, and the links between their clusters"),
     Command("preflight", ".preflight.command", "look at the account for what would make a deployment fail"),
     Command("size", ".size", "say how many GPUs a training run needs, and how its parallelism lies on them"),
     Command("cost", ".cost", "print what an environment costs: upfront, by hour and month, by stack and by team"),

@@ -1,6 +1,7 @@
 """Print the JSON Schema of environment files.
 
-Editors complete and check a file whose first line is `# yaml-language-server: $schema=` and the schema's path.
+Editors complete and check a file whose first line is `# yaml-language-server: $schema=` and the schema's path. Files
+that `extends:` joins have a schema of their own, in which nothing is required.
 """
 
 import argparse
@@ -10,10 +11,11 @@ from .output import write_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`podwright schema` takes no arguments of its own."""
+    """Arguments of `podwright schema`."""
+    parser.add_argument("--part", action="store_true", help="of files that others extend, or that extend others")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the schema."""
-    write_json(environment_schema())
+    write_json(environment_schema(part=args.part))
     return 0

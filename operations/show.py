@@ -1,6 +1,7 @@
 """Print an environment with every default filled in, and the subnets that follow from it.
 
-Lines marked `default` are not in the file. A setting that is not printed is absent: off, or empty.
+What the file extends is joined with it. Lines marked `default` are in none of the files. A setting
+that is not printed is absent: off, or empty.
 """
 
 import argparse
@@ -12,7 +13,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from ..config.cidrs import usable
 from ..config.environment import Environment
-from ..config.findings import Path
+from ..config.findings import Path, Place, dotted
 from ..config.load import LoadedEnvironment
 from ..config.project import Project
 from ..config.rules.addresses import demand
@@ -28,6 +29,7 @@ _SECTIONS = {"hyperpod": "task_governance", "kueue": "kueue", "kai": "kai", "yun
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright show`."""
     parser.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    parser.add_argument("--origins", action="store_true", help="say of each value in which file and line it stands")
     parser.add_argument("--json", action="store_true", help="print all settings, absent ones too, as JSON")
 
 
@@ -37,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
     settings = loaded.environment.model_dump(mode="json", by_alias=True)
     subnets = _subnets(loaded.environment)
     if args.json:
-        write_json({"settings": settings, "subnets": subnets})
+        places = {dotted(path): str(place) for path, place in sorted(loaded.source.places.items(), key=_by_path)}
+        write_json({"settings": settings, "subnets": subnets} | ({"origins": places} if args.origins else {}))
         return 0
     other = "slurm" if loaded.environment.cluster.orchestrator == "eks" else "eks"
     if ("cluster", other) not in loaded.source.places:
@@ -49,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     yaml = YAML()
     yaml.width = 120
     yaml.indent(mapping=2, sequence=4, offset=2)
-    yaml.dump(_marked(settings, (), loaded), sys.stdout)
+    yaml.dump(_marked(settings, (), loaded, args.origins), sys.stdout)
     write_line("\n# Subnets, and the addresses that the nodes take: at full count, and while a batch is replaced")
     write_line(f"#   {'zone':<14} {'role':<14} {'range':<18} {'usable':>7} {'taken':>7} {'replacing':>9}")
     for row in subnets:
@@ -71,10 +74,19 @@ def _subnets(environment: Environment) -> list[dict[str, Any]]:
     return rows
 
 
-def _marked(value: Any, path: Path, loaded: LoadedEnvironment) -> Any:
-    """`value` for ruamel's writer: what the file does not say carries a comment."""
+def _has_lines(value: Any) -> bool:
+    """Whether it is written on lines of its own, which carry their own comments."""
+    return bool(value) and (isinstance(value, dict) or (isinstance(value, list) and isinstance(value[0], dict)))
+
+
+def _by_path(item: tuple[Path, Place]) -> tuple[str, ...]:
+    return tuple(map(str, item[0]))
+
+
+def _marked(value: Any, path: Path, loaded: LoadedEnvironment, origins: bool) -> Any:
+    """`value` for ruamel's writer: what the file does not say carries a comment, with `origins` everything."""
     if isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        return CommentedSeq(_marked(item, (*path, index), loaded) for index, item in enumerate(value))
+        return CommentedSeq(_marked(item, (*path, index), loaded, origins) for index, item in enumerate(value))
     if isinstance(value, list):
         flow = CommentedSeq(value)
         flow.fa.set_flow_style()
@@ -85,11 +97,13 @@ def _marked(value: Any, path: Path, loaded: LoadedEnvironment) -> Any:
     for key, item in value.items():
         below = (*path, key)
         given = below in loaded.source.places
-        marked[key] = _marked(item, below, loaded)
+        marked[key] = _marked(item, below, loaded, origins)
         if not given and (item is None or marked[key] in ({}, [])):
             del marked[key]
         elif not given and not isinstance(marked[key], CommentedMap):
             marked.yaml_add_eol_comment("default", key, column=_COMMENTS)
+        elif origins and given and not _has_lines(marked[key]):
+            marked.yaml_add_eol_comment(str(loaded.source.places[below]), key, column=_COMMENTS)
         elif not path and isinstance(marked[key], CommentedMap):
             marked.yaml_set_comment_before_after_key(key, before="\n")
     return marked

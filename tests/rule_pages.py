@@ -9,8 +9,9 @@ from typing import Any
 
 from podwright.config.findings import InvalidFile
 from podwright.config.load import LoadedEnvironment, environment_from
-from podwright.config.rules import findings
+from podwright.config.rules import RULES, findings
 from podwright.config.rules.pages import BEFORE_RULES, FOLDER, titles
+from podwright.config.rules.project import project_findings
 from podwright.config.source import Source, parse_source, read_source
 
 _SECTION = re.compile(r"^## (Found|Passes)(?:, with ([A-Z0-9 ]+))?\n\n```yaml\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
@@ -50,8 +51,22 @@ def loaded(piece: str) -> LoadedEnvironment:
     return environment_from(replace(source, data=overlaid(source.data, parse_source(piece, "piece").data)), "example")
 
 
+def project(text: str) -> dict[str, LoadedEnvironment]:
+    """The environments that the keys of YAML text name, each laid over the base with a range of its own."""
+    pieces, below, found = parse_source(text, "piece"), base(), dict[str, LoadedEnvironment]()
+    for index, (name, piece) in enumerate(pieces.data.items()):
+        own = {path[1:]: place for path, place in pieces.places.items() if path[:1] == (name,)}
+        data = overlaid(below.data, {"network": {"cidr": f"10.{16 + 4 * index}.0.0/16"}})
+        source = replace(below, data=overlaid(data, piece or {}), places=below.places | own)
+        found[name] = environment_from(source, name)
+    return found
+
+
 def found_in(case: Case, text: str) -> set[str]:
     """Ids of the findings about one of the examples of `case`."""
+    if case.id in RULES and RULES[case.id].of_project:
+        found = project_findings(project(text)).values()
+        return {item.id for items in found for item in items if item.acknowledged is None}
     if not case.whole_file:
         example = loaded(text)
         return {item.id for item in findings(example.environment, example.source) if item.acknowledged is None}

@@ -30,11 +30,16 @@ def acknowledgeable(environment: Environment) -> Problems:
             )
 
 
-def acknowledged(found: list[Finding], accepted: tuple[Acknowledgement, ...], source: Source | None) -> list[Finding]:
-    """`found` with the reasons of those that are accepted, and a warning for each acknowledgement that fits none."""
+def acknowledged(
+    found: list[Finding], accepted: tuple[Acknowledgement, ...], source: Source | None, *, project: bool = False
+) -> list[Finding]:
+    """`found` with the reasons of those that are accepted, and a warning for each acknowledgement that fits none.
+
+    `found` is what the rules of environments find, or those of a `project`; acknowledgements of the others stay aside.
+    """
     result = list(found)
     for index, item in enumerate(accepted):
-        if item.rule not in RULES or RULES[item.rule].final:
+        if item.rule not in RULES or RULES[item.rule].final or RULES[item.rule].of_project != project:
             continue
         hits = [
             position

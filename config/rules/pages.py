@@ -2,6 +2,7 @@
 
 A page begins with facts that are also in the code; a test holds the two together. Its two examples are the rule's own
 test: pieces of an environment file, laid over `pages/base.yaml`, of which the first is found and the second passes.
+Examples of rules on projects hold a piece for each of several environments, by name.
 """
 
 import difflib
@@ -27,6 +28,8 @@ BEFORE_RULES: Final = {
     "ENV005": "A project that names an environment it does not have",
     "ENV006": "An environment that is not there",
     "ENV007": "An environment whose name is not its file's",
+    "ENV008": "A file that cannot be extended",
+    "ENV009": "Files that extend one another without end",
     "ENV012": "An acknowledgement that fits no finding",
     "CHT001": "A chart without a digest in artifacts.lock",
     "CHT002": "A chart of another version in artifacts.lock",

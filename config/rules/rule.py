@@ -18,7 +18,10 @@ ERROR: Final = Level.ERROR
 WARNING: Final = Level.WARNING
 INFO: Final = Level.INFO
 
-Model = TypeVar("Model", bound=Settings)
+PROJECT_VIEW: Final = "ProjectView"
+"""What rules of projects look at, see `project.py`; all others look at settings."""
+
+Model = TypeVar("Model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,11 @@ class Rule:
         return self.on if isinstance(self.on, str) else self.on.__name__
 
     @property
+    def of_project(self) -> bool:
+        """Whether it looks at several environments beside one another."""
+        return self.on == PROJECT_VIEW
+
+    @property
     def sources(self) -> tuple[Citation, ...]:
         """Where the fact behind it can be read."""
         return cited(self.source)
@@ -76,7 +84,7 @@ RULES: Final[dict[str, Rule]] = {}
 
 
 def rule(
-    id: str, level: Level, *, on: type[Model] | str, source: str, final: bool = False
+    id: str, level: Level, *, on: type[Settings] | str, source: str, final: bool = False
 ) -> Callable[[Callable[Concatenate[Model, ...], Problems]], Callable[Concatenate[Model, ...], Problems]]:
     """Register a function as a rule. Its first parameter is the model; a second one, if any, is the catalog.
 
@@ -94,7 +102,7 @@ def rule(
 
 
 @cache
-def rules_for(model: type[Settings]) -> tuple[Rule, ...]:
+def rules_for(model: type) -> tuple[Rule, ...]:
     """The rules that look at instances of `model`, in order of id."""
     looked_at = {*model.__mro__, model.__name__}
     return tuple(RULES[id] for id in sorted(RULES) if RULES[id].on in looked_at)

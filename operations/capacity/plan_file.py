@@ -10,6 +10,7 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
 from ...config.findings import InvalidFile
-from ...config.load import environment_from
-from ...config.source import Source, parse_source
+from ...config.load import environment_from, resolved
+from ...config.source import Source, parse_source, read_source
 
 Values = Mapping[str, str | int | datetime | list[dict[str, str | int | datetime]]]
 """Settings of a plan by name, as `training_plans.<plan>` of an environment file takes them."""
@@ -33,22 +34,28 @@ class NotWritten(Exception):
 
 
 def write_plan(file: Path, plan: str, values: Values) -> None:
-    """Set `values` at `training_plans.<plan>` of an environment file, which is replaced as a whole or not at all.
+    """Set `values` at `training_plans.<plan>`, in the file that holds it: the environment's, or one that it extends.
+
+    That file is replaced as a whole or not at all.
 
     Raises:
         NotWritten: the file is gone, locked or no longer an environment, does not have the plan, or writes it in a way
             that cannot be changed in place (an alias or a merge key). It says which.
     """
-    # A link stays a link: what it points to is replaced.
-    target = file.resolve()
     try:
+        file.stat()
+        whole = resolved(read_source(file), file)
+        # A link stays a link: what it points to is replaced.
+        target = holder(whole, file, plan).resolve()
         raw = target.read_bytes()
         text = raw.decode("utf-8-sig")
         changed = edited(text, ("training_plans", plan), values)
         if changed == text:
             return
-        source = _expected(text, changed, plan, values)
-        environment_from(source, target.stem)
+        _expect(text, changed, plan, values)
+        data = copy.deepcopy(whole.data)
+        data["training_plans"][plan] |= {name: _as_read(value) for name, value in values.items()}
+        environment_from(replace(whole, data=data), file.resolve().stem)
         mark = raw[: len(raw) - len(text.encode("utf-8"))]
         _replace(target, mark + changed.encode("utf-8"))
     except OSError as error:
@@ -57,6 +64,12 @@ def write_plan(file: Path, plan: str, values: Values) -> None:
         raise NotWritten(f"{file} is not UTF-8") from None
     except InvalidFile as error:
         raise NotWritten(str(error)) from None
+
+
+def holder(source: Source, file: Path, plan: str) -> Path:
+    """The file of `source` in which the plan stands; `file`, the environment's own, where it stands nowhere."""
+    path = ("training_plans", plan)
+    return (source.file_of(path) if path in source.places else None) or file
 
 
 def lines(values: Values, indent: int = 0) -> str:
@@ -184,14 +197,12 @@ def _as_read(value: Any) -> Any:
     return shown_time(value) if isinstance(value, datetime) else str(value)
 
 
-def _expected(text: str, changed: str, plan: str, values: Values) -> Source:
-    """The changed text, read. Raises NotWritten when it says anything but the old text with the new values."""
+def _expect(text: str, changed: str, plan: str, values: Values) -> None:
+    """Raises NotWritten when the changed text says anything but the old text with the new values."""
     wanted = copy.deepcopy(parse_source(text, "the file").data)
     wanted["training_plans"][plan] |= {name: _as_read(value) for name, value in values.items()}
-    source = parse_source(changed, "the changed file")
-    if source.data != wanted:
+    if parse_source(changed, "the changed file").data != wanted:
         raise NotWritten(f"training_plans.{plan} shares its settings with other parts of the file")
-    return source
 
 
 def _replace(target: Path, content: bytes) -> None:

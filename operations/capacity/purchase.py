@@ -12,17 +12,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...config.environment import Environment
+from ...config.findings import InvalidFile
+from ...config.load import resolved
 from ...config.plan_offers import Part, Plan, over_limit
 from ...config.plan_purchase import NothingToClose, close
 from ...config.plan_record import NotRecorded, Record, read
 from ...config.plan_run import NotSold, Outcome, Purchase, Result
 from ...config.plan_steps import ONE_ATTEMPT, Sleep, Steps, Tell, run
 from ...config.project import Project
+from ...config.source import read_source
 from ..account import SANDBOX_ACCOUNT, Account
-from ..output import Stop, write_json, write_line
+from ..output import Stop, write_findings, write_json, write_line
 from .market import zone_ids
 from .offers import amount
-from .plan_file import NotWritten, Values, lines, plain, write_plan
+from .plan_file import NotWritten, Values, holder, lines, plain, write_plan
 from .plans import describe
 
 _LOOKS: Final = 24
@@ -223,8 +226,12 @@ def report(args: argparse.Namespace, file: Path | None, text: str, values: Value
     """
     if problem := write_back(file, args.plan, values):
         raise Stop(f"{text}, and {problem}")
+    shared = list[str]()
+    if file is not None:
+        file = holder(resolved(read_source(file), file), file, args.plan)
+        shared = _others_of(args, file)
     if args.json:
-        named = {"file": str(file)} if file else {}
+        named = {"file": str(file), "shared_with": shared} if file else {}
         write_json({"result": result, "text": text, **more, **named, "plan": plain(values)})
         return 0
     write_line(f"{text}.")
@@ -234,7 +241,24 @@ def report(args: argparse.Namespace, file: Path | None, text: str, values: Value
     else:
         near = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
         write_line(f"In {near} are now: {said}.")
+    if shared:
+        write_line(f"{', '.join(shared)} extend that file too and use the same plan from now on.")
     return 0
+
+
+def _others_of(args: argparse.Namespace, file: Path) -> list[str]:
+    """Other environments of the project that are read from `file`."""
+    project, real, found = Project.at(args.project), file.resolve(), list[str]()
+    for name in project.names:
+        try:
+            used = project.source(name).files.values()
+        except InvalidFile as error:
+            # What was bought is told in any case.
+            write_findings(error.findings, sys.stderr)
+            continue
+        if name != args.environment and real in (other.resolve() for other in used):
+            found.append(name)
+    return found
 
 
 def _short(value: Any) -> str:

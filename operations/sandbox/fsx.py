@@ -204,6 +204,10 @@ class FsxResponse(OwnResponse):
     def delete_file_system(self) -> ActionResult:
         return ActionResult(self.service.delete(self.region, self._get_param("FileSystemId")))
 
+    def describe_backups(self) -> ActionResult:
+        # Nobody's backup window ever comes here.
+        return ActionResult({"Backups": []})
+
     def create_data_repository_association(self) -> ActionResult:
         return ActionResult({"Association": self.service.associate(self.region, self.arguments())})
 

@@ -10,7 +10,7 @@ import pytest
 from podwright.config.artifacts import chart_findings
 from podwright.config.findings import Finding, Level
 from podwright.config.preflight import preflight_checks
-from podwright.operations import deploy, deployment, destroy
+from podwright.operations import deploy, deployment
 from podwright.operations.account import Account
 from podwright.operations.cdk import App, Cdk
 from podwright.operations.output import Stop
@@ -37,28 +37,11 @@ class Client:
     def get_parameter(self, Name: str) -> dict[str, Any]:
         return {"Parameter": {"Value": self.account.parameters[Name]}}
 
-    def describe_cluster(self, name: str) -> dict[str, Any]:
-        return {"cluster": {"name": name, "deletionProtection": self.account.deletion_protection}}
-
-    def delete_stack(self, StackName: str) -> None:
-        self.account.deleted.append(StackName)
-
-    def get_waiter(self, name: str) -> "Client":
-        assert name == "stack_delete_complete"
-        return self
-
-    def wait(self, StackName: str) -> None:
-        assert self.account.deleted[-1] == StackName
-
     def get_paginator(self, operation: str) -> "Client":
-        assert operation in ("describe_stacks", "list_stack_resources")
+        assert operation == "describe_stacks"
         return self
 
-    def paginate(self, StackName: str | None = None) -> list[dict[str, Any]]:
-        if StackName:
-            kind = self.account.kinds.get(StackName.rpartition("-")[2], "AWS::IAM::Role")
-            name = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/q1" if "Plan" in kind else "a-cluster"
-            return [{"StackResourceSummaries": [{"ResourceType": kind, "PhysicalResourceId": name}]}]
+    def paginate(self) -> list[dict[str, Any]]:
         answer = self.account.stacks.pop(0) if len(self.account.stacks) > 1 else self.account.stacks[0]
         return [{"Stacks": [stack] if stack else []} for stack in answer]
 
@@ -71,14 +54,6 @@ class FakeAccount:
         self.endpoint = endpoint
         self.parameters: dict[str, str] = {}
         self.variables: dict[str, str] = {}
-        self.deletion_protection = False
-        self.deleted: list[str] = []
-        self.kinds = {
-            "eks": "AWS::EKS::Cluster",
-            "capacity": "Custom::PodwrightTrainingPlan",
-            "access": "AWS::EKS::AccessEntry",
-            "governance": "AWS::SageMaker::ComputeQuota",
-        }
 
     def client(self, _: str) -> Client:
         return Client(self)
@@ -278,77 +253,3 @@ class TestDeployToAws:
         file.write_text(GOOD.replace("[usw2-az1, usw2-az2]", "[usw2-az1]"))
         assert self.run(made, yes=True) == 1
         assert made.calls == []
-
-
-class TestDestroy:
-    def run(
-        self, project: Path, monkeypatch: pytest.MonkeyPatch, *stacks: dict[str, Any], typed: str | None = None
-    ) -> list[tuple[str, ...]]:
-        made = cdk(project, FakeAccount(list(stacks)))
-        monkeypatch.setattr(destroy, "cdk_for", lambda *_: made)
-        monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-        monkeypatch.setattr("builtins.input", lambda _: typed)
-        assert destroy.run(asked_for(project, "prod", yes=typed is None)) == 0
-        return made.calls
-
-    def test_deletes_what_is_not_protected(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        stacks = stack("prod-network", protected=True), stack("prod-eks", minute=1), stack("prod-cluster", minute=2)
-        calls = self.run(project, monkeypatch, *stacks)
-        assert calls == [("destroy", "prod/eks", "prod/cluster", "--force", "synthesize")]
-
-    def test_says_that_training_plans_stay(
-        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        self.run(project, monkeypatch, stack("prod-capacity"), stack("prod-cluster", minute=1))
-        assert "training-plan/q1 stays and is paid for until its end" in capsys.readouterr().err
-
-    def test_deletes_a_stack_that_the_file_has_lost(
-        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """After the cluster, which may import from it, and before the network, from which it imports."""
-        stacks = stack("prod-network"), stack("prod-capacity", minute=1), stack("prod-cluster", minute=2)
-        calls = self.run(project, monkeypatch, *stacks)
-        assert calls == [
-            ("destroy", "prod/cluster", "--force", "synthesize"),
-            ("destroy", "prod/network", "--force", "synthesize"),
-        ]
-        said = capsys.readouterr().err
-        assert "prod-capacity            is of something that the file no longer has; deleting it" in said
-
-    def test_deletes_stacks_of_teams_that_the_file_has_lost(
-        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """Before everything else, from which they import."""
-        stacks = stack("prod-eks"), stack("prod-governance", minute=1), stack("prod-access", minute=2)
-        calls = self.run(project, monkeypatch, *stacks)
-        assert calls == [("destroy", "prod/eks", "--force", "synthesize")]
-        said = capsys.readouterr().err
-        assert said.index("prod-access ") < said.index("prod-governance ")
-
-    def test_deletes_no_stack_of_others(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """One of the name, without a plan in it."""
-        account = FakeAccount([stack("prod-capacity")])
-        account.kinds = {}
-        made = cdk(project, account)
-        monkeypatch.setattr(destroy, "cdk_for", lambda *_: made)
-        destroy.run(asked_for(project, "prod", yes=True))
-        assert account.deleted == []
-
-    def test_nothing_to_delete(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert self.run(project, monkeypatch, stack("prod-network", protected=True)) == []
-
-    def test_stops_before_it_begins_at_a_protected_control_plane(
-        self, project: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        account = FakeAccount([stack("prod-eks"), stack("prod-cluster", minute=1)])
-        account.deletion_protection = True
-        made = cdk(project, account)
-        monkeypatch.setattr(destroy, "cdk_for", lambda *_: made)
-        with pytest.raises(Stop, match="nothing was deleted: the EKS cluster a-cluster has deletion protection"):
-            destroy.run(asked_for(project, "prod", yes=True))
-        assert made.calls == []
-
-    def test_wants_the_name_typed(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert len(self.run(project, monkeypatch, stack("prod-eks"), typed="prod")) == 1
-        with pytest.raises(Stop, match="nothing was deleted"):
-            self.run(project, monkeypatch, stack("prod-eks"), typed="y")

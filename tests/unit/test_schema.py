@@ -16,6 +16,7 @@ from podwright.config.source import Source, parse_source
 ROOT = FilePath(__file__).parents[2]
 SCHEMA = environment_schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+PARTS = jsonschema.Draft202012Validator(environment_schema(part=True))
 # Every optional section present, so that each required field of the schema has a place here.
 FULL = """
 name: full
@@ -80,6 +81,7 @@ def loads(data: Any) -> bool:
 
 def test_the_published_file_is_what_the_command_prints() -> None:
     assert json.loads((ROOT / "docs/environment.schema.json").read_text()) == SCHEMA
+    assert json.loads((ROOT / "docs/environment-part.schema.json").read_text()) == PARTS.schema
 
 
 def test_it_is_a_schema_of_its_draft() -> None:
@@ -88,8 +90,26 @@ def test_it_is_a_schema_of_its_draft() -> None:
 
 @pytest.mark.parametrize("file", sorted((ROOT / "environments").glob("*.yaml")), ids=lambda file: file.stem)
 def test_accepts_our_environments_as_editors_and_as_the_loader_read_them(file: FilePath) -> None:
-    VALIDATOR.validate(as_editors_read_it(file.read_text()))
-    VALIDATOR.validate(parse_source(file.read_text(), file.name).data)
+    text = file.read_text()
+    schema = "environment-part.schema.json" if "extends:" in text else "environment.schema.json"
+    assert f"/docs/{schema}\n" in text.partition("\n")[0] + "\n"
+    validator = PARTS if "extends:" in text else VALIDATOR
+    validator.validate(as_editors_read_it(text))
+    validator.validate(parse_source(text, file.name).data)
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "environments/shared").glob("*.yaml")), ids=lambda file: file.stem)
+def test_accepts_our_shared_files(file: FilePath) -> None:
+    PARTS.validate(as_editors_read_it(file.read_text()))
+    assert not VALIDATOR.is_valid(as_editors_read_it(file.read_text()))
+
+
+def test_of_a_part_nothing_is_required_and_everything_can_be_taken_away() -> None:
+    text = "extends: [base.yaml]\ninstance_groups: {h200: {count: 3}, old: ~}\nobservability:\nstorage: {lustre: ~}\n"
+    PARTS.validate(as_editors_read_it(text))
+    PARTS.validate(as_editors_read_it(FULL))
+    assert not PARTS.is_valid(as_editors_read_it(text.replace("count: 3", "count: many")))
+    assert not PARTS.is_valid(as_editors_read_it(text.replace("count: 3", "cuont: 3")))
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,22 @@ class Subnet(Api):
         super().delete(request)
 
 
+class Vpc(Api):
+    """AWS::EC2::VPC; moto minds its subnets and route tables, EC2 also its endpoints and security groups."""
+
+    def delete(self, request: Request) -> None:
+        """Delete the VPC, unless something that no template of it names is still there."""
+        ec2, of_vpc = request.client("ec2"), [{"Name": "vpc-id", "Values": [request.physical_id]}]
+        endpoints = ec2.describe_vpc_endpoints(Filters=of_vpc)["VpcEndpoints"]
+        groups = ec2.describe_security_groups(Filters=of_vpc)["SecurityGroups"]
+        if any(item["State"].lower() != "deleted" for item in endpoints) or any(
+            group["GroupName"] != "default" for group in groups
+        ):
+            # Source of the words: EC2's DependencyViolation error.
+            raise HandlerError.saying(f"The vpc '{request.physical_id}' has dependencies and cannot be deleted.")
+        super().delete(request)
+
+
 class Route:
     """AWS::EC2::Route."""
 
@@ -204,7 +220,7 @@ def _association(request: Request, physical_id: str) -> JsonObject:
 
 
 NETWORK: dict[str, Provider] = {
-    "AWS::EC2::VPC": Api(
+    "AWS::EC2::VPC": Vpc(
         "ec2",
         "create_vpc",
         "Vpc.VpcId",

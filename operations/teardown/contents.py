@@ -1,0 +1,88 @@
+"""What is in things: how much data a bucket or a file system holds, how long a plan still runs."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from ..account import Account
+from .stacks import Resource
+
+# Counting goes on until here; a bucket of checkpoints may hold millions of objects.
+_MOST_PAGES: Final = 20
+_GIB: Final = 2**30
+
+
+def bucket_content(account: Account, bucket: str) -> str:
+    """How much a bucket holds, all versions together; empty where it holds nothing."""
+    count, size, more = 0, 0, False
+    pages = account.client("s3").get_paginator("list_object_versions").paginate(Bucket=bucket)
+    for number, page in enumerate(pages, start=1):
+        versions = page.get("Versions", [])
+        count += len(versions) + len(page.get("DeleteMarkers", []))
+        size += sum(version.get("Size", 0) for version in versions)
+        if number == _MOST_PAGES:
+            more = page.get("IsTruncated", False)
+            break
+    if not count:
+        return ""
+    return f"{'more than ' if more else ''}{count:,} object version{'s' if count > 1 else ''}, {_size(size)}"
+
+
+def _size(size: int) -> str:
+    return f"{size / _GIB:,.1f} GiB" if size >= _GIB / 10 else f"{size / 2**20:,.1f} MiB"
+
+
+def content(account: Account, resource: Resource) -> str:
+    """What a retained resource holds, as far as one call says; empty of kinds that hold nothing."""
+    found = _CONTENT.get(resource.type)
+    return found(account, resource.name) if found else ""
+
+
+def _file_system(account: Account, id: str) -> str:
+    client = account.client("fsx")
+    found = client.describe_file_systems(FileSystemIds=[id])["FileSystems"][0]
+    pages = client.get_paginator("describe_backups").paginate(Filters=[{"Name": "file-system-id", "Values": [id]}])
+    backups = sum(len(page["Backups"]) for page in pages)
+    kept = f", and {backups} backup{'s' if backups > 1 else ''} that outlive it" if backups else ""
+    return f"{found['StorageCapacity']:,} GiB{kept}"
+
+
+def _log_group(account: Account, name: str) -> str:
+    found = account.client("logs").describe_log_groups(logGroupNamePrefix=name)["logGroups"]
+    return next((_size(group.get("storedBytes", 0)) for group in found if group["logGroupName"] == name), "")
+
+
+_CONTENT: Final[dict[str, Callable[[Account, str], str]]] = {
+    "AWS::S3::Bucket": bucket_content,
+    "AWS::FSx::FileSystem": _file_system,
+    "AWS::Logs::LogGroup": _log_group,
+}
+
+
+def plan_end(account: Account, arn: str) -> str:
+    """Until when a training plan is paid for, and what it cost."""
+    found = account.client("sagemaker").describe_training_plan(TrainingPlanName=arn.rpartition("/")[2])
+    end, fee = found.get("EndTime"), found.get("UpfrontFee")
+    until = f"until {end.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if isinstance(end, datetime) else "until its end"
+    paid = f", for {fee} {found.get('CurrencyCode', '')}".rstrip() if fee else ""
+    return f"paid {until}{paid}"
+
+
+def log_groups(account: Account, prefixes: list[str]) -> Iterator[tuple[str, str]]:
+    """Log groups that services made, each with its size. They belong to no stack."""
+    client = account.client("logs")
+    for prefix in prefixes:
+        for page in client.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=prefix):
+            for group in page["logGroups"]:
+                yield group["logGroupName"], _size(group.get("storedBytes", 0))
+
+
+def volumes(account: Account, cluster: str) -> Iterator[tuple[str, str]]:
+    """EBS volumes that claims in an EKS cluster made, each with what it is for."""
+    tag = [{"Name": "tag-key", "Values": [f"kubernetes.io/cluster/{cluster}"]}]
+    for page in account.client("ec2").get_paginator("describe_volumes").paginate(Filters=tag):
+        for volume in page["Volumes"]:
+            tags: dict[str, Any] = {item["Key"]: item["Value"] for item in volume.get("Tags", [])}
+            claim = tags.get("kubernetes.io/created-for/pvc/name", "")
+            space = tags.get("kubernetes.io/created-for/pvc/namespace", "")
+            yield volume["VolumeId"], f"{volume['Size']:,} GiB" + (f", claim {claim} in {space}" if claim else "")

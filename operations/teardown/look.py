@@ -1,0 +1,219 @@
+"""Looking at an account for the plan of a teardown. Nothing is changed."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from ...config.costs import by_stack, costs
+from ...config.environment import Environment
+from ...config.names import cluster_log_group, lifecycle_bucket_name
+from ..account import Account
+from .contents import bucket_content, content, log_groups, plan_end, volumes
+from .data import COSTING
+from .network import network_blockers
+from .plan import Blocker, Kept, StackPlan, Teardown, deletion_order, staying
+from .stacks import OUR_STACKS, Resource, creation_minutes, failed, importers, imports, resources_of
+from .work import running_work
+
+_PLAN: Final = "Custom::PodwrightTrainingPlan"
+_DENIED: Final = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "Client.UnauthorizedOperation")
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Look:
+    """What was seen: the plan, and what carrying it out needs beside it."""
+
+    plan: Teardown
+    resources: dict[str, list[Resource]]
+    network: tuple[str, str] | None
+    """The stack and the VPC that it deletes, where one does."""
+
+    def of_type(self, kind: str, stacks: Collection[str] | None = None) -> list[Resource]:
+        """Resources of a type in some stacks, or in all."""
+        found = self.resources if stacks is None else {name: self.resources[name] for name in stacks}
+        return [item for items in found.values() for item in items if item.type == kind]
+
+
+def look(
+    environment: Environment,
+    account: Account,
+    project: Path,
+    stacks: list[dict[str, Any]],
+    *,
+    unprotect: Collection[str] = (),
+    empty: Collection[str] = (),
+    leave_blocked: bool = False,
+) -> Look:
+    """See what a teardown of `stacks` would do.
+
+    The termination protection of those in `unprotect` is lifted, and the buckets in `empty` are emptied first.
+    With `leave_blocked` stacks that somebody else has to free stay, and so do those that they need.
+    """
+    plan = Teardown(environment.name, account.id, account.region)
+    ours = {f"{environment.name}-{name}" for name in OUR_STACKS}
+    others = [stack["StackName"] for stack in stacks if stack["StackName"] not in ours]
+    stays = dict.fromkeys(others, "it is no part of this environment")
+    mine = [stack for stack in stacks if stack["StackName"] in ours]
+    names = [stack["StackName"] for stack in mine]
+    stays |= {
+        stack["StackName"]: "termination protection"
+        for stack in mine
+        if stack["EnableTerminationProtection"] and stack["StackName"] not in unprotect
+    }
+    found, users = resources_of(account, mine), importers(account, mine)
+    needs, seen = imports(users), Look(plan, found, None)
+    going = [name for name in names if name not in stays]
+    _blockers(seen, account, environment, going, users, empty)
+    if leave_blocked:
+        blocked = {item.stack for item in plan.blockers if item.by == "you"}
+        stays |= dict.fromkeys(sorted(staying(blocked, needs) - stays.keys()), "something else has to go first")
+        going = [name for name in going if name not in stays]
+        plan.blockers = [item for item in plan.blockers if item.by == "podwright" and item.stack in going]
+        seen.network = seen.network if seen.network and seen.network[0] in going else None
+    order = deletion_order(going, needs)
+    today = datetime.now(UTC).date()
+    prices = {str(name): sums.monthly for name, sums in by_stack(costs(environment, today)).items()} if stays else {}
+    for stack in stacks:
+        name, action = stack["StackName"], "retry" if stack["StackStatus"] == "DELETE_FAILED" else "delete"
+        if name in stays:
+            usd = prices.get(name.removeprefix(f"{environment.name}-"))
+            plan.stacks.append(StackPlan(name, stack["StackStatus"], "keep", stays[name], monthly_usd=usd))
+            continue
+        plan.stacks.append(
+            StackPlan(
+                name,
+                stack["StackStatus"],
+                action,
+                order=order.index(name) + 1,
+                resources=sum(not item.retained for item in found[name]),
+                minutes=creation_minutes(account, stack),
+                reasons=failed(found[name]),
+            )
+        )
+    plan.kept += _kept(seen, account, environment, going)
+    _ended(seen, account, environment, project, going)
+    return seen
+
+
+def _seen(plan: Teardown, what: str, ask: Callable[[], T], otherwise: T) -> T:
+    """What `ask` gives; where whoever looks may not, that is noted and `otherwise` stands for it."""
+    from botocore.exceptions import ClientError
+
+    try:
+        return ask()
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in _DENIED:
+            raise
+        plan.unseen.append(f"{what}: {error.response['Error']['Message']}")
+        return otherwise
+
+
+def _blockers(
+    seen: Look,
+    account: Account,
+    environment: Environment,
+    going: list[str],
+    users: dict[str, dict[str, set[str]]],
+    empty: Collection[str],
+) -> None:
+    plan = seen.plan
+    for stack in going:
+        for export, names in users.get(stack, {}).items():
+            for other in sorted(names - set(going)):
+                why = f"{other} imports {export}, so CloudFormation does not delete {stack}"
+                how = f"destroy {other} first, or with it"
+                plan.blockers.append(Blocker(stack, "export", export, why, "you", how))
+    for item in seen.of_type("AWS::EKS::Cluster", going):
+        cluster = account.client("eks").describe_cluster(name=item.name)["cluster"]
+        if cluster.get("deletionProtection"):
+            why = f"the EKS cluster {item.name} has deletion protection"
+            how = "deploy once with `cluster.eks.deletion_protection: false`, or `protection: destroy` for everything"
+            plan.blockers.append(Blocker(item.stack, "deletion protection", item.name, why, "you", how))
+    for item in seen.of_type("AWS::RDS::DBCluster", going):
+        if item.retained:
+            continue
+        clusters = account.client("rds").describe_db_clusters(DBClusterIdentifier=item.name)["DBClusters"]
+        if clusters[0].get("DeletionProtection"):
+            why = f"the database {item.name} has deletion protection"
+            how = "deploy once with `protection: destroy`"
+            plan.blockers.append(Blocker(item.stack, "deletion protection", item.name, why, "you", how))
+    # What nodes ran from it, its own stack takes out of it.
+    emptied = lifecycle_bucket_name(environment.name, account.id, account.region)
+    for item in seen.of_type("AWS::S3::Bucket", going):
+        if item.retained or item.name == emptied:
+            continue
+        held = _seen(plan, f"bucket {item.name}", lambda item=item: bucket_content(account, item.name), "")
+        if held:
+            why = f"the bucket {item.name} is not empty: {held}"
+            named = item.name in empty
+            how = (
+                "emptied first" if named else f"`--empty-bucket {item.name}` deletes all versions of all objects in it"
+            )
+            plan.blockers.append(Blocker(item.stack, "bucket", item.name, why, "podwright" if named else "you", how))
+    for item in seen.of_type("AWS::EC2::VPC", going):
+        if item.retained:
+            continue
+        seen.network = item.stack, item.name
+        plan.blockers += _seen(plan, "the network", lambda: still_there(seen, account), [])
+
+
+def still_there(seen: Look, account: Account) -> list[Blocker]:
+    """What is in the way of the network now."""
+    if seen.network is None:
+        return []
+    ours = {item.name for items in seen.resources.values() for item in items if not item.retained}
+    return network_blockers(account, *seen.network, ours=ours)
+
+
+def _kept(seen: Look, account: Account, environment: Environment, going: list[str]) -> Iterator[Kept]:
+    plan, region = seen.plan, account.region
+    for stack in going:
+        for item in seen.resources[stack]:
+            if item.type == _PLAN and ":training-plan/" in item.name:
+                held = _seen(plan, item.name, lambda item=item: plan_end(account, item.name), "")
+                why = "stays and is paid for until its end: nothing cancels a training plan"
+                yield Kept(item.name, item.type, stack, why, held, costs=True)
+            elif item.retained:
+                held = _seen(plan, item.name, lambda item=item: content(account, item), "")
+                command = f"podwright destroy {environment.name} --delete-data {item.name}"
+                why = f"DeletionPolicy {item.policy}"
+                yield Kept(item.name, item.type, stack, why, held, item.type in COSTING, command)
+    prefixes = [
+        *(f"/aws/eks/{item.name}/cluster" for item in seen.of_type("AWS::EKS::Cluster", going)),
+        *(
+            cluster_log_group(environment.cluster.name, item.name.rpartition("/")[2])
+            for item in seen.of_type("AWS::SageMaker::Cluster", going)
+        ),
+    ]
+    for name, size in _seen(plan, "log groups", lambda: list(log_groups(account, prefixes)), []):
+        command = f"aws logs delete-log-group --log-group-name {name} --region {region}"
+        yield Kept(name, "AWS::Logs::LogGroup", "", "a service made it, and no stack", size, True, command)
+    for item in seen.of_type("AWS::EKS::Cluster", going):
+        for name, held in _seen(plan, "volumes", lambda item=item: list(volumes(account, item.name)), []):
+            command = f"aws ec2 delete-volume --volume-id {name} --region {region}"
+            yield Kept(name, "AWS::EC2::Volume", "", "a claim in the cluster made it", held, True, command)
+
+
+def _ended(seen: Look, account: Account, environment: Environment, project: Path, going: list[str]) -> None:
+    """Nodes and work that go."""
+    clusters = seen.of_type("AWS::SageMaker::Cluster", going)
+    for item in clusters:
+        pages = account.client("sagemaker").get_paginator("list_cluster_nodes")
+        nodes = _seen(
+            seen.plan,
+            "nodes",
+            lambda item=item, pages=pages: [
+                node["InstanceGroupName"]
+                for page in pages.paginate(ClusterName=item.name)
+                for node in page["ClusterNodeSummaries"]
+            ],
+            [],
+        )
+        seen.plan.nodes = dict(sorted(Counter(nodes).items()))
+    if clusters:
+        work, unseen = running_work(project, environment, account)
+        seen.plan.running, seen.plan.unseen = work, seen.plan.unseen + unseen

@@ -1,0 +1,215 @@
+"""What others left in a VPC that is to go, and taking away what is nobody's any more.
+
+Only a VPC that one of the stacks made and deletes is looked at. A network that an environment adopted is its owner's.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from ..account import Account
+from ..output import Stop
+from .plan import Blocker
+
+# GuardDuty's Runtime Monitoring makes an endpoint and a group with this tag in every VPC with nodes that it watches,
+# and does not delete them with the nodes. Source: GuardDuty User Guide, clean-up of Runtime Monitoring.
+_GUARDDUTY: Final = {"Key": "GuardDutyManaged", "Value": "true"}
+# By whom an interface was made, by its description or tags; those that stay behind detached may be deleted.
+_LEFT_BEHIND: Final = {
+    "aws-K8S-": "the VPC CNI",
+    "Amazon EKS ": "EKS",
+    "AWS Lambda VPC ENI": "Lambda",
+    "ELB ": "a load balancer",
+}
+_CNI_TAGS: Final = {"node.k8s.amazonaws.com/instance_id", "cluster.k8s.amazonaws.com/name"}
+_OF_CONTROLLERS: Final = ("elbv2.k8s.aws/cluster", "ingress.k8s.aws/cluster", "kubernetes.io/cluster/")
+_POLL_SECONDS: Final = 5.0
+_PATIENCE_SECONDS: Final = 1200.0
+
+
+def network_blockers(account: Account, stack: str, vpc: str, *, ours: Iterable[str] = ()) -> list[Blocker]:
+    """What keeps `vpc`, which `stack` made, from being deleted. `ours` are ids of what goes with stacks."""
+    known = set(ours)
+    endpoints = _guardduty_endpoints(account, vpc)
+    found = [
+        Blocker(
+            stack,
+            "guardduty endpoint",
+            item["VpcEndpointId"],
+            f"GuardDuty made it in {vpc} and leaves it there",
+            "podwright",
+            "deleted before the network",
+        )
+        for item in endpoints
+    ]
+    found += [
+        Blocker(
+            stack,
+            "guardduty group",
+            group["GroupId"],
+            f"GuardDuty's security group {group['GroupName']} in {vpc}",
+            "podwright",
+            "deleted with GuardDuty's endpoint",
+        )
+        for group in _guardduty_groups(account, vpc)
+    ]
+    found += _load_balancers(account, stack, vpc)
+    found += _file_systems(account, stack, vpc, known)
+    return found + _interfaces(account, stack, vpc, known)
+
+
+def remove(account: Account, blockers: Iterable[Blocker], say: Callable[[str, str], object]) -> None:
+    """Take away what podwright removes itself: endpoints first, then interfaces, then the groups that both used.
+
+    Raises:
+        Stop: an endpoint of GuardDuty does not go.
+    """
+    ec2, mine = account.client("ec2"), [item for item in blockers if item.by == "podwright"]
+    if endpoints := [item.name for item in mine if item.kind == "guardduty endpoint"]:
+        answer = ec2.delete_vpc_endpoints(VpcEndpointIds=endpoints)
+        for failure in answer.get("Unsuccessful", []):
+            raise Stop(
+                f"GuardDuty's endpoint {failure['ResourceId']} is not deleted: {failure['Error']['Message']}",
+                "delete it in the VPC console, then run the same command again",
+            )
+        _wait_until_gone(ec2, endpoints)
+        say("guardduty", f"deleted {', '.join(endpoints)}")
+    for item in mine:
+        if item.kind == "interface":
+            ec2.delete_network_interface(NetworkInterfaceId=item.name)
+            say("interface", f"deleted {item.name}: {item.why}")
+    for item in mine:
+        if item.kind == "guardduty group":
+            ec2.delete_security_group(GroupId=item.name)
+            say("guardduty", f"deleted {item.name}")
+
+
+def _wait_until_gone(ec2: Any, endpoints: list[str]) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            found = ec2.describe_vpc_endpoints(VpcEndpointIds=endpoints)["VpcEndpoints"]
+        except ec2.exceptions.ClientError as error:
+            # One that is gone is not found; with several, the others are asked for by themselves.
+            if error.response["Error"]["Code"] != "InvalidVpcEndpointId.NotFound":
+                raise
+            if len(endpoints) > 1:
+                for endpoint in endpoints:
+                    _wait_until_gone(ec2, [endpoint])
+            return
+        if all(item["State"].lower() == "deleted" for item in found):
+            return
+        if time.monotonic() > deadline:
+            raise Stop(f"{', '.join(endpoints)} do not go", "look at them in the VPC console, then run this again")
+        time.sleep(_POLL_SECONDS)
+
+
+def _of_vpc(vpc: str) -> list[dict[str, Any]]:
+    return [{"Name": "vpc-id", "Values": [vpc]}]
+
+
+def _guardduty_endpoints(account: Account, vpc: str) -> list[dict[str, Any]]:
+    pages = account.client("ec2").get_paginator("describe_vpc_endpoints").paginate(Filters=_of_vpc(vpc))
+    return [
+        item
+        for page in pages
+        for item in page["VpcEndpoints"]
+        if _GUARDDUTY in item.get("Tags", []) and item["State"].lower() not in ("deleted", "deleting")
+    ]
+
+
+def _guardduty_groups(account: Account, vpc: str) -> list[dict[str, Any]]:
+    pages = account.client("ec2").get_paginator("describe_security_groups").paginate(Filters=_of_vpc(vpc))
+    return [item for page in pages for item in page["SecurityGroups"] if _GUARDDUTY in item.get("Tags", [])]
+
+
+def _load_balancers(account: Account, stack: str, vpc: str) -> list[Blocker]:
+    found = list[Blocker]()
+    client = account.client("elbv2")
+    pages = client.get_paginator("describe_load_balancers").paginate()
+    balancers = [item for page in pages for item in page["LoadBalancers"] if item.get("VpcId") == vpc]
+    for item in balancers:
+        arn = item["LoadBalancerArn"]
+        tags = client.describe_tags(ResourceArns=[arn])["TagDescriptions"][0]["Tags"]
+        how = f"aws elbv2 delete-load-balancer --load-balancer-arn {arn} --region {account.region}"
+        found.append(_balancer(stack, arn, item["LoadBalancerName"], tags, how))
+    classic = account.client("elb")
+    pages = classic.get_paginator("describe_load_balancers").paginate()
+    for item in (item for page in pages for item in page["LoadBalancerDescriptions"] if item.get("VPCId") == vpc):
+        name = item["LoadBalancerName"]
+        tags = classic.describe_tags(LoadBalancerNames=[name])["TagDescriptions"][0]["Tags"]
+        how = f"aws elb delete-load-balancer --load-balancer-name {name} --region {account.region}"
+        found.append(_balancer(stack, name, name, tags, how))
+    return found
+
+
+def _balancer(stack: str, id: str, name: str, tags: list[dict[str, str]], how: str) -> Blocker:
+    made = any(tag["Key"].startswith(_OF_CONTROLLERS) for tag in tags)
+    why = f"load balancer {name} was made {'by a controller in the cluster' if made else 'outside of all stacks'}"
+    first = "delete its Service or Ingress while the cluster is there, or " if made else ""
+    return Blocker(stack, "load balancer", id, why, "you", f"{first}`{how}`")
+
+
+def _file_systems(account: Account, stack: str, vpc: str, ours: set[str]) -> list[Blocker]:
+    """File systems that no stack that goes has made, such as those of claims."""
+    pages = account.client("fsx").get_paginator("describe_file_systems").paginate()
+    return [
+        Blocker(
+            stack,
+            "file system",
+            item["FileSystemId"],
+            f"{item['FileSystemType']} file system of {item['StorageCapacity']:,} GiB in {vpc}, of no stack that goes",
+            "you",
+            "delete the claim that made it, or `aws fsx delete-file-system --file-system-id "
+            f"{item['FileSystemId']} --region {account.region}`; its data goes with it",
+        )
+        for page in pages
+        for item in page["FileSystems"]
+        if item.get("VpcId") == vpc and item["FileSystemId"] not in ours and item["Lifecycle"] != "DELETING"
+    ]
+
+
+def _interfaces(account: Account, stack: str, vpc: str, ours: set[str]) -> list[Blocker]:
+    """Interfaces that nobody will delete: detached ones, and those of somebody's instances."""
+    ec2, found = account.client("ec2"), list[Blocker]()
+    accounted = ours | {
+        interface
+        for page in ec2.get_paginator("describe_vpc_endpoints").paginate(Filters=_of_vpc(vpc))
+        for item in page["VpcEndpoints"]
+        for interface in item.get("NetworkInterfaceIds", [])
+    }
+    accounted |= {
+        interface
+        for page in account.client("fsx").get_paginator("describe_file_systems").paginate()
+        for item in page["FileSystems"]
+        for interface in item.get("NetworkInterfaceIds", [])
+    }
+    pages = ec2.get_paginator("describe_network_interfaces").paginate(Filters=_of_vpc(vpc))
+    for item in (item for page in pages for item in page["NetworkInterfaces"]):
+        id, said = item["NetworkInterfaceId"], item.get("Description", "")
+        # EKS's own go with a cluster of ours, whose name ends their description.
+        if id in accounted or (said.startswith("Amazon EKS ") and said.removeprefix("Amazon EKS ") in ours):
+            continue
+        attached = item.get("Attachment", {})
+        if instance := attached.get("InstanceId"):
+            if attached.get("InstanceOwnerId") == account.id:
+                how = f"end it: `aws ec2 terminate-instances --instance-ids {instance} --region {account.region}`"
+                why = f"interface {id} of instance {instance}, of no stack that goes"
+                found.append(Blocker(stack, "instance", instance, why, "you", how))
+            continue
+        # What a service manages it takes away itself, some minutes after what it was made for.
+        if item["Status"] != "available" or item.get("RequesterManaged"):
+            continue
+        maker = next((maker for word, maker in _LEFT_BEHIND.items() if said.startswith(word)), "")
+        if _CNI_TAGS & {tag["Key"] for tag in item.get("TagSet", [])}:
+            maker = "the VPC CNI"
+        elif item.get("InterfaceType", "").startswith("efa"):
+            maker = "EFA"
+        if maker:
+            why = f"{maker} left it behind, detached{f' ({said})' if said else ''}"
+            found.append(Blocker(stack, "interface", id, why, "podwright", "deleted before the network"))
+        else:
+            why = f"a detached interface of somebody's{f' ({said})' if said else ''}"
+            how = f"`aws ec2 delete-network-interface --network-interface-id {id} --region {account.region}`"
+            found.append(Blocker(stack, "interface", id, why, "you", how))
+    return found
