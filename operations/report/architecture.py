@@ -1,7 +1,7 @@
 """What an environment is built of, read from its templates: network, nodes, storage, control plane, plans.
 
-Numbers that no template has (addresses of a node, accelerators of a type) come from the rules and the catalog; the dates
-of training plans from the file, or from SageMaker where they were asked for.
+Numbers that no template has (addresses of a node, accelerators of a type) come from the rules and the catalog; the
+dates of training plans from the file, or from SageMaker where they were asked for.
 """
 
 from collections import Counter
@@ -96,7 +96,11 @@ def _zones(environment: Environment, assembly: Assembly) -> list[Data]:
         zone = subnet.properties["AvailabilityZoneId"]
         role = subnet.path.split("/")[-2].removeprefix(f"{zone}-")
         found.setdefault(zone, []).append(
-            {"role": role.replace("-", " "), "range": subnet.properties["CidrBlock"], "nat_gateways": gateways[subnet.id]}
+            {
+                "role": role.replace("-", " "),
+                "range": subnet.properties["CidrBlock"],
+                "nat_gateways": gateways[subnet.id],
+            }
         )
     if environment.network.vpc:
         for (zone, role), block in planned(environment.network).items():
@@ -151,7 +155,9 @@ def _groups(environment: Environment, assembly: Assembly) -> Iterator[Data]:
                 "types": named,
                 "count": item["InstanceCount"],
                 "min": item.get("MinInstanceCount"),
-                "zones": sorted(set(_zones_of(assembly, cluster, subnets, zone_of)) or environment.groups[name].zone_ids),
+                "zones": sorted(
+                    set(_zones_of(assembly, cluster, subnets, zone_of)) or environment.groups[name].zone_ids
+                ),
                 "capacity": _capacity(environment, item),
                 "plan": environment.groups[name].plan,
                 "accelerator": known[0].accelerator_name if known else "",
@@ -159,7 +165,9 @@ def _groups(environment: Environment, assembly: Assembly) -> Iterator[Data]:
                 "efa": efa,
                 "efa_only": bool(efa) and interface == "efa-only",
                 "checks": [_CHECKS.get(check, check) for check in item.get("OnStartDeepHealthChecks", ())],
-                "slurm": " ".join([*map(str.lower, filter(None, [slurm.get("NodeType")])), *slurm.get("PartitionNames", ())]),
+                "slurm": " ".join(
+                    [*map(str.lower, filter(None, [slurm.get("NodeType")])), *slurm.get("PartitionNames", ())]
+                ),
                 "restricted": is_restricted,
             }
 
@@ -301,7 +309,9 @@ def _plans(environment: Environment, assembly: Assembly, windows: Mapping[str, l
     for resource in sorted(assembly.of(_PLAN), key=lambda each: each.properties["Plan"]):
         name = resource.properties["Plan"]
         plan = environment.training_plans[name]
-        needs = [f"{need['Count']} × {need['InstanceType']} for {need['Group']}" for need in resource.properties["Needs"]]
+        needs = [
+            f"{need['Count']} × {need['InstanceType']} for {need['Group']}" for need in resource.properties["Needs"]
+        ]
         found = {"name": name, "state": plan.state, "zone": plan.zone, "needs": needs}
         if name in windows:
             yield found | {"windows": windows[name], "source": "SageMaker"}

@@ -33,7 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--benchmarks", metavar="JSON", type=Path, nargs="+", default=[], help="results of nodes")
     parser.add_argument("--live", action="store_true", help="look at the cluster, its plans, benchmarks and changes")
     parser.add_argument("--sandbox", action="store_true", help="with --live: the sandbox, whatever the account")
-    parser.add_argument("--date", metavar="DAY", type=_day, help="the day it is of, such as 2027-01-31 (default: today)")
+    parser.add_argument(
+        "--date", metavar="DAY", type=_day, help="the day it is of, such as 2027-01-31 (default: today)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,7 +65,9 @@ def _draw(args: argparse.Namespace, loaded: LoadedEnvironment, assembly: Assembl
 
     environment = loaded.environment
     # Without --date no day is marked, so that a drawing in version control changes with the environment alone.
-    _write(args.drawing, f"{drawing(architecture(environment, assembly), environment.name, day=args.date, alone=True)}\n")
+    _write(
+        args.drawing, f"{drawing(architecture(environment, assembly), environment.name, day=args.date, alone=True)}\n"
+    )
     write_line(f"{args.drawing}: the architecture of {environment.name}")
     return 0
 

@@ -5,7 +5,6 @@ It is SVG without a script: a part of the page, or with its colours in it a file
 
 from collections.abc import Mapping
 from datetime import date
-
 from typing import Any, Final
 
 from .lettering import width
@@ -43,10 +42,11 @@ def drawing(found: Data, title: str, *, day: date | None = None, alone: bool = F
     margin = _MARGIN if alone else 2
     inside = WIDTH - 2 * margin
     y, parts = _heading(found, title) if alone else (float(margin), [])
-    drawers = [_control_plane, _vpc, _regional]
-    if found["plans"]:
-        drawers.append(lambda data, x, top, room: time_line(data["plans"], x, top, room, day))
-    for draw in drawers:
+
+    def plans(found: Data, x: float, y: float, room: float) -> Drawn:
+        return time_line(found["plans"], x, y, room, day) if found["plans"] else (0, [])
+
+    for draw in (_control_plane, _vpc, _regional, plans):
         height, elements = draw(found, margin, y, inside)
         parts += elements
         y += height + (_GAP if height else 0)
@@ -161,9 +161,7 @@ def _grid(room: float) -> tuple[int, float]:
     return across, (room - 8 * (across - 1)) / across
 
 
-def _zone(
-    found: Data, zone: Data, x: float, y: float, wide: float, scale: int, high: float | None = None
-) -> Drawn:
+def _zone(found: Data, zone: Data, x: float, y: float, wide: float, scale: int, high: float | None = None) -> Drawn:
     """A zone; its nodes subnet takes what is left of `high`."""
     parts = headed(x + _PAD, y + 24, wide - 2 * _PAD, zone["id"], "")
     top = y + 36

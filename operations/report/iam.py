@@ -1,4 +1,4 @@
-"""Roles of an environment, read from its templates: who takes them, what they may do, and every wildcard with its reason."""
+"""Roles of an environment, from its templates: who takes them, what they may do, each wildcard with its reason."""
 
 import json
 import re
@@ -11,7 +11,9 @@ Data = dict[str, Any]
 _READS: Final = re.compile(r"^(Get|List|Describe|BatchGet|BatchCheck|Head|Query|Scan|View|Search|Lookup|Select|Test)")
 _DELETES: Final = re.compile(r"^(Delete|Terminate|Remove|BatchDelete|Cancel|Stop|Revoke|Abort)")
 # What hands on permissions, or makes whoever may do it somebody else.
-_GRANTS: Final = re.compile(r"^(PassRole|AssumeRole|CreateGrant|CreateServiceLinkedRole|PutRolePolicy|AttachRolePolicy|TagSession)")
+_GRANTS: Final = re.compile(
+    r"^(PassRole|AssumeRole|CreateGrant|CreateServiceLinkedRole|PutRolePolicy|AttachRolePolicy|TagSession)"
+)
 KINDS: Final = ("reads", "changes", "deletes", "hands on")
 """What an action may be."""
 _ACCOUNT: Final = re.compile(r"(?<!\d)\d{12}(?!\d)")
@@ -87,9 +89,7 @@ def _role(assembly: Assembly, role: Resource, policies: list[tuple[str, Any]]) -
         "name": _name(role),
         "stack": role.stack,
         "description": properties.get("Description", ""),
-        "trusted": [
-            who for statement in _statements(trust) for who in _principals(assembly, role.stack, statement)
-        ],
+        "trusted": [who for statement in _statements(trust) for who in _principals(assembly, role.stack, statement)],
         "managed": managed,
         "boundary": assembly.text(role.stack, boundary) if boundary else "",
         "may": _may(statements),

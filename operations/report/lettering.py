@@ -1,7 +1,7 @@
 """How wide text is before anybody draws it, and text cut to the room there is.
 
-The widths are those of DejaVu Sans, measured in Chromium 156: wider than the letters of every other system font that the
-style sheet asks for, so what fits here fits there.
+The widths are those of DejaVu Sans, measured in Chromium 156: wider than the letters of every other system font
+that the style sheet asks for, so what fits here fits there.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""What only an account knows: the cluster as it is, the windows of its plans, what nodes measured, what would change."""
+"""What only an account knows: the cluster as it is, windows of its plans, what nodes measured, what would change."""
 
 import json
 import subprocess
@@ -55,7 +55,9 @@ def _windows(scene: Scene, account: Account, unseen: dict[str, str]) -> dict[str
         return {}
     keys = ("start", "end", "zone", "count", "status")
     return {
-        plan["plan"]: [{key: part[key] for key in keys} for part in plan["aws"]["parts"] if part["start"] and part["end"]]
+        plan["plan"]: [
+            {key: part[key] for key in keys} for part in plan["aws"]["parts"] if part["start"] and part["end"]
+        ]
         for plan in found
         if plan["aws"]
     }

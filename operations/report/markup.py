@@ -39,16 +39,16 @@ def table(
     rows: Iterable[Sequence[Any]],
     *,
     right: Iterable[int] = (),
-    heads: bool = True,
+    class_: str | None = None,
 ) -> Markup:
-    """A table that scrolls by itself where it is too wide.
+    """A table that scrolls by itself where it is too wide. The first cell of a row names it.
 
     Args:
         caption: What it shows; screen readers say it, and the page shows it above.
         headers: One for each column.
         rows: Cells, as text or markup.
         right: Columns of numbers.
-        heads: Whether the first cell of a row names it.
+        class_: A class of the table.
     """
     numbers = frozenset(right)
     head = tag(
@@ -63,14 +63,14 @@ def table(
             "tr",
             *(
                 tag("th", cell, scope="row")
-                if heads and not column
+                if not column
                 else tag("td", cell, class_="n" if column in numbers else None)
                 for column, cell in enumerate(row)
             ),
         )
         for row in rows
     ]
-    inner = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *body))
+    inner = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *body), class_=class_)
     return tag("div", inner, class_="scroll", role="region", tabindex="0", aria_label=caption)
 
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from .. import cost
 from .markup import Markup, joined, tag
+from .scene import Scene
 from .sections import architecture, benchmarks, changes, findings, live, permissions, quotas
 from .sections import cost as costs
-from .scene import Scene
 from .style import SHEET
 
 SECTIONS: Final[tuple[ModuleType, ...]] = (
@@ -114,12 +114,12 @@ def _tiles(document: dict[str, Any]) -> Markup:
             ", ".join(f"{count:,} {name}" for name, count in accelerators.items()) or "none",
         ),
         ("Addresses of nodes", f"{taken / usable:.0%}" if usable else "0 %", f"{taken:,} of {usable:,} taken"),
-        ("A month", cost.money(sums["monthly"]), f"{least}{priced}"),
+        ("A month", _short(sums["monthly"]), f"{least}{priced}"),
         ("Teams", f"{len(document['quotas']['teams']):,}", _engine(document)),
         ("Findings", f"{len(found['items']):,}", ", ".join(bad) or "no error, no warning"),
     ]
     if fees:
-        tiles.insert(4, ("Upfront", cost.money(fees), "training plans, at most"))
+        tiles.insert(4, ("Upfront", _short(fees), "training plans, at most"))
     return tag(
         "dl",
         *(
@@ -128,6 +128,13 @@ def _tiles(document: dict[str, Any]) -> Markup:
         ),
         class_="tiles",
     )
+
+
+def _short(usd: float) -> str:
+    """US dollars with three digits where there are many; the section has them all."""
+    if usd < 100_000:
+        return cost.money(usd)
+    return f"${usd / 1e6:,.3g} M" if usd >= 999_500 else f"${usd / 1e3:,.0f} k"
 
 
 def _engine(document: dict[str, Any]) -> str:

@@ -88,9 +88,7 @@ def _share(span: tuple[datetime, datetime], moment: datetime) -> float:
     return (moment - span[0]) / (span[1] - span[0])
 
 
-def _axis(
-    span: tuple[datetime, datetime], left: float, wide: float, top: float, bottom: float
-) -> Iterator[Markup]:
+def _axis(span: tuple[datetime, datetime], left: float, wide: float, top: float, bottom: float) -> Iterator[Markup]:
     days = (span[1] - span[0]).days + 1
     step = next((each for each in _STEPS if days / each <= _MOST_TICKS), _STEPS[-1])
     tick = span[0].replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)

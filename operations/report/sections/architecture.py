@@ -92,12 +92,7 @@ def _systems(data: dict[str, Any]) -> Markup:
 
 def _plans(data: dict[str, Any]) -> Markup:
     rows = [
-        (
-            plan["name"],
-            plan["zone"],
-            ", ".join(plan["needs"]),
-            "; ".join(map(said, plan["windows"])) or unknown(plan),
-        )
+        (plan["name"], plan["zone"], ", ".join(plan["needs"]), "; ".join(map(said, plan["windows"])) or unknown(plan))
         for plan in data["plans"]
     ]
     return table("Training plans and their windows", ("plan", "zone", "for", "when"), rows)

@@ -77,8 +77,14 @@ def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
         [
             tag("p", f"Latest results of {len(data['nodes'])} node{'' if len(data['nodes']) == 1 else 's'}."),
             tag("ul", *faulty, class_="plain") if faulty else None,
-            tag("div", Markup(data["picture"]), class_="scroll drawing paper", role="region", tabindex="0",
-                aria_label="Benchmark results as a picture"),
+            tag(
+                "div",
+                Markup(data["picture"]),
+                class_="scroll drawing paper",
+                role="region",
+                tabindex="0",
+                aria_label="Benchmark results as a picture",
+            ),
             details("Results as a table", table("Benchmarks", headers, results, right=(3, 4, 5, 6))),
             details("What groups do", policies),
         ]

@@ -26,7 +26,10 @@ def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
     approval = data.get("approval") or {}
     return joined(
         [
-            tag("p", f"{count} change{'' if count == 1 else 's'} in {len(stacks)} stack{'' if len(stacks) == 1 else 's'}."),
+            tag(
+                "p",
+                f"{count} change{'' if count == 1 else 's'} in {len(stacks)} stack{'' if len(stacks) == 1 else 's'}.",
+            ),
             _approval(approval) if approval else None,
             facts((words, _plain(data.get(key))) for key, words in _EFFECTS.items()),
             [_stack(stack) for stack in stacks],
@@ -70,7 +73,11 @@ def _stack(stack: dict[str, Any]) -> Markup:
 def _plain(value: Any) -> str:
     """A value of the document in words, whatever form it has."""
     if isinstance(value, dict):
-        return ", ".join(f"{str(key).replace('_', ' ')} {_plain(item)}" for key, item in value.items() if item not in (None, ""))
+        return ", ".join(
+            f"{str(key).replace('_', ' ')} {_plain(item)}" for key, item in value.items() if item not in (None, "")
+        )
     if isinstance(value, list):
         return ", ".join(map(_plain, value)) or "none"
-    return "" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return (
+        "" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    )

@@ -1,5 +1,6 @@
 """What the environment costs while it stands."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ....config.costs import costs
@@ -45,7 +46,13 @@ def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
             table("Training plans", ("plan", "upfront", ""), fees, right=(1,)) if fees else None,
             details(f"Parts and prices ({len(data['items'])})", _items(data)),
             details(f"By team ({len(teams)})", _teams(teams)) if document["quotas"]["teams"] else None,
-            tag("p", f"No price is known of {', '.join(unpriced)}; yours go under ", tag("code", "prices:"), ".", class_="note")
+            tag(
+                "p",
+                f"No price is known of {', '.join(unpriced)}; yours go under ",
+                tag("code", "prices:"),
+                ".",
+                class_="note",
+            )
             if unpriced
             else None,
             tag("p", f"Not counted: {'; '.join(data['not_counted'])}.", class_="note"),
@@ -71,7 +78,7 @@ def _items(data: dict[str, Any]) -> Markup:
     return table("Parts", ("name", "what", "quantity", "unit price", "a month", "source"), rows, right=(2, 3, 4))
 
 
-def _teams(rows: list[tuple[str, ...]]) -> Markup:
+def _teams(rows: Sequence[Sequence[str]]) -> Markup:
     headers = ("team", "instances", "a month", "upfront")
     return table("Instances by the quotas of teams; the rest is shared by all", headers, rows, right=(1, 2, 3))
 

@@ -51,6 +51,10 @@ def _item(item: dict[str, Any]) -> Markup:
     head = [badge(item["level"], _HUES[item["level"]]), " ", tag("strong", item["id"]), " ", item["title"]]
     body = item["message"] if item["path"] in item["message"] else f"{item['path']}: {item['message']}"
     return tag(
-        "li", tag("div", *head), tag("p", body), tag("p", *advice), tag("p", *place, class_="note") if place else None,
+        "li",
+        tag("div", *head),
+        tag("p", body),
+        tag("p", *advice),
+        tag("p", *place, class_="note") if place else None,
         class_=_HUES[item["level"]],
     )

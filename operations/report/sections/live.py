@@ -25,27 +25,61 @@ def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
         for group in data["groups"]
     ]
     nodes = [
-        (node["id"], node["group"], _status(node["status"]), " ".join(filter(None, (node["health"], node["fault"], node["message"]))))
+        (
+            node["id"],
+            node["group"],
+            _status(node["status"]),
+            " ".join(filter(None, (node["health"], node["fault"], node["message"]))),
+        )
         for node in data["unwell"]
     ]
     plans = [
-        (plan["name"], _status(plan["status"]), plan["until"] or plan["from"], plan["total"], plan["in_use"], plan["unhealthy"])
+        (
+            plan["name"],
+            _status(plan["status"]),
+            plan["until"] or plan["from"],
+            plan["total"],
+            plan["in_use"],
+            plan["unhealthy"],
+        )
         for plan in data["plans"]
     ]
     events = [(event["at"], event["level"], event["about"], event["text"]) for event in data["events"]]
     teams = [
-        (team["team"], _amounts(team["used"]), _amounts(team["borrowed"]), _number(team["running"]), _number(team["waiting"]))
+        (
+            team["team"],
+            _amounts(team["used"]),
+            _amounts(team["borrowed"]),
+            _number(team["running"]),
+            _number(team["waiting"]),
+        )
         for team in data["teams"]
     ]
     unseen = [(name, why) for name, why in data["unseen"].items()]
     return joined(
         [
-            tag("p", f"As seen at {data['at']}", " in the sandbox: no instance runs there" if data["sandbox"] else "", "."),
-            facts([("Cluster", cluster["name"]), ("Status", _status(cluster["status"])), ("Message", cluster["message"])]),
+            tag(
+                "p",
+                f"As seen at {data['at']}",
+                " in the sandbox: no instance runs there" if data["sandbox"] else "",
+                ".",
+            ),
+            facts(
+                [("Cluster", cluster["name"]), ("Status", _status(cluster["status"])), ("Message", cluster["message"])]
+            ),
             table("Instance groups", ("group", "type", "now", "wanted", "status"), groups, right=(2, 3)),
-            table("Nodes that need a look", ("node", "group", "status", "what is said of it"), nodes) if nodes else None,
-            table("Quotas in use", ("team", "used", "borrowed", "running", "waiting"), teams, right=(3, 4)) if teams else None,
-            table("Training plans", ("plan", "status", "until", "instances", "in use", "unhealthy"), plans, right=(3, 4, 5))
+            table("Nodes that need a look", ("node", "group", "status", "what is said of it"), nodes)
+            if nodes
+            else None,
+            table("Quotas in use", ("team", "used", "borrowed", "running", "waiting"), teams, right=(3, 4))
+            if teams
+            else None,
+            table(
+                "Training plans",
+                ("plan", "status", "until", "instances", "in use", "unhealthy"),
+                plans,
+                right=(3, 4, 5),
+            )
             if plans
             else None,
             table("Newest events", ("at", "level", "about", "what"), events) if events else None,

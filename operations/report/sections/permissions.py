@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from ..iam import KINDS, foreigners, roles
-from ..markup import Markup, badge, details, facts, joined, table, tag
+from ..markup import Markup, badge, facts, joined, table, tag
 from ..scene import Scene
 
 ID: Final = "permissions"
@@ -80,7 +80,9 @@ def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
             tag("p", words),
             table("Lets another account in", ("what", "type", "who", "what they may do"), rows)
             if rows
-            else tag("p", badge("no other account", "green"), " No role and no resource policy trusts another account."),
+            else tag(
+                "p", badge("no other account", "green"), " No role and no resource policy trusts another account."
+            ),
             tag("ul", *(tag("li", badge(kind, _HUES[kind]), _says(kind)) for kind in KINDS), class_="legend"),
             [_role(role) for role in data["roles"]],
         ]

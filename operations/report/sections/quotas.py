@@ -1,5 +1,6 @@
 """Who is guaranteed, lends and may borrow how much."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ _MAIN: Final = (GPU, NEURON)
 # With more teams than this the table of every resource would be most of the page; the command prints it.
 _ALL_RESOURCES: Final = 30
 _NAMED: Final = 12
+# From here on rows of teams are one line each, and the parts of a bar have one colour.
+_DENSE_FROM: Final = 30
 
 
 def collect(scene: Scene) -> dict[str, Any]:
@@ -23,6 +26,7 @@ def collect(scene: Scene) -> dict[str, Any]:
     environment = scene.environment
     policy = environment_policy(environment, environment_types(environment.instance_types))
     found = quotas.report(environment, policy)
+    found["teams"].sort(key=lambda team: _natural(team["team"]))
     flavors = {}
     for name, flavor in policy.flavors.items():
         resource = next((each for each in _MAIN if flavor.capacity.get(each)), CPU)
@@ -39,10 +43,11 @@ def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
     engine = {"hyperpod": "task governance", "kueue": "Kueue", "kai": "KAI", "yunikorn": "YuniKorn"}
     priorities = ", ".join(f"{name} {weight}" for name, weight in data["priorities"].items())
     intro = f"Kept by {engine.get(data['engine'], 'Slurm')}. {f'Priorities: {priorities}.' if priorities else ''}"
-    rows = list(_teams(data))
-    headers = ("team", "share", "weight", *data["flavors"])
-    units = {name: _unit(data, name) for name in data["flavors"]}
-    caption = f"Teams; bars are of all {', '.join(f'{unit} of {name}' for name, unit in units.items())}"
+    most = {name: _most(data, name) for name in data["flavors"]}
+    rows = list(_teams(data, most))
+    dense = len(rows) > _DENSE_FROM
+    headers = ("team", "share", "weight", *(f"{name}, {_unit(data, name)}" for name in data["flavors"]))
+    caption = "Guaranteed, and how far borrowing may go; a full bar is the most that any team can hold of the type"
     legend = [
         tag("li", _mini(("M0 0h100v8H0z", kind)), words)
         for kind, words in (
@@ -57,11 +62,16 @@ def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
             [_flavor(data, name) for name in data["flavors"]],
             tag("h3", "By team"),
             tag("ul", *legend, class_="legend"),
-            table(caption, headers, rows, right=(2,)),
+            table(caption, headers, rows, right=(2,), class_="dense" if dense else "teams"),
             details("Every resource", _every(data)) if len(data["teams"]) <= _ALL_RESOURCES else _elsewhere(data),
             [tag("p", note, class_="note") for note in data["notes"]],
         ]
     )
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """An order in which team-9 comes before team-10."""
+    return [(int(part or 0), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _unit(data: dict[str, Any], flavor: str) -> str:
@@ -96,8 +106,12 @@ def _flavor(data: dict[str, Any], flavor: str) -> Markup:
         wide = 1000 * amount / total
         parts.append(
             tag(
-                "rect", tag("title", f"{name}: {amount:,g}"), x=at, width=max(wide - 1.5, 0.5), height=24,
-                class_="even" if index % 2 else "odd",
+                "rect",
+                tag("title", f"{name}: {amount:,g}"),
+                x=at,
+                width=max(wide - 1.5, wide * 0.8),
+                height=24,
+                class_="even" if index % 2 and len(held) <= _DENSE_FROM else "odd",
             )
         )
         at += wide
@@ -106,29 +120,41 @@ def _flavor(data: dict[str, Any], flavor: str) -> Markup:
     unit, guaranteed = _unit(data, flavor), sum(amount for _, amount in held)
     words = f"{guaranteed:,g} of {capacity:,g} {unit} guaranteed to {len(held)} team{'' if len(held) == 1 else 's'}"
     over = f"; that is {guaranteed - capacity:,g} more than there are" if guaranteed > capacity else ""
-    first = ", ".join(f"{name} {amount:,g}" for name, amount in held[:_NAMED])
-    rest = f" and {len(held) - _NAMED} more" if len(held) > _NAMED else ""
     free = f"; nobody's: {capacity - guaranteed:,g}" if guaranteed < capacity else ""
+    named = ", ".join(f"{name} {amount:,g}" for name, amount in held)
+    if len(held) > _NAMED:
+        amounts = [amount for _, amount in held]
+        least, largest = min(amounts), max(amounts)
+        named = f"{least:,g} each" if least == largest else f"{least:,g} to {largest:,g} each"
     picture = tag(
-        "svg", *parts, viewBox="0 0 1000 24", preserveAspectRatio="none", class_="chart", role="img",
+        "svg",
+        *parts,
+        viewBox="0 0 1000 24",
+        preserveAspectRatio="none",
+        class_="chart",
+        role="img",
         aria_label=f"{flavor}: {words}{over}",
     )
-    caption = [tag("strong", words + over), f": {first}{rest}" if held else "", free]
+    caption = [tag("strong", words + over), f": {named}" if held else "", free]
     return tag("figure", tag("h3", flavor), picture, tag("figcaption", *caption))
 
 
-def _teams(data: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+def _teams(data: dict[str, Any], most: dict[str, float]) -> Iterator[tuple[Any, ...]]:
     for team in data["teams"]:
-        cells = [_cell(data, team, flavor) for flavor in data["flavors"]]
+        cells = [_cell(_quota(data, team, flavor), most[flavor]) for flavor in data["flavors"]]
         name = f"{team['team']} ({team['department']})" if team["department"] else team["team"]
         yield name, team["share"].replace("_", " "), team["weight"], *cells
 
 
-def _cell(data: dict[str, Any], team: dict[str, Any], flavor: str) -> Any:
-    quota = _quota(data, team, flavor)
+def _most(data: dict[str, Any], flavor: str) -> float:
+    """The most that any team can hold of a flavor."""
+    found = [quota for team in data["teams"] if (quota := _quota(data, team, flavor))]
+    return max((max(quota["at_most"], quota["guaranteed"]) for quota in found), default=0) or 1
+
+
+def _cell(quota: dict[str, Any] | None, whole: float) -> Any:
     if quota is None:
         return ""
-    whole = max(data["flavors"][flavor]["capacity"], quota["at_most"], quota["guaranteed"]) or 1
     kept, lent = quota["guaranteed"] - quota["lends"], quota["lends"]
     more = max(quota["at_most"] - quota["guaranteed"], 0)
     at, paths = 0.0, []
