@@ -132,7 +132,7 @@ def _vpc(found: Data, x: float, y: float, room: float) -> Drawn:
     everywhere = [system for system in found["file_systems"] if not system["zones"]]
     height, drawn = _systems(everywhere, x + _PAD, top, inside, 1)
     parts += drawn
-    top += height
+    top += height + (6 if everywhere else 0)
     endpoints = found["endpoints"]
     if names := [*endpoints["interface"], *(f"{name} (gateway)" for name in endpoints["gateway"])]:
         parts.append(text(x + _PAD, top + 10, f"{len(names)} endpoints: AWS without the internet", 12, "soft"))
@@ -226,7 +226,7 @@ def _group(group: Data, x: float, y: float, wide: float, high: float, scale: int
     size = f"{counted(group)} × {' or '.join(group['types'])}" + (f", over {shared} zones" if shared > 1 else "")
     brings = [f"{group['accelerators'] * group['count']:,} × {group['accelerator']}"] if group["accelerators"] else []
     brings += [f"EFA ×{group['efa']}{', efa-only' if group['efa_only'] else ''}"] if group["efa"] else []
-    brings += [f"slurm {group['slurm']}"] if group["slurm"] else []
+    brings += [group["slurm"]] if group["slurm"] else []
     brings += ["restricted"] if group["restricted"] else []
     badge_wide = min(width(word, 10), room / 2)
     lines = [

@@ -113,7 +113,7 @@ def _tiles(document: dict[str, Any]) -> Markup:
             f"{sum(accelerators.values()):,}",
             ", ".join(f"{count:,} {name}" for name, count in accelerators.items()) or "none",
         ),
-        ("Addresses of nodes", f"{taken / usable:.0%}" if usable else "0 %", f"{taken:,} of {usable:,} taken"),
+        ("Node addresses", f"{taken / usable:.0%}" if usable else "0 %", f"{taken:,} of {usable:,} taken"),
         ("A month", _short(sums["monthly"]), f"{least}{priced}"),
         ("Teams", f"{len(document['quotas']['teams']):,}", _engine(document)),
         ("Findings", f"{len(found['items']):,}", ", ".join(bad) or "no error, no warning"),
@@ -138,5 +138,5 @@ def _short(usd: float) -> str:
 
 
 def _engine(document: dict[str, Any]) -> str:
-    count = len(document["permissions"]["roles"])
-    return f"{document['orchestrator']}; {count} roles"
+    """Who keeps the quotas of teams."""
+    return f"quotas by {quotas.ENGINES[document['quotas']['engine']]}" if document["quotas"]["teams"] else "no quotas"

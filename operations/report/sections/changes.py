@@ -66,7 +66,7 @@ def _stack(stack: dict[str, Any]) -> Markup:
         )
         for change in stack["changes"]
     ]
-    headers = ("what", "type", "action", "property", "effect", "")
+    headers = ("what", "type", "action", "property", "effect", "data")
     return details(f"{stack['name']} ({len(rows)})", table(f"Changes of {stack['name']}", headers, rows), opened=True)
 
 

@@ -42,8 +42,8 @@ def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
     return joined(
         [
             tag("p", words),
-            table("By stack", ("stack", "an hour", "a month", ""), stacks, right=(1, 2)),
-            table("Training plans", ("plan", "upfront", ""), fees, right=(1,)) if fees else None,
+            table("By stack", ("stack", "an hour", "a month", "unknown"), stacks, right=(1, 2)),
+            table("Training plans", ("plan", "upfront", "when"), fees, right=(1,)) if fees else None,
             details(f"Parts and prices ({len(data['items'])})", _items(data)),
             details(f"By team ({len(teams)})", _teams(teams)) if document["quotas"]["teams"] else None,
             tag(

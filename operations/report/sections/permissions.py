@@ -102,7 +102,7 @@ def _role(role: dict[str, Any]) -> Markup:
     taken = ", ".join(dict.fromkeys(_TAKERS.get(who, who) for who in role["trusted"]))
     kinds = [kind for kind in KINDS if any(kind in kinds for kinds in role["may"].values())]
     head = [tag("strong", role["name"]), [badge(kind, _HUES[kind]) for kind in kinds]]
-    head.append(tag("div", ", for ".join(filter(None, (f"taken by {taken}", role["description"]))), class_="by"))
+    head.append(tag("div", " · ".join(filter(None, (f"taken by {taken}", role["description"]))), class_="by"))
     may = [
         tag(
             "li",

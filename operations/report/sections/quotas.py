@@ -13,6 +13,8 @@ from ..scene import Scene
 
 ID: Final = "quotas"
 TITLE: Final = "Quotas"
+ENGINES: Final = {None: "Slurm", "hyperpod": "task governance", "kueue": "Kueue", "kai": "KAI", "yunikorn": "YuniKorn"}
+"""Who keeps the quotas, by `governance.engine`."""
 _MAIN: Final = (GPU, NEURON)
 # With more teams than this the table of every resource would be most of the page; the command prints it.
 _ALL_RESOURCES: Final = 30
@@ -40,9 +42,8 @@ def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
     """A bar for each flavor, and below it one for each team and flavor."""
     if not any(team["quotas"] for team in data["teams"]):
         return tag("p", "No teams share this cluster.")
-    engine = {"hyperpod": "task governance", "kueue": "Kueue", "kai": "KAI", "yunikorn": "YuniKorn"}
     priorities = ", ".join(f"{name} {weight}" for name, weight in data["priorities"].items())
-    intro = f"Kept by {engine.get(data['engine'], 'Slurm')}. {f'Priorities: {priorities}.' if priorities else ''}"
+    intro = f"Kept by {ENGINES[data['engine']]}. {f'Priorities: {priorities}.' if priorities else ''}"
     most = {name: _most(data, name) for name in data["flavors"]}
     rows = list(_teams(data, most))
     dense = len(rows) > _DENSE_FROM
@@ -59,7 +60,7 @@ def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
     return joined(
         [
             tag("p", intro),
-            [_flavor(data, name) for name in data["flavors"]],
+            tag("div", *(_flavor(data, name) for name in data["flavors"]), class_="flavors"),
             tag("h3", "By team"),
             tag("ul", *legend, class_="legend"),
             table(caption, headers, rows, right=(2,), class_="dense" if dense else "teams"),
