@@ -20,7 +20,7 @@ DAY = date(2026, 11, 22)
 _TEMPLATES = ROOT / "tests/snapshot/templates"
 _VOID = {"meta", "br", "hr", "link"}
 REASON = "Streams carry the ids of instances."
-"""What the written assembly says of every wildcard of the nodes' role."""
+"""What the written assembly says of a wildcard of the nodes' role."""
 
 
 @cache
@@ -65,7 +65,8 @@ def write_assembly(folder: Path, name: str) -> Path:
             "displayName": f"{name}/{stack}",
             "properties": {"templateFile": f"{stack}.template.json"},
         }
-    key = f"AwsSolutions::AwsSolutions-IAM5[Resource::arn:aws:logs:us-west-2:111122223333:log-group:/aws/sagemaker/Clusters/{name}/*]"
+    logs = f"arn:aws:logs:us-west-2:111122223333:log-group:/aws/sagemaker/Clusters/{name}/*"
+    key = f"AwsSolutions::AwsSolutions-IAM5[Resource::{logs}]"
     entry = {"type": "aws:cdk:acknowledged-rules", "data": {key: REASON}}
     (stage / "cluster.metadata.json").write_text(json.dumps({f"/{name}/cluster/ExecutionRole/Resource": [entry]}))
     artifacts["cluster"]["additionalMetadataFile"] = "cluster.metadata.json"

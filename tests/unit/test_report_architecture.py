@@ -185,12 +185,12 @@ def test_no_environment_of_the_repository_lets_another_account_in(name: str) -> 
 @pytest.mark.parametrize(
     ("principal", "condition", "let_in"),
     [
-        ({"AWS": "arn:aws:iam::444455556666:root"}, None, True),
-        ({"AWS": "444455556666"}, None, True),
+        ({"AWS": "arn:aws:iam::123456789012:root"}, None, True),
+        ({"AWS": "123456789012"}, None, True),
         ({"AWS": "arn:aws:iam::111122223333:role/Own"}, None, False),
         ("*", None, True),
         ({"AWS": "*"}, {"StringEquals": {"aws:PrincipalAccount": "111122223333"}}, False),
-        ({"AWS": "*"}, {"StringEquals": {"aws:PrincipalAccount": "444455556666"}}, True),
+        ({"AWS": "*"}, {"StringEquals": {"aws:PrincipalAccount": "123456789012"}}, True),
         ({"Service": "lambda.amazonaws.com"}, None, False),
     ],
 )

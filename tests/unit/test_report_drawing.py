@@ -110,7 +110,7 @@ def test_no_text_leaves_its_box_and_no_card_lies_on_another(zones: int, groups: 
     *_, wide, high = map(float, root.get("viewBox", "").split())
     around = boxes(root, "card", "tint", "sunk", "box")
     for words, left, right, y in spans(root):
-        assert 0 <= left, words
+        assert left >= 0, words
         assert right <= wide, words
         assert 0 < y < high, words
         within = [box for box in around if box[0] <= left + 1 and box[1] <= y <= box[3] and left < box[2]]

@@ -1,13 +1,30 @@
 """What the next deployment would change: what `podwright diff ENV --json` said, and nothing else."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
+from ... import cost
 from ..markup import Markup, badge, details, facts, joined, table, tag
 from ..scene import Scene
 
 ID: Final = "changes"
 TITLE: Final = "Changes"
-_HUES: Final = {"create": "green", "add": "green", "delete": "red", "remove": "red", "replace": "red", "update": "blue"}
+_HUES: Final = {
+    "in_place": "green",
+    "later_nodes": "green",
+    "adds_nodes": "blue",
+    "restarts_pods": "blue",
+    "create": "green",
+    "update": "blue",
+    "refused": "red",
+    "replaces": "red",
+    "replace": "red",
+    "deletes_data": "red",
+    "delete": "red",
+}
+# With more new resources than this in a stack, they are counted.
+_MOST_NEW: Final = 12
+_LETTERS: Final = 60
 
 
 def collect(scene: Scene) -> dict[str, Any]:
@@ -16,68 +33,121 @@ def collect(scene: Scene) -> dict[str, Any]:
 
 
 def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
-    """Approval, effects, and changes stack by stack."""
+    """Approval, sums, and changes stack by stack."""
     if "problem" in data:
         return tag("p", "Not known: ", data["problem"])
-    stacks = [stack for stack in data.get("stacks", ()) if stack.get("changes")]
+    stacks = [stack for stack in data["stacks"] if stack["changes"]]
     if not stacks:
         return tag("p", "The deployed stacks are as the file says.")
     count = sum(len(stack["changes"]) for stack in stacks)
-    approval = data.get("approval") or {}
+    first = " It is the first deployment." if data.get("first_deployment") else ""
+    words = f"{count:,} resource{_s(count)} in {len(stacks)} stack{_s(len(stacks))} would change.{first}"
     return joined(
         [
-            tag(
-                "p",
-                f"{count} change{'' if count == 1 else 's'} in {len(stacks)} stack{'' if len(stacks) == 1 else 's'}.",
-            ),
-            _approval(approval) if approval else None,
-            facts((words, _plain(data.get(key))) for key, words in _EFFECTS.items()),
+            tag("p", words),
+            _approval(data.get("approval") or {}),
+            facts(_sums(data)),
             [_stack(stack) for stack in stacks],
+            _permissions(data.get("permissions") or []),
         ]
     )
-
-
-_EFFECTS: Final = {
-    "nodes_restarted": "Nodes restarted",
-    "data_at_risk": "Data at risk",
-    "duration": "Takes",
-    "cost": "Cost",
-    "digest": "Digest",
-}
 
 
 def _approval(approval: dict[str, Any]) -> Markup:
     if not approval.get("needed"):
         return tag("p", badge("needs no approval", "green"))
     word = badge("approved", "green") if approval.get("given") else badge("needs approval", "orange")
-    reasons = [tag("li", _plain(reason)) for reason in approval.get("reasons", ())]
-    return joined([tag("p", word), tag("ul", *reasons, class_="plain") if reasons else None])
+    reasons = [
+        tag("li", tag("strong", reason["id"]), f" {reason['name']}: {reason['why']} ", _answer(reason))
+        for reason in approval.get("reasons", ())
+    ]
+    entry = approval.get("entry")
+    return joined(
+        [
+            tag("p", word),
+            tag("ul", *reasons, class_="plain"),
+            details("What to write into the file", tag("pre", tag("code", entry))) if entry else None,
+        ]
+    )
+
+
+def _answer(reason: dict[str, Any]) -> Markup:
+    return badge("approved", "green") if reason.get("approved") else badge("open", "orange")
+
+
+def _sums(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    restarted, risky = data.get("nodes_restarted") or [], data.get("data_at_risk") or []
+    yield "Nodes that restart or go", "; ".join(f"{row['group']}: {row['nodes']}, {row['what']}" for row in restarted)
+    kept = {True: "stays outside the stack", False: "goes"}
+    yield "Data at risk", "; ".join(f"{row['name']}: {row['holds']}, which {kept[bool(row['kept'])]}" for row in risky)
+    took = data.get("duration") or {}
+    if low_high := took.get("minutes"):
+        more = f", without {', '.join(took['unknown'])}" if took.get("unknown") else ""
+        yield "Takes", f"{low_high[0]:g} to {low_high[1]:g} minutes{more}"
+    if money := data.get("cost"):
+        change = money["change"]
+        sign = "+" if change > 0 else "−" if change < 0 else ""
+        missing = f"; no price is known of {', '.join(money['unknown'])}" if money.get("unknown") else ""
+        yield "Cost a month", f"{sign}{cost.money(abs(change))}{missing}" if change else f"the same{missing}"
+        yield "Upfront", f"at most {cost.money(money['upfront'])}" if money.get("upfront") else ""
+    yield "Digest", tag("code", data["digest"]) if data.get("digest") else ""
 
 
 def _stack(stack: dict[str, Any]) -> Markup:
+    new = [change for change in stack["changes"] if change["action"] == "create"]
+    rest = [change for change in stack["changes"] if change["action"] != "create"]
+    listed = [*rest, *(new if len(new) <= _MOST_NEW else [])]
+    rows = [row for change in listed for row in _rows(change)]
+    headers = ("resource", "effect", "property", "from", "to", "what happens")
+    return details(
+        f"{stack['name']} ({len(stack['changes'])})",
+        table(f"Changes of {stack['name']}", headers, rows) if rows else None,
+        tag("p", f"{len(new):,} new resources.", class_="note") if len(new) > _MOST_NEW else None,
+        opened=True,
+    )
+
+
+def _rows(change: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """A line for the resource, and one for each property that differs."""
+    name = change.get("name") or change["logical_id"]
+    holds = [" ", badge("holds data", "orange")] if change.get("stateful") else []
+    first = joined([name, tag("div", change["type"], class_="note"), *holds])
+    properties = change.get("rows") or []
+    if not properties or change["action"] == "create":
+        yield first, _effect(change["action"]), change.get("property") or "", "", "", change.get("what") or ""
+        return
+    for row in properties:
+        words = [row.get("what") or "", f" (follows from {row['follows']})" if row.get("follows") else ""]
+        before, after = _short(row.get("before")), _short(row.get("after"))
+        yield first, _effect(row["effect"]), tag("code", row["property"]), before, after, joined(words)
+        first = tag("span", name, class_="note")
+
+
+def _effect(effect: str) -> Markup:
+    return badge(effect.replace("_", " "), _HUES.get(effect, "orange"))
+
+
+def _permissions(grants: list[dict[str, Any]]) -> Markup | None:
+    if not grants:
+        return None
+    sign = {"+": badge("comes", "blue"), "-": badge("goes", "green")}
     rows = [
         (
-            change.get("path") or change.get("logical_id", ""),
-            change.get("type", ""),
-            badge(change.get("action", ""), _HUES.get(change.get("action", ""), "blue")),
-            change.get("property") or "",
-            _plain(change.get("effect")),
-            badge("holds data", "orange") if change.get("stateful") else "",
+            grant["resource"],
+            sign.get(grant["sign"], grant["sign"]),
+            grant["kind"],
+            joined([grant["what"], [" ", badge("wide", "red")] if grant.get("wide") else None]),
         )
-        for change in stack["changes"]
+        for grant in grants
     ]
-    headers = ("what", "type", "action", "property", "effect", "data")
-    return details(f"{stack['name']} ({len(rows)})", table(f"Changes of {stack['name']}", headers, rows), opened=True)
+    return details(f"Permissions ({len(rows)})", table("Permissions", ("of", "change", "kind", "what"), rows))
 
 
-def _plain(value: Any) -> str:
-    """A value of the document in words, whatever form it has."""
-    if isinstance(value, dict):
-        return ", ".join(
-            f"{str(key).replace('_', ' ')} {_plain(item)}" for key, item in value.items() if item not in (None, "")
-        )
-    if isinstance(value, list):
-        return ", ".join(map(_plain, value)) or "none"
-    return (
-        "" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-    )
+def _short(value: Any) -> Any:
+    """A value in few letters, with the whole of it a click away."""
+    words = "" if value is None else str(value)
+    return words if len(words) <= _LETTERS else details(f"{words[:_LETTERS]}…", tag("code", words))
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
