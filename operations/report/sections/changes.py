@@ -86,7 +86,7 @@ def _sums(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "Takes", f"{low_high[0]:g} to {low_high[1]:g} minutes{more}"
     if money := data.get("cost"):
         change = money["change"]
-        sign = "+" if change > 0 else "−" if change < 0 else ""
+        sign = "+" if change > 0 else "-" if change < 0 else ""
         missing = f"; no price is known of {', '.join(money['unknown'])}" if money.get("unknown") else ""
         yield "Cost a month", f"{sign}{cost.money(abs(change))}{missing}" if change else f"the same{missing}"
         yield "Upfront", f"at most {cost.money(money['upfront'])}" if money.get("upfront") else ""
