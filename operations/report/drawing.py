@@ -168,10 +168,12 @@ def _zone(found: Data, zone: Data, x: float, y: float, wide: float, scale: int, 
     groups = [group for group in found["groups"] if zone["id"] in group["zones"]]
     systems = [system for system in found["file_systems"] if zone["id"] in system["zones"]]
     for subnet in sorted(zone["subnets"], key=lambda row: row["role"] == "nodes"):
-        inside, taken = wide - 4 * _PAD, 28.0 if subnet["taken"] is None else 36.0
+        inside = wide - 4 * _PAD
+        head = _head(subnet, inside)
+        taken = head
         drawn: list[Markup] = _subnet(subnet, x + 2 * _PAD, top, inside)
         if subnet["role"] == "nodes":
-            taken = 42.0
+            taken = head + 6
             for draw, items in ((_groups, groups), (_systems, systems)):
                 height, elements = draw(items, x + 2 * _PAD, top + taken, inside, scale)
                 drawn += elements
@@ -185,21 +187,42 @@ def _zone(found: Data, zone: Data, x: float, y: float, wide: float, scale: int, 
     return total, [box(x, y, wide, total, "sunk", 10), *parts]
 
 
+def _words(subnet: Data) -> tuple[str, str]:
+    """What a subnet is called, and what is said of its addresses."""
+    taken, free = subnet["taken"], subnet["usable"]
+    if taken is not None:
+        said = f"{taken:,} of {free:,} addresses"
+    else:
+        said = "NAT gateway" if subnet["nat_gateways"] else f"{free:,} addresses"
+    return f"{subnet['role']} {subnet['range']}", said
+
+
+def _beside(subnet: Data, room: float) -> bool:
+    """Whether both fit into one line."""
+    name, said = _words(subnet)
+    return width(name, 12, bold=True) + 10 + width(said, 11) <= room
+
+
+def _head(subnet: Data, room: float) -> float:
+    """How high the words and the bar of a subnet are."""
+    return (28.0 if subnet["taken"] is None else 36.0) + (0 if _beside(subnet, room) else 15)
+
+
 def _subnet(subnet: Data, x: float, y: float, room: float) -> list[Markup]:
     """A subnet's range, and how full it is."""
     taken, free = subnet["taken"], subnet["usable"]
-    gateways = subnet["nat_gateways"]
-    right = f"{taken:,} of {free:,} addresses" if taken is not None else "NAT gateway" if gateways else f"{free:,} free"
-    left = room - width(right, 11) - 10
-    parts = [
-        text(x, y + 18, f"{subnet['role']} {subnet['range']}", 12, room=left, bold=True),
-        text(x + room, y + 18, right, 11, "soft", "e"),
-    ]
+    name, said = _words(subnet)
+    parts = [text(x, y + 18, name, 12, room=room, bold=True)]
+    if _beside(subnet, room):
+        parts.append(text(x + room, y + 18, said, 11, "soft", "e"))
+    else:
+        parts.append(text(x, y + 33, said, 11, "soft", room=room))
     if taken is None:
         return parts
     worst = subnet["replacing"] or taken
     tight = "red" if worst > free else "orange" if worst > free * 0.8 else "green"
-    return [*parts, tag("g", tag("title", subnet["sums"]), *bar(x, y + 25, room, taken / free), class_=tight)]
+    line = y + _head(subnet, room) - 11
+    return [*parts, tag("g", tag("title", subnet["sums"]), *bar(x, line, room, taken / free), class_=tight)]
 
 
 def _groups(groups: list[Data], x: float, y: float, room: float, scale: int) -> Drawn:
@@ -306,8 +329,11 @@ def _legend(found: Data, scale: int, x: float, y: float) -> list[Markup]:
             parts.append(tag("g", box(x, y - 8, 9, 9, "hue", 2), class_=colour))
             parts.append(text(x + 14, y, kind, 11, "soft"))
             x += 14 + width(kind, 11) + 18
-    square = "one square is one node" if scale == 1 else f"one square is {scale} nodes"
-    parts.append(text(x, y, f"{square}; an empty one may be missing", 11, "soft"))
+    if any(
+        sum(zone["id"] in group["zones"] for group in found["groups"]) <= _MOST_LARGE_CARDS for zone in found["zones"]
+    ):
+        square = "one square is one node" if scale == 1 else f"one square is {scale} nodes"
+        parts.append(text(x, y, f"{square}; an empty one may be missing", 11, "soft"))
     return parts
 
 

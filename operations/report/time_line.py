@@ -104,24 +104,26 @@ def _axis(span: tuple[datetime, datetime], left: float, wide: float, top: float,
 
 
 def _windows(plan: Data, span: tuple[datetime, datetime], left: float, wide: float, row: float) -> Iterator[Markup]:
-    for window in plan["windows"]:
-        start, end = (datetime.fromisoformat(window[key]) for key in ("start", "end"))
-        begin, finish = (left + wide * _share(span, moment) for moment in (start, end))
+    """The parts of a plan; words stand in or beside a part where there is room for them, and always in its title."""
+    moments = [[datetime.fromisoformat(window[key]) for key in ("start", "end")] for window in plan["windows"]]
+    edges = [[left + wide * _share(span, moment) for moment in pair] for pair in moments]
+    for index, (window, (start, end), (begin, finish)) in enumerate(zip(plan["windows"], moments, edges, strict=True)):
         words, long = said(window), max(finish - begin, 3.0)
-        inside = width(words, 11) + 12 <= long
-        spill = finish + 6 if finish + 6 + width(words, 11) <= left + wide else max(left, begin - 6 - width(words, 11))
+        taken = width(words, 11) + 12
+        after = min((other for other, _ in edges if other > begin), default=left + wide)
+        before = max((other for _, other in edges if other < finish), default=left) if index else left
+        at = begin if taken <= long else finish if finish + taken <= after else begin - taken
         marks = "".join(
-            f"M{at:.1f} {row + 31:.1f}l4 7h-8z"
+            f"M{place:.1f} {row + 31:.1f}l4 7h-8z"
             for days in REMINDERS
             if (moment := end - timedelta(days=days)) >= start
-            for at in (left + wide * _share(span, moment),)
+            for place in (left + wide * _share(span, moment),)
         )
-        title = f"{plan['name']}: {words} in {window['zone']} {window['status']}".strip()
         yield tag(
             "g",
-            tag("title", title),
+            tag("title", f"{plan['name']}: {words} in {window['zone']} {window['status']}".strip()),
             box(begin, row + 6, long, 22, "tint", 5),
-            text(begin + 6 if inside else spill, row + 21, words, 11),
+            text(at + 6, row + 21, words, 11) if at >= begin or at >= before else None,
             tag("path", tag("title", "reminders 14, 7 and 1 days before the end"), d=marks, class_="hue")
             if marks
             else None,

@@ -117,6 +117,8 @@ def test_no_text_leaves_its_box_and_no_card_lies_on_another(zones: int, groups: 
         smallest = min(within, key=lambda box: (box[2] - box[0]) * (box[3] - box[1]), default=(0, 0, wide, high))
         # A window of a plan may be shorter than the words about it, which then stand beside it.
         assert right <= smallest[2] + 0.1 or "2027" in words, f"{words} leaves {smallest}"
+    for (one, left, right, y), (other, start, _, line) in itertools.permutations(spans(root), 2):
+        assert line != y or start < left or start >= right, f"{other} is written over {one}"
     cards = boxes(root, "tint")
     for one, other in itertools.combinations(cards, 2):
         apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]

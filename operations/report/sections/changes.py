@@ -24,6 +24,8 @@ _HUES: Final = {
 }
 # With more new resources than this in a stack, they are counted.
 _MOST_NEW: Final = 12
+# And with more properties in a resource, the rest is folded.
+_MOST_LINES: Final = 8
 _LETTERS: Final = 60
 
 
@@ -97,30 +99,32 @@ def _stack(stack: dict[str, Any]) -> Markup:
     new = [change for change in stack["changes"] if change["action"] == "create"]
     rest = [change for change in stack["changes"] if change["action"] != "create"]
     listed = [*rest, *(new if len(new) <= _MOST_NEW else [])]
-    rows = [row for change in listed for row in _rows(change)]
-    headers = ("resource", "effect", "property", "from", "to", "what happens")
     return details(
         f"{stack['name']} ({len(stack['changes'])})",
-        table(f"Changes of {stack['name']}", headers, rows) if rows else None,
+        tag("ul", *map(_change, listed), class_="list") if listed else None,
         tag("p", f"{len(new):,} new resources.", class_="note") if len(new) > _MOST_NEW else None,
         opened=True,
     )
 
 
-def _rows(change: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """A line for the resource, and one for each property that differs."""
-    name = change.get("name") or change["logical_id"]
-    holds = [" ", badge("holds data", "orange")] if change.get("stateful") else []
-    first = joined([name, tag("div", change["type"], class_="note"), *holds])
-    properties = change.get("rows") or []
-    if not properties or change["action"] == "create":
-        yield first, _effect(change["action"]), change.get("property") or "", "", "", change.get("what") or ""
-        return
-    for row in properties:
-        words = [row.get("what") or "", f" (follows from {row['follows']})" if row.get("follows") else ""]
-        before, after = _short(row.get("before")), _short(row.get("after"))
-        yield first, _effect(row["effect"]), tag("code", row["property"]), before, after, joined(words)
-        first = tag("span", name, class_="note")
+def _change(change: dict[str, Any]) -> Markup:
+    """A resource, with a line for each property that differs, the worst first."""
+    made = change["action"] == "create"
+    effect = "create" if made else change.get("effect") or change["action"]
+    head = [_effect(effect), " ", tag("strong", change.get("name") or change["logical_id"]), f" {change['type']} "]
+    head += [badge("holds data", "orange")] if change.get("stateful") else []
+    lines = [] if made else [_line(row, effect) for row in change.get("rows") or []]
+    more = details(f"{len(lines) - _MOST_LINES} more", *lines[_MOST_LINES:]) if len(lines) > _MOST_LINES else None
+    what = tag("p", change["what"]) if change.get("what") else None
+    return tag("li", tag("div", *head), what, *lines[:_MOST_LINES], more, class_=_HUES.get(effect, "orange"))
+
+
+def _line(row: dict[str, Any], worst: str) -> Markup:
+    sides = [_short(row.get(side)) for side in ("before", "after")]
+    change = [": ", sides[0] or "nothing", " → ", sides[1] or "nothing"] if any(sides) else []
+    words = [row.get("what") or "", f" (follows from {row['follows']})" if row.get("follows") else ""]
+    other = [_effect(row["effect"]), " "] if row["effect"] != worst else []
+    return tag("p", *other, tag("code", row["property"]), *change, tag("span", " ", *words, class_="note"))
 
 
 def _effect(effect: str) -> Markup:
@@ -143,10 +147,10 @@ def _permissions(grants: list[dict[str, Any]]) -> Markup | None:
     return details(f"Permissions ({len(rows)})", table("Permissions", ("of", "change", "kind", "what"), rows))
 
 
-def _short(value: Any) -> Any:
-    """A value in few letters, with the whole of it a click away."""
-    words = "" if value is None else str(value)
-    return words if len(words) <= _LETTERS else details(f"{words[:_LETTERS]}…", tag("code", words))
+def _short(value: Any) -> Markup | str:
+    """A value in few letters; the whole of it is its title."""
+    words = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return words if len(words) <= _LETTERS else tag("span", f"{words[:_LETTERS]}…", title=words)
 
 
 def _s(count: int) -> str:
