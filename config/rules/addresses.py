@@ -120,14 +120,19 @@ def enough_to_replace(environment: Environment, types: Catalog) -> Problems:
             )
 
 
+def control_plane_demand(environment: Environment) -> dict[str, int]:
+    """Addresses that a control-plane subnet has to have, by what takes them."""
+    endpoints = len([name for name in services(features(environment)) if name != GATEWAY_SERVICE])
+    if environment.cluster.orchestrator == "eks":
+        return {"for EKS": _CONTROL_PLANE, "endpoints": endpoints, "functions": _FUNCTIONS}
+    return {"endpoints": endpoints}
+
+
 @rule("NET015", ERROR, on=Environment, source="eks-network eks-private")
 def control_plane(environment: Environment) -> Problems:
     """A control-plane subnet that is too small."""
     network = environment.network
-    endpoints = len([name for name in services(features(environment)) if name != GATEWAY_SERVICE])
-    parts = {"endpoints": endpoints}
-    if environment.cluster.orchestrator == "eks":
-        parts = {"for EKS": _CONTROL_PLANE, "endpoints": endpoints, "functions": _FUNCTIONS}
+    parts = control_plane_demand(environment)
     need = sum(parts.values())
     for (zone, role), block in planned(network).items():
         if role == "control_plane" and usable(block) < need:

@@ -21,6 +21,7 @@ import mutated
 import preflight_times
 import purchases
 import rendering
+import report_cost
 import series
 import status_cost
 import synthesis_times
@@ -38,6 +39,7 @@ PARTS = {
     "purchases": purchases.report,
     "rendering": rendering.report,
     "series": series.report,
+    "report": report_cost.report,
     "status": status_cost.report,
     "doctor": doctor_matrix.report,
 }

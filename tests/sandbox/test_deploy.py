@@ -94,6 +94,7 @@ def test_life_of_a_project(project: Path) -> None:
     assert "Cluster sandbox: InService" in printed
     assert "ml.g5.12xlarge: 2 accelerators, 24 vCPU, 96 GiB" in printed
     assert "Simulated: a stand-in for AWS" in printed
+    report_on_it(project)
 
     _, errors = run(project, "destroy", code=2)
     assert "--yes deletes without asking" in errors
@@ -101,6 +102,24 @@ def test_life_of_a_project(project: Path) -> None:
     assert all(name in printed for name in STACKS)
     assert json.loads(run(project, "status", "--json")[0])["stacks"] == []
     assert run(project, "destroy", "--yes")[0] == "sandbox: no stack to delete\n"
+
+
+def report_on_it(project: Path) -> None:
+    changes = project / "changes.json"
+    changes.write_text('{"environment": "sandbox", "stacks": []}')
+    assembly = ("--assembly", ".podwright/cdk.out/sandbox", "--changes", "changes.json")
+    printed, said = run(project, "report", "--live", "--json", *assembly)
+    found = json.loads(printed)
+    assert {group["name"]: group["current"] for group in found["status"]["groups"]} == {"system": 2, "training": 3}
+    assert "no node has published results" in found["status"]["unseen"]["benchmarks"]
+    assert "cluster" in said
+    drawn = {group["name"]: group["count"] for group in found["architecture"]["groups"]}
+    assert drawn == {"system": 2, "training": 3}
+    printed, _ = run(project, "report", "--live", *assembly)
+    page = (project / "podwright-report-sandbox.html").read_text()
+    assert printed.startswith("podwright-report-sandbox.html: ")
+    assert "in the sandbox: no instance runs there" in page
+    assert "The deployed stacks are as the file says." in page
 
 
 def use_kubectl(project: Path, report: dict[str, Any]) -> None:

@@ -1,0 +1,132 @@
+"""Write a report of an environment: one HTML file that needs no network, no script and no account.
+
+It holds the architecture as a drawing, findings, quotas, cost, permissions, and what was asked for besides: with --live
+the cluster and its benchmarks as they are now, with --changes what a deployment would change. --drawing writes the
+drawing alone, as SVG.
+"""
+
+import argparse
+import json
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from ...config.load import LoadedEnvironment
+from ..bench import parsed
+from ..cost import today
+from ..deployment import load
+from ..output import Stop, stop_on_errors, write_json, write_line
+from ..progress import Progress
+from .assembly import Assembly, read_assembly
+from .scene import Scene
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright report`."""
+    parser.add_argument("environment", nargs="?", metavar="ENV", help="name in environments/, or path of a file")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="the file (default: podwright-report-ENV.html)")
+    parser.add_argument("--drawing", metavar="SVG", type=Path, help="write the drawing into this file, and no report")
+    parser.add_argument("--json", action="store_true", help="print what the report shows as JSON, and write no report")
+    parser.add_argument("--assembly", metavar="DIR", type=Path, help="use this synthesis, such as cdk.out")
+    parser.add_argument("--changes", metavar="JSON", type=Path, help="what `podwright diff ENV --json` wrote")
+    parser.add_argument("--benchmarks", metavar="JSON", type=Path, nargs="+", default=[], help="results of nodes")
+    parser.add_argument("--live", action="store_true", help="look at the cluster, its plans, benchmarks and changes")
+    parser.add_argument("--sandbox", action="store_true", help="with --live: the sandbox, whatever the account")
+    parser.add_argument(
+        "--date", metavar="DAY", type=_day, help="the day it is of, such as 2027-01-31 (default: today)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the report, the drawing or the data."""
+    loaded = load(args)
+    stop_on_errors(loaded)
+    assembly = _assembly(args, loaded)
+    if args.drawing:
+        return _draw(args, loaded, assembly)
+    from .page import document, page
+
+    found = document(_scene(args, loaded, assembly))
+    if args.json:
+        write_json(found)
+        return 0
+
+    out = args.out or Path(f"podwright-report-{loaded.environment.name}.html")
+    text = page(found)
+    _write(out, text)
+    write_line(f"{out}: {len(text.encode()) / 1024:,.0f} KiB")
+    return 0
+
+
+def _draw(args: argparse.Namespace, loaded: LoadedEnvironment, assembly: Assembly) -> int:
+    from .architecture import architecture
+    from .drawing import drawing
+
+    environment = loaded.environment
+    # Without --date no day is marked, so that a drawing in version control changes with the environment alone.
+    _write(
+        args.drawing, f"{drawing(architecture(environment, assembly), environment.name, day=args.date, alone=True)}\n"
+    )
+    write_line(f"{args.drawing}: the architecture of {environment.name}")
+    return 0
+
+
+def _assembly(args: argparse.Namespace, loaded: LoadedEnvironment) -> Assembly:
+    if args.assembly:
+        return read_assembly(args.assembly, loaded.environment.name)
+    from .synthesis import synthesized
+
+    progress = Progress(sys.stderr)
+    found = synthesized(args.project, args.environment, loaded)
+    progress.say("synthesize", progress.elapsed)
+    return found
+
+
+def _scene(args: argparse.Namespace, loaded: LoadedEnvironment, assembly: Assembly) -> Scene:
+    """What was asked for, collected."""
+    runs = [parsed(_text(file), str(file)) for file in args.benchmarks]
+    scene = Scene(loaded, assembly, args.date or today(), benchmarks=runs, changes=_changes(args.changes, loaded))
+    if not args.live:
+        return scene
+    from .live import looked
+
+    return looked(scene, args.project, args.environment, args.sandbox, Progress(sys.stderr))
+
+
+def _changes(file: Path | None, loaded: LoadedEnvironment) -> dict[str, Any] | None:
+    """The document of `podwright diff`. Raises Stop where it is none, or of another environment."""
+    if file is None:
+        return None
+    wanted = f"`podwright diff {loaded.environment.name} --json --out {file}` writes it"
+    try:
+        found = json.loads(_text(file))
+    except ValueError as error:
+        raise Stop(f"{file} is no JSON: {error}", wanted, 2) from None
+    if not isinstance(found, dict) or not isinstance(found.get("stacks"), list):
+        raise Stop(f"{file} is no list of changes: it has no `stacks`", wanted, 2)
+    if found.get("environment") != loaded.environment.name:
+        raise Stop(f"{file} is of {found.get('environment')}, not of {loaded.environment.name}", wanted, 2)
+    return found
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day; write it as 2027-01-31") from None
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise Stop(f"{file} cannot be read: {said}", code=2) from None
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Stop(f"{file} cannot be written: {error.strerror}", "name another file with --out", 2) from None

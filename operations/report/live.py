@@ -1,0 +1,78 @@
+"""What only an account knows: the cluster as it is, windows of its plans, what nodes measured, what would change."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..account import Account, account_of
+from ..bench import published
+from ..output import Stop
+from ..progress import Progress
+from .scene import Data, Scene
+
+
+def looked(scene: Scene, project: Path, name: str, sandbox: bool, progress: Progress) -> Scene:
+    """The scene with what the account says of it. What cannot be seen is named in the look's `unseen`.
+
+    Raises:
+        Stop: the account does not let the user in.
+    """
+    from ..live.look import Live
+
+    account = account_of(scene.environment, project, sandbox)
+    found = Live(scene.environment, account, project).look()
+    progress.say("cluster", found["cluster"]["status"] if found["cluster"] else "not there")
+    windows = _windows(scene, account, found["unseen"])
+    runs = scene.benchmarks
+    if found["cluster"] and not runs:
+        try:
+            runs = published(scene.environment, account)
+        except Stop as stop:
+            found["unseen"]["benchmarks"] = str(stop)
+        progress.say("benchmarks", f"{len(runs)} nodes")
+    changes = scene.changes or _changes(project, name, sandbox)
+    progress.say("changes", changes.get("problem") or f"{len(changes['stacks'])} stacks")
+    return replace(scene, live=found, windows=windows, benchmarks=runs, changes=changes)
+
+
+def _windows(scene: Scene, account: Account, unseen: dict[str, str]) -> dict[str, list[Data]]:
+    """The parts of the file's plans that SageMaker has, by name."""
+    if not scene.environment.training_plans:
+        return {}
+    from botocore.exceptions import ClientError
+
+    from ..capacity.plans import account_plans
+
+    session = account.session()
+    clients = {key: session.client(key, endpoint_url=account.endpoint) for key in ("sagemaker", "dynamodb")}
+    try:
+        found = account_plans(scene.environment, clients, None)["plans"]
+    except ClientError as error:
+        unseen["plan windows"] = f"{error.response['Error']['Code']} on {error.operation_name}"
+        return {}
+    keys = ("start", "end", "zone", "count", "status")
+    return {
+        plan["plan"]: [
+            {key: part[key] for key in keys} for part in plan["aws"]["parts"] if part["start"] and part["end"]
+        ]
+        for plan in found
+        if plan["aws"]
+    }
+
+
+def _changes(project: Path, name: str, sandbox: bool) -> Data:
+    """What `podwright diff` says, by its document alone; `problem` where it has none."""
+    command = [sys.executable, "-m", "podwright.operations.cli", "diff", name, "--json", "--project", str(project)]
+    command += ["--sandbox"] if sandbox else []
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    try:
+        found: Any = json.loads(done.stdout)
+    except ValueError:
+        found = None
+    if isinstance(found, dict) and isinstance(found.get("stacks"), list):
+        return found
+    said = done.stderr.strip().splitlines() or ["it said nothing"]
+    return {"problem": f"podwright diff {name} --json: {said[-1].strip()}"}

@@ -1,0 +1,214 @@
+"""What a report reads from templates: zones, addresses, groups, storage, plans and the roles with their reasons."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podwright.config.rules.addresses import demand
+from podwright.config.rules.run import environment_types
+from podwright.constructs.training_plan.handler.reminders import BEFORE
+from podwright.operations.output import Stop
+from podwright.operations.report.architecture import architecture
+from podwright.operations.report.assembly import Assembly, read_assembly
+from podwright.operations.report.iam import foreigners, roles
+from podwright.operations.report.time_line import REMINDERS, said, time_line, unknown
+from report_world import NAMES, REASON, assembly, changed, loaded, report, write_assembly
+
+CLUSTER = "AWS::SageMaker::Cluster"
+
+
+def drawn(name: str, templates: dict[str, Any] | None = None) -> dict[str, Any]:
+    source = Assembly(name, templates) if templates else assembly(name)
+    return architecture(loaded(name).environment, source)
+
+
+def only(templates: dict[str, Any], stack: str, kind: str) -> dict[str, Any]:
+    (found,) = [item for item in templates[stack]["Resources"].values() if item["Type"] == kind]
+    return found["Properties"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_group_and_file_system_stands_in_a_zone_of_the_drawing(name: str) -> None:
+    found, environment = drawn(name), loaded(name).environment
+    zones = {zone["id"] for zone in found["zones"]}
+    assert zones == set(environment.network.zones)
+    assert [group["name"] for group in found["groups"]] == list(environment.groups if environment.has_cluster else ())
+    for group in found["groups"]:
+        assert set(group["zones"]) == set(environment.groups[group["name"]].zone_ids)
+        assert group["zones"]
+    made = {name for name, lustre in environment.storage.lustres.items() if not lustre.existing}
+    systems = {system["name"]: system["zones"] for system in found["file_systems"]}
+    assert made <= systems.keys()
+    assert all(set(places) <= zones for places in systems.values())
+
+
+def test_addresses_are_those_of_the_rules() -> None:
+    environment = loaded("prod").environment
+    types = environment_types(environment.instance_types)
+    zones = {zone["id"]: {row["role"]: row for row in zone["subnets"]} for zone in drawn("prod")["zones"]}
+    assert zones["usw2-az2"]["nodes"]["range"] == "10.16.80.0/20"
+    for zone, subnets in zones.items():
+        need = demand(environment, zone, types)
+        assert (subnets["nodes"]["taken"], subnets["nodes"]["replacing"]) == (need.full, need.replacing)
+        assert subnets["control plane"]["taken"] == 6 + 15 + 3
+        assert subnets["public"]["nat_gateways"] == 1
+        assert subnets["public"]["taken"] is None
+
+
+def test_the_drawing_is_of_the_templates_and_not_of_the_file() -> None:
+    templates = changed("prod")
+    groups = {item["InstanceGroupName"]: item for item in only(templates, "cluster", CLUSTER)["InstanceGroups"]}
+    groups["h200"]["InstanceCount"] = 20
+    groups["burst"]["OverrideVpcConfig"]["Subnets"] = [groups["system"]["OverrideVpcConfig"]["Subnets"][1]]
+    only(templates, "eks", "AWS::EKS::Cluster")["ResourcesVpcConfig"]["EndpointPublicAccess"] = True
+    found = {group["name"]: group for group in drawn("prod", templates)["groups"]}
+    assert found["h200"]["count"] == 20
+    assert found["burst"]["zones"] == ["usw2-az3"]
+    assert drawn("prod", templates)["accelerators"] == {"H200": 160, "H100": 32}
+    assert "public" in drawn("prod", templates)["control_plane"]["facts"][0]
+
+
+@pytest.mark.parametrize(
+    ("name", "plane", "vpc"),
+    [
+        ("prod", "EKS 1.34", False),
+        ("slurm-classic", "Slurm", False),
+        ("shared-platform", "EKS, adopted", True),
+        ("training-jobs-queue", None, False),
+    ],
+)
+def test_control_planes_and_networks(name: str, plane: str | None, vpc: bool) -> None:
+    found = drawn(name)
+    assert (found["control_plane"] or {}).get("kind") == plane
+    assert found["vpc"]["existing"] is vpc
+    assert found["vpc"]["cidrs"]
+
+
+def test_capacity_is_named_as_people_name_it() -> None:
+    found = {group["name"]: group["capacity"] for group in drawn("prod")["groups"]}
+    assert found == {"system": "on demand", "h200": "plan h200-q1", "burst": "Spot"}
+    plan = drawn("ultraserver-72")["plans"][0]
+    assert (plan["name"], plan["needs"]) == ("gb200", ["18 × ml.p6e-gb200.36xlarge for gb200"])
+
+
+def window(start: str, end: str, count: int = 16) -> dict[str, Any]:
+    return {"start": start, "end": end, "zone": "usw2-az2", "count": count, "status": "Active"}
+
+
+def test_windows_of_plans_come_from_sagemaker_or_the_file() -> None:
+    part = window("2027-01-04T11:30:00+00:00", "2027-02-01T11:30:00+00:00")
+    found = architecture(loaded("prod").environment, assembly("prod"), {"h200-q1": [part]})
+    assert (found["plans"][0]["windows"], found["plans"][0]["source"]) == ([part], "SageMaker")
+    assert said(part) == "16 × 4 Jan to 1 Feb 2027"
+    assert "--live" in unknown(drawn("prod")["plans"][0])
+    environment = loaded("prod").environment
+    moments = {"start": datetime(2027, 1, 4, tzinfo=UTC), "end": datetime(2027, 2, 1, tzinfo=UTC)}
+    plan = environment.training_plans["h200-q1"].model_copy(update=moments)
+    dated = environment.model_copy(update={"training_plans": {"h200-q1": plan}})
+    (only_part,) = architecture(dated, assembly("prod"))["plans"][0]["windows"]
+    assert (only_part["start"][:10], only_part["count"]) == ("2027-01-04", 16)
+    wished = plan.model_copy(update={"arn": None, "purchase": True, "start": None, "end": None, "days": 28})
+    asked = environment.model_copy(update={"training_plans": {"h200-q1": wished}})
+    assert unknown(architecture(asked, assembly("prod"))["plans"][0]) == "28 days, bought by the deployment"
+
+
+def test_reminders_are_drawn_where_the_handler_sends_them() -> None:
+    assert [timedelta(days=days) for days in REMINDERS] == [before for before, _ in list(BEFORE.values())[:3]]
+    plan = {"name": "q1", "needs": [], "windows": [window("2027-01-04T00:00:00+00:00", "2027-02-01T00:00:00+00:00")]}
+    text = "".join(time_line([plan], 0, 0, 1200, None)[1])
+    assert text.count("l4 7h-8z") == 3
+    plan["windows"] = [window("2027-01-30T00:00:00+00:00", "2027-02-01T00:00:00+00:00")]
+    assert "".join(time_line([plan], 0, 0, 1200, None)[1]).count("l4 7h-8z") == 1, "before its start none is sent"
+
+
+def test_an_assembly_is_read_as_the_cdk_writes_it(tmp_path: Path) -> None:
+    found = read_assembly(write_assembly(tmp_path, "prod"), "prod")
+    assert found.stacks.keys() == {name.removesuffix(".nested") for name in assembly("prod").stacks}
+    assert architecture(loaded("prod").environment, found) == drawn("prod")
+    assert read_assembly(tmp_path / "assembly-prod", "prod") == found
+    (tmp_path / "assembly-prod" / "older.nested.template.json").write_text("{}")
+    assert read_assembly(tmp_path, "prod") == found, "what no list of assets names is left of an older synthesis"
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda folder: (folder / "manifest.json").unlink(), "manifest.json cannot be read"),
+        (lambda folder: (folder / "manifest.json").write_text("{"), "no JSON"),
+        (lambda folder: (folder / "assembly-prod" / "eks.template.json").unlink(), "eks.template.json cannot be read"),
+    ],
+)
+def test_a_folder_that_is_no_assembly(tmp_path: Path, damage: Any, said: str) -> None:
+    damage(write_assembly(tmp_path, "prod"))
+    with pytest.raises(Stop, match=said) as stop:
+        read_assembly(tmp_path, "prod")
+    assert stop.value.code == 2
+
+
+def test_an_assembly_of_another_environment(tmp_path: Path) -> None:
+    with pytest.raises(Stop, match="holds nothing of dev") as stop:
+        read_assembly(write_assembly(tmp_path, "prod"), "dev")
+    assert stop.value.hint == "it holds prod"
+
+
+def test_roles_in_plain_words_with_the_reasons_of_their_wildcards(tmp_path: Path) -> None:
+    found = {role["name"]: role for role in roles(read_assembly(write_assembly(tmp_path, "prod"), "prod"))}
+    nodes = found["ExecutionRole"]
+    assert nodes["trusted"] == ["sagemaker.amazonaws.com"]
+    assert nodes["may"]["kms"] == {
+        "reads": ["DescribeKey"],
+        "changes": ["Decrypt", "GenerateDataKey"],
+        "hands on": ["CreateGrant"],
+    }
+    assert "GetObject" in nodes["may"]["s3"]["reads"]
+    reasons = {card["on"]: card["reason"] for row in nodes["statements"] for card in row["wildcards"]}
+    assert reasons["arn:aws:logs:us-west-2:111122223333:log-group:/aws/sagemaker/Clusters/prod/*"] == REASON
+    assert reasons["*"] == "", "the assembly has a reason for one wildcard only"
+    assert found["Eks/Role"]["managed"] == ["AmazonEKSClusterPolicy"]
+
+
+def test_actions_that_a_statement_denies_are_not_what_a_role_may_do() -> None:
+    templates = changed("prod")
+    for item in templates["cluster"]["Resources"].values():
+        if item["Type"] == "AWS::IAM::Policy":
+            item["Properties"]["PolicyDocument"]["Statement"] = {"Effect": "Deny", "Action": "s3:*", "Resource": "*"}
+    assert {role["stack"]: role["may"] for role in roles(Assembly("prod", templates))}["cluster"] == {}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_environment_of_the_repository_lets_another_account_in(name: str) -> None:
+    assert foreigners(assembly(name), loaded(name).environment.account) == []
+
+
+@pytest.mark.parametrize(
+    ("principal", "condition", "let_in"),
+    [
+        ({"AWS": "arn:aws:iam::123456789012:root"}, None, True),
+        ({"AWS": "123456789012"}, None, True),
+        ({"AWS": "arn:aws:iam::111122223333:role/Own"}, None, False),
+        ("*", None, True),
+        ({"AWS": "*"}, {"StringEquals": {"aws:PrincipalAccount": "111122223333"}}, False),
+        ({"AWS": "*"}, {"StringEquals": {"aws:PrincipalAccount": "123456789012"}}, True),
+        ({"Service": "lambda.amazonaws.com"}, None, False),
+    ],
+)
+def test_whoever_comes_from_another_account_is_named(principal: Any, condition: Any, let_in: bool) -> None:
+    statement = {"Effect": "Allow", "Action": "s3:GetObject", "Principal": principal, "Resource": "*"}
+    statement |= {"Condition": condition} if condition else {}
+    policy = {
+        "Type": "AWS::S3::BucketPolicy",
+        "Properties": {"Bucket": "b", "PolicyDocument": {"Statement": [statement]}},
+    }
+    found = foreigners(Assembly("prod", {"storage": {"Resources": {"Policy": policy}}}), "111122223333")
+    assert bool(found) is let_in
+    denied = {"Effect": "Deny"} | {key: value for key, value in statement.items() if key != "Effect"}
+    policy["Properties"]["PolicyDocument"] = {"Statement": [denied]}
+    assert foreigners(Assembly("prod", {"storage": {"Resources": {"Policy": policy}}}), "111122223333") == []
+
+
+def test_quotas_are_counted_in_accelerators_and_teams_in_natural_order() -> None:
+    quotas = report("prod")["quotas"]
+    assert quotas["flavors"]["ml.p5en.48xlarge"] == {"resource": "nvidia.com/gpu", "capacity": 128}
+    assert [team["team"] for team in quotas["teams"]] == ["product", "research"]
