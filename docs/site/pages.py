@@ -27,7 +27,7 @@ class DeadLink(ValueError):
 
 def written() -> dict[Path, str]:
     """Every page that somebody wrote, by its path in the checkout, with its path in the site."""
-    docs = sorted((ROOT / "docs").rglob("*.md"))
+    docs = [file for file in sorted((ROOT / "docs").rglob("*.md")) if file.parent != Path(__file__).parent]
     return {Path("README.md"): "index.md", Path("CHANGELOG.md"): "changelog.md"} | {
         file.relative_to(ROOT): str(file.relative_to(ROOT / "docs")) for file in docs
     }
@@ -132,6 +132,7 @@ def navigation(titles: dict[str, str]) -> Nav:
     reference: Nav = [
         *take("cli.md", "reference/commands.md"),
         {"Settings": take("reference/settings/*.md")},
+        *take("reference/project.md"),
         {"Environments": take("reference/environments/*.md")},
         {"Findings": take("rules.md", "reference/findings/*.md")},
         {"Alerts": take("reference/alerts/*.md")},

@@ -183,7 +183,7 @@ def _section(name: str, models: Models, page: str) -> str:
 def pages() -> dict[str, str]:
     """The text of every page by its path."""
     models = Models(Environment, environment_schema())
-    project = Models(ProjectSettings, page="podwright-yaml")
+    project = Models(ProjectSettings, page="project")
     written = sorted({place for place in models.page.values()}, key=list(models.schema["properties"]).index)
     found = {
         f"{FOLDER}/index.md": "\n".join(
@@ -205,15 +205,15 @@ def pages() -> dict[str, str]:
         text = attribute_docstrings(Environment)[page]
         head = f"# `{page}`\n\n{text}\n\n{table('Environment', models.schema, models, page, (page,))}\n"
         found[f"{FOLDER}/{page}.md"] = "\n".join((head, *(_section(name, models, page) for name in models.on(page))))
-    parts = [_section(name, project, "podwright-yaml") for name in project.on("podwright-yaml")]
-    found[f"{FOLDER}/podwright-yaml.md"] = "\n".join(
+    parts = [_section(name, project, "project") for name in project.on("project")]
+    found["reference/project.md"] = "\n".join(
         (
             "# Settings of a project",
             "",
             "A project may have a `podwright.yaml` beside its `environments/`. Without one, podwright takes the "
             "environments by name.",
             "",
-            table("ProjectSettings", project.schema, project, "podwright-yaml"),
+            table("ProjectSettings", project.schema, project, "project"),
             "",
             *parts,
         )
