@@ -25,7 +25,9 @@ def toml(value: "str | Nav") -> str:
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
-    return "[" + ", ".join(f"{{ {toml(name)} = {toml(below)} }}" for item in value for name, below in item.items()) + "]"
+    return (
+        "[" + ", ".join(f"{{ {toml(name)} = {toml(below)} }}" for item in value for name, below in item.items()) + "]"
+    )
 
 
 def configure(folder: Path, nav: Nav) -> Path:
@@ -45,7 +47,9 @@ def loaded_from_elsewhere(site: Path) -> list[str]:
 def main() -> int:
     """Write the pages and build the site."""
     parser = argparse.ArgumentParser(prog="bin/docs", description=__doc__)
-    parser.add_argument("--serve", action="store_true", help="show the site on this machine and build it on each change")
+    parser.add_argument(
+        "--serve", action="store_true", help="show the site on this machine and build it on each change"
+    )
     args = parser.parse_args()
     BUILT.mkdir(exist_ok=True)
     try:

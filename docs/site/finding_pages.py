@@ -79,11 +79,18 @@ def pages() -> dict[str, str]:
 def _without_twins(text: str, id: str) -> str:
     """Each example with an anchor of its own: `Found` and `Passes` stand on every page of a rule."""
     return re.sub(
-        r"^### (Found|Passes)$", lambda match: f"### {match[1]} {{ #{id.lower()}-{match[1].lower()} }}", text, flags=re.MULTILINE
+        r"^### (Found|Passes)$",
+        lambda match: f"### {match[1]} {{ #{id.lower()}-{match[1].lower()} }}",
+        text,
+        flags=re.MULTILINE,
     )
 
 
 def sources() -> dict[Path, str]:
     """Where the file of each page went, by its path in the checkout."""
     rules = {Path("config/rules/pages", f"{id}.md"): finding_place(id) for id in titles()}
-    return rules | {Path("config/runbooks", f"{name}.md"): alert_place(name) for names in alerts_by_group().values() for name in names}
+    return rules | {
+        Path("config/runbooks", f"{name}.md"): alert_place(name)
+        for names in alerts_by_group().values()
+        for name in names
+    }

@@ -140,10 +140,7 @@ def navigation(titles: dict[str, str]) -> Nav:
     ]
     project: Nav = take("contributor.md", "upgrading.md", "changelog.md")
     architecture, decisions = take("architecture.md"), take("decisions/*.md")
-    guides: Nav = [
-        {"Writing": take("user.md", "user/*.md")},
-        {"Operating": take("operator.md", "operator/*.md")},
-    ]
+    guides: Nav = [{"Writing": take("user.md", "user/*.md")}, {"Operating": take("operator.md", "operator/*.md")}]
     guides += take("*.md", "*/*.md")
     return nav + [
         {"Tutorial": tutorial[0][next(iter(tutorial[0]))]},

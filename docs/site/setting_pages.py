@@ -81,8 +81,8 @@ def references(schema: Any, steps: str = "") -> Iterator[tuple[str, str]]:
 
 
 def anchor(name: str) -> str:
-    """The anchor of a model on its page."""
-    return name.lower()
+    """The anchor of a model on its page, whose title may have the same name."""
+    return f"model-{name.lower()}"
 
 
 def type_text(schema: Schema, models: Models, page: str) -> str:
