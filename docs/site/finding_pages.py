@@ -1,4 +1,4 @@
-"""The reference of findings, checks and alerts: their pages, which lie one a file, put together by what they are about."""
+"""The reference of findings, checks and alerts: their pages, one a file, put together by what they are about."""
 
 import re
 from importlib import import_module

@@ -139,14 +139,16 @@ def navigation(titles: dict[str, str]) -> Nav:
         *take("metrics.md", "catalog.md", "measurements.md"),
     ]
     project: Nav = take("contributor.md", "upgrading.md", "changelog.md")
-    architecture, decisions = take("architecture.md"), take("decisions/*.md")
+    architecture: Nav = take("architecture.md")
+    architecture.append({"Decisions": take("decisions/*.md")})
     guides: Nav = [{"Writing": take("user.md", "user/*.md")}, {"Operating": take("operator.md", "operator/*.md")}]
     guides += take("*.md", "*/*.md")
-    return nav + [
+    nav += [
         {"Tutorial": tutorial[0][next(iter(tutorial[0]))]},
         {"Scenarios": scenarios},
         {"Guides": guides},
         {"Reference": reference},
-        {"Architecture": [*architecture, {"Decisions": decisions}]},
+        {"Architecture": architecture},
         {"Project": project},
     ]
+    return nav

@@ -1,4 +1,4 @@
-"""The reference of settings, made of the models: one page for each part of an environment file, one of `podwright.yaml`."""
+"""The reference of settings, made of the models: a page for each part of an environment file, one for a project."""
 
 import json
 import re
@@ -184,7 +184,7 @@ def pages() -> dict[str, str]:
     """The text of every page by its path."""
     models = Models(Environment, environment_schema())
     project = Models(ProjectSettings, page="project")
-    written = sorted({place for place in models.page.values()}, key=list(models.schema["properties"]).index)
+    written = sorted(set(models.page.values()), key=list(models.schema["properties"]).index)
     found = {
         f"{FOLDER}/index.md": "\n".join(
             (

@@ -145,7 +145,8 @@ def test_the_description_leads_nowhere_that_an_index_lacks(wheel: Path) -> None:
         metadata = next(opened.read(name).decode() for name in opened.namelist() if name.endswith("METADATA"))
     head, _, description = metadata.partition("\n\n")
     assert "Description-Content-Type: text/markdown" in head
-    assert "# podwright" in description and "](" not in description
+    assert "# podwright" in description
+    assert "](" not in description
     assert [version for version in ("11", "12", "13", "14") if f"Python :: 3.{version}" not in head] == []
 
 
@@ -157,7 +158,8 @@ def test_the_archive_holds_the_commit_and_nothing_of_the_machine(wheel: Path, tr
         launcher = opened.getmember("podwright-9.9.0/bin/deploy")
     assert {member.name.partition("/")[2] for member in members} >= set(git(tree, "ls-files").splitlines())
     assert {(member.mtime, member.uid, member.uname) for member in members} == {(committed, 0, "")}
-    assert {member.mode for member in members if member.isfile()} == {0o644, 0o755} and launcher.mode == 0o755
+    assert {member.mode for member in members if member.isfile()} == {0o644, 0o755}
+    assert launcher.mode == 0o755
     # Bytes 4 to 7 of a gzip file are a time.
     assert int.from_bytes(archive.read_bytes()[4:8], "little") == committed
 
@@ -165,7 +167,8 @@ def test_the_archive_holds_the_commit_and_nothing_of_the_machine(wheel: Path, tr
 def test_notes_and_sums_lie_beside_the_packages(wheel: Path) -> None:
     dist = wheel.parent.parent
     notes = (dist / "notes.md").read_text(encoding="utf-8")
-    assert notes.startswith("- Proof.\n") and "\n## " not in notes
+    assert notes.startswith("- Proof.\n")
+    assert "\n## " not in notes
     sums = dict(reversed(line.split("  ")) for line in (dist / "SHA256SUMS").read_text().splitlines())
     assert set(sums) == {"notes.md", "packages/podwright-9.9.0.tar.gz", f"packages/{wheel.name}"}
     assert {name: hashlib.sha256((dist / name).read_bytes()).hexdigest() for name in sums} == sums

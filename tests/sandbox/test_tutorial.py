@@ -13,8 +13,8 @@ from podwright.operations.sandbox import server
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/tutorial.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# What the test stands in for, and what takes long and others try: test_deploy.py deploys a change and deletes all stacks,
-# and the tests of diff see what a change of a count does. Here the changed file passes its checks.
+# What the test stands in for, and what takes long and others try: test_deploy.py deploys a change and deletes all
+# stacks, and the tests of diff see what a change of a count does. Here the changed file passes its checks.
 ELSEWHERE = {"python3", "pip", "cd", ".", "podwright diff", "podwright deploy again", "podwright destroy"}
 
 
@@ -66,7 +66,8 @@ def expected(said: dict[str, str]) -> None:
     assert "ml.g5.12xlarge on demand" in said["podwright cost sandbox"]
     assert re.search(r"research +ml\.g5\.12xlarge +vCPU +48 +48 +48 +96", said["podwright quotas sandbox"])
     assert re.search(r"product +ml\.g5\.12xlarge +vCPU +48 +48 +0 +48", said["podwright quotas sandbox"])
-    assert "sandbox-governance" in said["podwright deploy"] and "Simulated:" in said["podwright deploy"]
+    assert "sandbox-governance" in said["podwright deploy"]
+    assert "Simulated:" in said["podwright deploy"]
     assert "InService" in said["podwright status sandbox"]
     assert "nothing is wrong" in said["podwright doctor sandbox"]
     assert "kind: PyTorchJob" in said["podwright render jobs sandbox hello"]
