@@ -127,8 +127,9 @@ def navigation(titles: dict[str, str]) -> Nav:
         ]
         return [{left.pop(page): page} for page in dict.fromkeys(chosen)]
 
-    nav: Nav = [{"Start": take("index.md")[0]["podwright"]}]
-    tutorial, scenarios = take("tutorial.md"), take("scenarios/*.md")
+    start, tutorial = take("index.md")[0], take("tutorial.md")[0]
+    tabs: dict[str, str | Nav] = {"Start": start["podwright"], "Tutorial": next(iter(tutorial.values()))}
+    tabs["Scenarios"] = take("scenarios/*.md")
     reference: Nav = [
         *take("cli.md", "reference/commands.md"),
         {"Settings": take("reference/settings/*.md")},
@@ -138,17 +139,10 @@ def navigation(titles: dict[str, str]) -> Nav:
         {"Alerts": take("reference/alerts/*.md")},
         *take("metrics.md", "catalog.md", "measurements.md"),
     ]
-    project: Nav = take("contributor.md", "upgrading.md", "changelog.md")
-    architecture: Nav = take("architecture.md")
-    architecture.append({"Decisions": take("decisions/*.md")})
+    architecture: Nav = [*take("architecture.md"), {"Decisions": take("decisions/*.md")}]
+    project = take("contributor.md", "upgrading.md", "changelog.md")
+    # What is left in docs/ is a guide.
     guides: Nav = [{"Writing": take("user.md", "user/*.md")}, {"Operating": take("operator.md", "operator/*.md")}]
-    guides += take("*.md", "*/*.md")
-    nav += [
-        {"Tutorial": tutorial[0][next(iter(tutorial[0]))]},
-        {"Scenarios": scenarios},
-        {"Guides": guides},
-        {"Reference": reference},
-        {"Architecture": architecture},
-        {"Project": project},
-    ]
-    return nav
+    tabs["Guides"] = [*guides, *take("*.md", "*/*.md")]
+    tabs |= {"Reference": reference, "Architecture": architecture, "Project": project}
+    return [{name: part} for name, part in tabs.items()]
