@@ -1,10 +1,13 @@
-"""The wheel holds what the checkout holds, and works without one."""
+"""What bin/release builds from a tagged commit: the wheel holds what the checkout holds, and works without one."""
 
+import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -25,22 +28,48 @@ def shipped(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in own | data}
 
 
+def git(tree: Path, *arguments: str) -> str:
+    """Run Git in a tree, as somebody whose settings are of no account."""
+    own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    author = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    command = ["git", "-C", str(tree), *author, *arguments]
+    return subprocess.run(command, env=os.environ | own, check=True, capture_output=True, text=True).stdout
+
+
+def release(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run bin/release without the network: the tools are those of the tests, and nothing is installed."""
+    tools = tree / ".podwright/release"
+    (tools / "bin").mkdir(parents=True, exist_ok=True)
+    (tools / "bin/python").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    (tools / "bin/python").chmod(0o755)
+    project = tomllib.loads((tree / "pyproject.toml").read_text())["project"]
+    (tools / ".pins").write_text("\n".join(project["optional-dependencies"]["release"]))
+    return subprocess.run([tree / "bin/release", "--no-install", *arguments], capture_output=True, text=True)
+
+
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy to build from: setuptools writes beside its sources."""
+    """A copy whose one commit is tagged as a version."""
     folder = tmp_path_factory.mktemp("tree")
     for name in (*ROOMS, "docs"):
-        shutil.copytree(ROOT / name, folder / name)
-    for name in ("pyproject.toml", "cdk.json"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "cdk.json", "README.md", ".gitignore", ".gitattributes"):
         shutil.copy(ROOT / name, folder)
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    (folder / "CHANGELOG.md").write_text(changes.replace("## Unreleased\n", "## 9.9.0 – 2026-12-01\n\n- Proof.\n", 1))
+    git(folder, "init", "--quiet")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "one")
+    git(folder, "tag", "v9.9.0")
     return folder
 
 
 @pytest.fixture(scope="module")
 def wheel(tree: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*command, "--wheel-dir", tree / "dist", tree], check=True)
-    return next((tree / "dist").glob("podwright-*.whl"))
+    result = release(tree)
+    assert result.returncode == 0, result.stderr
+    assert "podwright 9.9.0 is in dist/" in result.stderr
+    return tree / "dist/packages/podwright-9.9.0-py3-none-any.whl"
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +132,65 @@ def test_app_of_an_installed_wheel_synthesizes(installed: Path, tmp_path: Path) 
     result = run_installed(installed, "-m", "podwright.bin.app", cwd=tmp_path, context={"chart": "stand-in"})
     assert result.returncode == 0, result.stderr
     assert list((tmp_path / "cdk.out").glob("assembly-*/*.template.json"))
+
+
+def test_the_version_is_that_of_the_tag(installed: Path, tmp_path: Path) -> None:
+    assert run_installed(installed, "-m", "podwright.operations.cli", "--version", cwd=tmp_path).stdout == (
+        "podwright 9.9.0\n"
+    )
+
+
+def test_the_description_leads_nowhere_that_an_index_lacks(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        metadata = next(opened.read(name).decode() for name in opened.namelist() if name.endswith("METADATA"))
+    head, _, description = metadata.partition("\n\n")
+    assert "Description-Content-Type: text/markdown" in head
+    assert "# podwright" in description
+    assert "](" not in description
+    assert [version for version in ("11", "12", "13", "14") if f"Python :: 3.{version}" not in head] == []
+
+
+def test_the_archive_holds_the_commit_and_nothing_of_the_machine(wheel: Path, tree: Path) -> None:
+    archive = wheel.with_name("podwright-9.9.0.tar.gz")
+    committed = int(git(tree, "log", "-1", "--format=%ct"))
+    with tarfile.open(archive) as opened:
+        members = opened.getmembers()
+        launcher = opened.getmember("podwright-9.9.0/bin/deploy")
+    assert {member.name.partition("/")[2] for member in members} >= set(git(tree, "ls-files").splitlines())
+    assert {(member.mtime, member.uid, member.uname) for member in members} == {(committed, 0, "")}
+    assert {member.mode for member in members if member.isfile()} == {0o644, 0o755}
+    assert launcher.mode == 0o755
+    # Bytes 4 to 7 of a gzip file are a time.
+    assert int.from_bytes(archive.read_bytes()[4:8], "little") == committed
+
+
+def test_notes_and_sums_lie_beside_the_packages(wheel: Path) -> None:
+    dist = wheel.parent.parent
+    notes = (dist / "notes.md").read_text(encoding="utf-8")
+    assert notes.startswith("- Proof.\n")
+    assert "\n## " not in notes
+    sums = dict(reversed(line.split("  ")) for line in (dist / "SHA256SUMS").read_text().splitlines())
+    assert set(sums) == {"notes.md", "packages/podwright-9.9.0.tar.gz", f"packages/{wheel.name}"}
+    assert {name: hashlib.sha256((dist / name).read_bytes()).hexdigest() for name in sums} == sums
+
+
+def test_a_release_that_is_none_is_refused(tree: Path, tmp_path: Path) -> None:
+    """In turn: a change that no commit has, a commit without a tag, a tag of no version, a version without notes."""
+    clone = tmp_path / "clone"
+    git(tree, "clone", "--quiet", str(tree), str(clone))
+
+    def refused(*words: str) -> bool:
+        result = release(clone)
+        return result.returncode == 1 and all(word in result.stderr for word in words)
+
+    (clone / "cdk.json").write_text("{}")
+    assert refused("changes that no commit has", "M cdk.json")
+    git(clone, "commit", "--quiet", "--all", "--message", "two")
+    assert refused("no tag like v1.2.0 points at this commit")
+    git(clone, "tag", "v10")
+    assert refused("one tag like v1.2.0 or v1.2.0rc1", "v10")
+    git(clone, "tag", "--delete", "v10")
+    git(clone, "tag", "v9.10.0")
+    assert refused("no section '## 9.10.0'")
+    assert not (clone / "dist").exists()
+    assert release(clone, "--loud").returncode == 2
