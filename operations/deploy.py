@@ -2,8 +2,9 @@
 
 An environment of account 123456789012 goes to the sandbox, as does any other with --sandbox. Without ENV it is the only
 environment of the project, or the one called sandbox. The same command takes up a deployment that was interrupted.
-An AWS account is looked at first, as `podwright preflight` does. What a change does is looked at too, as `podwright diff`
-does: one that replaces or deletes what holds data, buys, or takes nodes from a group that runs is refused unless named.
+An AWS account is looked at first, as `podwright preflight` does. What a change does is looked at too, as
+`podwright diff` does: one that replaces or deletes what holds data, buys, or takes nodes from a group that runs is
+refused unless it is named.
 """
 
 import argparse

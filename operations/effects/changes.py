@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from ...config.effects import Change, Effect, Known, known, replacing, stateful, worst
-from .compare import differences
+from ...config.effects import Change, Effect, Known, known, lasting_name, replacing, stateful, worst
+from .compare import differences, same
 from .references import Exports, Target, exports, references
 from .templates import NESTED, Pair, resources
 
@@ -102,17 +102,14 @@ def _of_stack(pair: Pair, prefix: str) -> Iterator[ResourceChange]:
     old, new = dict(resources(pair.old)), dict(resources(pair.new))
     for logical_id in [*new, *(key for key in old if key not in new)]:
         was, now = old.get(logical_id), new.get(logical_id)
-        kind = (now or was)["Type"]
-        if kind in IGNORED:
-            continue
         change = _change(pair.name, logical_id, was, now)
-        if change is not None:
+        if change is not None and change.type not in IGNORED:
             yield change
 
 
 def _change(stack: str, logical_id: str, was: Any, now: Any) -> ResourceChange | None:
-    kind = (now or was)["Type"]
-    path = (now or was).get("Metadata", {}).get("aws:cdk:path", "")
+    one = now or was
+    kind, path = one["Type"], one.get("Metadata", {}).get("aws:cdk:path", "")
     made = ResourceChange(stack, logical_id, kind, path, "update")
     made.old, made.new = (was or {}).get("Properties", {}), (now or {}).get("Properties", {})
     if was is None or now is None:
@@ -151,6 +148,11 @@ def _settle(change: ResourceChange, now: Mapping[str, Any]) -> None:
     if change.action == "update" and any(row.effect is Effect.REPLACES for row in change.rows):
         change.action = "replace"
         change.kept = now.get("UpdateReplacePolicy") in _KEPT
+        name = lasting_name(change.type)
+        if name and name in change.new and same(change.old.get(name), change.new[name]):
+            words = f"CloudFormation does not replace a resource that keeps its {name}: rename it as well"
+            kept = change.new[name]
+            change.rows.append(Row(name, name, "modify", kept, kept, Known(Effect.REFUSED, what=words)))
 
 
 def _row(kind: str, path: str, pattern: str, change: Change, before: Any, after: Any) -> Row:
@@ -220,7 +222,7 @@ def _follow(
             continue
         cause = moving[target.stack, target.logical_id]
         row = _row(item["Type"], target.path, target.pattern, "modify", "as it is", _LATER)
-        certain = cause.action == "replace" and all(other.certain for other in cause.rows)
+        certain = any(other.certain and other.effect is Effect.REPLACES for other in cause.rows)
         change.rows.append(replace(row, follows=cause.name, certain=certain))
         known_paths.add(target.path)
     if change.rows and change not in found:

@@ -90,8 +90,10 @@ def _names(name: str, items: Sequence[Any]) -> bool:
 
 
 def same(old: Any, new: Any) -> bool:
-    """Whether two values are the same to CloudFormation, which writes 3 and "3" alike, and loses characters beyond ASCII
-    from the templates that it hands out."""
+    """Whether two values are the same to CloudFormation.
+
+    It takes 3 and "3" alike, and loses characters beyond ASCII from the templates that it hands out.
+    """
     if old == new:
         return True
     texts = (_scalar(old), _scalar(new))
