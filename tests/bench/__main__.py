@@ -16,6 +16,7 @@ from pathlib import Path
 import boot_times
 import commands
 import doctor_matrix
+import effect_times
 import handler_costs
 import mutated
 import preflight_times
@@ -42,6 +43,7 @@ PARTS = {
     "report": report_cost.report,
     "status": status_cost.report,
     "doctor": doctor_matrix.report,
+    "effects": effect_times.report,
 }
 
 
