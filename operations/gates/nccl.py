@@ -1,4 +1,4 @@
-"""The gate `nccl`: the bus bandwidth of an all-reduce over several nodes, against the line for their type and number."""
+"""The gate `nccl`: bandwidth of an all-reduce over several nodes, against the line for their type and number."""
 
 import re
 from dataclasses import asdict, dataclass
