@@ -42,6 +42,7 @@ COMMANDS: Final = (
     Command("drift", ".drift.command", "compare what runs with the templates that it was deployed from"),
     Command("deploy", ".deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
     Command("status", ".status", "print stacks, instance groups and nodes as they are now"),
+    Command("gate", ".gates.command", "prove that a deployed environment does what it should, and keep the evidence"),
     Command("doctor", ".doctor.command", "say what is wrong with a cluster, why, and what to do"),
     Command("collect", ".doctor.collect_command", "take along what doctor reads, secrets taken out"),
     Command("destroy", ".destroy", "delete the stacks of an environment"),

@@ -30,7 +30,16 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
 from werkzeug.wrappers import Response
 
-from . import capacity, hyperpod_faults, kubernetes_api, quotas, responses, training_plan_knobs, workspace_queries
+from . import (
+    capacity,
+    hyperpod_faults,
+    kubernetes_api,
+    metric_feed,
+    quotas,
+    responses,
+    training_plan_knobs,
+    workspace_queries,
+)
 from .cloudformation import CloudFormation
 from .cloudformation_api import CloudFormationResponse
 from .cost_tags import CostTags, CostTagsResponse
@@ -215,6 +224,9 @@ class Sandbox:
                 asked = parse_qs(environ["QUERY_STRING"]).get("type", [])
                 recorded = json.dumps([name for name in asked if is_recorded_only(name)])
                 return Response(recorded, content_type="application/json")(environ, start_response)
+            if path.startswith(metric_feed.PATH):
+                text = metric_feed.page(self.hyperpod, path.removeprefix(metric_feed.PATH))
+                return Response(text, content_type=metric_feed.CONTENT_TYPE)(environ, start_response)
             if path == capacity.PATH:
                 return capacity.serve(self.hyperpod, environ, start_response)
             if path in (training_plan_knobs.PATH, quotas.PATH, hyperpod_faults.PATH):

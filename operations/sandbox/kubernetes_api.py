@@ -16,8 +16,10 @@ from moto.sts.models import sts_backends
 from werkzeug.wrappers import Request, Response
 
 from .eks import Eks
+from .job_runs import JobRuns
 from .kubernetes import ApiError, Kubernetes, KubernetesStore
 from .merge import merged
+from .queue_states import with_state
 from .stack import ACCOUNT, PARTITION
 from .template import JsonObject
 
@@ -34,6 +36,15 @@ class Nodes(Protocol):
 
     def patch_node(self, region: str, eks_cluster: str, name: str, patch: JsonObject) -> None:
         """Change a node of it."""
+        ...
+
+    @property
+    def runs(self) -> JobRuns:
+        """What becomes of jobs."""
+        ...
+
+    def settle_jobs(self, region: str, eks_cluster: str, store: KubernetesStore) -> None:
+        """Let happen to jobs what happened since somebody last looked."""
         ...
 
     def run_pod(self, region: str, eks_cluster: str, pod: JsonObject) -> JsonObject | None:
@@ -66,6 +77,8 @@ class KubernetesApi:
                 "reason": error.reason,
                 "message": str(error),
             }
+        if isinstance(answer, str):
+            return Response(answer, status, content_type="text/plain")(environ, start_response)
         return Response(json.dumps(answer), status, content_type="application/json")(environ, start_response)
 
     def _authorize(self, request: Request, region: str, cluster: str) -> None:
@@ -125,6 +138,13 @@ class KubernetesApi:
         if resource is None:
             raise ApiError(404, "NotFound", "the server could not find the requested resource")
         api_version, kind = f"{group}/{version}".strip("/"), resource["kind"]
+        self.nodes.settle_jobs(*place, store)
+        if rest[2:] == ["log"] and kind == "Pod":
+            text = self.nodes.runs.log(store, namespace, rest[1])
+            if text is None:
+                words = f'container in pod "{rest[1]}" is waiting to start, or is not simulated (sandbox)'
+                raise ApiError(400, "BadRequest", words)
+            return 200, text
         extra = self.nodes.kubernetes_nodes(*place) if kind == "Node" and not group else []
         if len(rest) == 1 and request.method == "GET":
             found = [
@@ -138,7 +158,7 @@ class KubernetesApi:
                 "apiVersion": api_version,
                 "metadata": {"resourceVersion": str(store.revision)},
                 "items": [
-                    item
+                    with_state(store, item, self.nodes.runs.faults.get("queues", {}))
                     for item in found
                     if _selected(item, request.args.get("labelSelector", "")) and _has_fields(item, fields)
                 ],
@@ -155,7 +175,7 @@ class KubernetesApi:
         if current is None and not (request.method == "PATCH" and "apply" in (request.content_type or "")):
             raise ApiError(404, "NotFound", f'{rest[0]}{"." + group if group else ""} "{rest[1]}" not found')
         if request.method == "GET":
-            return 200, current
+            return 200, with_state(store, current or {}, self.nodes.runs.faults.get("queues", {}))
         changed = _body(request)
         if current in extra:
             if request.method != "PATCH":
