@@ -38,6 +38,7 @@ COMMANDS: Final = (
     Command("explain", ".explain", "print the page of a rule, or list all rules"),
     Command("schema", ".schema", "print the JSON Schema of environment files, for editors"),
     Command("diff", ".diff", "show what a deployment would change"),
+    Command("pipeline", ".pipeline.command", "promote commits by a pipeline: its steps, its accounts, its deployment"),
     Command("deploy", ".deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
     Command("status", ".status", "print stacks, instance groups and nodes as they are now"),
     Command("doctor", ".doctor.command", "say what is wrong with a cluster, why, and what to do"),
