@@ -3,13 +3,20 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import ValidationError
 
 from .base import Settings
-from .findings import Finding, InvalidFile, Level
+from .findings import Finding, InvalidFile, Level, Path, dotted
+from .later import Later
 from .load import LoadedEnvironment, load_environment, resolved
 from .source import Source, read_source
+
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
+else:
+    Pipeline = Annotated[Any, Later(".pipeline", "Pipeline", model=True)]
 
 
 class ProjectSettings(Settings):
@@ -17,6 +24,8 @@ class ProjectSettings(Settings):
 
     environments: tuple[str, ...] = ()
     """Names of the environments in the order of promotion; those not named follow by name."""
+    pipeline: Pipeline | None = None
+    """How commits are promoted from one environment to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,7 @@ class Project:
                         Level.ERROR,
                         ".".join(map(str, detail["loc"])),
                         f"podwright.yaml: {'.'.join(map(str, detail['loc']))}: {detail['msg'].lower()}",
-                        "podwright.yaml knows `environments:`, a list of names",
+                        "podwright.yaml knows `environments:`, a list of names, and `pipeline:`",
                         source.place(detail["loc"]),
                     )
                     for detail in error.errors()
@@ -66,7 +75,34 @@ class Project:
                     for name in missing
                 ]
             )
+        if wrong := list(project._pipeline_findings(source)):
+            raise InvalidFile(wrong)
         return project
+
+    def _pipeline_findings(self, source: Source) -> Iterator[Finding]:
+        """What is wrong with the order in which `pipeline:` deploys."""
+        order, earlier, last = self.settings.environments, set[str](), -1
+        for number, stage in enumerate(self.settings.pipeline.stages if self.settings.pipeline else ()):
+            ranks = [order.index(name) for name in stage.environments if name in order]
+            for name in stage.environments:
+                path: Path = ("pipeline", "stages", number, "environments")
+
+                def finding(id: str, message: str, hint: str, path: Path = path) -> Finding:
+                    return Finding(id, Level.ERROR, dotted(path), message, hint, source.place(path))
+
+                if name not in self._files():
+                    hint = f"known: {', '.join(self.names) or 'none'}"
+                    yield finding("PIP001", f"stage {number + 1} deploys {name!r}, which environments/ lacks", hint)
+                if name in earlier:
+                    hint = "keep the stage in which it belongs"
+                    yield finding("PIP002", f"{name!r} is deployed by two stages or twice by one", hint)
+                if name in order and order.index(name) < last:
+                    before = order[last]
+                    hint = "give both the same order"
+                    message = f"stage {number + 1} deploys {name!r} after {before!r}; `environments:` says the opposite"
+                    yield finding("PIP003", message, hint)
+                earlier.add(name)
+            last = max([last, *ranks])
 
     def _files(self) -> dict[str, FilePath]:
         return {file.stem: file for file in sorted((self.root / "environments").glob("*.yaml"))}

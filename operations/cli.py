@@ -40,6 +40,7 @@ COMMANDS: Final = (
     Command("schema", ".schema", "print the JSON Schema of environment files, for editors"),
     Command("diff", ".diff", "show what a deployment would change, and what each change does"),
     Command("drift", ".drift.command", "compare what runs with the templates that it was deployed from"),
+    Command("pipeline", ".pipeline.command", "promote commits by a pipeline: its steps, its accounts, its deployment"),
     Command("deploy", ".deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
     Command("status", ".status", "print stacks, instance groups and nodes as they are now"),
     Command("gate", ".gates.command", "prove that a deployed environment does what it should, and keep the evidence"),

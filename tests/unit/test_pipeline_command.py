@@ -1,0 +1,201 @@
+"""`podwright pipeline`: what it prints, and what builds call."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.stub import Stubber
+
+from podwright.operations import cli
+from podwright.operations.account import Account
+from podwright.operations.pipeline.builds import waiting
+from promotion_project import GITHUB, PIPELINE, write_project
+
+ROOT = Path(__file__).resolve().parents[2]
+NEWEST = "11111111-0000-4000-8000-000000000003"
+OLDER = "11111111-0000-4000-8000-000000000002"
+OLDEST = "11111111-0000-4000-8000-000000000001"
+
+
+def pipeline(folder: Path, *arguments: str) -> int:
+    return cli.main(["pipeline", *arguments, "--project", str(folder)])
+
+
+def test_shows_every_step_and_its_role(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_project(tmp_path)
+    assert pipeline(tmp_path, "show") == 0
+    shown = capsys.readouterr().out
+    assert "podwright gate prod cluster canary" in " ".join(shown.split())
+    assert "a person consents" in shown
+    assert pipeline(tmp_path, "show", "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    kinds = [step["kind"] for step in document["steps"] if step["environment"] == "prod"]
+    assert kinds == ["preflight", "effects", "deploy", "gate"]
+    assert [step["commands"] for step in document["drift"]][-1] == ["podwright drift prod"]
+
+
+@pytest.mark.parametrize(
+    ("text", "id", "word"),
+    [
+        ("environments: [dev]\n", "PIP004", "does not say where commits come from"),
+        ("pipeline: {tests: [pytest]}\n", "PIP004", "does not say where commits come from"),
+        ("pipeline: {source: {codecommit: clusters}}\n", "PIP005", "CodePipeline needs account and region"),
+    ],
+)
+def test_what_a_pipeline_lacks_is_said(
+    tmp_path: Path, text: str, id: str, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_project(tmp_path, text)
+    assert pipeline(tmp_path, "bootstrap") == 2
+    said = capsys.readouterr().err
+    assert f"podwright.yaml:1  {id}  error" in said
+    assert word in said
+
+
+@pytest.fixture
+def assembly(tmp_path: Path) -> Path:
+    """An assembly whose templates are some of the reviewed ones."""
+    folder = tmp_path / "assembly"
+    for name in ("dev", "staging-west", "staging-east", "prod"):
+        for prefix, snapshot in (
+            (name, "templates/training-jobs-queue/network"),
+            (f"podwright-{name}", "pipeline/access"),
+        ):
+            place = folder / f"assembly-{prefix}"
+            place.mkdir(parents=True)
+            (place / "x.template.json").write_text((ROOT / f"tests/snapshot/{snapshot}.json").read_text())
+    (folder / "pipeline.template.json").write_text((ROOT / "tests/snapshot/pipeline/pipeline.json").read_text())
+    return folder
+
+
+def bootstrapped(folder: Path, assembly: Path, capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
+    assert pipeline(folder, "bootstrap", "--assembly", str(assembly), "--json") == 0
+    return json.loads(capsys.readouterr().out)["commands"]
+
+
+def test_every_account_and_region_is_prepared_once_and_trusts_the_pipeline(
+    tmp_path: Path, assembly: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_project(tmp_path)
+    lines = [command["line"] for command in bootstrapped(tmp_path, assembly, capsys)]
+    made = [line.split() for line in lines if line.startswith("cdk bootstrap")]
+    assert [words[2] for words in made] == [
+        # The pipeline keeps a bucket in each region that it deploys to.
+        "aws://012345678901/us-west-2",
+        "aws://012345678901/us-east-1",
+        "aws://111122223333/us-west-2",
+        "aws://123456789012/us-west-2",
+        "aws://123456789012/us-east-1",
+        "aws://012345670123/us-west-2",
+    ]
+    assert ["--trust" in words for words in made] == [False, False, True, True, True, True]
+    assert {words[words.index("--trust") + 1] for words in made[2:]} == {"012345678901"}
+    assert lines[-2:] == ["podwright pipeline deploy", "podwright pipeline cache"]
+
+
+def test_the_policies_are_written_where_the_commands_look(
+    tmp_path: Path, assembly: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_project(tmp_path)
+    for command in bootstrapped(tmp_path, assembly, capsys):
+        words = command["line"].split()
+        if words[:3] == ["aws", "cloudformation", "deploy"]:
+            template = json.loads(Path(words[words.index("--template-file") + 1]).read_text())
+            names = [item["Properties"]["ManagedPolicyName"] for item in template["Resources"].values()]
+            expected = ",".join(f"arn:aws:iam::{command['account']}:policy/{name}" for name in names)
+        elif words[:2] == ["cdk", "bootstrap"]:
+            assert words[words.index("--cloudformation-execution-policies") + 1] == expected
+
+
+def test_github_gets_roles_in_each_account_and_environments_for_one_branch(
+    tmp_path: Path, assembly: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_project(tmp_path, GITHUB)
+    lines = [command["line"] for command in bootstrapped(tmp_path, assembly, capsys)]
+    assert not [line for line in lines if "--trust" in line]
+    assert [line for line in lines if line.startswith("podwright")] == [
+        f"podwright pipeline deploy {name}" for name in ("dev", "staging-west", "staging-east", "prod")
+    ]
+    assert "gh api -X POST repos/acme/clusters/environments/prod/deployment-branch-policies -f name=main" in lines
+
+
+def test_an_assembly_that_lacks_an_environment_is_refused(
+    tmp_path: Path, assembly: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_project(tmp_path)
+    (assembly / "assembly-prod/x.template.json").unlink()
+    assert pipeline(tmp_path, "bootstrap", "--assembly", str(assembly)) == 2
+    assert "assembly-prod" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "word"),
+    [
+        (GITHUB, (), "whose roles?"),
+        (GITHUB, ("qa",), "qa is not promoted"),
+        (PIPELINE, ("dev",), "the pipeline deploys the roles of environments itself"),
+    ],
+)
+def test_deploy_refuses_what_it_cannot_mean(
+    tmp_path: Path, text: str, arguments: tuple[str, ...], word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_project(tmp_path, text)
+    assert pipeline(tmp_path, "deploy", *arguments) == 2
+    assert word in capsys.readouterr().err
+
+
+def executions(*found: tuple[str, str]) -> dict[str, Any]:
+    return {"pipelineExecutionSummaries": [{"pipelineExecutionId": id, "status": status} for id, status in found]}
+
+
+@pytest.fixture
+def wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Run `pipeline wait` as OLDER or another; the answers of CodePipeline come one after another."""
+
+    def run(deployed: dict[str, Any], *answers: dict[str, Any], execution: str = OLDER, minutes: float = 60) -> int:
+        write_project(tmp_path)
+        (tmp_path / "cdk.out").mkdir(exist_ok=True)
+        (tmp_path / "cdk.out/pipeline.template.json").write_text(json.dumps({"Resources": {"New": {}}}))
+        monkeypatch.setattr(waiting, "_POLL_SECONDS", 0)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+        account = Account("012345678901", "us-west-2", None, {})
+        monkeypatch.setattr(waiting, "pipeline_account", lambda project: (account, "podwright"))
+        cloudformation, codepipeline = account.client("cloudformation"), account.client("codepipeline")
+        asked = {"StackName": "podwright-pipeline", "TemplateStage": "Original"}
+        with Stubber(cloudformation) as stacks, Stubber(codepipeline) as pipelines:
+            stacks.add_response("get_template", {"TemplateBody": json.dumps(deployed)}, asked)
+            for answer in answers:
+                pipelines.add_response("list_pipeline_executions", answer, {"pipelineName": "podwright"})
+            code = pipeline(tmp_path, "wait", "--execution", execution, "--minutes", str(minutes))
+            pipelines.assert_no_pending_responses()
+        return code
+
+    return run
+
+
+def test_nothing_waits_where_the_pipeline_stays_as_it_is(wait: Callable[..., int]) -> None:
+    assert wait({"Resources": {"New": {}}}) == 0
+
+
+def test_a_changed_pipeline_waits_for_earlier_promotions_and_not_for_later_ones(wait: Callable[..., int]) -> None:
+    under_way = executions((NEWEST, "InProgress"), (OLDER, "InProgress"), (OLDEST, "InProgress"))
+    stopping = executions((NEWEST, "InProgress"), (OLDER, "InProgress"), (OLDEST, "Stopping"))
+    through = executions((NEWEST, "InProgress"), (OLDER, "InProgress"), (OLDEST, "Succeeded"))
+    assert wait({"Resources": {}}, under_way, stopping, through) == 0
+
+
+def test_waiting_has_an_end_that_says_what_to_do(wait: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    assert wait({"Resources": {}}, executions((OLDER, "InProgress"), (OLDEST, "InProgress")), minutes=0) == 1
+    said = capsys.readouterr().err
+    assert OLDEST in said
+    assert "retry the stage Build" in said
+
+
+def test_an_execution_that_is_not_there_is_refused(
+    wait: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert wait({"Resources": {}}, executions((OLDEST, "InProgress")), execution=NEWEST) == 2
+    assert NEWEST in capsys.readouterr().err
