@@ -8,7 +8,7 @@ import json
 import re
 import threading
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from urllib.error import HTTPError
 from werkzeug.wrappers import Request, Response
 
 from ..prometheus import Prometheus, installed, serving
-from .prometheus_workspaces import PrometheusWorkspaces, Workspace
+from .prometheus_workspaces import Workspace
 
 PATH: Final = re.compile(r"/workspaces/(?P<workspace>ws-[^/]+)(?P<call>/api/v1/.+)")
 """The paths of its calls."""
@@ -34,10 +34,10 @@ class _Server:
 
 
 class WorkspaceQueries:
-    """A WSGI application for the paths that PATH matches. `directory` holds the samples."""
+    """A WSGI application for the paths that PATH matches. `find` has the workspaces, `directory` the samples."""
 
-    def __init__(self, workspaces: PrometheusWorkspaces, directory: Path) -> None:
-        self.workspaces, self.directory = workspaces, directory
+    def __init__(self, find: Callable[[str], Workspace | None], directory: Path) -> None:
+        self.find, self.directory = find, directory
         self._servers: dict[str, _Server] = {}
         self._lock, self._processes = threading.Lock(), ExitStack()
 
@@ -45,7 +45,7 @@ class WorkspaceQueries:
         """Serve one request."""
         request = Request(environ)
         found = PATH.fullmatch(request.path)
-        workspace = found and self.workspaces.anywhere(found["workspace"])
+        workspace = found and self.find(found["workspace"])
         if not found or not workspace:
             return _refusal(404, "there is no such workspace (sandbox)")(environ, start_response)
         if not installed():
