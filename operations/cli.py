@@ -39,6 +39,7 @@ COMMANDS: Final = (
     Command("schema", ".schema", "print the JSON Schema of environment files, for editors"),
     Command("diff", ".diff", "show what a deployment would change"),
     Command("deploy", ".deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
+    Command("promote", ".promotion.command", "take the project's files from environment to environment"),
     Command("status", ".status", "print stacks, instance groups and nodes as they are now"),
     Command("doctor", ".doctor.command", "say what is wrong with a cluster, why, and what to do"),
     Command("collect", ".doctor.collect_command", "take along what doctor reads, secrets taken out"),
