@@ -1,8 +1,9 @@
 """The CDK app: each environment of the project is a stage.
 
 The only place that reads CDK context. Its keys: `environment` narrows to one name or file; `project` is the project's
-folder (default: where the CLI runs); `chart` = `stand-in` installs charts of our own in place of the real ones, and
-`account` replaces the account of the file: both are for the sandbox and for tests.
+folder (default: where the CLI runs); `pipeline` narrows to what is promoted and adds what promotes it; `chart` =
+`stand-in` installs charts of our own in place of the real ones, and `account` replaces the account of the file: both
+are for the sandbox and for tests.
 """
 
 import gc
@@ -11,7 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from podwright.operations.node import use_bundled_node
 
@@ -32,7 +33,7 @@ def begin() -> tuple["cdk.App", dict[str, str | None]]:
     """The app, and what its context says."""
     app = cdk.App(context=FEATURE_FLAGS)
     context = app.node.try_get_context
-    return app, {key: context(key) for key in ("environment", "project", "chart", "account")}
+    return app, {key: context(key) for key in ("environment", "project", "pipeline", "chart", "account")}
 
 
 def add_validator(app: "cdk.App") -> None:
@@ -57,6 +58,8 @@ loaded_cdk.result()
 
 import aws_cdk as cdk  # noqa: E402
 
+if TYPE_CHECKING:
+    from podwright.stacks.stage import TrainingStage
 from podwright.stacks.feature_flags import FEATURE_FLAGS  # noqa: E402
 
 begun = node.submit(begin)
@@ -89,6 +92,8 @@ def main() -> int:
     try:
         project = Project.at(root)
         environments = [project.load(wanted)] if wanted else list(project.load_all())
+        if context["pipeline"]:
+            environments = promoted(project)
         found = [finding for loaded in environments for finding in findings(loaded.environment, loaded.source)]
         write_findings(found, sys.stderr)
         if errors(found):
@@ -99,8 +104,14 @@ def main() -> int:
             import_module(f"aws_cdk.aws_{module}")
         validator.result()
         loaded_there.result()
-        for loaded in environments:
-            add_stage(app, root, loaded, account=context["account"], sandboxed=context["chart"] == "stand-in")
+        sandboxed = context["chart"] == "stand-in"
+        stages = [
+            add_stage(app, root, loaded, account=context["account"], sandboxed=sandboxed) for loaded in environments
+        ]
+        if context["pipeline"]:
+            from podwright.stacks.promotion import add_promotion
+
+            add_promotion(app, project, [loaded.environment for loaded in environments], stages)
     except InvalidFile as error:
         write_findings(error.findings, sys.stderr)
         return 2
@@ -110,7 +121,16 @@ def main() -> int:
     return 0
 
 
-def add_stage(app: cdk.App, root: Path, loaded: LoadedEnvironment, *, account: str | None, sandboxed: bool) -> None:
+def promoted(project: Project) -> list[LoadedEnvironment]:
+    """The environments that the project's pipeline deploys. Raises InvalidFile where it cannot deploy one."""
+    from podwright.config.promotable import promotable
+
+    return promotable(project)
+
+
+def add_stage(
+    app: cdk.App, root: Path, loaded: LoadedEnvironment, *, account: str | None, sandboxed: bool
+) -> "TrainingStage":
     """Add the stage of one environment. What is missing for a deployment stops `cdk deploy`, but not `cdk ls`."""
     from podwright.stacks.stage import TrainingStage
 
@@ -136,6 +156,7 @@ def add_stage(app: cdk.App, root: Path, loaded: LoadedEnvironment, *, account: s
     for finding in missing:
         where = stage.eks or stage.cluster or stage.storage
         cdk.Annotations.of(where).add_error(f"{finding.id}: {finding.message}; {finding.hint}")
+    return stage
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """What `pipeline:` of `podwright.yaml` says: where commits come from, and the order in which environments get them."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
-from .base import Account, BucketName, Region, Settings
+from .base import Account, BucketName, PolicyArn, Region, Settings
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Repository = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+$", max_length=200)]
@@ -16,7 +16,9 @@ ConnectionArn = Annotated[
         pattern=r"^arn:aws[a-z-]*:(codeconnections|codestar-connections):[a-z0-9-]+:[0-9]{12}:connection/[0-9a-f-]{36}$"
     ),
 ]
-EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]+$")]
+EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=32)]
+# A role's name holds it, `-pipeline-`, an environment's name and a word, in 64 characters.
+PipelineName = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=14)]
 Email = Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$", max_length=320)]
 GateName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length=40)]
 DomainName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,48}[a-z0-9]$")]
@@ -43,6 +45,8 @@ class PipelineSource(Settings):
     """Key of the zip in `bucket`."""
     branch: Branch = "main"
     """Branch whose commits are promoted; of no meaning for a bucket."""
+    oidc_provider: Literal["create", "existing"] = "create"
+    """Whether accounts get GitHub's identity provider, or have it: an account takes each provider only once."""
 
     @model_validator(mode="after")
     def _is_one_kind(self) -> "PipelineSource":
@@ -54,6 +58,11 @@ class PipelineSource(Settings):
         if self.connection is not None and self.repository is None:
             raise ValueError("connection goes with repository")
         return self
+
+    @property
+    def on_github(self) -> bool:
+        """Whether GitHub Actions promotes: a repository without a connection. Otherwise CodePipeline does."""
+        return self.repository is not None and self.connection is None
 
 
 class PipelineStage(Settings):
@@ -97,8 +106,10 @@ class Drift(Settings):
 
 
 class Pipeline(Settings):
-    """How commits are promoted. Without `account`, `region` and `source` there is an order, but no CodePipeline."""
+    """How commits are promoted. Without `source` there is an order, but neither CodePipeline nor GitHub Actions."""
 
+    name: PipelineName = "podwright"
+    """What names of stacks and roles begin with; two projects that share an account need two."""
     account: Account | None = None
     """Account of the pipeline. One of its own is best: it may deploy to all others."""
     region: Region | None = None
@@ -113,5 +124,7 @@ class Pipeline(Settings):
     """The look at what was changed behind the files' back."""
     notify: tuple[Email, ...] = Field(default=(), max_length=20)
     """Who is told of a failed stage, of an approval that waits, and of drift."""
+    permissions_boundary: PolicyArn | None = None
+    """Boundary of the pipeline's roles, where the organisation demands one. Environments name their own."""
     packages: PipelinePackages | None = None
     """A CodeArtifact repository for builds without a way to PyPI and npm."""

@@ -22,8 +22,8 @@ The last four, but for a person, are the permissions of a role in the environmen
 EVIDENCE: Final = "evidence"
 """Folder of the project in which steps leave what they found, by environment."""
 ASSEMBLY: Final = "cdk.out"
-"""Folder of the project in which the step `synth` leaves the templates of all environments. Nothing else reads them:
-deploying synthesizes once more, and two syntheses of one commit are byte-equal.
+"""Folder of the project in which the step `synth` leaves the templates of all environments. CodePipeline
+deploys these; elsewhere `podwright deploy` synthesizes once more, and two syntheses of one commit are byte-equal.
 """
 PLACES: Final[dict[Kind, Place]] = {
     "check": "project",

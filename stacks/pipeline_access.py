@@ -1,0 +1,75 @@
+"""What a promotion needs in the account of an environment: roles, and GitHub's identity provider where it deploys."""
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from ..config.environment import Environment
+from ..config.pipeline import Pipeline, PipelineSource
+from ..config.pipeline_steps import Place
+from ..config.promotion_roles import builder_name
+from ..config.regions import region
+from ..constructs.promotion_roles import GITHUB, PromotionRoles, github_jobs, only_role
+
+
+class PipelineAccess(cdk.Stage):
+    """The stack of roles of one environment. CodePipeline deploys it before all else; for GitHub, a person does."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        pipeline: Pipeline,
+        source: PipelineSource,
+        environment: Environment,
+        provider: bool,
+    ) -> None:
+        """Defines the stack.
+
+        Args:
+            scope: The app.
+            construct_id: Id of the stage; it prefixes the name of the stack.
+            pipeline: What `pipeline:` says.
+            source: Its source, which says who promotes.
+            environment: The environment.
+            provider: Whether this stack holds GitHub's identity provider.
+        """
+        boundary = environment.iam.permissions_boundary
+        super().__init__(
+            scope,
+            construct_id,
+            env=cdk.Environment(account=environment.account, region=environment.region),
+            permissions_boundary=cdk.PermissionsBoundary.from_arn(boundary) if boundary else None,
+        )
+        stack = cdk.Stack(self, "access", description=f"Roles through which {environment.name} is promoted")
+        partition = region(environment.region).partition
+        trusted: dict[Place, iam.IPrincipal]
+        if source.on_github:
+            # Jobs that only look have no approval before them, and so no GitHub environment in their token.
+            branch, approved = f"ref:refs/heads/{source.branch}", f"environment:{environment.name}"
+            subjects: dict[Place, str] = {"read": branch, "prove": approved, "deploy": approved}
+            trusted = {
+                place: github_jobs(partition, environment.account, f"repo:{source.repository}:{subject}")
+                for place, subject in subjects.items()
+            }
+        else:
+            assert pipeline.account is not None
+            places: tuple[Place, ...] = ("read", "prove")
+            trusted = {
+                place: only_role(partition, pipeline.account, builder_name(pipeline.name, environment.name, place))
+                for place in places
+            }
+        if provider:
+            iam.CfnOIDCProvider(stack, "GitHub", url=f"https://{GITHUB}", client_id_list=["sts.amazonaws.com"])
+        qualifier = stack.node.try_get_context("@aws-cdk/core:bootstrapQualifier") or "hnb659fds"
+        PromotionRoles(
+            stack,
+            "Roles",
+            pipeline=pipeline.name,
+            environment=environment.name,
+            trusted=trusted,
+            qualifier=qualifier,
+            path=environment.iam.role_path,
+        )
+        cdk.Tags.of(self).add("podwright:environment", environment.name)

@@ -1,0 +1,52 @@
+"""What the app holds beside the environments of a project that promotes them: roles, and CodePipeline's pipeline."""
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+
+from ..config.environment import Environment
+from ..config.pipeline_steps import drift_steps, stages, steps
+from ..config.project import Project
+from ..config.promotable import source_of
+from .pipeline_access import PipelineAccess
+from .stage import TrainingStage
+
+
+def add_promotion(
+    app: cdk.App, project: Project, environments: Sequence[Environment], deployed: Sequence[TrainingStage]
+) -> None:
+    """Add the roles of each environment and, unless GitHub Actions promotes, the pipeline.
+
+    Stages of environments stay where they are without a pipeline, so their templates are the same with one.
+    """
+    settings, source = source_of(project)
+    accounts: set[str] = set()
+    access: dict[str, PipelineAccess] = {}
+    for environment in environments:
+        provider = source.on_github and source.oidc_provider == "create" and environment.account not in accounts
+        accounts.add(environment.account)
+        access[environment.name] = PipelineAccess(
+            app,
+            f"{settings.name}-{environment.name}",
+            pipeline=settings,
+            source=source,
+            environment=environment,
+            provider=provider,
+        )
+    if source.on_github:
+        return
+    # Its modules take long to import.
+    from .pipeline import PipelineStack
+
+    PipelineStack(
+        app,
+        "pipeline",
+        settings=settings,
+        source=source,
+        stages=stages(project.settings, project.names),
+        steps=steps(project.settings, project.names),
+        drift=drift_steps(project.settings, project.names),
+        environments={environment.name: environment for environment in environments},
+        deployed=dict(zip([environment.name for environment in environments], deployed, strict=True)),
+        access=access,
+    )
