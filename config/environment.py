@@ -18,10 +18,12 @@ from .teams import Governance, UnixId, User, UserName
 
 if TYPE_CHECKING:
     from .approvals import ApprovedChanges
+    from .gates import Gates
     from .jobs import Jobs
     from .observability import Observability
 else:
     ApprovedChanges = Annotated[tuple[Any, ...], Later(".approvals", "ApprovedChanges")]
+    Gates = Annotated[Any, Later(".gates", "Gates", model=True)]
     Jobs = Annotated[dict[str, Any], Later(".jobs", "Jobs")]
     Observability = Annotated[Any, Later(".observability", "Observability", model=True)]
 
@@ -89,6 +91,8 @@ class Environment(Settings):
     """Queues of AWS Batch for SageMaker training jobs, by name."""
     jobs: Jobs = {}
     """Job templates by name, which `podwright submit` hands to the cluster and a deployment does not."""
+    gates: Gates | None = None
+    """What the environment has to prove before something goes on to the next one; every default when absent."""
     users: dict[UserName, User] = {}
     """People with an account on Slurm's nodes."""
     user_groups: dict[UserName, UnixId] = {}

@@ -10,8 +10,8 @@ from .job_base import DistributedJob, ObjectName, Seconds
 _Version = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$")]
 _Vcpu = Annotated[float, Field(gt=0, le=1024, allow_inf_nan=False)]
 _Gib = Annotated[float, Field(gt=0, le=32768, allow_inf_nan=False)]
-_Bytes = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[KMG]?$")]
-_Folder = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$", max_length=1024)]
+MessageSize = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[KMG]?$")]
+Folder = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$", max_length=1024)]
 
 
 class SmallPod(Settings):
@@ -98,15 +98,15 @@ class NcclTest(_Mpi):
     """Kind of job."""
     test: Literal["all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "sendrecv"] = "all_reduce"
     """The collective."""
-    min_bytes: _Bytes = "8"
+    min_bytes: MessageSize = "8"
     """Smallest message: a number with K, M or G for powers of 1,024."""
-    max_bytes: _Bytes = "16G"
+    max_bytes: MessageSize = "16G"
     """Largest message; sizes double from the smallest."""
     iterations: int = Field(default=20, ge=1, le=100_000)
     """Measured repetitions of each size."""
     warmup: int = Field(default=5, ge=0, le=100_000)
     """Repetitions of each size before them."""
-    folder: _Folder = "/opt/nccl-tests/build"
+    folder: Folder = "/opt/nccl-tests/build"
     """Where the image has the programs."""
     expect_gb_per_second: float | None = Field(default=None, gt=0, le=100_000, allow_inf_nan=False)
     """Bus bandwidth of the largest message below which the job fails; it only prints when absent."""

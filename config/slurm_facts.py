@@ -153,6 +153,13 @@ def slurm_facts(
     )
 
 
+def team_limits(
+    governance: Governance, groups: Mapping[str, InstanceGroup], types: Catalog
+) -> dict[str, dict[str, int]]:
+    """What the account of each team is limited to, by TRES: its guarantee; nothing for a team that only borrows."""
+    return {name: _tres(team, groups, types) for name, team in sorted(governance.teams.items())}
+
+
 def _team(name: str, team: Team, groups: Mapping[str, InstanceGroup], fair_share: bool, types: Catalog) -> TeamFacts:
     quota = _tres(team, groups, types)
     return TeamFacts(

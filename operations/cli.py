@@ -42,6 +42,7 @@ COMMANDS: Final = (
     Command("deploy", ".deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
     Command("promote", ".promotion.command", "take the project's files from environment to environment"),
     Command("status", ".status", "print stacks, instance groups and nodes as they are now"),
+    Command("gate", ".gates.command", "prove that a deployed environment does what it should, and keep the evidence"),
     Command("doctor", ".doctor.command", "say what is wrong with a cluster, why, and what to do"),
     Command("collect", ".doctor.collect_command", "take along what doctor reads, secrets taken out"),
     Command("destroy", ".destroy", "delete the stacks of an environment"),

@@ -12,6 +12,7 @@ from .output import Stop
 
 _FORWARD: Final = "AWS-StartPortForwardingSessionToRemoteHost"
 _PLUGIN: Final = "session-manager-plugin"
+_ONE_COMMAND: Final = "AWS-StartNonInteractiveCommand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,16 @@ def tunnel(account: Account, node: ClusterNode, host: str, port: int, local_port
     """The command line of a tunnel from a local port to what a node reaches."""
     parameters = {"host": [host], "portNumber": [str(port)], "localPortNumber": [str(local_port)]}
     return _command(account, {"Target": node.target, "DocumentName": _FORWARD, "Parameters": parameters})
+
+
+def one_command(account: Account, node: ClusterNode, command: str) -> list[str]:
+    """The command line of a session that runs one shell command on a node and ends with it.
+
+    SSM has no other way onto HyperPod's nodes: its Run Command does not know them.
+    """
+    return _command(
+        account, {"Target": node.target, "DocumentName": _ONE_COMMAND, "Parameters": {"command": [command]}}
+    )
 
 
 def hand_over(command: list[str]) -> NoReturn:

@@ -10,6 +10,7 @@ from . import (  # noqa: F401  importing a module registers its rules
     cluster,
     dashboards,
     environment,
+    gates,
     groups,
     isolation,
     job_quotas,

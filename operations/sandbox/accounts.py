@@ -91,8 +91,6 @@ def _listed(value: Any) -> list[Any]:
 class _Taken(S3ClientError):
     """The name is another account's. moto's own error has it look into that account's bucket."""
 
-    code = 409
-
     def __init__(self) -> None:
         words = (
             "The requested bucket name is not available. The bucket namespace is shared by all users of the system. "

@@ -26,7 +26,17 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
 from werkzeug.wrappers import Response
 
-from . import accounts, capacity, functions, hyperpod_faults, quotas, responses, training_plan_knobs, workspace_queries
+from . import (
+    accounts,
+    capacity,
+    functions,
+    hyperpod_faults,
+    metric_feed,
+    quotas,
+    responses,
+    training_plan_knobs,
+    workspace_queries,
+)
 from .access_keys import ACCOUNT
 from .cloudformation_api import CloudFormationResponse
 from .cost_tags import CostTagsResponse
@@ -79,7 +89,9 @@ class Sandbox:
         authority, self.certificate, self.key = certificates(directory / "tls")
         self._changed = threading.Event()
         self.worlds = Worlds(Place(port, kubernetes_port, directory, authority, timing), self._changed.set)
-        self.queries = WorkspaceQueries(self.worlds.prometheus_workspace, directory / "prometheus")
+        self.queries = WorkspaceQueries(
+            self.worlds.prometheus_workspace, f"http://localhost:{port}", directory / "prometheus"
+        )
         self.snapshots = Snapshots(directory, self.worlds.collect, self.worlds.restore)
 
     def resume(self) -> None:
@@ -171,6 +183,12 @@ class Sandbox:
                 asked = parse_qs(environ["QUERY_STRING"]).get("type", [])
                 recorded = json.dumps([name for name in asked if is_recorded_only(name)])
                 return Response(recorded, content_type="application/json")(environ, start_response)
+            if path.startswith(metric_feed.PATH):
+                workspace = path.removeprefix(metric_feed.PATH)
+                text = "".join(
+                    metric_feed.page(world.hyperpod, workspace) for world in worlds.with_workspace(workspace)
+                )
+                return Response(text, content_type=metric_feed.CONTENT_TYPE)(environ, start_response)
             if path in _KNOBS:
                 self._changed.set()
                 account = parse_qs(environ["QUERY_STRING"]).get("account", [ACCOUNT])[0]

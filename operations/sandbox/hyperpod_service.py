@@ -18,6 +18,9 @@ from .hyperpod_boot import EFA_FAILED, LIFECYCLE_FAILED, efa_can_work, lifecycle
 from .hyperpod_quotas import check_quotas
 from .hyperpod_repair import DRILL_LABEL, PENDING, FaultKind, Repair, drilled
 from .hyperpod_slurm import check, check_immutable, two_masters
+from .hyperpod_verdicts import publish
+from .job_runs import JobRuns
+from .kubernetes import KubernetesStore
 from .merge import merged
 from .providers.base import Clients
 from .quotas import Quotas
@@ -27,6 +30,7 @@ from .stack import now
 from .template import JsonObject
 from .training_plans_service import TrainingPlanService
 
+FAULTS = ("jobs", "queues", "verdicts", "exporters")
 # What stands for the HyperPod Helm chart: its deep-health-check subchart, which every installation has.
 _DEPENDENCY = ("/ServiceAccount", "aws-hyperpod", "deep-health-check-service-account")
 
@@ -48,6 +52,9 @@ class HyperPod:
         """Groups whose lifecycle scripts fail, with what they print."""
         self.lock = threading.RLock()
         """Held by whoever changes a cluster: requests, and the clock."""
+        self.faults: dict[str, dict[str, str]] = {name: {} for name in FAULTS}
+        """What is wrong with jobs, queues, verdicts and exporters, by what it is wrong with (`hyperpod_faults`)."""
+        self.runs = JobRuns(timing, self.faults)
         self.quotas = Quotas()
         self.plans = TrainingPlanService(clients, self._in_use)
         self.schedulers = Schedulers(eks, self.cluster, timing)
@@ -69,6 +76,7 @@ class HyperPod:
             if not node.logged and node.group in cluster.groups and node.ready <= moment:
                 node.logged = True
                 hyperpod_logs.lifecycle(cluster, node.group, node.instance_id, [hyperpod_logs.SUCCEEDED], node.launched)
+                publish(self.clients.client("s3", cluster.region), cluster, node, self.faults["verdicts"])
 
     def tick(self, bus: EventBus) -> bool:
         """Let time pass where somebody waits for what it brings; whether there was such a cluster."""
@@ -124,6 +132,11 @@ class HyperPod:
                     ended = {"exitCode": 0, "reason": "Completed", "finishedAt": now().strftime("%Y-%m-%dT%H:%M:%SZ")}
                     return {"phase": "Succeeded", "containerStatuses": [{"state": {"terminated": ended}}]}
         return None
+
+    def settle_jobs(self, region: str, eks_cluster: str, store: KubernetesStore) -> None:
+        """Let happen to jobs what happened since somebody last looked."""
+        with self.lock:
+            self.runs.settle(store, self.kubernetes_nodes(region, eks_cluster))
 
     def _of_eks(self, region: str, eks_cluster: str) -> list[Cluster]:
         """The HyperPod cluster of an EKS cluster, if it has one."""

@@ -1,7 +1,8 @@
 """A double of the Kubernetes API of an EKS cluster: objects are checked against the real schemas and stored.
 
 There are no controllers, no scheduler and no kubelet: a stored Deployment never gets pods. The only objects that the
-double makes itself are the first namespaces and one Node for each Running HyperPod node.
+double makes itself are the first namespaces, one Node for each Running HyperPod node, and what `job_runs` and
+`queue_states` show of podwright's own jobs and of Kueue's queues.
 
 Sources: the JSON schemas of kubernetes-validate 1.37.0; Kubernetes API conventions for the words of refusals.
 """

@@ -16,8 +16,10 @@ from werkzeug.wrappers import Request, Response
 
 from .accounts import principal_of_key
 from .eks import Eks
+from .job_runs import JobRuns
 from .kubernetes import ApiError, KubernetesStore
 from .merge import merged
+from .queue_states import with_state
 from .stack import ACCOUNT, account_of
 from .template import JsonObject
 
@@ -36,6 +38,15 @@ class Nodes(Protocol):
 
     def patch_node(self, region: str, eks_cluster: str, name: str, patch: JsonObject) -> None:
         """Change a node of it."""
+        ...
+
+    @property
+    def runs(self) -> JobRuns:
+        """What becomes of jobs."""
+        ...
+
+    def settle_jobs(self, region: str, eks_cluster: str, store: KubernetesStore) -> None:
+        """Let happen to jobs what happened since somebody last looked."""
         ...
 
     def run_pod(self, region: str, eks_cluster: str, pod: JsonObject) -> JsonObject | None:
@@ -75,6 +86,8 @@ class KubernetesApi:
                 "reason": error.reason,
                 "message": str(error),
             }
+        if isinstance(answer, str):
+            return Response(answer, status, content_type="text/plain")(environ, start_response)
         return Response(json.dumps(answer), status, content_type="application/json")(environ, start_response)
 
     def _authorize(self, request: Request, account: str, region: str, cluster: str) -> None:
@@ -127,7 +140,15 @@ class KubernetesApi:
         if resource is None:
             raise ApiError(404, "NotFound", "the server could not find the requested resource")
         api_version, kind = f"{group}/{version}".strip("/"), resource["kind"]
-        extra = self.nodes(place[0]).kubernetes_nodes(*place[1:]) if kind == "Node" and not group else []
+        nodes, at = self.nodes(place[0]), place[1:]
+        nodes.settle_jobs(*at, store)
+        if rest[2:] == ["log"] and kind == "Pod":
+            text = nodes.runs.log(store, namespace, rest[1])
+            if text is None:
+                words = f'container in pod "{rest[1]}" is waiting to start, or is not simulated (sandbox)'
+                raise ApiError(400, "BadRequest", words)
+            return 200, text
+        extra = nodes.kubernetes_nodes(*at) if kind == "Node" and not group else []
         if len(rest) == 1 and request.method == "GET":
             found = [
                 item
@@ -140,7 +161,7 @@ class KubernetesApi:
                 "apiVersion": api_version,
                 "metadata": {"resourceVersion": str(store.revision)},
                 "items": [
-                    item
+                    with_state(store, item, nodes.runs.faults.get("queues", {}))
                     for item in found
                     if _selected(item, request.args.get("labelSelector", "")) and _has_fields(item, fields)
                 ],
@@ -157,12 +178,12 @@ class KubernetesApi:
         if current is None and not (request.method == "PATCH" and "apply" in (request.content_type or "")):
             raise ApiError(404, "NotFound", f'{rest[0]}{"." + group if group else ""} "{rest[1]}" not found')
         if request.method == "GET":
-            return 200, current
+            return 200, with_state(store, current or {}, nodes.runs.faults.get("queues", {}))
         changed = _body(request)
         if current in extra:
             if request.method != "PATCH":
                 raise ApiError(405, "MethodNotAllowed", "nodes of HyperPod can be patched only (sandbox)")
-            self.nodes(place[0]).patch_node(*place[1:], rest[1], changed)
+            nodes.patch_node(*at, rest[1], changed)
             return 200, merged(current or {}, changed)
         if request.method == "PATCH":
             changed = merged(current or reference, changed)

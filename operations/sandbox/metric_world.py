@@ -221,7 +221,7 @@ def world_of(
         )
         for name, plan in environment.training_plans.items()
     ]
-    teams = _teams(list(environment.governance.teams) or ["research"], accelerated)
+    teams, jobs = teams_and_jobs(list(environment.governance.teams) or ["research"], accelerated, start)
     return World(
         cluster=environment.cluster.name,
         orchestrator="slurm" if environment.cluster.orchestrator == "slurm" else "eks",
@@ -232,10 +232,16 @@ def world_of(
         step=step,
         nodes=drawn,
         teams=teams,
-        jobs=_jobs(teams, accelerated, start),
+        jobs=jobs,
         plans=plans,
         file_system_gib=float(environment.storage.lustre.capacity_gib or 1200) if environment.storage.lustre else 0.0,
     )
+
+
+def teams_and_jobs(names: list[str], nodes: list[Node], start: float) -> tuple[list[Team], list[Job]]:
+    """Teams that share the GPUs of nodes evenly, and what they train on them."""
+    teams = _teams(names, nodes)
+    return teams, _jobs(teams, nodes, start)
 
 
 def _teams(names: list[str], nodes: list[Node]) -> list[Team]:

@@ -14,14 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 
 from werkzeug.wrappers import Request, Response
 
 from ..prometheus import Prometheus, installed, serving
+from . import metric_feed
 from .prometheus_workspaces import Workspace
 
 PATH: Final = re.compile(r"/workspaces/(?P<workspace>ws-[^/]+)(?P<call>/api/v1/.+)")
 """The paths of its calls."""
+_SCRAPE: Final = "3s"
 _HEADERS: Final = ("Content-Type", "Content-Encoding", "X-Prometheus-Remote-Write-Version")
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -34,10 +37,13 @@ class _Server:
 
 
 class WorkspaceQueries:
-    """A WSGI application for the paths that PATH matches. `find` has the workspaces, `directory` the samples."""
+    """A WSGI application for the paths that PATH matches. `find` has the workspaces, `directory` the samples.
 
-    def __init__(self, find: Callable[[str], Workspace | None], directory: Path) -> None:
-        self.find, self.directory = find, directory
+    Each workspace's Prometheus also scrapes what the clusters that send to it show (`metric_feed`) at `endpoint`.
+    """
+
+    def __init__(self, find: Callable[[str], Workspace | None], endpoint: str, directory: Path) -> None:
+        self.find, self.endpoint, self.directory = find, endpoint, directory
         self._servers: dict[str, _Server] = {}
         self._lock, self._processes = threading.Lock(), ExitStack()
 
@@ -80,25 +86,33 @@ class WorkspaceQueries:
             if server is None:
                 folder = self.directory / workspace.identifier
                 folder.mkdir(parents=True, exist_ok=True)
-                _configure(folder, rules)
+                self._configure(workspace, folder, rules)
                 flags = ("--web.enable-remote-write-receiver", "--web.enable-lifecycle")
                 prometheus = self._processes.enter_context(serving(folder, *flags))
                 server = self._servers[workspace.identifier] = _Server(prometheus, folder, rules)
             elif server.rules != rules:
-                _configure(server.folder, rules)
+                self._configure(workspace, server.folder, rules)
                 _OPENER.open(urllib.request.Request(f"{server.prometheus.url}/-/reload", method="POST")).close()
                 server.rules = rules
         return server.prometheus
 
-
-def _configure(folder: Path, rules: dict[str, bytes]) -> None:
-    files = list[str]()
-    for number, name in enumerate(sorted(rules)):
-        file = folder / f"rules-{number}.yml"
-        file.write_bytes(rules[name])
-        files.append(str(file))
-    # Every JSON text is a YAML text.
-    (folder / "prometheus.yml").write_text(json.dumps({"rule_files": files}))
+    def _configure(self, workspace: Workspace, folder: Path, rules: dict[str, bytes]) -> None:
+        files = list[str]()
+        for number, name in enumerate(sorted(rules)):
+            file = folder / f"rules-{number}.yml"
+            file.write_bytes(rules[name])
+            files.append(str(file))
+        feed = {
+            "job_name": "sandbox",
+            "scrape_interval": _SCRAPE,
+            "scrape_timeout": _SCRAPE,
+            "honor_labels": True,
+            "metrics_path": f"{metric_feed.PATH}{workspace.identifier}",
+            "static_configs": [{"targets": [urlsplit(self.endpoint).netloc]}],
+        }
+        # Every JSON text is a YAML text.
+        text = json.dumps({"rule_files": files, "scrape_configs": [feed]})
+        (folder / "prometheus.yml").write_text(text)
 
 
 def _refusal(status: int, message: str) -> Response:

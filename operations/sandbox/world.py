@@ -152,6 +152,10 @@ class Worlds:
         found = (world.prometheus.anywhere(identifier) for world in self.all())
         return next((workspace for workspace in found if workspace), None)
 
+    def with_workspace(self, identifier: str) -> list[World]:
+        """The account that has a Prometheus workspace; none if no account has it."""
+        return [world for world in self.all() if world.prometheus.anywhere(identifier)]
+
     def grafana_workspace(self, identifier: str) -> GrafanaWorkspace | None:
         """A workspace of any account; its id says which."""
         found = (world.grafana.anywhere(identifier) for world in self.all())

@@ -1,0 +1,154 @@
+"""Prove that a deployed environment does what it should: nodes, their speed, quotas, jobs, metrics.
+
+Without names all gates that apply are run, in their order; after one that fails the others are not, unless
+--keep-going says so. Each leaves a file of evidence. Jobs that a gate starts are taken away again, also after Ctrl-C,
+and found again when the gate was killed.
+
+Exit codes: 0 all passed, 1 one failed or its evidence could not be kept, 2 the command line cannot be understood.
+"""
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, cast
+
+from ...config.gate_evidence import Evidence
+from ...config.gate_table import Gate, gate_table, settings_of, why_not
+from ...config.gates import GateName
+from ...config.load import LoadedEnvironment
+from ...config.rules.run import environment_types
+from ..account import Account, account_of
+from ..columns import columns
+from ..deployment import load
+from ..output import Stop, stop_on_errors, write_json, write_line
+from .evidence import Keeper, evidence_of, summary
+from .gate import Context, Result
+
+_SIGNS: Final = {"passed": "passed", "failed": "FAILED", "skipped": "skipped"}
+_MOST_CHECKS: Final = 12
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright gate`."""
+    parser.add_argument("environment", nargs="?", metavar="ENV", help="name in environments/, or path of a file")
+    parser.add_argument("more", nargs="*", metavar="GATE", help=f"gates to run: {', '.join(gate_table())}")
+    parser.add_argument("--list", action="store_true", help="print the gates, what applies and how long each may take")
+    parser.add_argument("--timeout", type=float, metavar="MIN", help="minutes that each gate may take")
+    parser.add_argument(
+        "--evidence", metavar="PLACE", help="s3://BUCKET/PREFIX or a folder (default: the environment's own bucket)"
+    )
+    parser.add_argument("--keep-going", action="store_true", help="run the others after one that failed")
+    parser.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
+    parser.add_argument("--json", action="store_true", help="print the evidence of all gates as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the gates."""
+    loaded = load(args)
+    names = _names(args.more)
+    if args.timeout is not None and not 0 < args.timeout <= 1440:
+        raise Stop(f"--timeout {args.timeout:g} is no time for a gate", "give minutes, above 0 and at most 1440", 2)
+    if args.list:
+        return _list(loaded, args.json)
+    stop_on_errors(loaded)
+    environment = loaded.environment
+    if not environment.has_cluster:
+        raise Stop(f"{environment.name} has no cluster, so there is nothing for a gate to look at", code=2)
+    account = account_of(environment, args.project, args.sandbox)
+    keeper = Keeper(environment, account, args.project, args.evidence)
+    write_line(f"gates of {environment.name} → {account}", sys.stderr)
+    done, failed = list[Any](), False
+    for name in names:
+        gate = gate_table()[name]
+        minutes = args.timeout or settings_of(environment).timeouts.get(name, gate.minutes)
+        evidence = _one(loaded, account, args.project, gate, minutes)
+        place = keeper.keep(evidence)
+        done.append(summary(evidence, place))
+        failed = failed or evidence.verdict == "failed"
+        if not args.json:
+            _write(evidence, place)
+        if failed and not args.keep_going:
+            break
+    if args.json:
+        write_json(done)
+    elif rest := names[len(done) :]:
+        write_line(f"not run: {', '.join(rest)}")
+    return int(failed)
+
+
+def _names(given: list[str]) -> list[GateName]:
+    """The gates that are meant, in their order, each once. Raises Stop for what is none."""
+    known = list(gate_table())
+    if unknown := [name for name in given if name not in known]:
+        raise Stop(f"there is no gate {unknown[0]}", f"there are {', '.join(known)}", 2)
+    return [name for name in known if not given or name in given]
+
+
+def _one(loaded: LoadedEnvironment, account: Account, project: Path, gate: Gate, minutes: float) -> Evidence:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    context = Context(loaded, account, project, gate, minutes)
+    if reason := why_not(loaded.environment, context.types, gate.name):
+        return evidence_of(context, "skipped", Result(True, reason))
+    context.say(gate.title)
+    module = import_module(f".{gate.name}", __package__)
+    try:
+        result = module.run(context)
+    except Stop as stop:
+        result = Result(False, str(stop), next_step=stop.hint)
+    except ClientError as error:
+        code = error.response["Error"].get("Code", "")
+        step = "you need " + ", ".join(gate.actions) if "Denied" in code or "Unauthorized" in code else _doctor(loaded)
+        result = Result(False, f"AWS refuses {error.operation_name}: {error}", next_step=step)
+    except BotoCoreError as error:
+        result = Result(False, f"AWS cannot be asked: {error}", next_step="check the network, and run this again")
+    if result.skipped:
+        return evidence_of(context, "skipped", result)
+    if not result.passed and not result.next_step:
+        result.next_step = _doctor(loaded)
+    return evidence_of(context, "passed" if result.passed else "failed", result)
+
+
+def _doctor(loaded: LoadedEnvironment) -> str:
+    return f"`podwright doctor {loaded.environment.name}` looks for the cause"
+
+
+def _write(evidence: Evidence, place: str) -> None:
+    """One gate for people."""
+    write_line(f"{_SIGNS[evidence.verdict]:<8} {evidence.gate:<9} {evidence.reason}")
+    if evidence.verdict == "failed":
+        bad = [check for check in evidence.checks if not check.ok]
+        rows = [("", check.about, f"wanted {check.wanted}", f"seen {check.seen}") for check in bad[:_MOST_CHECKS]]
+        for line in columns(rows) if rows else ():
+            write_line(f"       {line}")
+        if len(bad) > _MOST_CHECKS:
+            write_line(f"         and {len(bad) - _MOST_CHECKS} more in the evidence")
+        write_line(f"         → {evidence.next_step}")
+    write_line(f"         evidence: {place}" + (" (simulated)" if evidence.simulated else ""))
+
+
+def _list(loaded: LoadedEnvironment, as_json: bool) -> int:
+    """The gates of an environment, without looking at anything."""
+    environment, types = loaded.environment, environment_types(loaded.environment.instance_types)
+    settings = settings_of(environment)
+    rows = [
+        {
+            "gate": gate.name,
+            "title": gate.title,
+            "minutes": settings.timeouts.get(gate.name, gate.minutes),
+            "skipped": why_not(environment, types, gate.name),
+        }
+        for gate in gate_table().values()
+    ]
+    if as_json:
+        write_json(rows)
+        return 0
+    shown = [("gate", "minutes", "what", "")]
+    shown += [
+        (row["gate"], str(row["minutes"]), row["title"], row["skipped"] and f"skipped: {row['skipped']}")
+        for row in cast(list[Any], rows)
+    ]
+    for line in columns(shown, right=(1,)):
+        write_line(line)
+    return 0

@@ -1,0 +1,133 @@
+"""Keeping evidence: one JSON file for each run of a gate, in S3 or in a folder, without secrets."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from ...config.environment import Environment
+from ...config.gate_evidence import Evidence, Verdict
+from ...config.gate_table import settings_of
+from ...config.names import lifecycle_bucket_name
+from ..account import Account
+from ..doctor.redact import redact, redact_text
+from ..output import Stop
+from .gate import Context, Result
+
+FOLDER: Final = ".podwright/evidence"
+"""Where evidence is kept in the project when the environment has no bucket."""
+
+
+def evidence_of(context: Context, verdict: Verdict, result: Result) -> Evidence:
+    """The evidence of a run that has ended, secrets taken out."""
+    environment = context.environment
+    settings = getattr(context.settings, context.gate.name, None)
+    answers, _ = redact({"answers.json": json.dumps(result.answers, default=_plain)})
+    return Evidence(
+        gate=context.gate.name,
+        title=context.gate.title,
+        environment=environment.name,
+        cluster=environment.cluster.name,
+        account=context.account.id,
+        region=context.account.region,
+        orchestrator=environment.cluster.orchestrator,
+        simulated=context.account.endpoint is not None,
+        podwright=version("podwright"),
+        asked={**(settings.model_dump(mode="json") if settings else {}), **context.asked},
+        begun=context.begun_at,
+        seconds=round(context.elapsed, 1),
+        timeout_seconds=context.seconds,
+        verdict=verdict,
+        reason=redact_text(result.reason, Counter()),
+        next_step=result.next_step,
+        checks=tuple(result.checks),
+        answers=json.loads(answers["answers.json"]),
+    )
+
+
+class Keeper:
+    """Knows where evidence goes, and puts it there."""
+
+    def __init__(self, environment: Environment, account: Account, project: Path, place: str | None) -> None:
+        """`place` is `s3://BUCKET/PREFIX` or a folder; None for what the file says, else the environment's own bucket.
+
+        Raises:
+            Stop: the place is neither.
+        """
+        self._account, self._name = account, environment.name
+        place = place or settings_of(environment).evidence or _own_bucket(environment, account)
+        if place is None:
+            self.base, self._folder = "", project / FOLDER
+        elif place.startswith("s3://"):
+            url = urlsplit(place)
+            if not url.netloc:
+                raise Stop(f"--evidence {place} names no bucket", "write s3://BUCKET/PREFIX, or a folder", 2)
+            self.base, self._folder = f"s3://{url.netloc}/{url.path.strip('/')}".rstrip("/"), None
+        else:
+            self.base, self._folder = "", Path(place)
+            if self._folder.exists() and not self._folder.is_dir():
+                raise Stop(f"--evidence {place} is a file", "write s3://BUCKET/PREFIX, or a folder", 2)
+
+    def keep(self, evidence: Evidence) -> str:
+        """Write one file, and return where it is.
+
+        Raises:
+            Stop: it cannot be written there.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        text = evidence.model_dump_json(indent=1) + "\n"
+        name = f"{self._name}/{evidence.gate}/{evidence.begun:%Y%m%dT%H%M%S.%f}Z.json"
+        if self._folder is not None:
+            file = self._folder / name
+            try:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise Stop(f"evidence cannot be written to {file}: {error.strerror}", "name another folder") from None
+            return str(file)
+        bucket, _, prefix = self.base.removeprefix("s3://").partition("/")
+        key = "/".join(filter(None, (prefix, name)))
+        try:
+            self._account.client("s3").put_object(
+                Bucket=bucket, Key=key, Body=text.encode(), ContentType="application/json"
+            )
+        except (BotoCoreError, ClientError) as error:
+            raise Stop(
+                f"evidence of {evidence.gate} ({evidence.verdict}: {evidence.reason}) cannot be written to "
+                f"s3://{bucket}/{key}: {error}",
+                "you need s3:PutObject there and kms:GenerateDataKey on its key; `--evidence DIR` keeps it on this machine",
+            ) from None
+        return f"s3://{bucket}/{key}"
+
+
+def _own_bucket(environment: Environment, account: Account) -> str | None:
+    """The prefix in the environment's lifecycle bucket; None where there is no such bucket yet."""
+    client = account.client("s3")
+    bucket = environment.storage.buckets.lifecycle or lifecycle_bucket_name(
+        environment.name, environment.account, environment.region
+    )
+    # In the sandbox the deployment's account takes the place of the file's.
+    if account.endpoint and not environment.storage.buckets.lifecycle:
+        bucket = lifecycle_bucket_name(environment.name, account.id, environment.region)
+    from botocore.exceptions import ClientError
+
+    try:
+        client.head_bucket(Bucket=bucket)
+    except ClientError as error:
+        if error.response["ResponseMetadata"]["HTTPStatusCode"] == 404:
+            return None
+    return f"s3://{bucket}/{environment.cluster.name}/evidence"
+
+
+def summary(evidence: Evidence, place: str) -> Mapping[str, Any]:
+    """What `--json` prints of a gate: the evidence, and where it is kept."""
+    return {**evidence.model_dump(mode="json"), "evidence": place}
+
+
+def _plain(value: Any) -> Any:
+    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else str(value)

@@ -1,0 +1,140 @@
+"""What every gate has at hand, and the one way in which gates wait."""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from ...config.catalog import Catalog
+from ...config.gate_evidence import Check
+from ...config.gate_table import Gate, settings_of
+from ...config.gates import Gates
+from ...config.load import LoadedEnvironment
+from ...config.rules.run import environment_types
+from ..account import Account
+from ..kubectl import Kubectl
+
+_POLL: Final = 15.0
+_POLL_IN_SANDBOX: Final = 0.3
+_SILENCE: Final = 60.0
+_NAMED: Final = 6
+
+
+@dataclass(slots=True)
+class Look:
+    """One look at what a gate waits for."""
+
+    checks: list[Check] = field(default_factory=list)
+    final: str = ""
+    """Why waiting longer is of no use; empty where it may be."""
+    next_step: str = ""
+    """What to do when it stays so."""
+    answers: dict[str, Any] = field(default_factory=dict)
+    """What was answered, for the evidence."""
+
+    def check(self, about: str, wanted: object, seen: object, ok: bool) -> None:
+        """Add a check."""
+        self.checks.append(Check(about=about, wanted=str(wanted), seen=str(seen), ok=ok))
+
+    @property
+    def missing(self) -> list[Check]:
+        """The checks that are not good enough."""
+        return [check for check in self.checks if not check.ok]
+
+
+@dataclass(slots=True)
+class Result:
+    """How a gate ended."""
+
+    passed: bool
+    reason: str
+    checks: Sequence[Check] = ()
+    next_step: str = ""
+    answers: dict[str, Any] = field(default_factory=dict)
+    skipped: bool = False
+    """Whether it found that it does not apply here after all."""
+
+
+class Context:
+    """One run of one gate on one environment."""
+
+    def __init__(
+        self,
+        loaded: LoadedEnvironment,
+        account: Account,
+        project: Path,
+        gate: Gate,
+        minutes: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.loaded, self.environment = loaded, loaded.environment
+        self.account, self.project, self.gate = account, project, gate
+        self.settings: Gates = settings_of(self.environment)
+        self.types: Catalog = environment_types(self.environment.instance_types)
+        self.begun_at = datetime.now(UTC)
+        self.seconds = minutes * 60
+        self.asked: dict[str, Any] = {}
+        self.clock, self.sleep = clock, sleep
+        self.begun = clock()
+        self.poll = _POLL_IN_SANDBOX if account.endpoint else _POLL
+        self._said, self._spoken = "", self.begun
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the run began."""
+        return self.clock() - self.begun
+
+    @property
+    def left(self) -> float:
+        """Seconds until its time is over."""
+        return self.seconds - self.elapsed
+
+    @cached_property
+    def kubectl(self) -> Kubectl:
+        """The way to Kubernetes: direct, through an open tunnel, or in the runner inside the VPC. Raises Stop."""
+        from .in_vpc import kubectl_of
+
+        return kubectl_of(self)
+
+    def wait(self, look: Callable[[], Look]) -> Result:
+        """Look until everything is as it should be, waiting is of no use, or the time is over."""
+        while True:
+            seen = look()
+            missing = seen.missing
+            if not missing and not seen.final:
+                return Result(True, in_words(seen.checks), seen.checks, "", seen.answers)
+            said = _listed(missing) or seen.final
+            if seen.final:
+                reason = f"{said}; {seen.final}" if missing and seen.final not in said else seen.final
+                return Result(False, reason, seen.checks, seen.next_step, seen.answers)
+            if self.left <= 0:
+                reason = f"not reached in {self.seconds / 60:g} min: {said}"
+                return Result(False, reason, seen.checks, seen.next_step, seen.answers)
+            self.say(said)
+            self.sleep(min(self.poll, max(self.left, 0.01)))
+
+    def say(self, text: str) -> None:
+        """Tell what is waited for: when it changes, and once a minute."""
+        now = self.clock()
+        if text != self._said or now - self._spoken >= _SILENCE:
+            self._said, self._spoken = text, now
+            span = int(self.elapsed)
+            print(f"  {self.gate.name:<9} {span // 60}:{span % 60:02}  {text}"[:160], file=sys.stderr, flush=True)
+
+
+def in_words(checks: Sequence[Check]) -> str:
+    """What was found to be right, shortly."""
+    shown = "; ".join(f"{check.about} {check.seen}" for check in checks[:_NAMED])
+    return shown + (f"; and {len(checks) - _NAMED} more" if len(checks) > _NAMED else "")
+
+
+def _listed(missing: Sequence[Check]) -> str:
+    """`h200 14 of 16, i-0123 Pending`: what is not yet so."""
+    shown = "; ".join(f"{check.about} {check.seen}" for check in missing[:_NAMED])
+    return shown + (f"; and {len(missing) - _NAMED} more" if len(missing) > _NAMED else "")

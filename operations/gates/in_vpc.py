@@ -1,0 +1,87 @@
+"""kubectl for gates: from here where a way leads to the API, else in the runner inside the VPC, a build a call.
+
+What pods are given as variables does not leave the runner, because its output is kept in a log.
+"""
+
+import base64
+import gzip
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ...config.environment import Environment
+from ..account import Account
+from ..kubectl import Kubectl, Refused, way
+from ..output import Stop
+from ..runner import run_in_vpc
+
+if TYPE_CHECKING:
+    from .gate import Context
+
+_OUT, _SAID, _CODE = "podwright-out ", "podwright-said ", "podwright-code "
+# CodeBuild takes 5,500 characters of environment variables altogether.
+_MOST: Final = 5200
+_POLL_SECONDS: Final = 30.0
+# Variables of containers, wherever they stand, and copies of manifests, which hold them too.
+_STRIP: Final = (
+    "import json,sys\n"
+    "def s(v):\n"
+    "  if isinstance(v,dict): return {k:s(w) for k,w in v.items() if k not in ('env','managedFields') "
+    "and 'last-applied' not in k}\n"
+    "  return [s(w) for w in v] if isinstance(v,list) else v\n"
+    "json.dump(s(json.load(sys.stdin)),sys.stdout)\n"
+)
+
+
+def kubectl_of(context: "Context") -> Kubectl:
+    """Kubectl on the cluster of a gate's environment. Raises Stop where there is no cluster."""
+    environment, account = context.environment, context.account
+    found = way(context.project, environment, account)
+    if found:
+        return found
+    if account.endpoint:
+        raise Stop("the sandbox's Kubernetes API does not answer", "`podwright sandbox stop`, and run this again")
+    context.say("the Kubernetes API is private: kubectl runs inside the VPC, about a minute a call")
+    context.poll = max(context.poll, _POLL_SECONDS)
+    return InVpc(Path(), True, account, environment)
+
+
+@dataclass(frozen=True, slots=True)
+class InVpc(Kubectl):
+    """kubectl in the environment's CodeBuild project."""
+
+    account: Account
+    environment: Environment
+
+    def run(self, *arguments: str, given: str = "") -> str:
+        """What kubectl prints. Raises Refused with its complaint, and Stop where the runner itself fails."""
+        command = _command(arguments, given)
+        if len(command) > _MOST:
+            raise Stop(
+                f"what kubectl is given is too long for the runner inside the VPC: {len(command)} characters of {_MOST}",
+                f"run `podwright connect {self.environment.name}` in another window, then this again",
+            )
+        lines: list[str] = []
+        run_in_vpc(self.account, self.environment, command, lines.append)
+        code = [line.removeprefix(_CODE) for line in lines if line.startswith(_CODE)]
+        said = "\n".join(line.removeprefix(_SAID) for line in lines if line.startswith(_SAID))
+        if code != ["0"]:
+            raise Refused(said or f"the runner inside the VPC ended without an answer: {' '.join(lines[-3:])}")
+        packed = "".join(line.removeprefix(_OUT) for line in lines if line.startswith(_OUT))
+        return gzip.decompress(base64.b64decode(packed)).decode().strip() if packed else ""
+
+
+def _command(arguments: tuple[str, ...], given: str) -> str:
+    """The command for bash: the answer compressed and marked, so that nothing else of the log is taken for it."""
+    line = f"kubectl {shlex.join(arguments)}"
+    if given:
+        packed = base64.b64encode(gzip.compress(given.encode(), mtime=0)).decode()
+        line = f"echo {packed} | base64 -d | gunzip | {line}"
+    if arguments[0] == "get" and "--output=json" in arguments:
+        strip = base64.b64encode(_STRIP.encode()).decode()
+        line = f'{line} | python3 -c "$(echo {strip} | base64 -d)"'
+    return (
+        f"set -o pipefail; f=$(mktemp -d); ({line}) >$f/out 2>$f/said; c=$?; gzip -9 <$f/out | base64 -w 2000 "
+        f"| sed 's/^/{_OUT}/'; sed 's/^/{_SAID}/' $f/said; echo {_CODE}$c; rm -r $f; exit 0"
+    )

@@ -1,0 +1,238 @@
+"""Jobs that gates start: named by their content, found again after an interruption, and always taken away."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from ...config.catalog import Catalog
+from ...config.environment import Environment
+from ...config.job_base import Job
+from ...config.job_plan import engine_of
+from ...config.quota_amounts import CPU, EFA, MEMORY
+from ...config.quota_policy import environment_policy
+from ..doctor.pods import Pod
+from ..job_manifests import Manifest, job_manifests
+from ..kubectl import Kubectl, Refused
+from ..output import Stop
+from .gate import Context, Look
+
+State = Literal["absent", "waiting", "running", "succeeded", "failed"]
+_NAME_LABEL: Final = "app.kubernetes.io/name"
+# Conditions of Kubernetes' Job, Kubeflow's and HyperPod's kinds, and the field of KubeRay's.
+_GOOD: Final = ("Complete", "Completed", "Succeeded", "SUCCEEDED")
+_BAD: Final = ("Failed", "FAILED")
+_LOG_LINES: Final = 200
+
+
+@dataclass(slots=True)
+class Run:
+    """One job of a gate on Kubernetes."""
+
+    context: Context
+    name: str
+    manifests: list[Manifest]
+
+    @property
+    def job(self) -> Manifest:
+        """The job itself, which is applied last."""
+        return self.manifests[-1]
+
+    @property
+    def namespace(self) -> str:
+        """Where it runs."""
+        return self.job["metadata"]["namespace"]
+
+    @property
+    def kubectl(self) -> Kubectl:
+        """The way to Kubernetes."""
+        return self.context.kubectl
+
+    def found(self) -> dict[str, Any] | None:
+        """The job as Kubernetes has it; None when it is not there."""
+        kind = resource(self.job)
+        items = self.kubectl.items(kind, f"--namespace={self.namespace}", f"--field-selector=metadata.name={self.name}")
+        return items[0] if items else None
+
+    def pods(self) -> list[dict[str, Any]]:
+        """Its pods."""
+        return self.kubectl.items("pods", f"--namespace={self.namespace}", f"--selector={_NAME_LABEL}={self.name}")
+
+    def log(self, pod: str, container: str) -> str:
+        """The end of a pod's log. Raises Refused where there is none."""
+        return self.kubectl.run(
+            "logs", pod, f"--namespace={self.namespace}", f"--container={container}", f"--tail={_LOG_LINES}"
+        )
+
+    def delete(self) -> None:
+        """Take away what is there of it."""
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": self.manifests})
+        self.kubectl.run("delete", "--filename=-", "--ignore-not-found", "--wait=false", given=text)
+
+    def look(self, look: Look, state: State, *, wanted: State = "succeeded") -> list[dict[str, Any]]:
+        """Add what the job and its pods say to a look. Returns the pods."""
+        pods = self.pods()
+        parts = [Pod(item, datetime.now(UTC)) for item in pods]
+        phases = sorted(f"{sum(pod.phase == phase for pod in parts)} {phase}" for phase in {pod.phase for pod in parts})
+        stuck = {
+            f"{wait.get('reason')}: {wait.get('message', '')}".strip(": ") for pod in parts for wait in pod.waiting
+        }
+        waits = set() if stuck else _unscheduled(pods)
+        said = f"{state}, pods: {', '.join(phases) or 'none'}" + "".join(f"; {text}" for text in sorted(stuck | waits))
+        look.check(f"job {self.name}", wanted, said, state == wanted)
+        look.answers["pods"] = [
+            {
+                "name": item["metadata"]["name"],
+                "node": item.get("spec", {}).get("nodeName", ""),
+                **{key: item.get("status", {}).get(key) for key in ("phase", "message", "containerStatuses")},
+            }
+            for item in pods
+        ]
+        if state == "failed":
+            look.final = f"job {self.name} failed{self._why(pods)}"
+            look.answers["logs"] = self._logs(pods)
+        if stuck:
+            look.next_step = (
+                "the image cannot be pulled or started: check its name, the mirror and the node's way to it"
+            )
+        elif waits or (state == "waiting" and not pods):
+            look.next_step = (
+                f"kubectl --namespace {self.namespace} get workloads shows what it waits for; "
+                f"`podwright quotas {self.context.environment.name}` what its team is granted"
+            )
+        return pods
+
+    def _why(self, pods: Sequence[dict[str, Any]]) -> str:
+        for item in pods:
+            for status in item.get("status", {}).get("containerStatuses", ()):
+                ended = status.get("state", {}).get("terminated") or {}
+                if ended.get("exitCode"):
+                    return (
+                        f": {item['metadata']['name']} ended with exit code {ended['exitCode']} ({ended.get('reason')})"
+                    )
+        return ""
+
+    def _logs(self, pods: Sequence[dict[str, Any]]) -> dict[str, str]:
+        """The ends of the logs of pods that did not succeed, of a few."""
+        found: dict[str, str] = {}
+        for item in [pod for pod in pods if pod.get("status", {}).get("phase") != "Succeeded"][:3]:
+            name, container = item["metadata"]["name"], item["spec"]["containers"][0]["name"]
+            try:
+                found[name] = self.log(name, container)
+            except Refused as refused:
+                # A container that never started has none, and that is worth knowing.
+                found[name] = f"no log: {refused}"
+        return found
+
+
+def state_of(job: dict[str, Any] | None) -> tuple[State, str]:
+    """How far a job is, of whatever kind, and what it says about it."""
+    if job is None:
+        return "absent", ""
+    status = job.get("status") or {}
+    for condition in status.get("conditions") or ():
+        if condition.get("status") == "True" and condition.get("type") in (*_GOOD, *_BAD):
+            good = condition["type"] in _GOOD
+            return "succeeded" if good else "failed", condition.get("message") or condition.get("reason") or ""
+    if (ray := status.get("jobStatus")) in (*_GOOD, *_BAD):
+        return "succeeded" if ray in _GOOD else "failed", status.get("message", "")
+    running = status.get("active") or status.get("startTime") or status.get("replicaStatuses")
+    return "running" if running else "waiting", ""
+
+
+def resource(manifest: Manifest) -> str:
+    """The kind as kubectl takes it: `Job.v1.batch`."""
+    group, _, version = manifest["apiVersion"].rpartition("/")
+    return f"{manifest['kind']}.{version}.{group}" if group else manifest["kind"]
+
+
+@contextmanager
+def submitted(context: Context, stem: str, job: Job) -> Iterator[Run]:
+    """Hand a job over under a name made of what it is, and take it away at the end, whatever happens.
+
+    One of that name that still runs was left by a run that was killed, and is gone on with; one that has ended is
+    replaced, because it proves nothing of now.
+
+    Raises:
+        Stop: rules or the cluster refuse it.
+    """
+    run = made(context, stem, job)
+    state, _ = state_of(run.found())
+    try:
+        if state in ("waiting", "running"):
+            context.say(f"{run.name} is there from an earlier run, and is gone on with")
+        else:
+            if state != "absent":
+                run.delete()
+            context.say(f"submits {run.name} to {run.namespace}")
+            try:
+                run.kubectl.apply(run.manifests)
+            except Refused as refused:
+                raise Stop(
+                    f"the cluster refuses {run.name}: {refused}",
+                    f"the job's operator may be missing; `podwright render {context.environment.name}` shows what is deployed",
+                ) from None
+        yield run
+    finally:
+        try:
+            run.delete()
+        except Refused as refused:
+            raise Stop(
+                f"{run.name} could not be taken away: {refused}",
+                f"kubectl --namespace {run.namespace} delete {resource(run.job)} {run.name}",
+            ) from None
+
+
+def made(context: Context, stem: str, job: Job) -> Run:
+    """A job that is not submitted yet. Raises Stop where rules refuse it; their findings are printed."""
+    name = f"podwright-{stem}"
+    draft = _manifests(context, name, job)
+    digest = hashlib.sha256(json.dumps(draft, sort_keys=True).encode()).hexdigest()[:8]
+    name = f"podwright-{stem}-{digest}"
+    return Run(context, name, _manifests(context, name, job))
+
+
+def _manifests(context: Context, name: str, job: Job) -> list[Manifest]:
+    environment = context.environment.model_copy(update={"jobs": {**context.environment.jobs, name: job}})
+    return job_manifests(replace(context.loaded, environment=environment), [name])[name]
+
+
+def team_for(environment: Environment, types: Catalog, group: str) -> str | None:
+    """The team that is granted most of a group, and may hold most of it; None where there are no teams."""
+    teams = environment.governance.teams
+    if not teams or engine_of(environment) is None:
+        return None
+    policy = environment_policy(environment, types)
+    flavor = next((name for name, item in policy.flavors.items() if group in item.groups), None)
+    if flavor is None:
+        return min(teams)
+    one = policy.flavors[flavor].one
+    resource = next((name for name in one if name not in (CPU, MEMORY, EFA) and one[name]), CPU)
+
+    def rank(team: str) -> tuple[int, int]:
+        share = policy.teams[team].shares.get(flavor, {}).get(resource)
+        return (share.nominal if share else 0, policy.most(team, flavor, resource))
+
+    return min(teams, key=lambda team: (*(-amount for amount in rank(team)), team))
+
+
+def group_for(environment: Environment, types: Catalog) -> str:
+    """The first group with accelerators, else the first that is not the system group's, else the first."""
+    names = [name for name, group in environment.instance_groups.items() if group.count]
+    rows = {name: [types.find(of) for of in environment.instance_groups[name].types] for name in names}
+    fast = [name for name in names if all(row and row.accelerator_count for row in rows[name])]
+    others = [name for name in names if name != environment.cluster.system_group]
+    return next(iter([*fast, *others, *names]))
+
+
+def _unscheduled(pods: Sequence[dict[str, Any]]) -> set[str]:
+    """Why the scheduler has found no node for pods."""
+    return {
+        f"{condition.get('reason')}: {condition.get('message', '')}"
+        for item in pods
+        for condition in item.get("status", {}).get("conditions", ())
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False"
+    }

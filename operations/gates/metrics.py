@@ -1,0 +1,131 @@
+"""The gate `metrics`: every exporter that runs here has sent something lately, recordings too, and dashboards are there."""
+
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ...config.catalog import Catalog
+from ...config.collected import collected, exporters
+from ...config.environment import Environment
+from ...config.metrics import metrics
+from ...config.recordings import recordings
+from ..dashboards.sources import workspace
+from ..output import Stop
+from ..prometheus import Prometheus, QueryError
+from .gate import Context, Look, Result
+
+# They send something only once there is work of their kind.
+_WITH_WORK: Final = ("training_operator", "inference")
+_NODES: Final = 'count(count by (instance) (last_over_time(node_uname_info{{cluster_name="{cluster}"}}[{minutes}m])))'
+_NO_PROMETHEUS: Final = "there is no Prometheus on this machine"
+_CONTENT: Final = "Custom::PodwrightGrafanaContent"
+_DONE: Final = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE")
+
+
+def run(context: Context) -> Result:
+    """Wait until all of it has arrived."""
+    environment = context.environment
+    settings = environment.observability
+    assert settings
+    server = workspace(environment, settings, context.account)
+    wanted = series(environment, context.types)
+    context.asked["exporters"] = {name: len(names) for name, names in wanted.items()}
+    try:
+        server.instant("vector(1)", time.time())
+    except QueryError as error:
+        # Only the sandbox says this, which starts the machine's own Prometheus behind its workspaces.
+        if _NO_PROMETHEUS in str(error) and context.account.endpoint:
+            return Result(True, str(error), skipped=True)
+        raise Stop(f"the workspace refuses a query: {error}", "check its status in the console") from None
+    return context.wait(lambda: _look(context, server, wanted))
+
+
+def series(environment: Environment, types: Catalog) -> dict[str, list[str]]:
+    """The metrics that have to arrive, by exporter; those that are recorded of them under `recorded`."""
+    there, runs = collected(environment, types), exporters(environment, types)
+    found = {
+        name: [metric.name for metric in metrics().values() if metric.exporter == name and metric.name in there]
+        for name in sorted(runs)
+    }
+    found["recorded"] = [item.name for item in recordings() if item.name in there and item.name.startswith("cluster:")]
+    return {name: names for name, names in found.items() if names}
+
+
+def _look(context: Context, server: Prometheus, wanted: dict[str, list[str]]) -> Look:
+    look, environment = Look(next_step=_next(context)), context.environment
+    minutes, now = context.settings.metrics.fresh_minutes, time.time()
+    for name, names in wanted.items():
+        count = _count(server, _query(names, environment.cluster.name, minutes), now)
+        idle = not count and name in _WITH_WORK
+        said = "no work of its kind yet" if idle else f"{count} series" if count else f"nothing in {minutes} min"
+        look.check(f"metrics of {name}", f"series in {minutes} min", said, bool(count) or idle)
+    if "node" in wanted:
+        nodes = _running(context)
+        count = _count(server, _NODES.format(cluster=environment.cluster.name, minutes=minutes), now)
+        look.check("nodes that send metrics", nodes, f"{count} of {nodes}", count >= nodes)
+    look.answers["workspace"] = server.url.rpartition("/")[2]
+    _dashboards(context, look)
+    return look
+
+
+def _query(names: Iterable[str], cluster: str, minutes: int) -> str:
+    return f'count(last_over_time({{__name__=~"{"|".join(names)}",cluster_name="{cluster}"}}[{minutes}m]))'
+
+
+def _count(server: Prometheus, query: str, now: float) -> int:
+    try:
+        found = server.instant(query, now)
+    except QueryError as error:
+        raise Stop(f"the workspace refuses a query: {error}", "check its status in the console") from None
+    return int(float(found[0]["value"][1])) if found else 0
+
+
+def _running(context: Context) -> int:
+    """Nodes that run."""
+    pages = context.account.client("sagemaker").get_paginator("list_cluster_nodes")
+    rows = [
+        row
+        for page in pages.paginate(ClusterName=context.environment.cluster.name)
+        for row in page["ClusterNodeSummaries"]
+    ]
+    return sum(row["InstanceStatus"]["Status"] == "Running" for row in rows)
+
+
+def _dashboards(context: Context, look: Look) -> None:
+    """Grafana with what was put into it, else CloudWatch's: as the environment's own stack made them."""
+    account, environment = context.account, context.environment
+    pages = account.client("cloudformation").get_paginator("list_stack_resources")
+    rows = [
+        row
+        for page in pages.paginate(StackName=f"{environment.name}-observability")
+        for row in page["StackResourceSummaries"]
+    ]
+    by_type: dict[str, list[Any]] = {}
+    for row in rows:
+        by_type.setdefault(row["ResourceType"], []).append(row)
+    if environment.observability and environment.observability.managed_grafana:
+        for row in by_type.get("AWS::Grafana::Workspace", [{}]):
+            id = row.get("PhysicalResourceId")
+            client = account.client("grafana")
+            status = client.describe_workspace(workspaceId=id)["workspace"]["status"] if id else "is not there"
+            look.check("Grafana", "ACTIVE", status, status == "ACTIVE")
+        statuses = [row["ResourceStatus"] for row in by_type.get(_CONTENT, [])]
+        good = bool(statuses) and all(status in _DONE for status in statuses)
+        look.check("dashboards in Grafana", "delivered", ", ".join(statuses) or "not delivered", good)
+        return
+    wanted = {row["PhysicalResourceId"] for row in by_type.get("AWS::CloudWatch::Dashboard", [])}
+    pages = account.client("cloudwatch").get_paginator("list_dashboards").paginate()
+    there = {entry["DashboardName"] for page in pages for entry in page["DashboardEntries"]}
+    # A stack names them by ARN or by name.
+    missing = {name for name in wanted if name.rpartition("/")[2] not in there}
+    look.check("dashboards of CloudWatch", len(wanted), len(wanted) - len(missing), bool(wanted) and not missing)
+
+
+def _next(context: Context) -> str:
+    settings = context.environment
+    agent = (
+        "the add-on amazon-sagemaker-hyperpod-observability"
+        if settings.cluster.orchestrator == "eks"
+        else ("the extension sagemaker-observability")
+    )
+    return f"{agent} collects them: `podwright doctor {settings.name}` reads its state; its role needs aps:RemoteWrite"

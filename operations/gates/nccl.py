@@ -1,0 +1,184 @@
+"""The gate `nccl`: the bus bandwidth of an all-reduce over several nodes, against the line for their type and number."""
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from ...config.collective_lines import Line, all_reduce_line, thresholds_version
+from ...config.gate_table import nccl_groups, nccl_image
+from ...config.job_kinds import NcclTest
+from ..kubectl import Refused
+from ..output import Stop
+from .gate import Context, Look, Result
+from .jobs import Run, state_of, submitted, team_for
+
+_LAUNCHER: Final = "mpi-launcher"
+_KEEP_SECONDS: Final = 3600
+# NCCL over TCP between instances of this kind; field notes on p5e measured 3.2.
+_TCP: Final = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One message size of nccl-tests: out-of-place columns."""
+
+    bytes: int
+    busbw: float
+    """GB/s."""
+    wrong: int | None
+    """Elements that are not what they should be; None where that was not checked."""
+
+
+def run(context: Context) -> Result:
+    """Measure every group with every number of nodes, one after the other."""
+    environment, settings = context.environment, context.settings.nccl
+    context.asked["thresholds_version"] = thresholds_version()
+    whole = Look()
+    for name in nccl_groups(environment, context.types):
+        group = environment.instance_groups[name]
+        for nodes in sorted({min(count, group.count) for count in settings.nodes}):
+            rows, told = _measured(context, name, nodes)
+            of = f"{name} over {nodes} nodes"
+            if rows is None:
+                return Result(
+                    False, f"{of}: {told.reason}", [*whole.checks, *told.checks], told.next_step, told.answers
+                )
+            whole.answers[of] = {"rows": [asdict(row) for row in rows], **told.answers}
+            _judge(context, name, nodes, rows, whole)
+            if whole.missing:
+                return Result(False, _shown(whole.missing[0]), whole.checks, _next(context, name, rows), whole.answers)
+    return Result(True, "; ".join(map(_shown, whole.checks)), whole.checks, "", whole.answers)
+
+
+def _shown(check: Any) -> str:
+    return f"{check.about} {check.seen}, wanted {check.wanted}"
+
+
+def _measured(context: Context, group: str, nodes: int) -> tuple[list[Row] | None, Result]:
+    """The table of one run; None, with why, where there is none."""
+    if context.environment.cluster.orchestrator == "slurm":
+        from .slurm import all_reduce
+
+        return all_reduce(context, group, nodes)
+    with submitted(context, f"nccl-{nodes}", _job(context, group, nodes)) as made:
+        result = context.wait(lambda: _ended(made))
+        log = _launcher_log(made)
+    rows = parsed(log)
+    if not result.passed:
+        result.answers["launcher"] = log
+        return None, result
+    if not rows:
+        step = "the image's program printed no table: `podwright image` checks what the image brings"
+        return None, Result(False, "the launcher's log has no result", result.checks, step, {"launcher": log})
+    return rows, Result(True, "", result.checks, "", {"launcher": log})
+
+
+def _job(context: Context, group: str, nodes: int) -> NcclTest:
+    environment, settings = context.environment, context.settings.nccl
+    return NcclTest.model_validate(
+        {
+            "kind": "nccl_test",
+            "team": settings.team or team_for(environment, context.types, group),
+            "group": group,
+            "image": nccl_image(environment),
+            "folder": settings.folder,
+            "nodes": nodes,
+            "min_bytes": "8M",
+            "max_bytes": settings.max_bytes,
+            "keep_seconds": _KEEP_SECONDS,
+            "active_deadline_seconds": int(context.seconds) + 60,
+        }
+    )
+
+
+def _ended(made: Run) -> Look:
+    look = Look()
+    state, said = state_of(made.found())
+    made.look(look, state)
+    if state == "absent":
+        look.final = f"{made.name} is gone: somebody deleted it"
+    elif state == "failed" and said:
+        look.final += f": {said}" if said not in look.final else ""
+    return look
+
+
+def _launcher_log(made: Run) -> str:
+    """What mpirun printed; why there is nothing, where there is nothing."""
+    for pod in made.pods():
+        if any(container["name"] == _LAUNCHER for container in pod["spec"]["containers"]):
+            try:
+                return made.log(pod["metadata"]["name"], _LAUNCHER)
+            except Refused as refused:
+                return f"no log: {refused}"
+    return "no launcher was started"
+
+
+def parsed(log: str) -> list[Row]:
+    """The table of nccl-tests: size, count, type, operation, root, then time, algbw, busbw and errors, twice."""
+    rows = list[Row]()
+    for line in log.splitlines():
+        words = line.split()
+        if len(words) >= 9 and words[0].isdigit() and re.fullmatch(r"[0-9.]+", words[7]):
+            rows.append(Row(int(words[0]), float(words[7]), int(words[8]) if words[8].isdigit() else None))
+    return rows
+
+
+def _judge(context: Context, group: str, nodes: int, rows: list[Row], look: Look) -> None:
+    """Compare the largest message with the line; wrong results fail whatever the speed is."""
+    wrong = sum(row.wrong or 0 for row in rows)
+    look.check(f"{group} over {nodes} nodes, results", "right", f"{wrong} wrong" if wrong else "right", not wrong)
+    best = max(rows, key=lambda row: row.bytes)
+    types = context.environment.instance_groups[group].types
+    # A group of several types is as fast as its slowest.
+    lines = [all_reduce_line(of, nodes) for of in types]
+    line = min(lines, key=lambda item: item.expected if item.expected is not None else float("inf"))
+    least, wanted = _least(context, group, line)
+    look.answers[f"{group} over {nodes} nodes"]["line"] = {**asdict(line), "least": least}
+    seen = f"{best.busbw:g} GB/s at {_size(best.bytes)}"
+    look.check(f"{group} over {nodes} nodes", wanted, seen, least is None or best.busbw >= least)
+
+
+def _least(context: Context, group: str, line: Line) -> tuple[float | None, str]:
+    """The bandwidth below which the gate fails, and the line in words; None where it only reports."""
+    settings = context.settings.nccl
+    if own := settings.minimum_gb_per_second.get(group):
+        return own, f"at least {own:g} GB/s, as the file says"
+    if settings.minimum_percent and line.expected is not None:
+        least = round(line.expected * settings.minimum_percent / 100, 1)
+        return least, f"at least {least:g} GB/s, {settings.minimum_percent} % of the expected {line.expected:g}"
+    if line.fails_below is not None:
+        return line.fails_below, f"at least {line.fails_below:g} GB/s (expected {line.expected or line.fails_below:g})"
+    if line.expected is not None:
+        return None, f"nothing published backs a line; {line.expected:g} GB/s expected, and reported only"
+    return None, "nothing is published for this type; reported only"
+
+
+def _next(context: Context, group: str, rows: list[Row]) -> str:
+    best = max(row.busbw for row in rows)
+    if best < _TCP:
+        return (
+            "that is TCP, not EFA: the image lacks aws-ofi-nccl, or pods have no vpc.amazonaws.com/efa; "
+            "`podwright image` checks an image, `podwright doctor` the security groups"
+        )
+    name = context.environment.name
+    return (
+        f"find the slow node: `podwright bench show --cluster {name}`, then `podwright node check {name}` with the "
+        f"connectivity test on the nodes of {group}, and replace it"
+    )
+
+
+def _size(count: int) -> str:
+    for unit, bytes_ in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= bytes_:
+            return f"{count / bytes_:g} {unit}"
+    return f"{count} B"
+
+
+def table_of(record: dict[str, Any], bytes_: int) -> list[Row]:
+    """The all-reduce of a record of podwright's own programs as one row. Raises Stop where it was not measured."""
+    found = {item["name"]: item for item in record["results"]}
+    if "all_reduce" not in found or found["all_reduce"]["value"] is None:
+        told = "; ".join(item["reason"] for item in record["results"] if item["reason"]) or "no reason is given"
+        raise Stop(f"the nodes measured no all-reduce: {told}", "`podwright kernels build`, and deploy")
+    wrong = found.get("all_reduce_wrong", {}).get("value")
+    return [Row(bytes_, found["all_reduce"]["value"], int(wrong) if wrong is not None else None)]

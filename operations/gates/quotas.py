@@ -1,0 +1,241 @@
+"""The gate `quotas`: what the file grants every team is in force, with the same numbers, in whatever keeps the quotas."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from ...config.artifacts import read_artifacts
+from ...config.compute_quotas import compute_quotas, scheduler_config
+from ...config.mirrors import mirror_of
+from ...config.quota_policy import environment_policy
+from ...config.task_governance import NAMESPACE as _GOVERNED
+from ...config.team_names import cluster_queue, local_queue, team_namespace
+from ..kubectl import Refused
+from ..output import Stop
+from .gate import Context, Look, Result
+
+Object = dict[str, Any]
+_IN_FORCE: Final = ("Created", "Updated")
+_KUEUE: Final = ("hyperpod", "kueue")
+# What each engine counts with; everything else of its objects is no quota.
+_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "kueue": ("ResourceFlavor", "Cohort", "ClusterQueue", "LocalQueue"),
+    "kai": ("Queue",),
+    "yunikorn": ("ConfigMap",),
+}
+_PLURAL: Final = {
+    "ResourceFlavor": "resourceflavors.kueue.x-k8s.io",
+    "Cohort": "cohorts.kueue.x-k8s.io",
+    "ClusterQueue": "clusterqueues.kueue.x-k8s.io",
+    "LocalQueue": "localqueues.kueue.x-k8s.io",
+    "Queue": "queues.scheduling.run.ai",
+    "ConfigMap": "configmaps",
+}
+_QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
+_UNITS: Final = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+
+
+def run(context: Context) -> Result:
+    """Wait until all of them are in force."""
+    if context.environment.cluster.orchestrator == "slurm":
+        from .slurm import Slurm
+
+        slurm = Slurm(context)
+        return context.wait(lambda: _accounts(context, slurm))
+    expected = list(_expected(context))
+    return context.wait(lambda: _look(context, expected))
+
+
+def _look(context: Context, expected: Sequence[Object]) -> Look:
+    engine = context.environment.governance.engine or ""
+    look = Look(next_step=f"`podwright quotas {context.environment.name}` prints what the file grants; deploy it again")
+    if engine == "hyperpod":
+        _service(context, look)
+    # Each look into a private API takes a run inside the VPC, so SageMaker's side comes first.
+    if look.final or look.missing:
+        return look
+    found = {kind: _items(context, kind) for kind in {item["kind"] for item in expected}}
+    for item in expected:
+        _object(item, found[item["kind"]], look)
+    if engine in _KUEUE:
+        _conditions(context, engine, look)
+    return look
+
+
+def _service(context: Context, look: Look) -> None:
+    """Compute quotas and the scheduler configuration, as SageMaker has them."""
+    client, environment = context.account.client("sagemaker"), context.environment
+    policy = environment_policy(environment, context.types)
+    arn = client.describe_cluster(ClusterName=environment.cluster.name)["ClusterArn"]
+    pages = client.get_paginator("list_compute_quotas").paginate(ClusterArn=arn)
+    by_team = {item["ComputeQuotaTarget"]["TeamName"]: item for page in pages for item in page["ComputeQuotaSummaries"]}
+    look.answers["compute quotas"] = [
+        {"team": team, "status": item["Status"], "config": item.get("ComputeQuotaConfig", {})}
+        for team, item in sorted(by_team.items())
+    ]
+    for team, wanted in compute_quotas(environment.governance, policy).items():
+        quota = by_team.get(team)
+        if quota is None:
+            look.check(f"quota of {team}", "Created", "is not there", False)
+            continue
+        told = _status(quota, look, lambda id: client.describe_compute_quota(ComputeQuotaId=id), "ComputeQuotaId")
+        if told is None:
+            told = _difference(wanted["ComputeQuotaConfig"], quota.get("ComputeQuotaConfig", {}))
+        off = quota.get("ActivationState", "Enabled") != "Enabled"
+        told = told or ("is switched off (ActivationState)" if off else None)
+        look.check(f"quota of {team}", "in force as in the file", told or quota["Status"], told is None)
+    for team in sorted(by_team.keys() - environment.governance.teams.keys()):
+        look.check(f"quota of {team}", "not there: the file has no such team", by_team[team]["Status"], False)
+    wanted = scheduler_config(environment.governance, policy)
+    pages = client.get_paginator("list_cluster_scheduler_configs").paginate(ClusterArn=arn)
+    configs = [item for page in pages for item in page["ClusterSchedulerConfigSummaries"]]
+    for item in configs or [{"Status": "is not there"}]:
+        id, told = item.get("ClusterSchedulerConfigId", ""), None
+        described = client.describe_cluster_scheduler_config(ClusterSchedulerConfigId=id) if id else {}
+        told = _status(item, look, lambda _, found=described: found, "ClusterSchedulerConfigId")
+        told = told or _difference(wanted, described.get("SchedulerConfig", {}))
+        look.check("scheduler configuration", "in force as in the file", told or item["Status"], told is None)
+
+
+def _status(item: Object, look: Look, describe: Any, key: str) -> str | None:
+    """Why something is not in force by its status; None where it is. A failure is final."""
+    status = item["Status"]
+    if status in _IN_FORCE:
+        return None
+    if not status.endswith("Failed"):
+        return status
+    reason = describe(item[key]).get("FailureReason", "SageMaker gives no reason")
+    look.final = f"{item.get('Name', 'it')} is {status}: {reason}"
+    return f"{status}: {reason}"
+
+
+def _expected(context: Context) -> Iterator[Object]:
+    """The engine's objects that hold quotas, as a deployment makes them."""
+    environment = context.environment
+    kinds = _KINDS.get(environment.governance.engine or "", ())
+    if not kinds:
+        return
+    from ..render import filled, stack_values
+
+    given = stack_values(context.account, environment, context.project)
+    objects, _ = filled(environment, given, mirror_of(environment, read_artifacts(context.project)))
+    for item in objects:
+        if item["kind"] in kinds and (item["kind"] != "ConfigMap" or "queues.yaml" in item.get("data", {})):
+            yield item
+
+
+def _items(context: Context, kind: str) -> list[Object]:
+    try:
+        return context.kubectl.items(_PLURAL[kind], "--all-namespaces")
+    except Refused as refused:
+        raise Stop(
+            f"Kubernetes does not show {_PLURAL[kind]}: {refused}", "deploy the quota engine, or get an access entry"
+        ) from None
+
+
+def _object(wanted: Object, found: Sequence[Object], look: Look) -> None:
+    name, namespace = wanted["metadata"]["name"], wanted["metadata"].get("namespace")
+    about = f"{wanted['kind']} {name}"
+    there = next(
+        (
+            item
+            for item in found
+            if item["metadata"]["name"] == name and namespace in (None, item["metadata"].get("namespace"))
+        ),
+        None,
+    )
+    if there is None:
+        look.check(about, "as in the file", "is not there", False)
+        return
+    part = "data" if wanted["kind"] == "ConfigMap" else "spec"
+    told = _difference(wanted.get(part, {}), there.get(part, {}))
+    look.check(about, "as in the file", told or "as in the file", told is None)
+
+
+def _conditions(context: Context, engine: Any, look: Look) -> None:
+    """Kueue's own word on every queue: an inactive one admits nothing, whatever its numbers are."""
+    queues = {item["metadata"]["name"]: item for item in _items(context, "ClusterQueue")}
+    local = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in _items(context, "LocalQueue")}
+    for team in sorted(context.environment.governance.teams):
+        pairs = (
+            (f"ClusterQueue of {team}", queues.get(cluster_queue(engine, team))),
+            (f"LocalQueue of {team}", local.get((team_namespace(engine, team), local_queue(engine, team)))),
+        )
+        for about, item in pairs:
+            conditions = (item or {}).get("status", {}).get("conditions", ())
+            active = next((entry for entry in conditions if entry["type"] == "Active"), None)
+            if item is None:
+                look.check(about, "Active", "is not there", False)
+            elif active is None:
+                look.check(about, "Active", "says nothing yet", False)
+            else:
+                ok = active["status"] == "True"
+                told = "Active" if ok else f"not Active, {active.get('reason', '')}: {active.get('message', '')}"
+                look.check(about, "Active", told, ok)
+    if look.missing:
+        where = _GOVERNED if engine == "hyperpod" else "its namespace"
+        look.next_step = f"Kueue's manager in {where} says why in its log; then {look.next_step}"
+
+
+def _accounts(context: Context, slurm: Any) -> Look:
+    """Teams are accounts of Slurm, limited to what they are guaranteed."""
+    from ...config.slurm_facts import team_limits
+
+    look = Look(
+        next_step=f"`podwright doctor {context.environment.name}`; the controller's set-up log says what failed"
+    )
+    rows = slurm.run("sacctmgr --noheader --parsable2 show associations format=Account,User,GrpTRES").splitlines()
+    shown = {row.split("|")[0]: row.split("|")[2] for row in rows if row.count("|") == 2 and not row.split("|")[1]}
+    look.answers["associations"] = shown
+    groups = context.environment.instance_groups
+    for team, limits in team_limits(context.environment.governance, groups, context.types).items():
+        if not limits:
+            continue
+        seen = dict(part.partition("=")[::2] for part in shown.get(team, "").split(",") if part)
+        same = {key: int(value) for key, value in seen.items() if value.isdigit()} == limits
+        wanted = ",".join(f"{key}={count}" for key, count in sorted(limits.items()))
+        look.check(f"account {team}", wanted, shown.get(team, "is not there") or "no limits", same)
+    return look
+
+
+def _difference(wanted: Any, found: Any, path: str = "") -> str | None:
+    """Where something that is wanted is otherwise; None where all is there. What is there besides does not count."""
+    if isinstance(wanted, dict):
+        if not isinstance(found, dict):
+            return f"{path or 'it'} is {found!r}"
+        parts = (
+            _difference(value, found.get(key), f"{path}.{key}" if path else str(key)) for key, value in wanted.items()
+        )
+        return next((part for part in parts if part), None)
+    if isinstance(wanted, list):
+        if not isinstance(found, list) or len(found) != len(wanted):
+            return f"{path} has {len(found) if isinstance(found, list) else 'no'} entries, and {len(wanted)} are wanted"
+        pairs = zip(_sorted(wanted), _sorted(found), strict=True)
+        parts = (_difference(one, other, f"{path}[{at}]") for at, (one, other) in enumerate(pairs))
+        return next((part for part in parts if part), None)
+    if _number(wanted) is not None and _number(wanted) == _number(found):
+        return None
+    return None if wanted == found else f"{path} is {found!r}, and {wanted!r} is wanted"
+
+
+def _sorted(items: list[Any]) -> list[Any]:
+    """Entries of services come in an order of their own; those that have a name are compared by it."""
+    keys = ("InstanceType", "Name", "name", "nodeLabel")
+    if all(isinstance(item, dict) and any(key in item for key in keys) for item in items):
+        return sorted(items, key=lambda item: [str(item.get(key, "")) for key in keys])
+    return items
+
+
+def _number(value: Any) -> Decimal | None:
+    """A number or a quantity of Kubernetes, which its API may write in another unit; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    match = _QUANTITY.fullmatch(str(value))
+    if match is None:
+        return None
+    unit = match[2] or ""
+    if unit == "m":
+        return Decimal(match[1]) / 1000
+    base = 1024 if unit.endswith("i") else 1000
+    return Decimal(match[1]) * Decimal(base) ** _UNITS[unit.removesuffix("i")]

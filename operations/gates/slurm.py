@@ -1,0 +1,165 @@
+"""Gates on Slurm: commands on a login node or controller, through a session that ends with them.
+
+A job runs as long as the session that waits for it, so an interrupted gate leaves none behind. What a gate that was
+killed left is cancelled by its name before the next one starts.
+"""
+
+import base64
+import hashlib
+import json
+import shlex
+import subprocess
+import sys
+from typing import Any, Final
+
+from ..output import Stop
+from ..session import nodes as session_nodes
+from ..session import one_command
+from .gate import Context, Look, Result
+
+_BEGIN, _END = "podwright-begin", "podwright-end"
+_ALIVE: Final = "podwright-alive"
+_GRACE: Final = 60.0
+_OUTSIDE: Final = "the nodes of the sandbox are simulated, and run no Slurm"
+# A session without output for twenty minutes is ended, and a job may wait longer.
+_KEEP_ALIVE: Final = f"(while sleep 60; do echo {_ALIVE}; done) & k=$!; trap 'kill $k' EXIT"
+
+
+class Failed(Exception):
+    """A command on the node failed; the text is what it said."""
+
+
+class Slurm:
+    """Commands on a node of a Slurm cluster."""
+
+    def __init__(self, context: Context) -> None:
+        """Finds a login node or controller. Raises Stop where none runs."""
+        if context.account.endpoint:
+            raise Stop(_OUTSIDE, f"run it against AWS, or say why not in gates.skip.{context.gate.name}")
+        environment, self._context = context.environment, context
+        there = session_nodes(context.account, environment.cluster.name)
+        order = ("controller", "login")
+        kinds = {name: group.slurm.node_type for name, group in environment.instance_groups.items() if group.slurm}
+        ways = [node for node in there if kinds.get(node.group) in order]
+        if not ways:
+            raise Stop(
+                f"no controller of {environment.name} is running", f"`podwright status {environment.name}` says why"
+            )
+        self._node = min(ways, key=lambda node: (order.index(kinds[node.group]), node.instance))
+
+    def run(self, script: str) -> str:
+        """What a bash script prints, run as root. Raises Stop when it fails or takes longer than the gate may."""
+        try:
+            return self.tried(script)
+        except Failed as failed:
+            raise Stop(f"on {self._node.instance}: {failed}") from None
+
+    def tried(self, script: str) -> str:
+        """As `run`, but raises Failed when the script fails."""
+        packed = base64.b64encode(script.encode()).decode()
+        # One line that survives the document's own quoting; the marks tell the answer from what SSM prints around it.
+        line = f"sudo bash -c 'echo {_BEGIN}; echo {packed} | base64 -d | bash 2>&1; echo {_END} $?'"
+        command = one_command(self._context.account, self._node, line)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            output, _ = process.communicate(timeout=max(self._context.left, 0) + _GRACE)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"no answer in {self._context.seconds / 60:g} min") from None
+        finally:
+            # The session, and on the node what it runs, end with the plugin; also on Ctrl-C.
+            process.kill()
+            process.wait()
+        return _answer(output)
+
+
+def _answer(output: str) -> str:
+    lines = [line.rstrip("\r") for line in output.splitlines()]
+    ends = [line for line in lines if line.startswith(_END)]
+    if _BEGIN not in lines or not ends:
+        raise Failed(f"the session ended without an answer: {' '.join(lines[-3:])}")
+    body = lines[lines.index(_BEGIN) + 1 : lines.index(ends[-1])]
+    said = "\n".join(line for line in body if line != _ALIVE)
+    if ends[-1] != f"{_END} 0":
+        raise Failed(said or f"exit code {ends[-1].removeprefix(_END).strip()}")
+    return said
+
+
+def _srun(context: Context, stem: str, group: str, nodes: int, script: str, options: str) -> str:
+    """A script that runs another one on every node of a job, and prints what they print."""
+    part = context.environment.instance_groups[group].slurm
+    partition = part.partition if part and part.partition else group
+    digest = hashlib.sha256(f"{group} {nodes} {script}".encode()).hexdigest()[:8]
+    name, minutes = f"podwright-{stem}-{digest}", max(int(context.left // 60), 1)
+    return (
+        f"{_KEEP_ALIVE}; scancel --quiet --name={name}; "
+        f"srun --quiet --job-name={name} --partition={shlex.quote(partition)} --nodes={nodes} --ntasks-per-node=1 "
+        f"--time={minutes} --immediate={int(max(context.left, 1))} {options} bash -c {shlex.quote(script)}"
+    )
+
+
+def canary(context: Context) -> Result:
+    """A task on each of some nodes, which counts the GPUs that Slurm gives it."""
+    from .jobs import group_for
+
+    settings, environment = context.settings.canary, context.environment
+    group = settings.group or _compute(context) or group_for(environment, context.types)
+    nodes = min(settings.nodes, environment.instance_groups[group].count)
+    rows = [context.types.get(of) for of in environment.instance_groups[group].types]
+    gpus = all(row.accelerator_vendor == "nvidia" for row in rows)
+    context.asked |= {"runs": "podwright's own", "group": group, "nodes": nodes}
+    script = 'echo "$(hostname) sees $(ls /dev/nvidia[0-9]* 2>/dev/null | wc -l) GPUs"'
+    if gpus:
+        script += '; [ -n "$(nvidia-smi -L)" ]'
+    slurm = Slurm(context)
+    context.say(f"runs a task on {nodes} nodes of {group}")
+    try:
+        said = slurm.tried(_srun(context, "canary", group, nodes, script, "--gpus-per-node=1" if gpus else ""))
+    except Failed as failed:
+        look = Look()
+        look.check(f"job on {nodes} nodes of {group}", "completes", str(failed).splitlines()[-1], False)
+        step = "`sinfo -R` on the controller shows nodes that are drained, `squeue` what else waits"
+        return Result(False, f"the job did not complete: {failed}", look.checks, step, {"output": str(failed)})
+    lines = [line for line in said.splitlines() if " sees " in line]
+    look = Look(answers={"output": said})
+    look.check(f"job on {nodes} nodes of {group}", f"{nodes} tasks", f"{len(lines)} tasks", len(lines) == nodes)
+    return Result(not look.missing, f"{len(lines)} of {nodes} tasks completed", look.checks, "", look.answers)
+
+
+def _compute(context: Context) -> str | None:
+    """The first compute group with accelerators, else the first."""
+    groups = {
+        name: group
+        for name, group in context.environment.instance_groups.items()
+        if group.slurm and group.slurm.node_type == "compute" and group.count
+    }
+    fast = [name for name, group in groups.items() if context.types.get(group.types[0]).accelerator_count]
+    return next(iter([*fast, *groups]), None)
+
+
+def all_reduce(context: Context, group: str, nodes: int) -> tuple[Any, Result]:
+    """The all-reduce of podwright's own programs, one task on each node, as a table of one row."""
+    from .nccl import table_of
+
+    mode = "thorough" if context.settings.nccl.max_bytes == "16G" else "quick"
+    client = context.account.client("sagemaker")
+    cluster = client.describe_cluster(ClusterName=context.environment.cluster.name)
+    row = next(item for item in cluster["InstanceGroups"] if item["InstanceGroupName"] == group)
+    source, kind = row["LifeCycleConfig"]["SourceS3Uri"], row["InstanceType"]
+    # Nodes do not keep the scripts that set them up; their role may read them again.
+    script = (
+        f"b=$(mktemp -d) && trap 'rm -r $b' EXIT && aws s3 cp --quiet --recursive {shlex.quote(source)} $b && cd $b && "
+        f"r=$(python3 -B -m podwright_benchmarks job {shlex.quote(kind)} --mode {mode}); "
+        '[ "$SLURM_NODEID" != 0 ] || echo "$r"'
+    )
+    slurm = Slurm(context)
+    context.say(f"measures {nodes} nodes of {group}")
+    try:
+        said = slurm.tried(_srun(context, "nccl", group, nodes, script, "--exclusive"))
+        record = json.loads(said[said.index("{") : said.rindex("}") + 1])
+    except Failed as failed:
+        step = "`sinfo -R` on the controller shows nodes that are drained, `squeue` what else waits"
+        return None, Result(False, str(failed), (), step, {"output": str(failed)})
+    except ValueError:
+        print(said, file=sys.stderr)
+        return None, Result(False, "the job printed no record", (), "", {"output": said})
+    return table_of(record, (16 if mode == "thorough" else 8) * 2**30), Result(True, "", (), "", {"record": record})
