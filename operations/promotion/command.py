@@ -59,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
         _events() if args.json else _lines(),
         (lambda line: None) if args.json else (lambda line: write_line(f"    {line}", sys.stderr)),
         getpass.getuser(),
+        lambda environment: _prepare_sandbox(args, project, environment),
         args.sandbox,
         _profiles(args, project),
     )
@@ -167,6 +168,18 @@ def _refuse_uncommitted(args: argparse.Namespace, project: Project, content: Con
         shown = ", ".join(content.uncommitted[:3]) + (", …" if len(content.uncommitted) > 3 else "")
         hint = "commit them, so that one can go back to what is promoted; --uncommitted promotes them as they are"
         raise Stop(f"{len(content.uncommitted)} files differ from the commit: {shown}", hint)
+
+
+def _prepare_sandbox(args: argparse.Namespace, project: Project, environment: str) -> None:
+    """Prepare an account of the sandbox for the CDK, which `preflight` expects. In AWS somebody does so once."""
+    from ..account import is_sandboxed
+    from ..deployment import bootstrap, cdk_for
+    from ..progress import Progress
+
+    loaded = project.load(environment)
+    if is_sandboxed(loaded.environment, args.sandbox):
+        where = argparse.Namespace(project=args.project, environment=environment, sandbox=args.sandbox)
+        bootstrap(cdk_for(where, loaded), Progress(sys.stderr), wanted=True)
 
 
 def _forget(promotion: Promotion) -> None:

@@ -54,6 +54,8 @@ class Promotion:
     show: Callable[[str], None]
     """Takes what commands print."""
     by: str
+    prepare: Callable[[str], None] = lambda environment: None
+    """Called with an environment before it is looked at."""
     sandbox: bool = False
     profiles: Mapping[str, str] = field(default_factory=dict)
     """AWS profile of each environment that has one of its own."""
@@ -124,6 +126,8 @@ class Promotion:
         return Entry(step.name, self.content.of(step.environment), "started", time.time(), self.by, self.content.commit)
 
     def _carry_out(self, step: Step, lock: int) -> None:
+        if step.kind == "preflight" and step.environment:
+            self.prepare(step.environment)
         entry = self._entry(step)
         log = self.project / LOGS / f"promote-{step.name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.log"
         shown = str(log.relative_to(self.project))
