@@ -1,5 +1,6 @@
 """Running the CDK CLI for one environment of a project."""
 
+import os
 import selectors
 import subprocess
 import sys
@@ -87,12 +88,22 @@ class Cdk:
                 progress.close()
 
     def _synthesis(self) -> list[str]:
-        own = [] if (self.project / "cdk.json").is_file() else _WITHOUT_CDK_JSON
-        context = [word for key, value in self.context.items() for word in ("--context", f"{key}={value}")]
-        return [*own, "--output", str(self.assembly), *context]
+        return _synthesis(self.project, self.assembly, self.context)
 
     def _variables(self) -> dict[str, str]:
         return {**self.account.variables, "PODWRIGHT_PYTHON": sys.executable}
+
+
+def run_app(project: Path, *arguments: str, output: Path, context: Mapping[str, str]) -> int:
+    """Run the CDK CLI on all of a project's app, with the terminal and the process's credentials; the exit code."""
+    words = [*_CLI, *arguments, *_synthesis(project, output, context)]
+    return subprocess.run(words, cwd=project, env={**os.environ, "PODWRIGHT_PYTHON": sys.executable}).returncode
+
+
+def _synthesis(project: Path, output: Path, context: Mapping[str, str]) -> list[str]:
+    own = [] if (project / "cdk.json").is_file() else _WITHOUT_CDK_JSON
+    told = [word for key, value in context.items() for word in ("--context", f"{key}={value}")]
+    return [*own, "--output", str(output), *told]
 
 
 def _lines(stream: IO[bytes], log: IO[bytes]) -> Iterator[str | None]:

@@ -1,0 +1,177 @@
+"""Print, in their order, the commands that prepare every account and region for promotions, and write their policies.
+
+`cdk bootstrap` alone gives CloudFormation's role administrator rights. Here each account gets policies for what the
+synthesized templates hold: a CloudFormation template for each, in --out. Nothing is called; somebody with rights in
+each account runs the commands.
+"""
+
+import argparse
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ...config.execution_policy import MAX_POLICIES, documents, needed, policies_template
+from ...config.pipeline import Pipeline, PipelineSource
+from ...config.pipeline_steps import ASSEMBLY
+from ...config.project import Project
+from ...config.promotable import promotable, source_of
+from ...config.regions import region
+from ..output import Stop, write_json, write_line
+from .synth import synthesize
+
+_QUALIFIER: Final = "hnb659fds"
+_OUT: Final = Path(".podwright") / "bootstrap"
+
+
+@dataclass
+class _Account:
+    """One account, and what has to be done in it."""
+
+    id: str
+    regions: list[str] = field(default_factory=list)
+    prefixes: set[str] = field(default_factory=set)
+    """What the names of its stacks begin with."""
+    templates: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, region_name: str, prefix: str, templates: list[dict[str, Any]]) -> None:
+        """Take stacks in."""
+        if region_name not in self.regions:
+            self.regions.append(region_name)
+        self.prefixes.add(prefix)
+        self.templates += templates
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line, and with whose credentials it is run."""
+
+    account: str
+    purpose: str
+    line: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright pipeline bootstrap`."""
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"where policies are written (default: {_OUT})")
+    parser.add_argument(
+        "--assembly", type=Path, metavar="DIR", help="synthesized templates (default: they are synthesized to cdk.out)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the commands as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the policies and print the commands."""
+    project = Project.at(args.project)
+    settings, source = source_of(project)
+    assembly: Path = args.assembly or synthesize(args.project)
+    out: Path = args.out or args.project / _OUT
+    accounts = _accounts(project, settings, source, assembly)
+    commands = [
+        command
+        for account in accounts.values()
+        for command in _prepare(account, settings, source, _qualifier(args.project), out)
+    ] + _after(project, settings, source)
+    if args.json:
+        write_json({"commands": [asdict(command) for command in commands]})
+        return 0
+    shown = None
+    for command in commands:
+        if command.account != shown:
+            write_line(f"\n# with credentials of account {command.account}" if command.account else "\n# anywhere")
+            shown = command.account
+        write_line(f"# {command.purpose}\n{command.line}")
+    return 0
+
+
+def _accounts(project: Project, settings: Pipeline, source: PipelineSource, assembly: Path) -> dict[str, _Account]:
+    """The accounts in the order in which they are prepared: the pipeline's first."""
+    found: dict[str, _Account] = {}
+    environments = [loaded.environment for loaded in promotable(project)]
+    if not source.on_github:
+        assert settings.account is not None
+        assert settings.region is not None
+        own = found.setdefault(settings.account, _Account(settings.account))
+        own.add(settings.region, settings.name, _templates(assembly, "*.template.json"))
+        # CodePipeline keeps a bucket in each region that it deploys to.
+        for environment in environments:
+            if environment.region not in own.regions:
+                own.add(environment.region, settings.name, [])
+    for environment in environments:
+        account = found.setdefault(environment.account, _Account(environment.account))
+        for prefix in (environment.name, f"{settings.name}-{environment.name}"):
+            templates = _templates(assembly, f"assembly-{prefix}/*.template.json")
+            account.add(environment.region, prefix, templates)
+    return found
+
+
+def _templates(assembly: Path, pattern: str) -> list[dict[str, Any]]:
+    files = sorted(assembly.glob(pattern))
+    if not files:
+        raise Stop(f"{assembly} has no {pattern}", f"`podwright pipeline synth` writes it to {ASSEMBLY}", 2)
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+
+
+def _prepare(account: _Account, settings: Pipeline, source: PipelineSource, qualifier: str, out: Path) -> list[Command]:
+    """Policies, and `cdk bootstrap` for each region."""
+    partition = region(account.regions[0]).partition
+    wanted = needed(account.templates)
+    if wanted.unknown:
+        types = ", ".join(sorted(wanted.unknown))
+        raise Stop(
+            f"it is not known what CloudFormation needs for {types}",
+            "add the type to config/data/handler_permissions.json",
+        )
+    found = documents(wanted.actions, partition=partition, account=account.id, prefixes=account.prefixes)
+    if len(found) > MAX_POLICIES:
+        raise Stop(
+            f"account {account.id} would need {len(found)} policies, and a role takes {MAX_POLICIES}",
+            "put environments into accounts of their own",
+        )
+    name = f"{settings.name}-execution"
+    file = out / f"{name}-{account.id}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(policies_template(found, name), indent=1) + "\n", encoding="utf-8")
+    arns = [f"arn:{partition}:iam::{account.id}:policy/{name}-{number}" for number in range(1, len(found) + 1)]
+    deploy = (
+        f"aws cloudformation deploy --region {account.regions[0]} --stack-name {name} "
+        f"--template-file {file} --capabilities CAPABILITY_NAMED_IAM"
+    )
+    policies = f"{len(wanted.actions)} actions in {len(found)} policies for CloudFormation's role"
+    commands = [Command(account.id, policies, deploy)]
+    trusted = "" if source.on_github or settings.account == account.id else f" --trust {settings.account}"
+    why = "the roles of the CDK" + (", which let the pipeline deploy" if trusted else "")
+    commands += [
+        Command(
+            account.id,
+            why,
+            f"cdk bootstrap aws://{account.id}/{name} --qualifier {qualifier}{trusted} "
+            f"--cloudformation-execution-policies {','.join(arns)}",
+        )
+        for name in account.regions
+    ]
+    return commands
+
+
+def _after(project: Project, settings: Pipeline, source: PipelineSource) -> list[Command]:
+    """What comes once all accounts are prepared."""
+    if source.on_github:
+        return [
+            Command(
+                environment.account,
+                f"the roles that jobs take on for {environment.name}",
+                f"podwright pipeline deploy {environment.name}",
+            )
+            for environment in (loaded.environment for loaded in promotable(project))
+        ]
+    account = str(settings.account)
+    return [
+        Command(account, "the pipeline; from here on it deploys itself", "podwright pipeline deploy"),
+        Command(account, "the archives of artifacts.lock, for its builds", "podwright pipeline cache"),
+    ]
+
+
+def _qualifier(project: Path) -> str:
+    file = project / "cdk.json"
+    context = json.loads(file.read_text(encoding="utf-8")).get("context", {}) if file.is_file() else {}
+    return context.get("@aws-cdk/core:bootstrapQualifier", _QUALIFIER)

@@ -1,0 +1,47 @@
+"""Protect the stacks of an environment from being deleted, where their templates' stacks say so.
+
+The CDK CLI does it with each deployment; CodePipeline's CloudFormation actions do not.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from ....config.pipeline_steps import ASSEMBLY
+from ....config.project import Project
+from ...account import account_of
+from ...output import Stop, write_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright pipeline protect`."""
+    parser.add_argument("environment", metavar="ENV", help="name in environments/")
+    parser.add_argument("--assembly", type=Path, metavar="DIR", help=f"synthesized templates (default: {ASSEMBLY})")
+    parser.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Protect what is not protected yet."""
+    environment = Project.at(args.project).load(args.environment).environment
+    folder: Path = (args.assembly or args.project / ASSEMBLY) / f"assembly-{environment.name}"
+    names = protected_stacks(folder)
+    client = account_of(environment, args.project, args.sandbox).client("cloudformation")
+    for name in names:
+        [stack] = client.describe_stacks(StackName=name)["Stacks"]
+        if not stack.get("EnableTerminationProtection"):
+            client.update_termination_protection(StackName=name, EnableTerminationProtection=True)
+            write_line(f"{name}: protected from being deleted")
+    write_line(f"{environment.name}: {len(names)} stacks are protected")
+    return 0
+
+
+def protected_stacks(folder: Path) -> list[str]:
+    """Names of the stacks in an assembly that are to be protected. Raises Stop where there is no assembly."""
+    manifest = folder / "manifest.json"
+    if not manifest.is_file():
+        raise Stop(
+            f"{manifest} is not there", "`podwright pipeline synth` writes it, or --assembly names its folder", 2
+        )
+    artifacts = json.loads(manifest.read_text(encoding="utf-8"))["artifacts"].values()
+    stacks = [item["properties"] for item in artifacts if item["type"] == "aws:cloudformation:stack"]
+    return [stack["stackName"] for stack in stacks if stack.get("terminationProtection")]

@@ -1,0 +1,65 @@
+"""Wait until earlier promotions are through, where this one changes the pipeline itself.
+
+CodePipeline cancels an execution whose pipeline is updated, wherever it is. So a build compares the pipeline that is
+deployed with the one in cdk.out: where they are equal, as with nearly every commit, it goes on at once.
+"""
+
+import argparse
+import json
+import time
+from typing import Any, Final
+
+from ....config.pipeline_steps import ASSEMBLY
+from ....config.project import Project
+from ...account import Account
+from ...output import Stop, write_line
+from ..cache import pipeline_account
+
+_POLL_SECONDS: Final = 60.0
+_MINUTES: Final = 420
+_UNDER_WAY: Final = ("InProgress", "Stopping")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright pipeline wait`."""
+    parser.add_argument("--execution", required=True, metavar="ID", help="execution that waits")
+    parser.add_argument(
+        "--minutes", type=float, default=_MINUTES, metavar="M", help=f"give up after so many (default: {_MINUTES})"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return when the pipeline may change, or does not."""
+    project = Project.at(args.project)
+    account, name = pipeline_account(project)
+    file = args.project / ASSEMBLY / "pipeline.template.json"
+    if not file.is_file():
+        raise Stop(f"{file} is not there", "`podwright pipeline synth` writes it")
+    if _deployed(account, f"{name}-pipeline") == json.loads(file.read_text(encoding="utf-8")):
+        write_line("the pipeline stays as it is")
+        return 0
+    end = time.monotonic() + args.minutes * 60
+    while earlier := _earlier(account, name, args.execution):
+        if time.monotonic() >= end:
+            raise Stop(
+                f"this commit changes the pipeline, and promotion {earlier[0]} is still under way in it",
+                "retry the stage Build when that one is through; a change in between would cancel it",
+            )
+        write_line(f"this commit changes the pipeline; waiting for {', '.join(earlier)}")
+        time.sleep(_POLL_SECONDS)
+    write_line("the pipeline changes now; no earlier promotion is under way")
+    return 0
+
+
+def _deployed(account: Account, stack: str) -> dict[str, Any]:
+    return account.client("cloudformation").get_template(StackName=stack, TemplateStage="Original")["TemplateBody"]
+
+
+def _earlier(account: Account, pipeline: str, execution: str) -> list[str]:
+    """Ids of the executions under way that began before `execution`; CodePipeline lists the newest first."""
+    pages = account.client("codepipeline").get_paginator("list_pipeline_executions").paginate(pipelineName=pipeline)
+    found = [item for page in pages for item in page["pipelineExecutionSummaries"]]
+    ids = [item["pipelineExecutionId"] for item in found]
+    if execution not in ids:
+        raise Stop(f"pipeline {pipeline} has no execution {execution}", "give the id that CodePipeline shows", 2)
+    return [item["pipelineExecutionId"] for item in found[ids.index(execution) + 1 :] if item["status"] in _UNDER_WAY]

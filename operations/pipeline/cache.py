@@ -1,0 +1,63 @@
+"""Hand the archives that artifacts.lock names to the pipeline's builds, which then need no way to where they come from.
+
+The bucket is a cache: a build compares each archive with its digest in artifacts.lock, whoever uploaded it. Run it
+after `podwright chart fetch`, `podwright assets fetch` and `podwright kernels build`.
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+from ...config.artifacts import CACHE
+from ...config.project import Project
+from ...config.promotable import source_of
+from ..account import Account
+from ..output import Stop, write_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`podwright pipeline cache` takes no arguments of its own."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Upload what is not there yet."""
+    account, name = pipeline_account(Project.at(args.project))
+    folder: Path = args.project / CACHE
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    if not files:
+        raise Stop(f"{folder} is empty", "`podwright chart fetch` and `podwright assets fetch` fill it")
+    bucket = evidence_bucket(account, name)
+    client = account.client("s3")
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="artifacts/")
+    there = {item["Key"]: item["Size"] for page in pages for item in page.get("Contents", ())}
+    for file in files:
+        key = f"artifacts/{file.relative_to(folder).as_posix()}"
+        same = there.get(key) == file.stat().st_size
+        if not same:
+            client.upload_file(str(file), bucket, key)
+        write_line(f"{'there   ' if same else 'uploaded'}  s3://{bucket}/{key}")
+    return 0
+
+
+def pipeline_account(project: Project) -> tuple[Account, str]:
+    """The pipeline's account, as the process's credentials open it, and the pipeline's name."""
+    settings, source = source_of(project)
+    if source.on_github or settings.account is None or settings.region is None:
+        raise Stop("GitHub Actions promotes this project, so there is no pipeline in AWS", code=2)
+    region = settings.region
+    variables = dict(os.environ) | {"AWS_REGION": region, "AWS_DEFAULT_REGION": region}
+    return Account(settings.account, region, None, variables), settings.name
+
+
+def evidence_bucket(account: Account, name: str) -> str:
+    """The pipeline's bucket of evidence and archives. Raises Stop where the pipeline is not deployed."""
+    client = account.client("cloudformation")
+    stack = f"{name}-pipeline"
+    try:
+        [found] = client.describe_stacks(StackName=stack)["Stacks"]
+    except client.exceptions.ClientError as error:
+        if "does not exist" not in str(error):
+            raise
+        raise Stop(f"there is no stack {stack} in {account}", "`podwright pipeline deploy` makes it") from None
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", ())}
+    return outputs["EvidenceBucket"]

@@ -1,0 +1,47 @@
+"""Deploy the pipeline into its account, once; from then on every commit deploys it, too.
+
+Where GitHub Actions promotes, it deploys the roles that its jobs take on, and GitHub's identity provider, into the
+accounts of the environments that you name. Each needs credentials of the account, which `podwright pipeline bootstrap`
+has told how to prepare.
+"""
+
+import argparse
+
+from ...config.pipeline_steps import ASSEMBLY
+from ...config.project import Project
+from ...config.promotable import promoted_names, source_of
+from ..cdk import run_app
+from ..output import Stop
+from .synth import context
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright pipeline deploy`."""
+    parser.add_argument(
+        "environments", nargs="*", metavar="ENV", help="with GitHub Actions: environments whose roles are deployed"
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask about permissions")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Deploy; returns the CDK CLI's exit code."""
+    project = Project.at(args.project)
+    settings, source = source_of(project)
+    known = promoted_names(project)
+    if wrong := [name for name in args.environments if name not in known]:
+        raise Stop(f"{', '.join(wrong)} is not promoted", f"promoted: {', '.join(known)}", 2)
+    if source.on_github and not args.environments:
+        raise Stop("whose roles?", f"name one or several of {', '.join(known)} that your credentials open", 2)
+    if not source.on_github and args.environments:
+        raise Stop("the pipeline deploys the roles of environments itself", "`podwright pipeline deploy`", 2)
+    stacks = [f"{settings.name}-{name}/*" for name in args.environments] or ["pipeline"]
+    approval = "never" if args.yes else "broadening"
+    return run_app(
+        args.project,
+        "deploy",
+        *stacks,
+        "--require-approval",
+        approval,
+        output=args.project / ASSEMBLY,
+        context=context(project),
+    )

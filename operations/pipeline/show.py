@@ -1,0 +1,44 @@
+"""Print the steps of a promotion in their order: what each runs, what it waits for, and what it needs to run."""
+
+import argparse
+import sys
+from dataclasses import asdict
+
+from ...config.pipeline_steps import Step, drift_steps, steps
+from ...config.project import Project
+from ..output import write_json, write_line
+from ..tables import empty_table
+
+_RUNS = {"person": "a person consents"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright pipeline show`."""
+    parser.add_argument("--json", action="store_true", help="print the steps as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table, or JSON."""
+    project = Project.at(args.project)
+    found = steps(project.settings, project.names)
+    drift = drift_steps(project.settings, project.names)
+    if args.json:
+        write_json({"steps": [asdict(step) for step in found], "drift": [asdict(step) for step in drift]})
+        return 0
+    _write("A promotion", found)
+    pipeline = project.settings.pipeline
+    schedule = pipeline.drift.schedule if pipeline else "cron(0 6 * * ? *)"
+    if schedule != "off":
+        write_line()
+        _write(f"The look for drift, {schedule}", drift)
+    return 0
+
+
+def _write(title: str, found: tuple[Step, ...]) -> None:
+    from rich.console import Console
+
+    table = empty_table(title, "stage", "step", "role", "runs")
+    for step in found:
+        runs = "\n".join(step.commands) or _RUNS[step.place]
+        table.add_row(step.stage or "", step.name, "" if step.place == "person" else step.place, runs)
+    Console(file=sys.stdout, highlight=False, soft_wrap=not sys.stdout.isatty()).print(table)

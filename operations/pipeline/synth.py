@@ -1,0 +1,51 @@
+"""Synthesize every environment that is promoted, and roles and pipeline where `pipeline:` names a source, to cdk.out.
+
+It needs no account: what is missing in the file, in artifacts.lock or in .podwright/artifacts stops it before anything
+is deployed. With --sandbox, charts of podwright's own stand in for those that are not fetched.
+"""
+
+import argparse
+from pathlib import Path
+
+from ...config.pipeline_steps import ASSEMBLY
+from ...config.project import Project
+from ..account import SANDBOX_ACCOUNT
+from ..cdk import run_app
+from ..output import Stop, write_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright pipeline synth`."""
+    parser.add_argument("--sandbox", action="store_true", help="take stand-ins for charts, as the sandbox does")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Synthesize, and say where the templates are."""
+    folder = synthesize(args.project, sandbox=args.sandbox)
+    write_line(f"synthesized to {folder}")
+    return 0
+
+
+def context(project: Project, *, sandbox: bool = False) -> dict[str, str]:
+    """What the app is told: to add what promotes, where the file says who does."""
+    from ...config.promotable import promotable, promoted_names
+
+    promotes = project.settings.pipeline is not None and project.settings.pipeline.source is not None
+    if promotes:
+        promotable(project)
+    accounts = {project.load(name).environment.account for name in promoted_names(project)}
+    told = {"pipeline": "true"} if promotes else {}
+    return told | ({"chart": "stand-in"} if sandbox or accounts == {SANDBOX_ACCOUNT} else {})
+
+
+def synthesize(root: Path, *, sandbox: bool = False) -> Path:
+    """Synthesize to the project's `cdk.out`, and return that folder.
+
+    Raises:
+        Stop: the app or the CDK refuses; both have said why.
+        InvalidFile: the project cannot be promoted as it is.
+    """
+    folder = root / ASSEMBLY
+    if run_app(root, "synth", "--quiet", output=folder, context=context(Project.at(root), sandbox=sandbox)):
+        raise Stop("the synthesis failed", "mend what is said above")
+    return folder
