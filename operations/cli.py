@@ -39,7 +39,6 @@ COMMANDS: Final = (
     Command("schema", ".schema", "print the JSON Schema of environment files, for editors"),
     Command("diff", ".diff", "show what a deployment would change, and what each change does"),
     Command("drift", ".drift.command", "compare what runs with the templates that it was deployed from"),
-    Command("diff", ".diff", "show what a deployment would change"),
     Command("pipeline", ".pipeline.command", "promote commits by a pipeline: its steps, its accounts, its deployment"),
     Command("deploy", ".deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
     Command("promote", ".promotion.command", "take the project's files from environment to environment"),
