@@ -111,7 +111,7 @@ class Promotion:
                     proved = f"; what it last proved is commit {_short(other.commit)}" if other else ""
                     raise Stop(
                         f"{step.name} needs {need}, and {what} for these files{proved}",
-                        f"`podwright promote --from {needed.environment or ''}".rstrip() + "` proves them first",
+                        f"`podwright promote --from {needed.environment}` proves them first",
                     )
 
     def _unchanged(self) -> None:
@@ -153,7 +153,7 @@ class Promotion:
 
     def _line(self, step: Step, line: str) -> str:
         """A command line as this run has it."""
-        goes_there = self.sandbox and step.environment and line.split()[0] == _OWN
+        goes_there = self.sandbox and step.kind not in ("check", "tests") and line.split()[0] == _OWN
         return f"{line} --sandbox" if goes_there else line
 
     def _command(self, step: Step, line: str, log: Path, lock: int) -> int:
@@ -181,9 +181,13 @@ class Promotion:
                     pass_fds=(lock,),
                 )
                 try:
-                    while process.poll() is None:
-                        self._copy(reading)
-                        time.sleep(_POLL_SECONDS)
+                    while True:
+                        try:
+                            process.wait(_POLL_SECONDS)
+                        except subprocess.TimeoutExpired:
+                            self._copy(reading)
+                        else:
+                            break
                 except KeyboardInterrupt:
                     # A terminal interrupts the command as well; it is waited for, so that nothing goes on unseen.
                     process.wait()
