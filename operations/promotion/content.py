@@ -19,7 +19,9 @@ from ...config.pipeline_steps import ASSEMBLY, EVIDENCE
 from ...config.project import Project
 
 _ROOMS: Final = ("bin", "cdk8s_charts", "config", "constructs", "lifecycle_scripts", "operations", "stacks")
-_NOT_CONTENT: Final = (EVIDENCE, ASSEMBLY, "environments", "node_modules", "__pycache__")
+_WRITTEN: Final = (EVIDENCE, ASSEMBLY, ".podwright")
+"""Folders that steps themselves write to."""
+_NOT_CONTENT: Final = (*_WRITTEN, "environments", "node_modules", "__pycache__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def content_of(project: Project) -> Content:
         shared,
         environments,
         commit.strip() if commit else None,
-        tuple(str(file) for file in files if file.parts[0] not in (EVIDENCE, ASSEMBLY)),
+        tuple(str(file) for file in files if file.parts[0] not in _WRITTEN),
     )
 
 

@@ -19,6 +19,7 @@ import doctor_matrix
 import handler_costs
 import mutated
 import preflight_times
+import promotion_times
 import purchases
 import rendering
 import series
@@ -40,6 +41,7 @@ PARTS = {
     "series": series.report,
     "status": status_cost.report,
     "doctor": doctor_matrix.report,
+    "promotion": promotion_times.report,
 }
 
 
