@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from ..config.environment import Environment
 from .output import Stop
-
-SANDBOX_ACCOUNT: Final = "123456789012"
-"""The account id that stands for the embedded sandbox; AWS's documentation uses it and it belongs to nobody."""
+from .sandbox.access_keys import ACCOUNT as SANDBOX_ACCOUNT
+from .sandbox.access_keys import access_key
 
 _EXPIRED: Final = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 _UNKNOWN: Final = {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "AuthFailure"}
@@ -33,7 +32,7 @@ class Account:
         """A boto3 session of the account. Its clients still need `endpoint`; making several from one is far quicker."""
         import boto3
 
-        keys = ("sandbox", "sandbox") if self.endpoint else ()
+        keys = (access_key(self.id), "sandbox") if self.endpoint else ()
         return boto3.Session(*keys, region_name=self.region)
 
     def client(self, service: str) -> Any:
@@ -79,11 +78,11 @@ def _sandbox_account(environment: Environment, project: Path) -> Account:
     except SandboxError as error:
         raise Stop(str(error), "`podwright sandbox reset` forgets what the sandbox holds and starts afresh") from None
     make_known(environment, running.endpoint)
-    region = environment.region
+    account, region = environment.account, environment.region
     # Nothing of the user's AWS set-up is used, and no proxy of theirs sees what stays on this machine.
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     loopback = {"NO_PROXY": "localhost,127.0.0.1", "no_proxy": "localhost,127.0.0.1"}
-    return Account(SANDBOX_ACCOUNT, region, running.endpoint, kept | running.environment(region) | loopback)
+    return Account(account, region, running.endpoint, kept | running.environment(region, account) | loopback)
 
 
 def _aws_account(environment: Environment) -> Account:

@@ -42,6 +42,7 @@ COMMANDS: Final = (
     Command("drift", ".drift.command", "compare what runs with the templates that it was deployed from"),
     Command("pipeline", ".pipeline.command", "promote commits by a pipeline: its steps, its accounts, its deployment"),
     Command("deploy", ".deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
+    Command("promote", ".promotion.command", "take the project's files from environment to environment"),
     Command("status", ".status", "print stacks, instance groups and nodes as they are now"),
     Command("gate", ".gates.command", "prove that a deployed environment does what it should, and keep the evidence"),
     Command("doctor", ".doctor.command", "say what is wrong with a cluster, why, and what to do"),
@@ -59,7 +60,7 @@ COMMANDS: Final = (
     Command("drill", ".drills.command", "break a node on purpose, and measure how it comes back"),
     Command("capacity", ".capacity.command", "find, buy and look at training plans: capacity paid for in advance"),
     Command("bench", ".bench", "print and draw what the benchmarks of nodes measured"),
-    Command("report", ".report.command", "write one HTML file that shows an environment: drawing, quotas, cost, permissions"),
+    Command("report", ".report.command", "write one HTML file on an environment: drawing, quotas, cost, permissions"),
 )
 
 

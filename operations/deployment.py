@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ..config.load import LoadedEnvironment
 from ..config.project import Project
-from .account import SANDBOX_ACCOUNT, Account, account_of
+from .account import Account, account_of
 from .cdk import Cdk
 from .output import Stop
 from .progress import Progress
@@ -56,7 +56,7 @@ def cdk_for(args: argparse.Namespace, loaded: LoadedEnvironment) -> Cdk:
     context = {"environment": args.environment if known else str(Path(args.environment).resolve())}
     if account.endpoint:
         # AWS's chart archive is the user's to fetch; the sandbox takes one that stands in for it.
-        context |= {"chart": "stand-in", "account": SANDBOX_ACCOUNT}
+        context |= {"chart": "stand-in"}
     log = args.project / ".podwright/logs" / f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.log"
     return Cdk(args.project, name, context, account, log)
 

@@ -62,7 +62,7 @@ class GrafanaWorld:
         )  # fmt: skip
         self.id: str = created["workspace"]["id"]
         self.client = GrafanaClient(self.grafana)
-        self.http = Client(GrafanaHttp(self.grafana))
+        self.http = Client(GrafanaHttp(self.grafana.anywhere))
         self.faults: list[int] = []
         self.calls: list[str] = []
         self.objects: dict[str, bytes] = {}

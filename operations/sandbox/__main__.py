@@ -56,7 +56,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, stop)
     threading.Thread(target=clusters.serve_forever, daemon=True, name="kubernetes").start()
     threading.Thread(target=server.serve_forever, daemon=True, name="aws").start()
-    sandbox.cloudformation.resume()
+    sandbox.resume()
     sandbox.keep_saving()
     sandbox.keep_time()
     try:

@@ -1,16 +1,14 @@
 """The sandbox's AWS: moto's services in one WSGI application, some of them replaced by ours."""
 
-import base64
 import io
 import json
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qs
 
 import moto.ce.urls
@@ -21,8 +19,6 @@ import moto.iam.urls
 import moto.logs.urls
 import moto.sagemaker.urls
 import moto.servicequotas.urls
-from boto3.session import Session
-from botocore.config import Config
 from botocore.exceptions import ClientError
 from moto.core.config import default_user_config
 from moto.iam.access_control import PermissionResult
@@ -31,71 +27,56 @@ from moto.s3.models import FakeBucket
 from werkzeug.wrappers import Response
 
 from . import (
+    accounts,
     capacity,
+    functions,
     hyperpod_faults,
-    kubernetes_api,
     metric_feed,
     quotas,
     responses,
     training_plan_knobs,
     workspace_queries,
 )
-from .cloudformation import CloudFormation
+from .access_keys import ACCOUNT
 from .cloudformation_api import CloudFormationResponse
-from .cost_tags import CostTags, CostTagsResponse
-from .eks import Eks
+from .cost_tags import CostTagsResponse
 from .eks_api import EksResponse
-from .event_bus import EventBus
 from .failures import backend_app, readable
-from .fsx import Fsx, FsxResponse
-from .functions import Functions
+from .fsx import FsxResponse
 from .grafana import PREFIX as GRAFANA
 from .grafana import Grafana
 from .grafana_http import GrafanaHttp
 from .hyperpod import Timing
 from .hyperpod_api import HyperPodResponse
 from .hyperpod_service import HyperPod
-from .kubernetes import Kubernetes
 from .kubernetes_api import KubernetesApi
 from .log_groups import KeyedLogs
 from .permissions import SimulatingIam
-from .persistence import Snapshots, State
+from .persistence import Snapshots
 from .prometheus_workspaces import PrometheusWorkspaces
 from .providers.custom import CustomResource
 from .providers.kubernetes import KubectlResource
-from .providers.registry import is_recorded_only, provider_for
+from .providers.registry import is_recorded_only
 from .quotas import QuotasResponse
 from .rest_service import RestService, scope_of
 from .server import RECORDED_TYPES
 from .tls import certificates
 from .workspace_queries import WorkspaceQueries
+from .world import ByAccount, OfCaller, Place, World, Worlds
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
-# How much shorter a handler's own waiting is than in AWS; the sandbox's nodes boot in seconds instead of minutes.
-_HANDLER_SLEEP = 0.02
 _SAVE_SECONDS = 2.0
 _TICK_SECONDS = 0.2
 _PATIENCE_SECONDS = 15.0
-
-
-@dataclass(frozen=True)
-class Loopback:
-    """boto3 clients that call the sandbox itself."""
-
-    endpoint: str
-
-    def client(self, service: str, region: str) -> Any:
-        """The client of a service in a region; one is made and kept for each."""
-        return _client(self.endpoint, service, region)
-
-
-@cache
-def _client(endpoint: str, service: str, region: str) -> Any:
-    config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, read_timeout=60)
-    session: Any = Session("sandbox", "sandbox", region_name=region)
-    return session.client(service, endpoint_url=endpoint, config=config)
+# Operations of the sandbox's own; `?account=` says whose, without it the first account's.
+_KNOBS: Final[dict[str, Callable[[HyperPod], Application]]] = {
+    capacity.PATH: lambda hyperpod: partial(capacity.serve, hyperpod),
+    hyperpod_faults.PATH: lambda hyperpod: partial(hyperpod_faults.serve, hyperpod),
+    quotas.PATH: lambda hyperpod: hyperpod.quotas.serve,
+    training_plan_knobs.PATH: lambda hyperpod: partial(training_plan_knobs.serve, hyperpod.plans),
+}
 
 
 class Sandbox:
@@ -105,53 +86,18 @@ class Sandbox:
     """
 
     def __init__(self, port: int, kubernetes_port: int, directory: Path, timing: Timing):
-        clients = Loopback(f"http://localhost:{port}")
         authority, self.certificate, self.key = certificates(directory / "tls")
-        self.kubernetes = Kubernetes()
-        self.eks = Eks(
-            clients,
-            self.kubernetes,
-            f"https://localhost:{kubernetes_port}{kubernetes_api.PREFIX}",
-            base64.b64encode(authority.read_bytes()).decode(),
-        )
-        self.hyperpod = HyperPod(clients, self.eks, timing)
-        self.fsx = Fsx(clients)
-        self.functions = Functions(clients, directory / "functions", _HANDLER_SLEEP * timing.scale, authority)
-        self.bus = EventBus(clients)
-        self.prometheus = PrometheusWorkspaces(clients.endpoint)
-        self.queries = WorkspaceQueries(self.prometheus, directory / "prometheus")
-        self.grafana = Grafana(f"localhost:{kubernetes_port}")
-        self.cloudformation = CloudFormation(clients, provider_for)
-        self.cost_tags = CostTags(self.cloudformation)
-        self.snapshots = Snapshots(directory, self._collect, self._restore)
         self._changed = threading.Event()
-        self.cloudformation.finished = self._changed.set
+        self.worlds = Worlds(Place(port, kubernetes_port, directory, authority, timing), self._changed.set)
+        self.queries = WorkspaceQueries(
+            self.worlds.prometheus_workspace, f"http://localhost:{port}", directory / "prometheus"
+        )
+        self.snapshots = Snapshots(directory, self.worlds.collect, self.worlds.restore)
 
-    def _collect(self) -> State:
-        return {name: getattr(service, attribute) for name, service, attribute in self._parts()}
-
-    def _restore(self, state: State) -> None:
-        for name, service, attribute in self._parts():
-            setattr(service, attribute, state[name])
-
-    def _parts(self) -> list[tuple[str, Any, str]]:
-        return [
-            ("stacks", self.cloudformation, "regions"),
-            ("kubernetes", self.kubernetes, "stores"),
-            ("eks", self.eks, "clusters"),
-            ("hyperpod", self.hyperpod, "clusters"),
-            ("shortages", self.hyperpod, "shortages"),
-            ("failing lifecycle scripts", self.hyperpod, "failing"),
-            ("training plans", self.hyperpod.plans, "ledgers"),
-            ("times of training plans", self.hyperpod.plans, "times"),
-            ("file systems", self.fsx, "file_systems"),
-            ("associations", self.fsx, "associations"),
-            ("cost tags", self.cost_tags, "active"),
-            ("quotas", self.hyperpod.quotas, "values"),
-            ("compute quotas", self.hyperpod.schedulers, "objects"),
-            ("Prometheus workspaces", self.prometheus, "regions"),
-            ("Grafana workspaces", self.grafana, "regions"),
-        ]
+    def resume(self) -> None:
+        """Bring every operation to an end that the sandbox was stopped in."""
+        for world in self.worlds.all():
+            world.cloudformation.resume()
 
     def keep_saving(self) -> None:
         """Save in the background whenever something changed."""
@@ -176,9 +122,10 @@ class Sandbox:
             while True:
                 time.sleep(_TICK_SECONDS)
                 try:
-                    self.bus.tick()
-                    if self.hyperpod.tick(self.bus):
-                        self._changed.set()
+                    for world in self.worlds.all():
+                        world.bus.tick()
+                        if world.hyperpod.tick(world.bus):
+                            self._changed.set()
                 except ClientError as error:
                     logging.warning("the clock of HyperPod goes on after: %s", error)
 
@@ -186,20 +133,28 @@ class Sandbox:
 
     def close(self) -> None:
         """Let operations end, as far as they do so soon, and save."""
-        self.cloudformation.wait(_PATIENCE_SECONDS)
+        for world in self.worlds.all():
+            world.cloudformation.wait(_PATIENCE_SECONDS)
         self.queries.close()
         self.snapshots.save()
 
     def mount(self) -> tuple[Application, Application]:
         """The WSGI applications of AWS and of Kubernetes; the services of ours take the place of moto's."""
-        CloudFormationResponse.service = self.cloudformation
-        EksResponse.service = self.eks
-        FsxResponse.service = self.fsx
-        HyperPodResponse.service = self.hyperpod
-        CostTagsResponse.service, QuotasResponse.service = self.cost_tags, self.hyperpod.quotas
-        CustomResource.functions = self.functions
-        KubectlResource.kubernetes, KubectlResource.eks = self.kubernetes, self.eks
-        self.functions.mount()
+        worlds = self.worlds
+        accounts.mount()
+        responses_of: list[tuple[Any, Callable[[World], Any]]] = [
+            (CloudFormationResponse, lambda world: world.cloudformation),
+            (EksResponse, lambda world: world.eks),
+            (FsxResponse, lambda world: world.fsx),
+            (HyperPodResponse, lambda world: world.hyperpod),
+            (CostTagsResponse, lambda world: world.cost_tags),
+            (QuotasResponse, lambda world: world.hyperpod.quotas),
+        ]
+        for response, service in responses_of:
+            response.service = OfCaller(worlds, service)
+        CustomResource.functions = ByAccount(worlds, lambda world: world.functions)
+        KubectlResource.eks = ByAccount(worlds, lambda world: world.eks)
+        functions.mount(lambda account: worlds.of(account).functions)
         # Roles may attach AWS's managed policies only if AWS has them.
         default_user_config["iam"] = {"load_aws_managed_policies": True}
         # moto applies a bucket policy without its conditions, so "deny without TLS" would deny everything.
@@ -213,8 +168,12 @@ class Sandbox:
         moto.servicequotas.urls.url_paths = {"{0}/$": QuotasResponse.dispatch}
         moto.sagemaker.urls.url_paths = {"{0}/$": HyperPodResponse.dispatch}
         services = readable(DomainDispatcherApplication(backend_app))
-        own = {"aps": RestService("amp", self.prometheus), "grafana": RestService("grafana", self.grafana)}
-        kubernetes, grafana = KubernetesApi(self.kubernetes, self.eks, self.hyperpod), GrafanaHttp(self.grafana)
+        own = {
+            "aps": RestService("amp", PrometheusWorkspaces, lambda account: worlds.of(account).prometheus),
+            "grafana": RestService("grafana", Grafana, lambda account: worlds.of(account).grafana),
+        }
+        kubernetes = KubernetesApi(lambda account: worlds.of(account).eks, lambda account: worlds.of(account).hyperpod)
+        grafana = GrafanaHttp(worlds.grafana_workspace)
 
         def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
             path = environ["PATH_INFO"]
@@ -225,17 +184,15 @@ class Sandbox:
                 recorded = json.dumps([name for name in asked if is_recorded_only(name)])
                 return Response(recorded, content_type="application/json")(environ, start_response)
             if path.startswith(metric_feed.PATH):
-                text = metric_feed.page(self.hyperpod, path.removeprefix(metric_feed.PATH))
+                workspace = path.removeprefix(metric_feed.PATH)
+                text = "".join(
+                    metric_feed.page(world.hyperpod, workspace) for world in worlds.with_workspace(workspace)
+                )
                 return Response(text, content_type=metric_feed.CONTENT_TYPE)(environ, start_response)
-            if path == capacity.PATH:
-                return capacity.serve(self.hyperpod, environ, start_response)
-            if path in (training_plan_knobs.PATH, quotas.PATH, hyperpod_faults.PATH):
+            if path in _KNOBS:
                 self._changed.set()
-                if path == hyperpod_faults.PATH:
-                    return hyperpod_faults.serve(self.hyperpod, environ, start_response)
-                if path == quotas.PATH:
-                    return self.hyperpod.quotas.serve(environ, start_response)
-                return training_plan_knobs.serve(self.hyperpod.plans, environ, start_response)
+                account = parse_qs(environ["QUERY_STRING"]).get("account", [ACCOUNT])[0]
+                return _KNOBS[path](worlds.of(account).hyperpod)(environ, start_response)
             if workspace_queries.PATH.fullmatch(path):
                 return self.queries(environ, start_response)
             reading = _only_reads(environ)

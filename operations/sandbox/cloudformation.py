@@ -11,7 +11,7 @@ from .deployment import Deployment, ProviderLookup
 from .providers.base import Clients
 from .scope import DeployedScope
 from .service import Refusal, refuse
-from .stack import ACCOUNT, DELETED, PARTITION, REVIEW, ChangeSet, Region, Stack, StackRequest, now
+from .stack import DELETED, PARTITION, REVIEW, ChangeSet, Region, Stack, StackRequest, now
 from .template import JsonObject, TemplateError, parse
 
 _UPDATABLE = {
@@ -48,7 +48,7 @@ class ChangeSetNotFound(Refusal):
 
 
 class CloudFormation:
-    """All stacks of the sandbox and the operations on them. Operations on a stack run in a thread of their own."""
+    """All stacks of an account and the operations on them. Operations on a stack run in a thread of their own."""
 
     def __init__(self, clients: Clients, provider: ProviderLookup):
         self.clients, self.provider = clients, provider
@@ -126,7 +126,7 @@ class CloudFormation:
             if existing and existing.status != REVIEW:
                 raise refuse("AlreadyExistsException", f"Stack [{name}] already exists")
             request = self.request(region, params)
-            stack = existing or Stack(name, region, request)
+            stack = existing or Stack(name, region, request, self.clients.account)
             stack.request = request
             self._plan(stack, request)
             stack.termination_protection = bool(params.get("EnableTerminationProtection"))
@@ -181,7 +181,8 @@ class CloudFormation:
                     )
                 request = self.request(region, params)
                 if stack is None:
-                    stack = Stack(params["StackName"], region, StackRequest("", {"Resources": {}}, {}, {}))
+                    nothing = StackRequest("", {"Resources": {}}, {}, {})
+                    stack = Stack(params["StackName"], region, nothing, self.clients.account)
                     self.region(region).stacks[stack.stack_id] = stack
                     stack.record(REVIEW, reason="User Initiated")
             else:
@@ -189,7 +190,9 @@ class CloudFormation:
                 request = self.request(region, params, stack)
             if name in stack.change_sets:
                 raise refuse("AlreadyExistsException", f"ChangeSet {name} already exists")
-            identifier = f"arn:{PARTITION}:cloudformation:{region}:{ACCOUNT}:changeSet/{name}/{uuid.uuid4()}"
+            identifier = (
+                f"arn:{PARTITION}:cloudformation:{region}:{self.clients.account}:changeSet/{name}/{uuid.uuid4()}"
+            )
             change_set = ChangeSet(name, identifier, kind, request, params.get("Description"))
             self._fill(change_set, stack)
             stack.change_sets[name] = change_set

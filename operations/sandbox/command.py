@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..account import require_sandbox
 from ..output import Stop, write_json, write_line
+from .access_keys import ACCOUNT
 from .server import Running, SandboxError, reset, start, status, stop
 
 _AT_REST = {
@@ -24,6 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=["start", "status", "stop", "reset"])
     parser.add_argument("--port", type=int, help="port to listen on (default: that of the last time, else 4599)")
     parser.add_argument("--region", default="us-west-2", help="region of the variables (default: us-west-2)")
+    parser.add_argument(
+        "--account", default=ACCOUNT, help=f"account that the variables' credentials open (default: {ACCOUNT})"
+    )
     parser.add_argument("--json", action="store_true", help="print port, process and variables as JSON")
 
 
@@ -34,14 +38,13 @@ def run(args: argparse.Namespace) -> int:
     except SandboxError as error:
         raise Stop(str(error), "`podwright sandbox reset` starts afresh: what the sandbox held is lost") from None
     if args.json:
-        described = asdict(running) | {"environment": running.environment(args.region)} if running else {}
+        described = asdict(running) | {"environment": running.environment(args.region, args.account)} if running else {}
         write_json({"running": running is not None} | described)
     elif running:
         write_line(f"The sandbox listens at {running.endpoint} (process {running.pid}, log {running.log}).")
         write_line("For boto3, the AWS CLI and cdk:")
-        write_line(
-            "  export " + " ".join(f"{name}={value}" for name, value in running.environment(args.region).items())
-        )
+        variables = running.environment(args.region, args.account)
+        write_line("  export " + " ".join(f"{name}={value}" for name, value in variables.items()))
     else:
         write_line(_AT_REST[args.action])
     return 1 if args.action == "status" and running is None else 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from .kubernetes import Kubernetes
 from .providers.base import Clients
 from .service import refuse
-from .stack import ACCOUNT, now
+from .stack import now
 from .template import JsonObject
 
 # EKS's default changes; this is the newest that HyperPod's documentation named in November 2026.
@@ -53,7 +53,7 @@ class Eks:
         if (region, name) in self.clusters:
             raise refuse("ResourceInUseException", f"Cluster already exists with name: {name}")
         subnets = self._subnets(region, vpc["subnetIds"])
-        arn = f"arn:aws:eks:{region}:{ACCOUNT}:cluster/{name}"
+        arn = f"arn:aws:eks:{region}:{self.clients.account}:cluster/{name}"
         ec2, vpc_id = self.clients.client("ec2", region), subnets[0]["VpcId"]
         group = ec2.create_security_group(
             GroupName=f"eks-cluster-sg-{name}-{uuid.uuid4().int % 10**9}",

@@ -11,7 +11,7 @@ from . import task_governance
 from .eks import Eks, EksCluster
 from .eks_offers import addons, cluster_versions
 from .service import OwnResponse, refuse
-from .stack import ACCOUNT, now
+from .stack import now
 from .template import JsonObject
 
 
@@ -95,7 +95,7 @@ class EksResponse(OwnResponse):
         name = values["addonName"]
         if name in cluster.addons:
             raise refuse("ResourceInUseException", "Addon already exists.")
-        arn = f"arn:aws:eks:{self.region}:{ACCOUNT}:addon/{values['clusterName']}/{name}/{uuid.uuid4()}"
+        arn = f"arn:aws:eks:{self.region}:{self.current_account}:addon/{values['clusterName']}/{name}/{uuid.uuid4()}"
         cluster.addons[name] = {
             **values,
             "addonArn": arn,
@@ -171,12 +171,12 @@ class EksResponse(OwnResponse):
             "type": "STANDARD",
             "kubernetesGroups": [],
             "tags": {},
-            "username": f"arn:aws:sts::{ACCOUNT}:assumed-role/{role}/{{{{SessionName}}}}",
+            "username": f"arn:aws:sts::{self.current_account}:assumed-role/{role}/{{{{SessionName}}}}",
             **values,
             "createdAt": now(),
             "modifiedAt": now(),
-            "accessEntryArn": f"arn:aws:eks:{self.region}:{ACCOUNT}:access-entry/{values['clusterName']}/role/"
-            f"{ACCOUNT}/{role}/{uuid.uuid4()}",
+            "accessEntryArn": f"arn:aws:eks:{self.region}:{self.current_account}:access-entry/{values['clusterName']}"
+            f"/role/{self.current_account}/{role}/{uuid.uuid4()}",
         }
         cluster.policies[principal] = {}
         return ActionResult({"accessEntry": cluster.entries[principal]})
@@ -243,8 +243,8 @@ class EksResponse(OwnResponse):
             "createdAt": now(),
             "modifiedAt": now(),
             "ownerArn": owner,
-            "associationArn": f"arn:aws:eks:{self.region}:{ACCOUNT}:podidentityassociation/{values['clusterName']}/"
-            f"{identifier}",
+            "associationArn": f"arn:aws:eks:{self.region}:{self.current_account}:podidentityassociation"
+            f"/{values['clusterName']}/{identifier}",
         }
         cluster.identities[identifier] = item
         return item

@@ -1,4 +1,4 @@
-"""EventBridge's default bus: events of the sandbox's services reach the targets of the rules that match them.
+"""EventBridge's default bus: events of an account's services reach the targets of the rules that match them.
 
 moto keeps the rules and matches patterns. Lambda functions run for real, and topics and queues get their message, which
 moto keeps; nobody gets mail. Input transformers are moto's.
@@ -16,7 +16,6 @@ from moto.events.models import Rule, events_backends
 from moto.events.utils import EventTemplateParser
 
 from .providers.base import Clients
-from .stack import ACCOUNT
 from .template import JsonObject
 
 _LOG = logging.getLogger(__name__)
@@ -37,7 +36,7 @@ class EventBus:
 
     def send(self, region: str, detail_type: str, resource: str, detail: JsonObject) -> None:
         """Send an event of SageMaker; targets that do not take it are named in the log, as a dead letter would be."""
-        event = _event(region, "aws.sagemaker", detail_type, resource, detail)
+        event = _event(self.clients.account, region, "aws.sagemaker", detail_type, resource, detail)
         for rule in self._rules(region):
             if rule.state == "ENABLED" and rule.event_pattern.matches_event(event):  # pyrefly: ignore[bad-argument-type]
                 self._give(region, rule, event)
@@ -53,7 +52,7 @@ class EventBus:
     def tick(self) -> None:
         """Send what rules with a rate are due; one that is new waits for a whole period first."""
         moment = datetime.now(UTC)
-        for region in list(events_backends[ACCOUNT]):
+        for region in list(events_backends[self.clients.account]):
             for rule in self._rules(region):
                 found = _RATE.fullmatch(rule.scheduled_expression or "")
                 if not found or rule.state != "ENABLED":
@@ -61,10 +60,11 @@ class EventBus:
                 last = self._last.setdefault(rule.arn, moment)
                 if moment - last >= timedelta(**{f"{found[2]}s": int(found[1])}):
                     self._last[rule.arn] = moment
-                    self._give(region, rule, _event(region, "aws.events", "Scheduled Event", rule.arn, {}))
+                    event = _event(self.clients.account, region, "aws.events", "Scheduled Event", rule.arn, {})
+                    self._give(region, rule, event)
 
     def _rules(self, region: str) -> list[Rule]:
-        known = events_backends[ACCOUNT]
+        known = events_backends[self.clients.account]
         return list(known[region].event_buses["default"].rules.values()) if region in known else []
 
     def _deliver(self, region: str, target: JsonObject, event: JsonObject) -> None:
@@ -87,13 +87,13 @@ class EventBus:
             _LOG.warning("events do not reach %s in the sandbox", target["Arn"])
 
 
-def _event(region: str, source: str, detail_type: str, resource: str, detail: JsonObject) -> JsonObject:
+def _event(account: str, region: str, source: str, detail_type: str, resource: str, detail: JsonObject) -> JsonObject:
     return {
         "version": "0",
         "id": str(uuid.uuid4()),
         "detail-type": detail_type,
         "source": source,
-        "account": ACCOUNT,
+        "account": account,
         "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "region": region,
         "resources": [resource],

@@ -15,7 +15,7 @@ from moto.core.responses import ActionResult
 
 from .providers.base import Clients
 from .service import OwnResponse, Refusal, refuse
-from .stack import ACCOUNT, now
+from .stack import now
 from .template import JsonObject
 
 # MB/s/TiB of PERSISTENT_2 SSD storage to the capacity step in GiB of a file system with EFA.
@@ -61,10 +61,10 @@ class Fsx:
         description: JsonObject = {
             **{key: values[key] for key in ("FileSystemType", "StorageCapacity", "SubnetIds", "KmsKeyId", "Tags",
                                             "FileSystemTypeVersion", "NetworkType") if key in values},
-            "FileSystemId": identifier, "OwnerId": ACCOUNT, "CreationTime": now(), "Lifecycle": "AVAILABLE",
-            "StorageType": values.get("StorageType", "SSD"), "VpcId": subnet["VpcId"],
+            "FileSystemId": identifier, "OwnerId": self.clients.account, "CreationTime": now(),
+            "StorageType": values.get("StorageType", "SSD"), "VpcId": subnet["VpcId"], "Lifecycle": "AVAILABLE",
             "NetworkInterfaceIds": [interface], "DNSName": f"{identifier}.fsx.{region}.amazonaws.com",
-            "ResourceARN": f"arn:aws:fsx:{region}:{ACCOUNT}:file-system/{identifier}",
+            "ResourceARN": f"arn:aws:fsx:{region}:{self.clients.account}:file-system/{identifier}",
         }  # fmt: skip
         if kind == "LUSTRE":
             description["LustreConfiguration"] = {
@@ -106,13 +106,13 @@ class Fsx:
         path = values.get("FileSystemPath", "/")
         if any(_overlap(path, item.get("FileSystemPath", "/")) for item in existing):
             raise _bad(f"the path {path} overlaps another association")
-        identifier = f"dra-{uuid.uuid4().hex[:17]}"
+        identifier, owner = f"dra-{uuid.uuid4().hex[:17]}", values["FileSystemId"]
         item = {
             **values,
             "AssociationId": identifier,
             "Lifecycle": "AVAILABLE",
             "CreationTime": now(),
-            "ResourceARN": f"arn:aws:fsx:{region}:{ACCOUNT}:association/{values['FileSystemId']}/{identifier}",
+            "ResourceARN": f"arn:aws:fsx:{region}:{self.clients.account}:association/{owner}/{identifier}",
         }
         self.associations[region, identifier] = item
         return item

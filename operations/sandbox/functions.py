@@ -15,6 +15,7 @@ import threading
 import uuid
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,7 +45,10 @@ class Result:
 
 
 class Functions:
-    """Runs functions. `directory` holds unpacked code, by content; `authority` is whom they trust over HTTPS."""
+    """Runs the functions of an account.
+
+    `directory` holds unpacked code, by content; `authority` is whom they trust over HTTPS.
+    """
 
     def __init__(self, clients: Clients, directory: Path, sleep_scale: float, authority: Path):
         self.clients, self.directory, self.sleep_scale, self.authority = clients, directory, sleep_scale, authority
@@ -204,27 +208,28 @@ class Functions:
         ]
         logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=lines[:10_000])
 
-    def mount(self) -> None:
-        """Let moto's Invoke operation call the handler."""
-        functions, construct = self, LambdaFunction.__init__
 
-        def remember(function: Any, account_id: str, spec: dict[str, Any], *rest: Any, **more: Any) -> None:
-            construct(function, account_id, spec, *rest, **more)
-            function.logging_config = spec.get("LoggingConfig", {})
+def mount(functions_of: Callable[[str], Functions]) -> None:
+    """Let moto's Invoke operation call the handler, by what runs an account's functions."""
+    construct = LambdaFunction.__init__
 
-        def invoke(function: LambdaFunction, body: str, request_headers: Any, response_headers: dict[str, str]) -> Any:
-            event = json.loads(body) if body else {}
-            if request_headers.get("x-amz-invocation-type") == "Event":
-                functions.start(function, event)
-                return ""
-            result = functions.run(function, event)
-            if result.failed:
-                response_headers["x-amz-function-error"] = "Unhandled"
-            response_headers["x-amz-log-result"] = base64.b64encode(result.log[-4096:].encode()).decode()
-            return result.payload.encode()
+    def remember(function: Any, account_id: str, spec: dict[str, Any], *rest: Any, **more: Any) -> None:
+        construct(function, account_id, spec, *rest, **more)
+        function.logging_config = spec.get("LoggingConfig", {})
 
-        LambdaFunction.__init__ = remember
-        LambdaFunction.invoke = invoke  # pyrefly: ignore[bad-assignment]
+    def invoke(function: LambdaFunction, body: str, request_headers: Any, response_headers: dict[str, str]) -> Any:
+        functions, event = functions_of(function.account_id), json.loads(body) if body else {}
+        if request_headers.get("x-amz-invocation-type") == "Event":
+            functions.start(function, event)
+            return ""
+        result = functions.run(function, event)
+        if result.failed:
+            response_headers["x-amz-function-error"] = "Unhandled"
+        response_headers["x-amz-log-result"] = base64.b64encode(result.log[-4096:].encode()).decode()
+        return result.payload.encode()
+
+    LambdaFunction.__init__ = remember
+    LambdaFunction.invoke = invoke  # pyrefly: ignore[bad-assignment]
 
 
 def _layers(function: LambdaFunction) -> list[bytes]:

@@ -6,12 +6,12 @@ It stores and draws nothing; a data source answers no query. Words and status co
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
-from .grafana import PREFIX, Grafana, Workspace
+from .grafana import PREFIX, Workspace
 from .template import JsonObject
 
 _WRITERS = {"sources": ("ADMIN",), "folders": ("ADMIN", "EDITOR"), "dashboards": ("ADMIN", "EDITOR")}
@@ -24,17 +24,17 @@ class _Refusal(Exception):
 
 
 class GrafanaHttp:
-    """A WSGI application for everything below PREFIX."""
+    """A WSGI application for everything below PREFIX; `find` has the workspaces by their ids."""
 
-    def __init__(self, grafana: Grafana) -> None:
-        self.grafana = grafana
+    def __init__(self, find: Callable[[str], Workspace | None]) -> None:
+        self.find = find
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Serve one request."""
         request = Request(environ)
         identifier, _, path = request.path.removeprefix(PREFIX).partition("/")
         try:
-            workspace = self.grafana.anywhere(identifier)
+            workspace = self.find(identifier)
             if workspace is None:
                 raise _Refusal(404, "there is no such workspace (sandbox)")
             answer = self._serve(request, workspace, [part for part in path.split("/") if part])

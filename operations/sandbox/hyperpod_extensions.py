@@ -16,7 +16,7 @@ from .hyperpod import Cluster
 from .merge import merged
 from .schedulers_api import SchedulerOperations
 from .service import refuse
-from .stack import ACCOUNT, now
+from .stack import now
 from .template import JsonObject
 
 _VERSIONS: Final = ("1.0.0", "1.1.0")
@@ -36,7 +36,8 @@ class ExtensionOperations(SchedulerOperations):
                 return ActionResult({"ExtensionArn": arn})
             if item["ExtensionName"] == name:
                 raise refuse("ConflictException", f"{cluster.name} has an extension {name} (sandbox)")
-        arn = f"arn:aws:sagemaker:{self.region}:{ACCOUNT}:extension/{name}/{cluster.name}/{uuid.uuid4().hex[:12]}"
+        place = f"arn:aws:sagemaker:{self.region}:{self.current_account}"
+        arn = f"{place}:extension/{name}/{cluster.name}/{uuid.uuid4().hex[:12]}"
         cluster.extensions[arn] = {
             "ExtensionName": name,
             "ExtensionVersion": self._version(),

@@ -12,7 +12,7 @@ from moto.logs.models import logs_backends
 
 from ...config.names import cluster_log_group
 from .hyperpod import Cluster, Node
-from .stack import ACCOUNT
+from .stack import account_of
 from .template import JsonObject
 
 STARTED = "[SageMaker] Downloading lifecycle scripts from {source}"
@@ -47,7 +47,7 @@ def health(cluster: Cluster, node: Node, condition: str, reason: str, message: s
 
 def write(cluster: Cluster, stream: str, lines: Iterable[str], moment: datetime) -> None:
     """Add lines to a stream; group and stream are made where they are not yet there."""
-    backend, name = logs_backends[ACCOUNT][cluster.region], group_of(cluster)
+    backend, name = logs_backends[account_of(cluster.arn)][cluster.region], group_of(cluster)
     if name not in backend.groups:
         backend.create_log_group(name, {})
     if stream not in backend.groups[name].streams:

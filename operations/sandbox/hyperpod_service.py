@@ -26,7 +26,7 @@ from .providers.base import Clients
 from .quotas import Quotas
 from .schedulers import Schedulers
 from .service import refuse
-from .stack import ACCOUNT, now
+from .stack import now
 from .template import JsonObject
 from .training_plans_service import TrainingPlanService
 
@@ -173,7 +173,11 @@ class HyperPod:
         }
         identifier = uuid.uuid4().hex[:12]
         cluster = Cluster(
-            name, f"arn:aws:sagemaker:{region}:{ACCOUNT}:cluster/{identifier}", region, request, self.timing
+            name,
+            f"arn:aws:sagemaker:{region}:{self.clients.account}:cluster/{identifier}",
+            region,
+            request,
+            self.timing,
         )
         groups = self._groups(values)
         if not groups:

@@ -27,7 +27,7 @@ def publish(s3: Any, cluster: Cluster, node: Node, faults: dict[str, str]) -> No
     facts = _facts(s3, uri)
     verdict = faults.get(node.instance_id) or faults.get(node.group, "pass")
     policy = facts.get("groups", {}).get(node.group, {}).get("benchmarks", "skip")
-    where = facts.get("benchmarks", {}).get("results_uri", "")
+    where = (facts.get("benchmarks") or {}).get("results_uri", "")
     if policy == "skip" or not where or verdict == "none":
         return
     bucket, _, prefix = where.removeprefix("s3://").partition("/")
@@ -38,7 +38,9 @@ def publish(s3: Any, cluster: Cluster, node: Node, faults: dict[str, str]) -> No
 def republish(s3: Any, cluster: Cluster, node: Node, faults: dict[str, str]) -> None:
     """Write the record anew, or take it away, because somebody changed the faults."""
     group = cluster.groups[node.group].specification
-    where = _facts(s3, group.get("LifeCycleConfig", {}).get("SourceS3Uri", "")).get("benchmarks", {}).get("results_uri")
+    facts = _facts(s3, group.get("LifeCycleConfig", {}).get("SourceS3Uri", ""))
+    # Null where no group has accelerators.
+    where = (facts.get("benchmarks") or {}).get("results_uri")
     if where:
         bucket, _, prefix = where.removeprefix("s3://").partition("/")
         s3.delete_object(Bucket=bucket, Key=f"{prefix}/results/{node.group}/{node.instance_id}.json")

@@ -26,9 +26,10 @@ def make_known(environment: Environment, endpoint: str) -> None:
     named = existing_plans(environment)
     if not named:
         return
-    known = {plan["arn"] for plan in _call(f"{endpoint}{_PATH}?region={environment.region}", None)["plans"]}
+    url = f"{endpoint}{_PATH}?account={environment.account}&region={environment.region}"
+    known = {plan["arn"] for plan in _call(url, None)["plans"]}
     if missing := [plan for plan in named if plan["arn"] not in known]:
-        _call(f"{endpoint}{_PATH}", {"region": environment.region, "existing": missing})
+        _call(url, {"region": environment.region, "existing": missing})
 
 
 def existing_plans(environment: Environment) -> list[dict[str, Any]]:

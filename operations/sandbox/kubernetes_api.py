@@ -7,24 +7,26 @@ Real clients (kubectl, the Kubernetes Python client, urllib) read and write thro
 import base64
 import binascii
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import yaml
-from moto.sts.models import sts_backends
 from werkzeug.wrappers import Request, Response
 
+from .accounts import principal_of_key
 from .eks import Eks
 from .job_runs import JobRuns
-from .kubernetes import ApiError, Kubernetes, KubernetesStore
+from .kubernetes import ApiError, KubernetesStore
 from .merge import merged
 from .queue_states import with_state
-from .stack import ACCOUNT, PARTITION
+from .stack import ACCOUNT, account_of
 from .template import JsonObject
 
 PREFIX = "/podwright/kubernetes/"
 _TOKEN_PREFIX = "k8s-aws-v1."
+Place = tuple[str, str, str]
+"""A cluster: its account, region and name."""
 
 
 class Nodes(Protocol):
@@ -52,20 +54,27 @@ class Nodes(Protocol):
         ...
 
 
-class KubernetesApi:
-    """A WSGI application for everything below PREFIX."""
+def prefix(account: str) -> str:
+    """What the paths of an account's clusters begin with."""
+    return PREFIX if account == ACCOUNT else f"{PREFIX}{account}/"
 
-    def __init__(self, kubernetes: Kubernetes, eks: Eks, nodes: Nodes):
-        self.kubernetes, self.eks, self.nodes = kubernetes, eks, nodes
+
+class KubernetesApi:
+    """A WSGI application for everything below PREFIX; `clusters` and `nodes` are those of an account."""
+
+    def __init__(self, clusters: Callable[[str], Eks], nodes: Callable[[str], Nodes]):
+        self.clusters, self.nodes = clusters, nodes
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Serve one request."""
         request = Request(environ)
         try:
-            region, cluster, *path = [unquote(part) for part in request.path.removeprefix(PREFIX).split("/") if part]
-            self._authorize(request, region, cluster)
-            store = self.kubernetes.store(region, cluster)
-            status, answer = self._serve(request, store, path, (region, cluster))
+            parts = [unquote(part) for part in request.path.removeprefix(PREFIX).split("/") if part]
+            account = parts.pop(0) if parts and parts[0].isdecimal() else ACCOUNT
+            region, cluster, *path = parts
+            self._authorize(request, account, region, cluster)
+            store = self.clusters(account).kubernetes.store(region, cluster)
+            status, answer = self._serve(request, store, path, (account, region, cluster))
         except ApiError as error:
             status = error.code
             answer = {
@@ -81,8 +90,8 @@ class KubernetesApi:
             return Response(answer, status, content_type="text/plain")(environ, start_response)
         return Response(json.dumps(answer), status, content_type="application/json")(environ, start_response)
 
-    def _authorize(self, request: Request, region: str, cluster: str) -> None:
-        """Refuse a caller whose role has no access entry; the sandbox's own user may do everything."""
+    def _authorize(self, request: Request, account: str, region: str, cluster: str) -> None:
+        """Refuse a caller whose role has no access entry; the account's own user may do everything."""
         text = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if not text.startswith(_TOKEN_PREFIX):
             raise ApiError(401, "Unauthorized", "Unauthorized")
@@ -92,13 +101,12 @@ class KubernetesApi:
         except (binascii.Error, UnicodeDecodeError):
             raise ApiError(401, "Unauthorized", "Unauthorized") from None
         access_key = parse_qs(url.query).get("X-Amz-Credential", [""])[0].split("/")[0]
-        role = sts_backends[ACCOUNT][PARTITION].get_assumed_role_from_access_key(access_key)
-        if role is not None and role.role_arn not in self.eks.cluster(region, cluster).entries:
-            raise ApiError(401, "Unauthorized", f"Unauthorized: {role.role_arn} has no access entry (sandbox)")
+        caller = principal_of_key(access_key)
+        own = account_of(caller) == account and ":role/" not in caller
+        if not own and caller not in self.clusters(account).cluster(region, cluster).entries:
+            raise ApiError(401, "Unauthorized", f"Unauthorized: {caller} has no access entry (sandbox)")
 
-    def _serve(
-        self, request: Request, store: KubernetesStore, path: list[str], place: tuple[str, str]
-    ) -> tuple[int, Any]:
+    def _serve(self, request: Request, store: KubernetesStore, path: list[str], place: Place) -> tuple[int, Any]:
         match path:
             case ["version"]:
                 major, minor = store.version.split(".")[:2]
@@ -123,13 +131,7 @@ class KubernetesApi:
                 raise ApiError(404, "NotFound", "the server could not find the requested resource")
 
     def _objects(
-        self,
-        request: Request,
-        store: KubernetesStore,
-        group: str,
-        version: str,
-        rest: list[str],
-        place: tuple[str, str],
+        self, request: Request, store: KubernetesStore, group: str, version: str, rest: list[str], place: Place
     ) -> tuple[int, Any]:
         namespace = ""
         if len(rest) >= 3 and rest[0] == "namespaces":
@@ -138,14 +140,15 @@ class KubernetesApi:
         if resource is None:
             raise ApiError(404, "NotFound", "the server could not find the requested resource")
         api_version, kind = f"{group}/{version}".strip("/"), resource["kind"]
-        self.nodes.settle_jobs(*place, store)
+        nodes, at = self.nodes(place[0]), place[1:]
+        nodes.settle_jobs(*at, store)
         if rest[2:] == ["log"] and kind == "Pod":
-            text = self.nodes.runs.log(store, namespace, rest[1])
+            text = nodes.runs.log(store, namespace, rest[1])
             if text is None:
                 words = f'container in pod "{rest[1]}" is waiting to start, or is not simulated (sandbox)'
                 raise ApiError(400, "BadRequest", words)
             return 200, text
-        extra = self.nodes.kubernetes_nodes(*place) if kind == "Node" and not group else []
+        extra = nodes.kubernetes_nodes(*at) if kind == "Node" and not group else []
         if len(rest) == 1 and request.method == "GET":
             found = [
                 item
@@ -158,7 +161,7 @@ class KubernetesApi:
                 "apiVersion": api_version,
                 "metadata": {"resourceVersion": str(store.revision)},
                 "items": [
-                    with_state(store, item, self.nodes.runs.faults.get("queues", {}))
+                    with_state(store, item, nodes.runs.faults.get("queues", {}))
                     for item in found
                     if _selected(item, request.args.get("labelSelector", "")) and _has_fields(item, fields)
                 ],
@@ -175,19 +178,19 @@ class KubernetesApi:
         if current is None and not (request.method == "PATCH" and "apply" in (request.content_type or "")):
             raise ApiError(404, "NotFound", f'{rest[0]}{"." + group if group else ""} "{rest[1]}" not found')
         if request.method == "GET":
-            return 200, with_state(store, current or {}, self.nodes.runs.faults.get("queues", {}))
+            return 200, with_state(store, current or {}, nodes.runs.faults.get("queues", {}))
         changed = _body(request)
         if current in extra:
             if request.method != "PATCH":
                 raise ApiError(405, "MethodNotAllowed", "nodes of HyperPod can be patched only (sandbox)")
-            self.nodes.patch_node(*place, rest[1], changed)
+            nodes.patch_node(*at, rest[1], changed)
             return 200, merged(current or {}, changed)
         if request.method == "PATCH":
             changed = merged(current or reference, changed)
         return 200, self._run(place, store.apply(changed, namespace or "default"))
 
-    def _run(self, place: tuple[str, str], stored: JsonObject) -> JsonObject:
-        if stored["kind"] == "Pod" and (status := self.nodes.run_pod(*place, stored)):
+    def _run(self, place: Place, stored: JsonObject) -> JsonObject:
+        if stored["kind"] == "Pod" and (status := self.nodes(place[0]).run_pod(*place[1:], stored)):
             stored["status"] = status
         return stored
 

@@ -14,7 +14,7 @@ from .hyperpod import Cluster
 from .hyperpod_service import HyperPod
 from .metric_world import Node, World, teams_and_jobs
 from .metrics import snapshot
-from .stack import ACCOUNT, now
+from .stack import now
 
 PATH: Final = "/podwright/metrics/"
 """Below it, the page of each workspace."""
@@ -99,7 +99,7 @@ def _world(hyperpod: HyperPod, cluster: Cluster, moment: datetime) -> World:
         cluster=cluster.name,
         orchestrator="eks" if "Eks" in cluster.request.get("Orchestrator", {}) else "slurm",
         region=cluster.region,
-        account=ACCOUNT,
+        account=hyperpod.clients.account,
         start=start,
         end=moment.timestamp() + 1,
         nodes=nodes,

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from .service import refuse
-from .stack import ACCOUNT, now
+from .stack import now
 from .template import JsonObject
 
 _ACTIVE = {"statusCode": "ACTIVE"}
@@ -42,10 +42,10 @@ class Workspace:
 
 
 class PrometheusWorkspaces:
-    """The workspaces of all regions. `endpoint` is where their query API answers."""
+    """The workspaces of an account, of all regions. `endpoint` is where their query API answers."""
 
-    def __init__(self, endpoint: str) -> None:
-        self.endpoint = endpoint
+    def __init__(self, endpoint: str, account: str) -> None:
+        self.endpoint, self.account = endpoint, account
         self.regions: dict[str, dict[str, Workspace]] = defaultdict(dict)
 
     def find(self, region: str, identifier: str) -> Workspace:
@@ -72,7 +72,7 @@ class PrometheusWorkspaces:
     def create_workspace(self, region: str, given: JsonObject) -> JsonObject:
         """CreateWorkspace."""
         identifier = f"ws-{uuid.uuid4()}"
-        arn = f"arn:aws:aps:{region}:{ACCOUNT}:workspace/{identifier}"
+        arn = f"arn:aws:aps:{region}:{self.account}:workspace/{identifier}"
         workspace = Workspace(
             identifier, arn, given.get("alias", ""), given.get("kmsKeyArn"), given.get("tags", {}), now()
         )
@@ -227,7 +227,7 @@ class PrometheusWorkspaces:
         _check_rules(given["data"])
         shown = {
             "name": name,
-            "arn": f"arn:aws:aps:{region}:{ACCOUNT}:rulegroupsnamespace/{workspace.identifier}/{name}",
+            "arn": f"arn:aws:aps:{region}:{self.account}:rulegroupsnamespace/{workspace.identifier}/{name}",
             "status": _ACTIVE,
             "tags": given.get("tags", {}),
         }

@@ -18,7 +18,6 @@ from werkzeug.wrappers import Request, Response
 from ...config.catalog import catalog
 from ...config.quotas import quotas
 from .service import refuse
-from .stack import ACCOUNT
 from .template import JsonObject
 
 PATH = "/podwright/quotas"
@@ -81,7 +80,10 @@ class QuotasResponse(ServiceQuotasResponse):
 
     def _applied(self) -> list[JsonObject]:
         code = self._request()["ServiceCode"]
-        return [_quota(self.region, code, name, value) for name, value in self.service.of(code).items()]
+        return [
+            _quota(self.current_account, self.region, code, name, value)
+            for name, value in self.service.of(code).items()
+        ]
 
     def _defaults(self) -> list[JsonObject]:
         return [quota | {"Value": _PLENTY} for quota in self._applied()]
@@ -108,11 +110,11 @@ def _code(name: str) -> str:
     return f"L-{hashlib.sha256(name.encode()).hexdigest()[:8].upper()}"
 
 
-def _quota(region: str, service: str, name: str, value: float) -> JsonObject:
+def _quota(account: str, region: str, service: str, name: str, value: float) -> JsonObject:
     return {
         "ServiceCode": service,
         "ServiceName": service,
-        "QuotaArn": f"arn:aws:servicequotas:{region}:{ACCOUNT}:{service}/{_code(name)}",
+        "QuotaArn": f"arn:aws:servicequotas:{region}:{account}:{service}/{_code(name)}",
         "QuotaCode": _code(name),
         "QuotaName": name,
         "Value": value,

@@ -1,8 +1,8 @@
 """AWS services of the REST-JSON protocol that moto lacks: routes, members and errors follow botocore's service model.
 
-A service is an object with one method an operation, named as in boto3, which takes the region and the call's members
-and returns the answer's. What a method returns is checked against the model, so that an answer that no SDK could read
-does not leave the sandbox.
+A service is an object for each account with one method an operation, named as in boto3, which takes the region and the
+call's members and returns the answer's. What a method returns is checked against the model, so that an answer that no
+SDK could read does not leave the sandbox.
 """
 
 import base64
@@ -20,10 +20,10 @@ from botocore.validate import ParamValidator
 from moto.core.exceptions import ServiceException
 from werkzeug.wrappers import Request, Response
 
+from .accounts import account_of_request
 from .service import refuse
 from .template import JsonObject
 
-Operation = Callable[[str, JsonObject], JsonObject]
 _SCOPE = re.compile(r"Credential=[^/]+/[0-9]+/([^/]+)/([^/]+)/aws4_request")
 
 
@@ -34,14 +34,15 @@ def scope_of(environ: dict[str, Any]) -> tuple[str, str]:
 
 
 class RestService:
-    """A WSGI application for one service; `name` is boto3's."""
+    """A WSGI application for one service; `name` is boto3's, and `backend` gives that of an account."""
 
-    def __init__(self, name: str, backend: object) -> None:
+    def __init__(self, name: str, kind: type, backend: Callable[[str], object]) -> None:
+        self.backend = backend
         model: Any = Session().get_service_model(name)  # botocore's stubs hide what its cached properties give
-        self._routes = list[tuple[str, re.Pattern[str], Any, Operation]]()
+        self._routes = list[tuple[str, re.Pattern[str], Any, str]]()
         for operation in [model.operation_model(operation) for operation in model.operation_names]:
-            method = getattr(backend, xform_name(operation.name), None)
-            if method:
+            method = xform_name(operation.name)
+            if hasattr(kind, method):
                 # An ARN in a path comes with its slashes and colons as they are.
                 pattern = re.sub(r"\{(\w+)\}$", r"(?P<\1>.+)", operation.http["requestUri"])
                 pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern)
@@ -53,22 +54,22 @@ class RestService:
         """Serve one call."""
         request = Request(environ)
         try:
-            status, answer = self._serve(request, scope_of(environ)[0])
+            status, answer = self._serve(request, scope_of(environ)[0], self.backend(account_of_request(environ)))
             headers = {}
         except ServiceException as error:
             status, headers = 404 if "NotFound" in error.code else 400, {"x-amzn-ErrorType": error.code}
             answer = {"message": error.message}
         return Response(json.dumps(answer), status, headers, content_type="application/json")(environ, start_response)
 
-    def _serve(self, request: Request, region: str) -> tuple[int, JsonObject]:
-        for method, pattern, operation, function in self._routes:
+    def _serve(self, request: Request, region: str, backend: object) -> tuple[int, JsonObject]:
+        for method, pattern, operation, name in self._routes:
             found = pattern.fullmatch(request.path)
             if found and method == request.method:
                 given: JsonObject = {name: unquote(value) for name, value in found.groupdict().items()}
                 given |= request.args.to_dict() | (request.get_json(force=True) if request.get_data() else {})
                 given = _read(given, operation.input_shape)
                 _check(given, operation.input_shape, "1 validation error detected: ")
-                answer = function(region, given)
+                answer = getattr(backend, name)(region, given)
                 _check(answer, operation.output_shape, "the answer is not one that AWS gives: ")
                 return operation.http.get("responseCode", 200), _written(answer, operation.output_shape)
         raise refuse("NotImplemented", f"{request.method} {request.path} is not in the sandbox (sandbox)")

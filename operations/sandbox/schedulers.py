@@ -14,7 +14,7 @@ from .eks import Eks
 from .hyperpod import Cluster, Timing
 from .kubernetes import KubernetesStore
 from .service import refuse
-from .stack import ACCOUNT, now
+from .stack import account_of, now
 from .task_governance import apply_policy, apply_quota, installed, remove_quota
 from .template import JsonObject
 
@@ -44,7 +44,7 @@ class SchedulerObject:
     @property
     def arn(self) -> str:
         """Its ARN."""
-        return f"arn:aws:sagemaker:{self.region}:{ACCOUNT}:{_WORDS[self.kind]}/{self.identifier}"
+        return f"arn:aws:sagemaker:{self.region}:{account_of(self.cluster_arn)}:{_WORDS[self.kind]}/{self.identifier}"
 
     def status(self, moment: datetime) -> str:
         """Its status."""

@@ -11,6 +11,8 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from .access_keys import ACCOUNT, access_key
+
 STATE_DIRECTORY = Path(".podwright/sandbox")
 DEFAULT_PORT = 4599
 RECORDED_TYPES = "/podwright/recorded-types"
@@ -38,12 +40,12 @@ class Running:
         """The URL for AWS_ENDPOINT_URL."""
         return f"http://localhost:{self.port}"
 
-    def environment(self, region: str) -> dict[str, str]:
-        """The variables that point boto3, the AWS CLI and the CDK at the sandbox, and at nothing else."""
+    def environment(self, region: str, account: str = ACCOUNT) -> dict[str, str]:
+        """The variables that point boto3, the AWS CLI and the CDK at an account of the sandbox, and at nothing else."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ENDPOINT_URL_S3": self.endpoint,
-            "AWS_ACCESS_KEY_ID": "sandbox",
+            "AWS_ACCESS_KEY_ID": access_key(account),
             "AWS_SECRET_ACCESS_KEY": "sandbox",
             "AWS_REGION": region,
             "AWS_DEFAULT_REGION": region,

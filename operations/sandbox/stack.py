@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from .access_keys import ACCOUNT
 from .template import JsonObject
 
-ACCOUNT = "123456789012"
 PARTITION = "aws"
 
 REVIEW = "REVIEW_IN_PROGRESS"
@@ -18,6 +18,11 @@ def now() -> datetime:
     """The time in UTC, to the millisecond, as events carry it."""
     moment = datetime.now(UTC)
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def account_of(arn: str) -> str:
+    """The account in an ARN."""
+    return arn.split(":")[4]
 
 
 @dataclass
@@ -103,6 +108,7 @@ class Stack:
     name: str
     region: str
     request: StackRequest
+    account: str = ACCOUNT
     stack_id: str = ""
     status: str = REVIEW
     reason: str | None = None
@@ -123,7 +129,9 @@ class Stack:
 
     def __post_init__(self) -> None:
         if not self.stack_id:
-            self.stack_id = f"arn:{PARTITION}:cloudformation:{self.region}:{ACCOUNT}:stack/{self.name}/{uuid.uuid4()}"
+            self.stack_id = (
+                f"arn:{PARTITION}:cloudformation:{self.region}:{self.account}:stack/{self.name}/{uuid.uuid4()}"
+            )
 
     @property
     def in_progress(self) -> bool:
@@ -148,7 +156,7 @@ class Stack:
     def pseudo(self) -> dict[str, Any]:
         """The pseudo parameters for this stack."""
         return {
-            "AWS::AccountId": ACCOUNT,
+            "AWS::AccountId": self.account,
             "AWS::Region": self.region,
             "AWS::Partition": PARTITION,
             "AWS::URLSuffix": "amazonaws.com",

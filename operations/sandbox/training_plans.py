@@ -56,12 +56,14 @@ class TrainingPlans:
         clock: Callable[[], datetime],
         duplicate_names: DuplicateNames = "refuse",
         *,
+        account: str = ACCOUNT,
         region: str = "us-west-2",
         zones: dict[str, str] = ZONES,
         ledger: Ledger | None = None,
         in_use: Callable[[str, str], Mapping[str, int]] = lambda arn, zone_id: {},
     ):
-        self.clock, self.region, self.zones, self.in_use = clock, region, zones, in_use
+        self.clock, self.account, self.region = clock, account, region
+        self.zones, self.in_use = zones, in_use
         self.ledger = ledger or Ledger(default_supply(zones), duplicate_names)
         self._lock = threading.RLock()
 
@@ -311,7 +313,7 @@ class TrainingPlans:
         return {"AvailableInstanceCount": max(0, usable - used), "InUseInstanceCount": used}
 
     def _bought(self, identifier: str, name: str, offer: Offer, spares: int) -> Plan:
-        moment, prefix = self.clock(), f"arn:aws:sagemaker:{self.region}:{ACCOUNT}"
+        moment, prefix = self.clock(), f"arn:aws:sagemaker:{self.region}:{self.account}"
         windows = [
             replace(window, arn=f"{prefix}:reserved-capacity/{identifier}-{index}")
             for index, window in enumerate(offer.windows, 1)

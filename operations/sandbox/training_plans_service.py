@@ -66,6 +66,7 @@ class TrainingPlanService:
                 zones = {zone["ZoneId"]: zone["ZoneName"] for zone in answer}
                 known = self._regions[region] = TrainingPlans(
                     partial(self.now, region),
+                    account=self.clients.account,
                     region=region,
                     zones=zones,
                     ledger=self.ledgers.setdefault(region, Ledger(default_supply(zones))),

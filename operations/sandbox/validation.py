@@ -194,7 +194,7 @@ def resolved_properties(template: JsonObject, region: str, account: str = ACCOUN
     """
     scope = PlannedScope(template, region)
     texts = {key: str(item.get("Default", KNOWN_AFTER_APPLY)) for key, item in template.get("Parameters", {}).items()}
-    pseudo = Stack("Template", region, StackRequest("", template, texts, {})).pseudo() | {"AWS::AccountId": account}
+    pseudo = Stack("Template", region, StackRequest("", template, texts, {}), account).pseudo()
     evaluator = Evaluator(template, parameters.typed(template, texts, scope.ssm), pseudo, scope)
     definitions = {logical_id: template["Resources"][logical_id] for logical_id in order(evaluator)}
     return {

@@ -8,7 +8,7 @@ import json
 import re
 import threading
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from werkzeug.wrappers import Request, Response
 
 from ..prometheus import Prometheus, installed, serving
 from . import metric_feed
-from .prometheus_workspaces import PrometheusWorkspaces, Workspace
+from .prometheus_workspaces import Workspace
 
 PATH: Final = re.compile(r"/workspaces/(?P<workspace>ws-[^/]+)(?P<call>/api/v1/.+)")
 """The paths of its calls."""
@@ -37,13 +37,13 @@ class _Server:
 
 
 class WorkspaceQueries:
-    """A WSGI application for the paths that PATH matches. `directory` holds the samples.
+    """A WSGI application for the paths that PATH matches. `find` has the workspaces, `directory` the samples.
 
-    Each workspace's Prometheus also scrapes what the clusters that send to it show (`metric_feed`).
+    Each workspace's Prometheus also scrapes what the clusters that send to it show (`metric_feed`) at `endpoint`.
     """
 
-    def __init__(self, workspaces: PrometheusWorkspaces, directory: Path) -> None:
-        self.workspaces, self.directory = workspaces, directory
+    def __init__(self, find: Callable[[str], Workspace | None], endpoint: str, directory: Path) -> None:
+        self.find, self.endpoint, self.directory = find, endpoint, directory
         self._servers: dict[str, _Server] = {}
         self._lock, self._processes = threading.Lock(), ExitStack()
 
@@ -51,7 +51,7 @@ class WorkspaceQueries:
         """Serve one request."""
         request = Request(environ)
         found = PATH.fullmatch(request.path)
-        workspace = found and self.workspaces.anywhere(found["workspace"])
+        workspace = found and self.find(found["workspace"])
         if not found or not workspace:
             return _refusal(404, "there is no such workspace (sandbox)")(environ, start_response)
         if not installed():
@@ -108,7 +108,7 @@ class WorkspaceQueries:
             "scrape_timeout": _SCRAPE,
             "honor_labels": True,
             "metrics_path": f"{metric_feed.PATH}{workspace.identifier}",
-            "static_configs": [{"targets": [urlsplit(self.workspaces.endpoint).netloc]}],
+            "static_configs": [{"targets": [urlsplit(self.endpoint).netloc]}],
         }
         # Every JSON text is a YAML text.
         text = json.dumps({"rule_files": files, "scrape_configs": [feed]})

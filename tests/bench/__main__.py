@@ -20,6 +20,7 @@ import effect_times
 import handler_costs
 import mutated
 import preflight_times
+import promotion_times
 import purchases
 import rendering
 import report_cost
@@ -44,6 +45,7 @@ PARTS = {
     "status": status_cost.report,
     "doctor": doctor_matrix.report,
     "effects": effect_times.report,
+    "promotion": promotion_times.report,
 }
 
 

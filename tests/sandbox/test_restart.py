@@ -14,6 +14,7 @@ import boto3
 import pytest
 
 from podwright.operations.sandbox import server
+from podwright.operations.sandbox.access_keys import access_key
 from sandbox_network import eks_cluster, surroundings
 from sandbox_stacks import StackUnderTest
 
@@ -91,6 +92,9 @@ def test_everything_is_there_again(project: Path) -> None:
     wish = {"TrainingPlanName": "kept", "TrainingPlanOfferingId": offer["TrainingPlanOfferingId"]}
     plan = aws("sagemaker").create_training_plan(**wish)["TrainingPlanArn"]
     advance(first, hours=24)
+    other = boto3.Session(access_key("111122223333"), "sandbox", region_name=REGION)
+    elsewhere = StackUnderTest(other.client("cloudformation", endpoint_url=first.endpoint), "kept")
+    assert elsewhere.create({"Topic": {"Type": "AWS::SNS::Topic"}}) == "CREATE_COMPLETE"
 
     assert server.stop(project)
     assert server.status(project) is None
@@ -104,6 +108,7 @@ def test_everything_is_there_again(project: Path) -> None:
     stack = StackUnderTest(aws("cloudformation"), "kept")
     assert {name: stack.physical_id(name) for name in resources()} == names
     assert len(stack.events()) == events
+    assert elsewhere.describe()["StackId"].split(":")[4] == "111122223333"
     assert aws("s3").get_object(Bucket=names["Bucket"], Key="large")["Body"].read() == LARGE
     assert aws("kms").decrypt(CiphertextBlob=secret)["Plaintext"] == b"secret"
     assert aws("sqs").receive_message(QueueUrl=names["Queue"])["Messages"][0]["Body"] == "waiting"

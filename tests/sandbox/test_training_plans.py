@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError, HTTPClientError
 
 from podwright.config.environment import Environment
 from podwright.operations.output import Stop
+from podwright.operations.sandbox.access_keys import access_key
 from podwright.operations.sandbox.known_plans import make_known
 from podwright.operations.sandbox.server import Running
 from sandbox_network import Surroundings, eks_cluster, surroundings
@@ -248,7 +249,12 @@ def test_plans_of_elsewhere_can_be_made_known(here: Aws, around: Surroundings, k
     assert [part["AvailabilityZoneId"] for part in found["ReservedCapacitySummaries"]] == list(ZONES)
 
 
-def test_plans_that_a_file_names_are_known_once_its_sandbox_is_used(sandbox: Running, here: Aws) -> None:
+def test_plans_that_a_file_names_are_known_once_its_sandbox_is_used(sandbox: Running) -> None:
+    session = boto3.Session(access_key("111122223333"), "sandbox", region_name=REGION)
+
+    def here(service: str) -> Any:
+        return session.client(service, endpoint_url=sandbox.endpoint)
+
     arn = f"arn:aws:sagemaker:{REGION}:111122223333:training-plan/named"
     values = {
         "name": "prod",

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ..stack import ACCOUNT, PARTITION
+from ..stack import PARTITION
 from ..template import JsonObject
 
 
@@ -48,6 +48,11 @@ class Clients(Protocol):
         """The sandbox's URL."""
         ...
 
+    @property
+    def account(self) -> str:
+        """The account that they belong to."""
+        ...
+
     def client(self, service: str, region: str) -> Any:
         """The client of a service in a region."""
         ...
@@ -75,7 +80,7 @@ class Request:
 
     def arn(self, service: str, resource: str) -> str:
         """An ARN of this account and region."""
-        return f"arn:{PARTITION}:{service}:{self.region}:{ACCOUNT}:{resource}"
+        return f"arn:{PARTITION}:{service}:{self.region}:{self.clients.account}:{resource}"
 
     def name(self, limit: int = 63, lower: bool = False) -> str:
         """A physical name as CloudFormation makes it: stack, logical id, random end; shortened to the limit."""

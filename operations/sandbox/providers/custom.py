@@ -5,6 +5,7 @@ Source of the protocol: AWS CloudFormation User Guide, "Custom resource request 
 
 import json
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from ..functions import Functions
@@ -19,7 +20,8 @@ _LOOK_SECONDS = 0.5
 class CustomResource:
     """Custom::* and AWS::CloudFormation::CustomResource."""
 
-    functions: Functions
+    functions: Mapping[str, Functions]
+    """What runs functions, by account; set once when the server starts."""
 
     def create(self, request: Request) -> Outcome:
         """Send a Create request."""
@@ -71,7 +73,7 @@ class CustomResource:
     def _answer(self, request: Request, request_id: str, token: str) -> JsonObject:
         waited, limit = 0.0, float(request.properties.get("ServiceTimeout", _DEFAULT_TIMEOUT))
         while waited < limit:
-            busy = self.functions.running[token] > 0
+            busy = self.functions[request.clients.account].running[token] > 0
             answer = RESPONSES.take(request_id, _LOOK_SECONDS)
             if answer is not None:
                 return answer

@@ -11,6 +11,7 @@ import tempfile
 import uuid
 import zipfile
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import yaml
 from ...helm import helm
 from ...output import Stop
 from ..eks import Eks
-from ..kubernetes import ApiError, Kubernetes, KubernetesStore
+from ..kubernetes import ApiError, KubernetesStore
 from ..merge import merged
 from ..template import JsonObject
 from .base import HandlerError, Outcome, Provider, Request
@@ -37,8 +38,8 @@ _PRUNED = {
 class KubectlResource(ABC):
     """What the handlers below share: the cluster's store and the words of failures."""
 
-    kubernetes: Kubernetes
-    eks: Eks
+    eks: Mapping[str, Eks]
+    """The clusters, by account; set once when the server starts."""
 
     def create(self, request: Request) -> Outcome:
         """Carry out a Create."""
@@ -50,17 +51,21 @@ class KubectlResource(ABC):
 
     def delete(self, request: Request) -> None:
         """Carry out a Delete; a cluster that is gone took everything along."""
-        if (request.region, request.properties["ClusterName"]) in self.kubernetes.stores:
+        if (request.region, request.properties["ClusterName"]) in self._eks(request).clusters:
             self._guarded(request, "Delete")
 
     @abstractmethod
     def run(self, request: Request, store: KubernetesStore, kind: str) -> JsonObject:
         """Do it; returns the attributes."""
 
+    def _eks(self, request: Request) -> Eks:
+        return self.eks[request.clients.account]
+
     def _guarded(self, request: Request, kind: str) -> JsonObject:
         try:
             self._authorize(request)
-            return self.run(request, self.kubernetes.store(request.region, request.properties["ClusterName"]), kind)
+            store = self._eks(request).kubernetes.store(request.region, request.properties["ClusterName"])
+            return self.run(request, store, kind)
         except ApiError as error:
             raise _failed(f"Error from server ({error.reason}): {error}") from error
         except Stop as error:
@@ -72,7 +77,7 @@ class KubectlResource(ABC):
         framework = client.get_function(FunctionName=request.properties["ServiceToken"])["Configuration"]
         handler = framework.get("Environment", {}).get("Variables", {}).get("USER_ON_EVENT_FUNCTION_ARN")
         role = (client.get_function(FunctionName=handler)["Configuration"] if handler else framework)["Role"]
-        if role not in self.eks.cluster(request.region, request.properties["ClusterName"]).entries:
+        if role not in self._eks(request).cluster(request.region, request.properties["ClusterName"]).entries:
             raise ApiError(
                 401,
                 "Unauthorized",

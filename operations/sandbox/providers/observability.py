@@ -5,7 +5,6 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from ..stack import ACCOUNT
 from ..template import JsonObject
 from .api import Api, call
 from .base import HandlerError, Outcome, Provider, Request
@@ -150,7 +149,7 @@ class Budget:
         """Create the budget with those whom it tells."""
         budget = dict(request.properties["Budget"])
         budget.setdefault("BudgetName", request.name(100))
-        values = {"AccountId": ACCOUNT, "Budget": budget}
+        values = {"AccountId": request.clients.account, "Budget": budget}
         if told := request.properties.get("NotificationsWithSubscribers"):
             values["NotificationsWithSubscribers"] = told
         call(request, "budgets", "create_budget", values)
@@ -164,7 +163,9 @@ class Budget:
 
     def delete(self, request: Request) -> None:
         """Delete the budget."""
-        _unless_gone(request.client("budgets").delete_budget, AccountId=ACCOUNT, BudgetName=request.physical_id)
+        _unless_gone(
+            request.client("budgets").delete_budget, AccountId=request.clients.account, BudgetName=request.physical_id
+        )
 
 
 class Alarm:

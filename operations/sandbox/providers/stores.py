@@ -5,7 +5,6 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from ..stack import ACCOUNT
 from ..template import JsonObject
 from .api import Api, call
 from .base import HandlerError, Outcome, Provider, Request
@@ -190,7 +189,7 @@ class TopicPolicy:
 
     def delete(self, request: Request) -> None:
         """Give back what a new topic has: whoever may act in the account may use it."""
-        owners = {"StringEquals": {"AWS:SourceOwner": ACCOUNT}}
+        owners = {"StringEquals": {"AWS:SourceOwner": request.clients.account}}
         actions = [f"SNS:{action}" for action in ("GetTopicAttributes", "SetTopicAttributes", "Subscribe", "Publish")]
         statement = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": actions, "Condition": owners}
         try:
@@ -262,7 +261,7 @@ def _log_group(request: Request, physical_id: str) -> JsonObject:
 
 def _repository(request: Request, physical_id: str) -> JsonObject:
     return {
-        "RepositoryUri": f"{ACCOUNT}.dkr.ecr.{request.region}.amazonaws.com/{physical_id}",
+        "RepositoryUri": f"{request.clients.account}.dkr.ecr.{request.region}.amazonaws.com/{physical_id}",
         "Arn": request.arn("ecr", f"repository/{physical_id}"),
     }
 

@@ -1,0 +1,259 @@
+"""Promote the project's files from environment to environment, in the order of `podwright.yaml`.
+
+Each stage is checked, shown, deployed and proved by its gates before the next one begins. These are the steps that
+`podwright pipeline` gives to CodePipeline and GitHub Actions, run here. A step that passed for the same files is not
+repeated, a step that failed stops everything after it, and after an interruption the same command goes on.
+"""
+
+import argparse
+import getpass
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from ...config.pipeline_steps import Step, stages, steps
+from ...config.project import Project
+from ..columns import columns
+from ..output import Stop, write_line
+from .content import Content, content_of
+from .locks import only_promotion
+from .record import Bucket, Folder, Record, Store
+from .run import Failed, Promotion, advice
+
+STATE: Final = ".podwright/promotion"
+"""Where the record lies unless it is kept in S3, in the folder of the project."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright promote`."""
+    parser.add_argument(
+        "--from", dest="first", metavar="ENV", help="begin with this one; those before have to be proved"
+    )
+    parser.add_argument("--to", dest="last", metavar="ENV", help="end with this one")
+    parser.add_argument("--approve", metavar="STAGE", action="append", default=[], help="approve a stage that waits")
+    parser.add_argument("--again", action="store_true", help="repeat what has passed for the same files, too")
+    parser.add_argument("--plan", action="store_true", help="print the steps and what has passed, and do nothing")
+    parser.add_argument("--record", metavar="s3://…", help="keep the record in S3, for CI jobs without a common disk")
+    parser.add_argument(
+        "--profile", metavar="ENV=NAME", action="append", default=[], help="AWS profile for an environment's commands"
+    )
+    parser.add_argument("--uncommitted", action="store_true", help="promote to AWS what no commit holds")
+    parser.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever accounts the files name")
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for everything that happens")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns 0 when all has passed, 1 when a step failed or waits for a person."""
+    project = Project.at(args.project)
+    ordered, content = steps(project.settings, project.names), content_of(project)
+    promotion = Promotion(
+        args.project,
+        ordered,
+        _chosen(args, project, ordered),
+        content,
+        lambda: content_of(Project.at(args.project)),
+        Record(_store(args)),
+        _events() if args.json else _lines(),
+        (lambda line: None) if args.json else (lambda line: write_line(f"    {line}", sys.stderr)),
+        getpass.getuser(),
+        lambda environment: _prepare_sandbox(args, project, environment),
+        args.sandbox,
+        _profiles(args, project),
+    )
+    if args.plan:
+        return _plan(promotion, args.json)
+    _refuse_uncommitted(args, project, content)
+    promotion.tell("promotion", content=content.shared, commit=content.commit, steps=sorted(promotion.chosen))
+    waiting = "commands of an earlier promotion that was killed are still at work; waiting for their end"
+    with only_promotion(args.project / STATE, lambda: promotion.tell("waiting", what=waiting)) as lock:
+        if args.again:
+            _forget(promotion)
+        return _promote(promotion, args, lock)
+
+
+def _promote(promotion: Promotion, args: argparse.Namespace, lock: int) -> int:
+    begun = time.monotonic()
+    try:
+        done = promotion.run(lambda step: _approver(step, args, promotion), lock)
+    except Failed as failed:
+        said = advice(promotion, failed)
+        promotion.tell(
+            "failed",
+            step=failed.step.name,
+            code=failed.entry.code,
+            last=failed.last if args.json else [],
+            evidence=list(failed.entry.evidence),
+            advice=said,
+        )
+        return 1
+    except KeyboardInterrupt:
+        promotion.tell("interrupted", advice=["run the same command again: it goes on from here"])
+        raise
+    if done:
+        promotion.tell("done", seconds=round(time.monotonic() - begun, 1))
+    return 0 if done else 1
+
+
+def _chosen(args: argparse.Namespace, project: Project, ordered: tuple[Step, ...]) -> frozenset[str]:
+    """The names of the steps from the first to the last stage that the command line names."""
+    order = stages(project.settings, project.names)
+    named = project.settings.environments or (project.settings.pipeline and project.settings.pipeline.stages)
+    if not named and len(project.names) > 1:
+        known = ", ".join(project.names)
+        raise Stop(
+            f"podwright.yaml does not say in which order to promote {known}",
+            "write `environments: [dev, staging, prod]` there, or stages under `pipeline:`",
+            2,
+        )
+
+    def place(environment: str | None, default: int) -> int:
+        if environment is None:
+            return default
+        for index, stage in enumerate(order):
+            if environment in stage.environments:
+                return index
+        promoted = ", ".join(name for stage in order for name in stage.environments)
+        raise Stop(f"{environment!r} is not promoted", f"podwright.yaml promotes {promoted}", 2)
+
+    first, last = place(args.first, 0), place(args.last, len(order) - 1)
+    if first > last:
+        raise Stop(f"{args.last} comes before {args.first}", "--from names the earlier one", 2)
+    names = {stage.name for stage in order[first : last + 1]}
+    return frozenset(step.name for step in ordered if step.stage is None or step.stage in names)
+
+
+def _store(args: argparse.Namespace) -> Store:
+    if args.record is None:
+        return Folder(args.project / STATE)
+    place = urlsplit(args.record)
+    if place.scheme != "s3" or not place.netloc:
+        raise Stop(f"--record {args.record} is no place in S3", "give s3://BUCKET or s3://BUCKET/PREFIX", 2)
+    import boto3
+
+    if args.sandbox:
+        from ..account import require_sandbox
+        from ..sandbox.access_keys import ACCOUNT, access_key
+        from ..sandbox.server import start
+
+        require_sandbox()
+        session = boto3.Session(access_key(ACCOUNT), "sandbox", region_name="us-west-2")
+        client: Any = session.client("s3", endpoint_url=start(args.project).endpoint)
+    else:
+        client = boto3.Session().client("s3")
+    prefix = place.path.strip("/")
+    return Bucket(client, place.netloc, f"{prefix}/" if prefix else "")
+
+
+def _profiles(args: argparse.Namespace, project: Project) -> dict[str, str]:
+    found = dict[str, str]()
+    for given in args.profile:
+        environment, _, name = given.partition("=")
+        if not name or environment not in project.names:
+            raise Stop(
+                f"--profile {given} does not name an environment and a profile", "such as --profile dev=acme-dev", 2
+            )
+        found[environment] = name
+    return found
+
+
+def _refuse_uncommitted(args: argparse.Namespace, project: Project, content: Content) -> None:
+    """Refuse files for AWS that nobody could go back to."""
+    from ..account import is_sandboxed
+
+    to_aws = any(not is_sandboxed(loaded.environment, args.sandbox) for loaded in project.load_all())
+    if to_aws and content.uncommitted and not args.uncommitted:
+        shown = ", ".join(content.uncommitted[:3]) + (", …" if len(content.uncommitted) > 3 else "")
+        hint = "commit them, so that one can go back to what is promoted; --uncommitted promotes them as they are"
+        raise Stop(f"{len(content.uncommitted)} files differ from the commit: {shown}", hint)
+
+
+def _prepare_sandbox(args: argparse.Namespace, project: Project, environment: str) -> None:
+    """Prepare an account of the sandbox for the CDK, which `preflight` expects. In AWS somebody does so once."""
+    from ..account import is_sandboxed
+    from ..deployment import bootstrap, cdk_for
+    from ..progress import Progress
+
+    loaded = project.load(environment)
+    if is_sandboxed(loaded.environment, args.sandbox):
+        where = argparse.Namespace(project=args.project, environment=environment, sandbox=args.sandbox)
+        bootstrap(cdk_for(where, loaded), Progress(sys.stderr), wanted=True)
+
+
+def _forget(promotion: Promotion) -> None:
+    """Let the chosen steps run again."""
+    for step in promotion.steps:
+        entry = promotion.record.of(step.name, promotion.content.of(step.environment))
+        if step.name in promotion.chosen and entry:
+            promotion.record.store.remove(f"{step.name}/{entry.content}.json")
+
+
+def _approver(step: Step, args: argparse.Namespace, promotion: Promotion) -> str | None:
+    """Who approves a stage: the one who names it on the command line, or says yes to it at a terminal."""
+    stage = step.stage or ""
+    if stage in args.approve:
+        return promotion.by
+    if args.json or not sys.stdin.isatty():
+        return None
+    for file in promotion.to_read(step):
+        write_line(f"    {file}", sys.stderr)
+    answer = input(f"Approve {stage}, after reading what would change there? [y/N] ")
+    return promotion.by if answer.strip().lower() in ("y", "yes") else None
+
+
+def _plan(promotion: Promotion, as_json: bool) -> int:
+    """Print the steps and what has become of them for these files."""
+    rows = [("step", "state", "command")]
+    found = list[dict[str, Any]]()
+    for step in promotion.steps:
+        entry = promotion.state(step)
+        state = entry.state if entry else "to do" if step.name in promotion.chosen else "not chosen"
+        found.append({"step": step.name, "state": state, "needs": list(step.needs), "commands": list(step.commands)})
+        rows.append((step.name, state, " && ".join(step.commands) or "a person approves"))
+    if as_json:
+        for item in found:
+            write_line(json.dumps({"event": "plan", **item}))
+    else:
+        for line in columns(rows):
+            write_line(line)
+    return 0
+
+
+def _events() -> Callable[..., None]:
+    def tell(event: str, **values: Any) -> None:
+        write_line(json.dumps({"event": event, "time": round(time.time(), 1), **values}))
+
+    return tell
+
+
+def _lines() -> Callable[..., None]:
+    def tell(event: str, **values: Any) -> None:
+        match event:
+            case "promotion":
+                commit = f"commit {values['commit'][:12]}" if values["commit"] else "no commit"
+                write_line(f"promoting {commit}, content {values['content'][:12]}", sys.stderr)
+            case "done":
+                write_line(f"promoted in {values['seconds']:.0f} s", sys.stderr)
+            case "waiting" if "step" in values:
+                stage = values["step"].rpartition(".")[0]
+                write_line(f"  {values['step']:<24} waits for a person", sys.stderr)
+                for file in values["evidence"]:
+                    write_line(f"    {file}", sys.stderr)
+                write_line(f"    → read what would change, then `podwright promote --approve {stage}`", sys.stderr)
+            case "waiting" | "interrupted":
+                write_line(f"  {values.get('what') or values['advice'][0]}", sys.stderr)
+            case _:
+                seconds = f" in {values['seconds']:.0f} s" if "seconds" in values else ""
+                when = f" {values['passed']}" if values.get("passed") else ""
+                by = f" by {values['by']}" if "by" in values else ""
+                word = "passed before" if event == "skipped" else event
+                write_line(f"  {values['step']:<24} {word}{when}{seconds}{by}", sys.stderr)
+                if event == "failed":
+                    for file in values["evidence"]:
+                        write_line(f"    evidence: {file}", sys.stderr)
+                    for sentence in values["advice"]:
+                        write_line(f"    → {sentence}", sys.stderr)
+
+    return tell

@@ -1,0 +1,187 @@
+"""Several accounts and regions in one sandbox: credentials decide, state is apart, roles and buckets are let in."""
+
+import json
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from podwright.config.environment import Environment
+from podwright.operations.account import Account
+from podwright.operations.deployment import deployed_stacks, is_bootstrapped
+from podwright.operations.sandbox.access_keys import ACCOUNT, access_key
+from podwright.operations.sandbox.server import Running
+from podwright.operations.token import token
+from sandbox_network import eks_cluster, surroundings
+from sandbox_stacks import StackUnderTest
+
+DEV, PROD = "111122223333", "444455556666"
+CONFIG = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
+Clients = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def of(sandbox: Running) -> Clients:
+    """Gives a boto3 client of a service of an account."""
+
+    def client(account: str, service: str, region: str = "us-west-2") -> Any:
+        session = boto3.Session(access_key(account), "sandbox", region_name=region)
+        return session.client(service, endpoint_url=sandbox.endpoint, config=CONFIG)
+
+    return client
+
+
+@pytest.mark.parametrize("account", [ACCOUNT, DEV, PROD])
+def test_the_access_key_decides_the_account(of: Clients, account: str) -> None:
+    assert of(account, "sts").get_caller_identity()["Account"] == account
+
+
+def test_an_unknown_key_is_of_the_first_account(sandbox: Running) -> None:
+    session = boto3.Session("anything", "else", region_name="us-west-2")
+    identity = session.client("sts", endpoint_url=sandbox.endpoint).get_caller_identity()
+    assert identity["Account"] == ACCOUNT
+
+
+def test_stacks_are_apart_by_account_and_region(of: Clients, sandbox: Running) -> None:
+    name = f"apart-{uuid.uuid4().hex[:8]}"
+    values = [(DEV, "us-west-2"), (DEV, "us-east-2"), (PROD, "us-west-2")]
+    for account, region in values:
+        stack = StackUnderTest(of(account, "cloudformation", region), name)
+        who = {"Fn::Join": [" ", [{"Ref": "AWS::AccountId"}, {"Ref": "AWS::Region"}]]}
+        parameter = {"Type": "AWS::SSM::Parameter", "Properties": {"Name": f"/{name}", "Type": "String", "Value": who}}
+        exports = {"Here": {"Value": who, "Export": {"Name": name}}}
+        assert stack.create({"P": parameter}, Outputs=exports) == "CREATE_COMPLETE", stack.events()
+        assert stack.describe()["StackId"].startswith(f"arn:aws:cloudformation:{region}:{account}:stack/{name}/")
+    for account, region in values:
+        shown = of(account, "ssm", region).get_parameter(Name=f"/{name}")["Parameter"]["Value"]
+        exported = {
+            item["Name"]: item["Value"] for item in of(account, "cloudformation", region).list_exports()["Exports"]
+        }
+        assert shown == exported[name] == f"{account} {region}"
+    with pytest.raises(ClientError, match="does not exist"):
+        of(PROD, "cloudformation", "us-east-2").describe_stacks(StackName=name)
+    assert StackUnderTest(of(PROD, "cloudformation"), name).delete() == "DELETE_COMPLETE"
+    assert StackUnderTest(of(DEV, "cloudformation"), name).describe()["StackStatus"] == "CREATE_COMPLETE"
+
+
+def trust(principal: Any, **more: Any) -> str:
+    statement = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": principal}, **more}
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+def test_a_role_of_another_account_is_taken_by_those_whom_it_trusts(of: Clients, sandbox: Running) -> None:
+    iam, name = of(PROD, "iam"), f"deploy-{uuid.uuid4().hex[:8]}"
+    wish = {"RoleArn": f"arn:aws:iam::{PROD}:role/{name}", "RoleSessionName": "test"}
+    with pytest.raises(ClientError, match="not authorized to perform: sts:AssumeRole"):
+        of(ACCOUNT, "sts").assume_role(**wish)
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument=trust(f"arn:aws:iam::{ACCOUNT}:root"))
+    with pytest.raises(ClientError, match="AccessDenied"):
+        of(DEV, "sts").assume_role(**wish)
+    given = of(ACCOUNT, "sts").assume_role(**wish)["Credentials"]
+    session = boto3.Session(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], "us-west-2")
+    identity = session.client("sts", endpoint_url=sandbox.endpoint).get_caller_identity()
+    assert (identity["Account"], identity["Arn"].split("/")[1]) == (PROD, name)
+
+    iam.update_assume_role_policy(
+        RoleName=name, PolicyDocument=trust(ACCOUNT, Condition={"StringEquals": {"sts:ExternalId": "agreed"}})
+    )
+    with pytest.raises(ClientError, match="AccessDenied"):
+        of(ACCOUNT, "sts").assume_role(**wish)
+    of(ACCOUNT, "sts").assume_role(**wish, ExternalId="agreed")
+
+    both = [*json.loads(trust(ACCOUNT))["Statement"], *json.loads(trust(ACCOUNT, Effect="Deny"))["Statement"]]
+    iam.update_assume_role_policy(
+        RoleName=name, PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": both})
+    )
+    with pytest.raises(ClientError, match="AccessDenied"):
+        of(ACCOUNT, "sts").assume_role(**wish)
+
+
+def test_names_of_buckets_are_everybodys_and_their_objects_are_not(of: Clients) -> None:
+    name = f"artifacts-{uuid.uuid4().hex[:8]}"
+    here = {"LocationConstraint": "us-west-2"}
+    of(DEV, "s3").create_bucket(Bucket=name, CreateBucketConfiguration=here)
+    of(DEV, "s3").put_object(Bucket=name, Key="proof", Body=b"passed")
+    with pytest.raises(ClientError, match="BucketAlreadyExists"):
+        of(PROD, "s3").create_bucket(Bucket=name, CreateBucketConfiguration=here)
+    with pytest.raises(ClientError, match="AccessDenied"):
+        of(PROD, "s3").get_object(Bucket=name, Key="proof")
+    statement = {"Effect": "Allow", "Action": "s3:GetObject", "Principal": {"AWS": PROD}, "Resource": "*"}
+    of(DEV, "s3").put_bucket_policy(Bucket=name, Policy=json.dumps({"Statement": [statement]}))
+    assert of(PROD, "s3").get_object(Bucket=name, Key="proof")["Body"].read() == b"passed"
+    with pytest.raises(ClientError, match="AccessDenied"):
+        of(ACCOUNT, "s3").get_object(Bucket=name, Key="proof")
+    assert name not in [bucket["Name"] for bucket in of(PROD, "s3").list_buckets()["Buckets"]]
+
+
+def test_clusters_and_their_kubernetes_are_apart(of: Clients, sandbox: Running) -> None:
+    name, endpoints = f"twin-{uuid.uuid4().hex[:8]}", []
+    for account in (DEV, PROD):
+        around = surroundings(lambda service, account=account: of(account, service))
+        eks_cluster(lambda service, account=account: of(account, service), around, name)
+        endpoints.append(of(account, "eks").describe_cluster(name=name)["cluster"]["endpoint"])
+    assert len(set(endpoints)) == 2
+
+    import ssl
+
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+
+    def ask(account: str, endpoint: str) -> int:
+        session = boto3.Session(access_key(account), "sandbox", region_name="us-west-2")
+        header = {"Authorization": f"Bearer {token(session, name)}"}
+        asked = urllib.request.Request(f"{endpoint}/api/v1/namespaces/only-{DEV}", headers=header)
+        try:
+            with urllib.request.urlopen(asked, context=context) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    assert [ask(DEV, endpoints[0]), ask(PROD, endpoints[1])] == [404, 404]
+    assert [ask(PROD, endpoints[0]), ask(DEV, endpoints[1])] == [401, 401]
+
+
+def test_commands_find_only_the_stacks_of_their_environment(of: Clients, sandbox: Running, tmp_path: Any) -> None:
+    account = Account(DEV, "eu-west-1", sandbox.endpoint, {})
+    assert not is_bootstrapped(account)
+    of(DEV, "ssm", "eu-west-1").put_parameter(Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String")
+    assert is_bootstrapped(account)
+    assert not is_bootstrapped(Account(PROD, "eu-west-1", sandbox.endpoint, {}))
+    assert not is_bootstrapped(Account(DEV, "eu-central-1", sandbox.endpoint, {}))
+    topic = {"T": {"Type": "AWS::SNS::Topic"}}
+    assert StackUnderTest(of(DEV, "cloudformation", "eu-west-1"), "dev-network").create(topic) == "CREATE_COMPLETE"
+    assert [stack["StackName"] for stack in deployed_stacks(account, "dev", tmp_path)] == ["dev-network"]
+    assert deployed_stacks(Account(PROD, "eu-west-1", sandbox.endpoint, {}), "dev", tmp_path) == []
+
+
+def test_the_sandboxs_own_operations_say_whose(of: Clients, sandbox: Running) -> None:
+    def quotas(query: str, body: bytes | None = None) -> dict[str, Any]:
+        url, method = f"{sandbox.endpoint}/podwright/quotas{query}", "PUT" if body else "GET"
+        with urllib.request.urlopen(urllib.request.Request(url, body, method=method)) as answer:
+            return json.load(answer)
+
+    try:
+        quotas(f"?account={PROD}", b'{"sagemaker": {"ml.p5.48xlarge for cluster usage": 0}}')
+        assert quotas(f"?account={DEV}") == quotas("") == {}
+        assert quotas(f"?account={PROD}") == {"sagemaker": {"ml.p5.48xlarge for cluster usage": 0}}
+    finally:
+        quotas(f"?account={PROD}", b"{}")
+
+
+def test_an_environment_lives_in_the_account_of_its_file(sandbox: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    from podwright.operations import account as accounts
+    from podwright.operations.sandbox import server
+
+    monkeypatch.setattr(server, "start", lambda project: sandbox)
+    values = {"name": "prod", "account": PROD, "region": "us-east-2", "network": {"zones": ["use2-az1", "use2-az2"]}}
+    groups = {"system": {"instance_type": "ml.m5.4xlarge", "count": 2}}
+    environment = Environment.model_validate(values | {"instance_groups": groups})
+    account = accounts.account_of(environment, None, sandbox=True)  # pyrefly: ignore[bad-argument-type]
+    assert account.client("sts").get_caller_identity()["Account"] == account.id == PROD
+    assert account.variables["AWS_ACCESS_KEY_ID"] == access_key(PROD)
