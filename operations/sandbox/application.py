@@ -30,7 +30,16 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
 from werkzeug.wrappers import Response
 
-from . import capacity, hyperpod_faults, kubernetes_api, quotas, responses, training_plan_knobs, workspace_queries
+from . import (
+    capacity,
+    hyperpod_faults,
+    image_releases,
+    kubernetes_api,
+    quotas,
+    responses,
+    training_plan_knobs,
+    workspace_queries,
+)
 from .cloudformation import CloudFormation
 from .cloudformation_api import CloudFormationResponse
 from .cost_tags import CostTags, CostTagsResponse
@@ -106,6 +115,7 @@ class Sandbox:
             base64.b64encode(authority.read_bytes()).decode(),
         )
         self.hyperpod = HyperPod(clients, self.eks, timing)
+        self.eks.update_seconds, self.eks.nodes = timing.scale, self.hyperpod.kubernetes_nodes
         self.fsx = Fsx(clients)
         self.functions = Functions(clients, directory / "functions", _HANDLER_SLEEP * timing.scale, authority)
         self.bus = EventBus(clients)
@@ -133,6 +143,7 @@ class Sandbox:
             ("hyperpod", self.hyperpod, "clusters"),
             ("shortages", self.hyperpod, "shortages"),
             ("failing lifecycle scripts", self.hyperpod, "failing"),
+            ("image releases", self.hyperpod, "images"),
             ("training plans", self.hyperpod.plans, "ledgers"),
             ("times of training plans", self.hyperpod.plans, "times"),
             ("file systems", self.fsx, "file_systems"),
@@ -217,8 +228,10 @@ class Sandbox:
                 return Response(recorded, content_type="application/json")(environ, start_response)
             if path == capacity.PATH:
                 return capacity.serve(self.hyperpod, environ, start_response)
-            if path in (training_plan_knobs.PATH, quotas.PATH, hyperpod_faults.PATH):
+            if path in (training_plan_knobs.PATH, quotas.PATH, hyperpod_faults.PATH, image_releases.PATH):
                 self._changed.set()
+                if path == image_releases.PATH:
+                    return image_releases.serve(self.hyperpod, environ, start_response)
                 if path == hyperpod_faults.PATH:
                     return hyperpod_faults.serve(self.hyperpod, environ, start_response)
                 if path == quotas.PATH:
