@@ -17,9 +17,11 @@ from .storage import Storage
 from .teams import Governance, UnixId, User, UserName
 
 if TYPE_CHECKING:
+    from .approvals import ApprovedChanges
     from .jobs import Jobs
     from .observability import Observability
 else:
+    ApprovedChanges = Annotated[tuple[Any, ...], Later(".approvals", "ApprovedChanges")]
     Jobs = Annotated[dict[str, Any], Later(".jobs", "Jobs")]
     Observability = Annotated[Any, Later(".observability", "Observability", model=True)]
 
@@ -96,6 +98,9 @@ class Environment(Settings):
     prices: dict[PriceName, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = {}
     """US dollars that you pay, where that differs from the price lists: an hour of an instance type, or a unit of what
     `podwright cost` prints."""
+    approved_changes: ApprovedChanges = ()
+    """Change sets that may be deployed although they replace, delete, buy or interrupt something: digests that
+    `podwright diff` prints."""
     acknowledge: tuple[Acknowledgement, ...] = ()
     """Findings that are accepted, each with a reason."""
 

@@ -2,7 +2,8 @@
 
 An environment of account 123456789012 goes to the sandbox, as does any other with --sandbox. Without ENV it is the only
 environment of the project, or the one called sandbox. The same command takes up a deployment that was interrupted.
-An AWS account is looked at first, as `podwright preflight` does.
+An AWS account is looked at first, as `podwright preflight` does. What a change does is looked at too, as `podwright diff`
+does: one that replaces or deletes what holds data, buys, or takes nodes from a group that runs is refused unless named.
 """
 
 import argparse
@@ -21,7 +22,8 @@ from .account import is_sandboxed
 from .assets import needed
 from .cdk import Cdk
 from .cluster_table import report, write_report
-from .deployment import add_environment, bootstrap, cdk_for, failure, load, wait_for_earlier_run
+from .confirm import confirm
+from .deployment import add_environment, bootstrap, cdk_for, deployed_stacks, failure, load, wait_for_earlier_run
 from .kernels import missing_programs
 from .output import Stop, write_findings, write_json, write_line
 from .preflight.command import summary
@@ -35,6 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="deploy to AWS without showing the changes and asking")
     parser.add_argument(
         "--no-preflight", dest="preflight", action="store_false", help="do not look at the AWS account first"
+    )
+    parser.add_argument(
+        "--allow",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="let the deployment replace, delete, buy or make smaller what `podwright diff` calls NAME",
     )
     parser.add_argument("--bootstrap", action="store_true", help="prepare the AWS account for the CDK if it is not")
     parser.add_argument("--json", action="store_true", help="print stacks, groups and nodes as JSON")
@@ -58,10 +67,11 @@ def run(args: argparse.Namespace) -> int:
     bootstrap(cdk, progress, args.bootstrap)
     wait_for_earlier_run(cdk, progress)
     asked = not args.yes and cdk.account.endpoint is None
-    if asked:
-        _show_and_ask(cdk)
+    looked = asked or _has_something_to_lose(environment, cdk)
+    if looked:
+        _look_at_changes(args, loaded, cdk, progress, asked)
     options = ("--require-approval", "never", "--progress", "events", "--concurrency", "4")
-    if cdk.follow(progress, "deploy", f"{environment.name}/*", *options, app="written" if asked else "synthesize"):
+    if cdk.follow(progress, "deploy", f"{environment.name}/*", *options, app="written" if looked else "synthesize"):
         raise failure(cdk, progress)
     write_line(f"{environment.name}: deployed in {progress.elapsed}", sys.stderr)
     found = report(environment, cdk.account, args.project)
@@ -94,11 +104,36 @@ def _artifact_findings(environment: Environment, project: Path) -> list[Finding]
     ]
 
 
-def _show_and_ask(cdk: Cdk) -> None:
-    """Show what would change in AWS, permissions included, and go on only after a yes."""
-    if not sys.stdin.isatty():
+def _has_something_to_lose(environment: Environment, cdk: Cdk) -> bool:
+    """Whether a deployment may do harm: there is something deployed, or something to buy."""
+    buys = any(plan.state == "purchase" for plan in environment.training_plans.values())
+    return buys or bool(deployed_stacks(cdk.account, cdk.environment, cdk.project))
+
+
+def _look_at_changes(
+    args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, progress: Progress, asked: bool
+) -> None:
+    """Stop where the deployment would do harm that nobody named, or, on a terminal, have somebody name it.
+
+    `asked`: show the change set, and go on only after a yes.
+    """
+    from .effects.approval import stop_unapproved
+    from .effects.document import change_set
+    from .effects.show import lines
+
+    if asked and not sys.stdin.isatty():
         raise Stop("nobody can be asked here", "--yes deploys without showing the changes and asking", 2)
-    if cdk.run("diff", f"{cdk.environment}/*"):
-        raise Stop("the changes cannot be shown", "the CDK CLI says above why not")
-    if input(f"Deploy these changes to {cdk.account}? [y/N] ").strip().lower() not in ("y", "yes"):
+    if cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):
+        raise failure(cdk, progress)
+    found = change_set(loaded.environment, cdk.account, cdk.project, cdk.assembly, args.allow)
+    harm = [need for need in found.approvals if need.refused and not need.approved]
+    if asked or harm:
+        for line in lines(found):
+            write_line(line, sys.stderr)
+    if harm and sys.stdin.isatty():
+        for name in dict.fromkeys(need.name for need in harm):
+            confirm(name, "; ".join(need.why for need in harm if need.name == name))
+    else:
+        stop_unapproved(cdk.environment, found.approvals, found.digest)
+    if asked and input(f"Deploy these changes to {cdk.account}? [y/N] ").strip().lower() not in ("y", "yes"):
         raise Stop("nothing was deployed")

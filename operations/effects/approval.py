@@ -1,0 +1,103 @@
+"""Which approvals a change set needs, and which it has."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ...config.approvals import ApprovedChange
+from ...config.effects import Effect, reasons, stateful
+from ...config.findings import Level
+from ..output import Stop
+from .changes import ResourceChange
+from .counts import Fall
+
+PLAN = "Custom::PodwrightTrainingPlan"
+_INTERRUPTING = (Effect.INTERRUPTS, Effect.ROLLS_NODES)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One reason for which somebody has to approve a change set."""
+
+    id: str
+    """Such as CHG001; `podwright explain ID` prints its page."""
+    name: str
+    """What it is about: a resource, a group or a training plan, as an approval names it."""
+    why: str
+    approved: bool = False
+
+    @property
+    def refused(self) -> bool:
+        """Whether a deployment refuses the change set as long as this is not named."""
+        return reasons()[self.id].level is Level.ERROR
+
+
+def needs(changes: Sequence[ResourceChange], falls: Sequence[Fall]) -> list[Need]:
+    """Every reason, the gravest first."""
+    found = [need for change in changes for need in _of(change)]
+    found += [Need("CHG004", fall.group, _fewer(fall)) for fall in falls]
+    return sorted(dict.fromkeys(found), key=lambda need: (not need.refused, need.id, need.name))
+
+
+def _fewer(fall: Fall) -> str:
+    end = " and the group is deleted" if fall.removed else ""
+    return f"the deployment would set {fall}{end}; HyperPod chooses the nodes that go"
+
+
+def _of(change: ResourceChange) -> Iterator[Need]:
+    kept = "what it holds stays, outside the stack" if change.kept else "what it holds is deleted"
+    held = stateful().get(change.type)
+    refused = held.refused if held else ()
+    if change.action == "replace" and "replace" in refused:
+        because = ", ".join(row.property for row in change.rows if row.effect is Effect.REPLACES)
+        yield Need("CHG001", change.name, f"{change.type} is replaced by an empty one ({because}); {kept}")
+    if change.action == "delete" and "delete" in refused and not change.kept:
+        yield Need("CHG002", change.name, f"{change.type} is deleted, and {held.holds if held else ''} with it")
+    if buys(change):
+        yield Need("CHG003", change.new["Plan"], f"the training plan {change.new['Plan']} is bought, and paid at once")
+    if change.action in ("create", "replace"):
+        return
+    for effect, id in ((Effect.INTERRUPTS, "CHG005"), (Effect.ROLLS_NODES, "CHG005"), (Effect.DELETES_DATA, "CHG007")):
+        rows = [row for row in change.rows if row.effect is effect]
+        deleted = change.action == "delete" and not change.kept and change.known and change.known.effect is effect
+        if (rows or deleted) and not (deleted and "delete" in refused):
+            words = rows[0].known.what if rows else change.known.what if change.known else ""
+            yield Need(id, change.name, f"{effect.words}: {words or change.type}")
+    if change.stateful and (unknown := [row.property for row in change.rows if row.effect is Effect.UNKNOWN]):
+        yield Need("CHG006", change.name, f"nobody says what {', '.join(unknown)} does to what runs")
+
+
+def buys(change: ResourceChange) -> bool:
+    """Whether a change lets the deployment buy a training plan: it names what to buy, and did not before."""
+    wanted = change.type == PLAN and "Request" in change.new and "Arn" not in change.new
+    return wanted and (change.action in ("create", "replace") or "Request" not in change.old)
+
+
+def answered(
+    found: Sequence[Need], digest: str, approved: Sequence[ApprovedChange], allowed: Collection[str] = ()
+) -> list[Need]:
+    """The same needs, each with whether it is approved: by the change set's digest in the file, or by its name in
+    `allowed`. Harm has to be named in either case; for the rest the digest is enough."""
+    entries = [entry for entry in approved if entry.digest == digest]
+    named = {name for entry in entries for name in entry.names} | set(allowed)
+    return [replace(need, approved=need.name in named or (bool(entries) and not need.refused)) for need in found]
+
+
+def entry(found: Sequence[Need], digest: str) -> str:
+    """What to write into the environment's file to approve a change set, as YAML."""
+    names = sorted({need.name for need in found if need.refused})
+    lines = ["approved_changes:", f"  - digest: {digest}"]
+    if names:
+        lines.append(f"    names: [{', '.join(names)}]")
+    return "\n".join([*lines, "    reason: …"])
+
+
+def stop_unapproved(environment: str, found: Sequence[Need], digest: str) -> None:
+    """Raise Stop where a deployment would do harm that nobody named."""
+    harm = [need for need in found if need.refused and not need.approved]
+    if harm:
+        flags = " ".join(f"--allow {name}" for name in dict.fromkeys(need.name for need in harm))
+        said = "\n".join(f"    {need.id}  {need.name}: {need.why}" for need in harm)
+        raise Stop(
+            f"{environment}: nothing was deployed, because the change set would do harm that nobody approved:\n{said}",
+            f"if it is meant, say so: `podwright deploy {environment} {flags}`, or in the file:\n{entry(harm, digest)}",
+        )

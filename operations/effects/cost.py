@@ -1,0 +1,152 @@
+"""What a change set changes in standing costs, from the templates alone.
+
+The same items and prices as `podwright cost`, which reads them from the environment's file: the file of what is deployed
+is nowhere, but its templates are.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from ...config.costs import included_metadata_iops
+from ...config.limits import limits
+from ...config.prices import HOURS_PER_MONTH, Price, hourly, service_items, service_price
+from .templates import Pair, Template, resources
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """So many of one priced thing in a template."""
+
+    name: str
+    quantity: float
+    price: Price | None
+    per_hour: bool
+
+    @property
+    def monthly(self) -> float | None:
+        """US dollars a month; None where nobody says a price."""
+        return (
+            None if self.price is None else self.price.usd * self.quantity * (HOURS_PER_MONTH if self.per_hour else 1)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Standing costs before and after."""
+
+    before: float
+    after: float
+    unknown: tuple[str, ...]
+    """What changes in number and has no price."""
+    at_least: bool
+    """Whether a price among what changes is known to be too low."""
+    upfront: float
+    """What training plans to be bought cost at most."""
+
+
+def costs(pairs: list[Pair], region: str, prices: Mapping[str, float], upfront: float) -> Costs:
+    """The sums of both sides. What only AWS still has stays as it is, on both sides."""
+    of = partial(items, region=region, prices=prices)
+    old = [item for pair in pairs for item in of(pair.old)]
+    new = [item for pair in pairs for item in of(pair.old if pair.new is None else pair.new)]
+    changed = {name for name in {item.name for item in (*old, *new)} if _amount(old, name) != _amount(new, name)}
+    touched = [item for item in (*old, *new) if item.name in changed]
+    return Costs(
+        sum(item.monthly or 0 for item in old),
+        sum(item.monthly or 0 for item in new),
+        tuple(sorted({item.name for item in touched if item.price is None})),
+        any(item.price is not None and item.price.lower_bound for item in touched),
+        upfront,
+    )
+
+
+def _amount(found: list[Item], name: str) -> float:
+    return sum(item.quantity for item in found if item.name == name)
+
+
+def items(template: Template | None, region: str, prices: Mapping[str, float]) -> Iterator[Item]:
+    """Everything in a template that is billed by its standing there."""
+
+    def service(name: str, quantity: float) -> Item:
+        return Item(name, quantity, service_price(name, region, prices), not service_items()[name].per_month)
+
+    databases = sum(resource["Type"] == "AWS::RDS::DBInstance" for _, resource in resources(template))
+    for _, resource in resources(template):
+        if scaling := resource.get("Properties", {}).get("ServerlessV2ScalingConfiguration"):
+            yield service("aurora_capacity_unit", float(scaling["MinCapacity"]) * databases)
+        if reader := _READERS.get(resource["Type"]):
+            yield from reader(resource.get("Properties", {}), service, region, prices)
+
+
+Service = Callable[[str, float], Item]
+Properties = Mapping[str, Any]
+
+
+def _cluster(of: Properties, service: Service, region: str, prices: Mapping[str, float]) -> Iterator[Item]:
+    size = limits().cluster.root_volume_gb
+    volumes = 0.0
+    for group in (*of.get("InstanceGroups", ()), *of.get("RestrictedInstanceGroups", ())):
+        count = float(group["InstanceCount"])
+        further = [entry.get("EbsVolumeConfig", {}) for entry in group.get("InstanceStorageConfigs", ())]
+        volumes += count * (size + sum(float(volume.get("VolumeSizeInGB", 0)) for volume in further))
+        types = [group["InstanceType"]] if "InstanceType" in group else group["InstanceRequirements"]["InstanceTypes"]
+        if count:
+            yield Item(
+                f"{group['InstanceGroupName']}: {' or '.join(types)}", count, _price(group, types, region, prices), True
+            )
+    if volumes:
+        yield service("node_volume", volumes)
+
+
+def _price(group: Properties, types: list[str], region: str, prices: Mapping[str, float]) -> Price | None:
+    if "TrainingPlanArn" in group:
+        return Price(0.0, "service", "paid upfront with the training plan")
+    if "Spot" in group.get("CapacityRequirements", {}):
+        return None
+    found = [hourly(kind, region, prices) for kind in types]
+    # A mixed group may come to consist of the dearest of its types.
+    return max((price for price in found if price), key=lambda price: price.usd) if all(found) else None
+
+
+def _file_system(of: Properties, service: Service, *_: Any) -> Iterator[Item]:
+    size, lustre, zfs = (
+        float(of.get("StorageCapacity", 0)),
+        of.get("LustreConfiguration", {}),
+        of.get("OpenZFSConfiguration", {}),
+    )
+    if zfs:
+        yield service("openzfs_storage", size)
+        yield service("openzfs_throughput", float(zfs.get("ThroughputCapacity", 0)))
+    elif "PerUnitStorageThroughput" in lustre:
+        yield service(f"lustre_ssd_{lustre['PerUnitStorageThroughput']}", size)
+        extra = float(lustre.get("MetadataConfiguration", {}).get("Iops", 0)) - included_metadata_iops(int(size))
+        if extra > 0:
+            yield service("lustre_metadata_iops", extra)
+    elif "ThroughputCapacity" in lustre:
+        yield service("lustre_tiering_throughput", float(lustre["ThroughputCapacity"]))
+        if cache := lustre.get("DataReadCacheConfiguration", {}).get("SizeGiB"):
+            yield service("lustre_read_cache", float(cache))
+
+
+def _endpoint(of: Properties, service: Service, *_: Any) -> Iterator[Item]:
+    if of.get("SubnetIds"):
+        yield service("interface_endpoint", len(of["SubnetIds"]))
+
+
+def _one(name: str) -> Callable[..., Iterator[Item]]:
+    def reader(_: Properties, service: Service, *__: Any) -> Iterator[Item]:
+        yield service(name, 1)
+
+    return reader
+
+
+_READERS: Final[Mapping[str, Callable[..., Iterator[Item]]]] = {
+    "AWS::SageMaker::Cluster": _cluster,
+    "AWS::FSx::FileSystem": _file_system,
+    "AWS::EC2::VPCEndpoint": _endpoint,
+    "AWS::EC2::NatGateway": _one("nat_gateway"),
+    "AWS::KMS::Key": _one("kms_key"),
+    "AWS::EKS::Cluster": _one("eks_control_plane"),
+}

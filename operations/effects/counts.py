@@ -1,0 +1,93 @@
+"""How many nodes each group really has, and which groups a deployment would make smaller.
+
+CloudFormation compares templates with templates. But whenever it touches the cluster for whatever reason, it sends the
+counts of the template along, so a group that somebody enlarged by hand shrinks with a change of a label.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..account import Account
+from .changes import ResourceChange
+
+CLUSTER: Final = "AWS::SageMaker::Cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as it is now."""
+
+    target: int
+    """Nodes that HyperPod keeps it at. Unlike the nodes that run, it stays while one is replaced."""
+    scaled: bool
+    """Whether Karpenter sets that number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """A group that would have fewer nodes afterwards."""
+
+    group: str
+    before: int
+    after: int
+    removed: bool = False
+    """Whether the whole group goes."""
+
+    def __str__(self) -> str:
+        return f"{self.group} {self.before} → {self.after}"
+
+
+def live_groups(account: Account, cluster: str) -> dict[str, Group]:
+    """The groups of a cluster; none when there is no such cluster."""
+    client = account.client("sagemaker")
+    try:
+        answer = client.describe_cluster(ClusterName=cluster)
+    except client.exceptions.ResourceNotFound:
+        return {}
+    return groups_of(answer)
+
+
+def groups_of(answer: Mapping[str, Any]) -> dict[str, Group]:
+    """The groups in an answer of DescribeCluster.
+
+    With autoscaling on, Karpenter may scale every ordinary group: which ones, only its node classes in Kubernetes say.
+    Restricted groups are never its. Source: SageMaker Developer Guide, "Autoscaling on SageMaker HyperPod EKS", 2026-11.
+    """
+    scaled = answer.get("AutoScaling", {}).get("Mode") == "Enable"
+    ordinary, restricted = answer.get("InstanceGroups", ()), answer.get("RestrictedInstanceGroups", ())
+    found = {group["InstanceGroupName"]: Group(_target(group), scaled) for group in ordinary}
+    return found | {group["InstanceGroupName"]: Group(_target(group), False) for group in restricted}
+
+
+def _target(group: Mapping[str, Any]) -> int:
+    return int(group.get("TargetCount", group["CurrentCount"]))
+
+
+def counts(properties: Mapping[str, Any]) -> dict[str, int]:
+    """The counts that a template gives the groups of a cluster."""
+    groups = [*properties.get("InstanceGroups", ()), *properties.get("RestrictedInstanceGroups", ())]
+    return {group["InstanceGroupName"]: int(group["InstanceCount"]) for group in groups}
+
+
+def falls(changes: Sequence[ResourceChange], live: Mapping[str, Group]) -> list[Fall]:
+    """The groups that a deployment would make smaller: by the template, or because it was enlarged since.
+
+    Without a cluster that runs, the counts of the old template stand for the nodes.
+    """
+    found = []
+    for change in changes:
+        if change.type != CLUSTER or change.action not in ("update", "replace"):
+            continue
+        old, new = counts(change.old), counts(change.new)
+        was_scaled = change.old.get("AutoScaling", {}).get("Mode") == "Enable"
+        groups = live or {name: Group(count, was_scaled) for name, count in old.items()}
+        for name, group in groups.items():
+            if name not in new and name not in old:
+                # Not CloudFormation's: it deletes only what its own template had.
+                continue
+            after = new.get(name, 0)
+            # Karpenter lowers and raises its groups by itself; that a whole group goes is the template's doing.
+            if group.target > after and not (group.scaled and name in new):
+                found.append(Fall(name, group.target, after, name not in new))
+    return found

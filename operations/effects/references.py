@@ -1,0 +1,93 @@
+"""What refers to what in templates: Ref, Fn::GetAtt and Fn::Sub within a stack, Fn::ImportValue between stacks."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from .compare import is_intrinsic
+from .templates import Pair
+
+_SUBSTITUTED: Final = re.compile(r"\$\{([A-Za-z0-9]+)(?:\.([A-Za-z0-9.]+))?\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A resource that a property refers to."""
+
+    stack: str
+    logical_id: str
+    attribute: str | None
+    """None for Ref."""
+    path: str = ""
+    """Of the property, as people read it."""
+    pattern: str = ""
+    """Of the property, as tables know it."""
+    export: str = ""
+    """Name of the export that leads there, from another stack."""
+
+
+Exports: TypeAlias = Mapping[str, Target]
+
+
+def exports(pairs: Sequence[Pair], *, old: bool = False) -> dict[str, Target]:
+    """What each exported name leads to, in the new templates or in the old ones."""
+    found: dict[str, Target] = {}
+    for pair in pairs:
+        template = (pair.old if old else pair.new) or {}
+        for output in template.get("Outputs", {}).values():
+            name = output.get("Export", {}).get("Name")
+            for target in references(output.get("Value"), pair.name, {}):
+                if isinstance(name, str):
+                    found[name] = target
+    return found
+
+
+def references(value: Any, stack: str, given: Exports, path: str = "", pattern: str = "") -> list[Target]:
+    """Every resource that a value refers to, with the place from where."""
+    return list(_references(value, stack, given, path, pattern))
+
+
+def _references(value: Any, stack: str, given: Exports, path: str, pattern: str) -> Iterator[Target]:
+    if is_intrinsic(value):
+        ((word, argument),) = value.items()
+        yield from _intrinsic(word, argument, stack, given, path, pattern)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            place = f"{path}.{key}" if path else key, f"{pattern}/{key}" if pattern else key
+            yield from _references(item, stack, given, *place)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            name = item.get("InstanceGroupName", index) if isinstance(item, Mapping) else index
+            yield from _references(item, stack, given, f"{path}[{name}]", f"{pattern}/*")
+
+
+def _intrinsic(word: str, argument: Any, stack: str, given: Exports, path: str, pattern: str) -> Iterator[Target]:
+    match word, argument:
+        case "Ref", str():
+            yield Target(stack, argument, None, path, pattern)
+        case "Fn::GetAtt", [str() as logical_id, str() as attribute]:
+            yield Target(stack, logical_id, attribute, path, pattern)
+        case "Fn::GetAtt", str():
+            logical_id, _, attribute = argument.partition(".")
+            yield Target(stack, logical_id, attribute, path, pattern)
+        case "Fn::ImportValue", str():
+            if target := given.get(argument):
+                yield Target(target.stack, target.logical_id, target.attribute, path, pattern, argument)
+            else:
+                yield Target("", "", None, path, pattern, argument)
+        case "Fn::Sub", _:
+            text, values = argument if isinstance(argument, list) else (argument, {})
+            for match in _SUBSTITUTED.finditer(text):
+                if match[1] not in values:
+                    yield Target(stack, match[1], match[2], path, pattern)
+            for item in values.values():
+                yield from _nested(item, stack, given, path, pattern)
+        case _:
+            yield from _nested(argument, stack, given, path, pattern)
+
+
+def _nested(value: Any, stack: str, given: Exports, path: str, pattern: str) -> Iterator[Target]:
+    """What the arguments of another function refer to; all of it belongs to the property around the function."""
+    for target in _references(value, stack, given, "", ""):
+        yield Target(target.stack, target.logical_id, target.attribute, path, pattern, target.export)

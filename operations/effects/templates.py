@@ -1,0 +1,139 @@
+"""The two sides of a change set: the templates that are deployed, and those that a synthesis wrote."""
+
+import json
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ..account import Account
+from ..deployment import deployed_stacks
+from ..output import Stop
+
+Template = Mapping[str, Any]
+NESTED: Final = "AWS::CloudFormation::Stack"
+# Stacks that CloudFormation knows and that hold nothing: never executed, or rolled back and made anew by the CDK CLI.
+_HOLLOW: Final = ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One stack as it is and as it would be. A nested one goes by its parent's name and its logical id there."""
+
+    name: str
+    old: Template | None
+    """None where it is not deployed."""
+    new: Template | None
+    """None where the synthesis no longer has it: a deployment leaves such a stack alone."""
+
+
+def pairs(old: Mapping[str, Template], new: Mapping[str, Template]) -> list[Pair]:
+    """Both sides of every stack, in the order in which they are deployed; last those that only AWS has."""
+
+    def wanted(name: str) -> Template | None:
+        # A nested stack goes with its last resource, for its parent no longer has it.
+        return new.get(name, {} if "/" in name and name.partition("/")[0] in new else None)
+
+    return [Pair(name, old.get(name), wanted(name)) for name in dict.fromkeys([*new, *old])]
+
+
+def synthesized(assembly: Path, environment: str) -> dict[str, Template]:
+    """The templates in a cloud assembly, by stack, what others need first.
+
+    `assembly` is the folder of the environment's stage, or the assembly around it.
+
+    Raises:
+        Stop: there is no such assembly.
+    """
+    inner = assembly / f"assembly-{environment}"
+    folder = inner if inner.is_dir() else assembly
+    manifest = folder / "manifest.json"
+    if not manifest.is_file():
+        raise Stop(f"{assembly} holds no cloud assembly of {environment}", "`cdk synth --output DIR` writes one", 2)
+    artifacts = json.loads(manifest.read_text(encoding="utf-8"))["artifacts"]
+    stacks = {key: item for key, item in artifacts.items() if item["type"] == "aws:cloudformation:stack"}
+    if not stacks:
+        raise Stop(
+            f"{assembly} has no stacks of {environment}", f"give the assembly that has assembly-{environment}", 2
+        )
+    found: dict[str, Template] = {}
+    for key in _in_order(stacks):
+        properties = stacks[key]["properties"]
+        template = _read(folder / properties["templateFile"])
+        name = properties.get("stackName", key)
+        found[name] = template
+        found |= _nested(folder, name, template)
+    return found
+
+
+def _in_order(stacks: Mapping[str, Any]) -> list[str]:
+    """The ids of stacks, each after those that it depends on."""
+    ordered: list[str] = []
+
+    def visit(key: str) -> None:
+        if key in stacks and key not in ordered:
+            for other in stacks[key].get("dependencies", ()):
+                visit(other)
+            ordered.append(key)
+
+    for key in stacks:
+        visit(key)
+    return ordered
+
+
+def _read(file: Path) -> Template:
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def _nested(folder: Path, parent: str, template: Template) -> dict[str, Template]:
+    """The templates nested in one. Their URLs hold the digest under which the lists of assets know their files."""
+    wanted = {
+        key: str(item["Properties"]["TemplateURL"]) for key, item in resources(template) if item["Type"] == NESTED
+    }
+    if not wanted:
+        return {}
+    assets = [_read(file)["files"] for file in folder.glob("*.assets.json")]
+    found: dict[str, Template] = {}
+    for key, url in wanted.items():
+        file = next(
+            (item["source"]["path"] for files in assets for digest, item in files.items() if digest in url), None
+        )
+        if file is None:
+            raise Stop(f"the assembly lacks the template of {parent}/{key}", "synthesize it again")
+        inner = _read(folder / file)
+        found |= {f"{parent}/{key}": inner} | _nested(folder, f"{parent}/{key}", inner)
+    return found
+
+
+def deployed(account: Account, environment: str, project: Path) -> dict[str, Template]:
+    """The templates of an environment's stacks as CloudFormation holds them, nested ones included."""
+    stacks = deployed_stacks(account, environment, project)
+    names = [stack["StackName"] for stack in stacks if stack["StackStatus"] not in _HOLLOW]
+    client = account.client("cloudformation")
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        bodies = dict(zip(names, pool.map(lambda name: _body(client, name), names), strict=True))
+    return {key: inner for name, body in bodies.items() for key, inner in _with_nested(client, name, name, body)}
+
+
+def _with_nested(client: Any, name: str, stack: str, template: Template) -> Iterator[tuple[str, Template]]:
+    yield name, template
+    if any(item["Type"] == NESTED for _, item in resources(template)):
+        pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
+        for row in (row for page in pages for row in page["StackResourceSummaries"]):
+            if row["ResourceType"] == NESTED and row.get("PhysicalResourceId"):
+                inner = row["PhysicalResourceId"]
+                yield from _with_nested(client, f"{name}/{row['LogicalResourceId']}", inner, _body(client, inner))
+
+
+def _body(client: Any, stack: str) -> Template:
+    # As it was submitted. None of podwright's templates has a transform, so processing would change nothing.
+    body = client.get_template(StackName=stack, TemplateStage="Original")["TemplateBody"]
+    if isinstance(body, str):
+        raise Stop(f"the template of {stack} is no JSON, so podwright did not deploy it", "look at that stack yourself")
+    return body
+
+
+def resources(template: Template | None) -> list[tuple[str, Any]]:
+    """The resources of a template with their logical ids."""
+    return list((template or {}).get("Resources", {}).items())
