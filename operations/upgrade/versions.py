@@ -20,7 +20,7 @@ from ...config.effects import Effect
 from ...config.project import Project
 from ..account import SANDBOX_ACCOUNT
 from ..deployment import load
-from ..effects.changes import ResourceChange, changes
+from ..effects.changes import ResourceChange, changes, short
 from ..effects.templates import pairs, synthesized
 from ..node import use_bundled_node
 from ..output import Stop, write_json, write_line
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     found = changes(pairs(old, new), name)
     noticed = [change for change in found if is_noticed(change)]
     if args.json:
-        write_json({"environment": name, "changes": [plain(change) for change in found], "ok": not noticed})
+        write_json({"environment": name, "changes": [plain(change, name) for change in found], "ok": not noticed})
     else:
         for line in lines(name, found, noticed, whole=args.all):
             write_line(line)
@@ -123,10 +123,10 @@ def synthesis(
     return {key: dict(template) for key, template in synthesized(out, name).items()}
 
 
-def plain(change: ResourceChange) -> dict[str, Any]:
+def plain(change: ResourceChange, environment: str) -> dict[str, Any]:
     """A change for machines."""
     return {
-        "name": change.name,
+        "name": f"{short(change.stack, environment)}/{change.logical_id}",
         "type": change.type,
         "path": change.path,
         "action": change.action,
@@ -148,7 +148,7 @@ def lines(
         yield f"{name}: both make the same templates"
         return
     for change in [*noticed, *(item for item in found if whole and item not in noticed)]:
-        yield f"{change.action} {change.name}  {change.type}  {change.effect.words}"
+        yield f"{change.action} {short(change.stack, name)}/{change.logical_id}  {change.type}  {change.effect.words}"
         for row in change.rows[:_ROWS]:
             yield f"    {row.property}  [{row.effect.words}]"
         if len(change.rows) > _ROWS:
