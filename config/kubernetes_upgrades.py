@@ -83,8 +83,8 @@ def step_problem(deployed: str, wanted: str) -> tuple[str, str] | None:
     if step < 0:
         return (
             f"the cluster has Kubernetes {deployed}, and {wanted} is older",
-            f"write {deployed}; for {ROLLBACK_DAYS} days after an update `aws eks update-cluster-version` takes a control "
-            "plane back by one version, once no node is newer than that",
+            f"write {deployed}; for {ROLLBACK_DAYS} days after an update `aws eks update-cluster-version` takes a "
+            "control plane back by one version, once no node is newer than that",
         )
     return None
 

@@ -52,6 +52,7 @@ def follow(
     write: Callable[[str], None],
     *,
     begun: float,
+    resumed: bool,
     minutes: float | None,
     poll: float,
     jobs: Mapping[str, list[str]],
@@ -66,13 +67,14 @@ def follow(
         group: Name of the group.
         write: Takes a line.
         begun: Seconds since the epoch.
+        resumed: Whether the update was seen before, so that it may be over already.
         minutes: Follow it for so long at most.
         poll: Seconds between two looks.
         jobs: What runs on nodes, by instance id; named when a node goes.
     """
     statuses: dict[str, str] = {}
     back: dict[str, float] = {}
-    said, seen, looks = "", False, 0
+    said, seen, looks = "", resumed, 0
 
     def tell(text: str) -> None:
         write(f"  {shown(time.time() - begun):>9}  {text}")

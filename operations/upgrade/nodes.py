@@ -124,6 +124,7 @@ class _Upgrade:
             name,
             lambda text: write_line(text, sys.stderr),
             begun=begun,
+            resumed=resumed,
             minutes=self._args.wait,
             poll=self._poll,
             jobs=jobs,
