@@ -22,6 +22,7 @@ from ...config.wanted_charts import wanted_charts
 from ..account import Account
 from ..helm import tool
 from ..kubectl import Kubectl
+from ..output import Stop
 from .seen import kubernetes_nodes
 from .seen import minor as short
 
@@ -167,7 +168,12 @@ def _skews(found: Readiness) -> Iterator[Obstacle]:
     for kubelet, count in sorted(found.kubelets.items()):
         if problem := skew_problem("kubelet", kubelet, found.wanted):
             yield Obstacle("error", f"{problem} ({count} nodes)", "`podwright upgrade ENV nodes` first")
-    said = subprocess.run([tool("kubectl"), "version", "--client", "--output=json"], capture_output=True, check=True)
+    try:
+        program = tool("kubectl")
+    except Stop as stop:
+        yield Obstacle("warning", f"the version of kubectl is not compared: {stop}", stop.hint)
+        return
+    said = subprocess.run([program, "version", "--client", "--output=json"], capture_output=True, check=True)
     kubectl = short(json.loads(said.stdout)["clientVersion"]["gitVersion"])
     if problem := skew_problem("kubectl", kubectl, found.wanted):
         yield Obstacle("warning", f"{problem}: charts are applied with it", "upgrade podwright, which brings kubectl")

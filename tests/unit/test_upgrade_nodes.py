@@ -50,7 +50,7 @@ class World:
     exceptions = SimpleNamespace(ResourceNotFound=KeyError, ConflictException=Conflict)
 
     def __init__(self) -> None:
-        self.groups = {
+        self.groups: dict[str, dict[str, Any]] = {
             name: {"TargetCount": count, **BEHIND} for name, count in (("system", 3), ("small", 2), ("large", 8))
         }
         self.calls = list[dict[str, Any]]()
