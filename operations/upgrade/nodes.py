@@ -79,8 +79,6 @@ def run(args: argparse.Namespace) -> int:
                 confirm("next", f"go on with {name}")
             found.append(upgrade.group(name, software(described(client, cluster))[name], jobs, resumed=False))
             ok = found[-1]["ok"]
-            if not ok:
-                break
     except KeyboardInterrupt:
         write_line(
             f"\nWhat has begun goes on in AWS. `podwright upgrade {environment.name} nodes` follows it and goes on.",

@@ -108,6 +108,11 @@ def test_a_replaced_cluster_is_noticed_and_a_tag_is_not() -> None:
         cluster = resources[of_type(resources, "AWS::SageMaker::Cluster")]["Properties"]
         cluster["Tags"] = [*cluster.get("Tags", []), {"Key": "new", "Value": "tag"}]
 
+    def roll(resources: dict[str, Any]) -> None:
+        cluster = resources[of_type(resources, "AWS::SageMaker::Cluster")]["Properties"]
+        cluster["InstanceGroups"][0]["ImageReleaseVersion"] = "9.9.9"
+
     replaced = [change for _, change in noticed(released(), edited("prod", "cluster", replace))]
     assert ("AWS::SageMaker::Cluster", "replace") in [(change.type, change.action) for change in replaced]
     assert list(noticed(released(), edited("prod", "cluster", tag))) == []
+    assert [change.action for _, change in noticed(released(), edited("prod", "cluster", roll))] == ["update"]
