@@ -53,6 +53,7 @@ def follow(
     *,
     begun: float,
     resumed: bool,
+    before: Mapping[str, str],
     minutes: float | None,
     poll: float,
     jobs: Mapping[str, list[str]],
@@ -68,11 +69,12 @@ def follow(
         write: Takes a line.
         begun: Seconds since the epoch.
         resumed: Whether the update was seen before, so that it may be over already.
+        before: Status of each node before it began, by instance id.
         minutes: Follow it for so long at most.
         poll: Seconds between two looks.
         jobs: What runs on nodes, by instance id; named when a node goes.
     """
-    statuses: dict[str, str] = {}
+    statuses = dict(before)
     back: dict[str, float] = {}
     said, seen, looks = "", resumed, 0
 
@@ -80,17 +82,18 @@ def follow(
         write(f"  {shown(time.time() - begun):>9}  {text}")
 
     while True:
+        there = rows(client, cluster, group)
         answer = described(client, cluster)
         now, looks = software(answer)[group], looks + 1
         seen = seen or now.is_active or answer["ClusterStatus"] == "SystemUpdating"
         if seen and now.update and now.update != said:
             said = now.update
             tell(f"{group}: {_words(now)}")
-        for id, row in rows(client, cluster, group).items():
-            status, before = row["InstanceStatus"]["Status"], statuses.get(id)
-            if status == "SystemUpdating" and before not in (None, status):
+        for id, row in there.items():
+            status, earlier = row["InstanceStatus"]["Status"], statuses.get(id)
+            if status == "SystemUpdating" and earlier not in (None, status):
                 tell(f"{id} goes" + (f"; {', '.join(jobs[id])} stops there" if jobs.get(id) else ""))
-            elif status == "Running" and before == "SystemUpdating":
+            elif status == "Running" and earlier == "SystemUpdating":
                 back[id] = time.time() - begun
                 tell(f"{id} is back{_release(row)}; {now.renewed} of {now.nodes} nodes have {now.desired or 'it'}")
             statuses[id] = status

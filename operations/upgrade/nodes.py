@@ -8,7 +8,7 @@ it and goes on with the groups that are left.
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ...config.environment import Environment
@@ -21,7 +21,7 @@ from ..kubectl import Kubectl, way
 from ..output import Stop, write_json, write_line
 from ..tables import coloured, empty_table
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Renewed, follow, problems, rows
-from .seen import jobs_on_nodes, kubernetes_nodes
+from .seen import behind, jobs_on_nodes, kubernetes_nodes
 from .software import Software, batches, described, in_order, request, rollout, software
 
 _NEXT: Final = (
@@ -53,12 +53,15 @@ def run(args: argparse.Namespace) -> int:
     kubectl = way(args.project, environment, account) if environment.cluster.orchestrator == "eks" else None
     answer = described(client, cluster)
     there = software(answer)
-    going = _going(environment, there, args)
+    server, old_kubelets = behind(account, answer, kubernetes_nodes(kubectl))
+    going = _going(environment, there, old_kubelets, args)
     under_way = [name for name, now in there.items() if now.is_active]
     jobs = jobs_on_nodes(kubectl)
     if args.idle:
         going = [name for name in going if not _busy(client, environment, name, kubectl, jobs)]
     write_line(f"software of {environment.name} → {account}", sys.stderr)
+    for name, kubelet in old_kubelets.items():
+        write_line(f"  {name}: nodes have kubelet {kubelet}, the control plane is {server}", sys.stderr)
     for line in _announced(environment, there, under_way, going, args):
         write_line(f"  {line}", sys.stderr)
     found: list[dict[str, Any]] = []
@@ -68,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
             write_line(f"  {line}", sys.stderr)
         if not args.yes:
             confirm(environment.name, f"renew the software of {', '.join(going)}")
-    upgrade = _Upgrade(environment, account, client, kubectl, args)
+    upgrade = _Upgrade(environment, account, client, kubectl, server, args)
     ok = True
     try:
         for name in under_way:
@@ -93,9 +96,16 @@ class _Upgrade:
     """Renews groups of one cluster, one at a time."""
 
     def __init__(
-        self, environment: Environment, account: Account, client: Any, kubectl: Kubectl | None, args: argparse.Namespace
+        self,
+        environment: Environment,
+        account: Account,
+        client: Any,
+        kubectl: Kubectl | None,
+        server: str,
+        args: argparse.Namespace,
     ) -> None:
         self._environment, self._client, self._kubectl, self._args = environment, client, kubectl, args
+        self._server = server
         self._cluster = environment.cluster.name
         self._poll = SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
 
@@ -104,6 +114,7 @@ class _Upgrade:
         group, begun = _own(self._environment, name), time.time()
         release = self._args.release or (group.image_release if group else None) or ""
         on_eks = self._environment.cluster.orchestrator == "eks"
+        nodes = {id: row["InstanceStatus"]["Status"] for id, row in rows(self._client, self._cluster, name).items()}
         if resumed:
             write_line(f"  {name}: an update is under way, which is followed", sys.stderr)
             release = before.desired
@@ -123,6 +134,7 @@ class _Upgrade:
             lambda text: write_line(text, sys.stderr),
             begun=begun,
             resumed=resumed,
+            before=nodes,
             minutes=self._args.wait,
             poll=self._poll,
             jobs=jobs,
@@ -146,9 +158,17 @@ class _Upgrade:
                 }
                 for id, row in sorted(there.items())
             ],
+            "notes": self._notes(name, kubernetes),
             "problems": wrong,
             "ok": done.is_done and not wrong,
         }
+
+    def _notes(self, name: str, kubernetes: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """What is no failure of the update: an image that has no kubelet of the control plane's version."""
+        kubelets = {node["kubelet"] for node in kubernetes.values() if node["group"] == name and node["kubelet"]}
+        return [
+            f"kubelet {kubelet} beside {self._server}" for kubelet in sorted(kubelets - {self._server}) if self._server
+        ]
 
     def _wrong(
         self,
@@ -173,7 +193,9 @@ def _own(environment: Environment, name: str) -> InstanceGroup | None:
     return group if isinstance(group, InstanceGroup) else None
 
 
-def _going(environment: Environment, there: Mapping[str, Software], args: argparse.Namespace) -> list[str]:
+def _going(
+    environment: Environment, there: Mapping[str, Software], old_kubelets: Collection[str], args: argparse.Namespace
+) -> list[str]:
     """The groups to renew, in their order. Raises Stop for what cannot be renewed this way."""
     if unknown := [name for name in args.group if name not in there]:
         raise Stop(f"the cluster has no group {', '.join(unknown)}", f"it has {', '.join(there)}", 2)
@@ -189,7 +211,7 @@ def _going(environment: Environment, there: Mapping[str, Software], args: argpar
     chosen = list(args.group) or [
         name
         for name, now in there.items()
-        if (now.is_behind if not args.release else now.current not in ("", args.release))
+        if name in old_kubelets or (now.is_behind if not args.release else now.current not in ("", args.release))
     ]
     going: list[str] = []
     for name in in_order(environment, chosen):
@@ -210,7 +232,8 @@ def _going(environment: Environment, there: Mapping[str, Software], args: argpar
                 "change the file and deploy, or take image_release out and let this command choose",
                 2,
             )
-        if group and group.image_release and group.image_release == there[name].current and name not in args.group:
+        pinned = group is not None and group.image_release == there[name].current
+        if pinned and name not in (*args.group, *old_kubelets):
             continue
         going.append(name)
     return going
@@ -302,7 +325,7 @@ def _write(
 
     table = empty_table(f"Software of {environment.name}", "group", "release", "status", "took", "verdict")
     for item in found:
-        verdict = "as asked for" if item["ok"] else "; ".join(item["problems"])
+        verdict = "; ".join([*(["as asked for"] if item["ok"] else item["problems"]), *item["notes"]])
         release = f"{item['from'] or '–'} → {item['to'] or '–'}"
         status = coloured(item["status"], ("Succeeded",))
         table.add_row(item["group"], release, status, f"{item['seconds']:.0f} s", verdict)

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...config.environment import Environment
@@ -10,11 +10,12 @@ from ..account import Account, account_of
 from ..columns import columns
 from ..deployed import eks_cluster_name
 from ..deployment import load
-from ..kubectl import way
+from ..kubectl import Kubectl, way
 from ..output import write_json, write_line
 from .eks import document, warn
 from .readiness import look
 from .scripts import compare
+from .seen import behind, kubernetes_nodes
 from .software import Software, described, in_order, software
 
 
@@ -25,16 +26,20 @@ def run(args: argparse.Namespace) -> int:
     account = account_of(environment, args.project, args.sandbox)
     write_line(f"{environment.name} → {account}", sys.stderr)
     warn(loaded)
-    groups = software(described(account.client("sagemaker"), environment.cluster.name))
-    steps = list(_steps(args, environment, account, groups))
-    behind = [step for step in steps if step["behind"]]
+    answer = described(account.client("sagemaker"), environment.cluster.name)
+    groups = software(answer)
+    kubectl = way(args.project, environment, account) if environment.cluster.orchestrator == "eks" else None
+    server, kubelets = behind(account, answer, kubernetes_nodes(kubectl))
+    older = {name: f"{name} with kubelet {kubelet} beside {server}" for name, kubelet in kubelets.items()}
+    steps = list(_steps(args, environment, account, kubectl, groups, older))
+    late = [step for step in steps if step["behind"]]
     if args.json:
         groups_shown = [
             {"group": name, "release": now.current, "state": now.state, "update": now.update}
             for name, now in groups.items()
         ]
-        write_json({"environment": environment.name, "steps": steps, "groups": groups_shown, "ok": not behind})
-        return 1 if behind else 0
+        write_json({"environment": environment.name, "steps": steps, "groups": groups_shown, "ok": not late})
+        return 1 if late else 0
     for number, step in enumerate(steps, 1):
         write_line(f"{number}. {step['what']}: {step['state']}")
         if step["behind"] and step["command"]:
@@ -47,29 +52,34 @@ def run(args: argparse.Namespace) -> int:
     write_line()
     for line in columns(rows, right={1}):
         write_line(line)
-    return 1 if behind else 0
+    return 1 if late else 0
 
 
 def _steps(
-    args: argparse.Namespace, environment: Environment, account: Account, groups: dict[str, Software]
+    args: argparse.Namespace,
+    environment: Environment,
+    account: Account,
+    kubectl: Kubectl | None,
+    groups: Mapping[str, Software],
+    kubelets: Mapping[str, str],
 ) -> Iterator[dict[str, Any]]:
     name = environment.name
     if environment.cluster.orchestrator == "eks":
-        yield _kubernetes(args, environment, account)
+        yield _kubernetes(args, environment, account, kubectl)
     at_work = [now.group for now in groups.values() if now.is_active]
-    behind = [group for group in in_order(environment, list(groups)) if groups[group].is_behind]
-    state = ", ".join(_behind(groups[group]) for group in behind)
+    late = [group for group in in_order(environment, list(groups)) if groups[group].is_behind or group in kubelets]
+    state = ", ".join(_behind(groups[group]) if groups[group].is_behind else kubelets[group] for group in late)
     if at_work:
         state = f"an update of {', '.join(at_work)} is under way"
     yield {
         "part": "nodes",
         "what": "images of nodes",
         "state": state or "up to date, as HyperPod says",
-        "behind": bool(behind or at_work),
+        "behind": bool(late or at_work),
         "command": f"podwright upgrade {name} nodes",
     }
     older = [item for item in compare(account, environment) if item.is_older]
-    covered = bool(older) and {item.group for item in older} <= set(behind)
+    covered = bool(older) and {item.group for item in older} <= set(late)
     yield {
         "part": "scripts",
         "what": "lifecycle scripts",
@@ -79,9 +89,10 @@ def _steps(
     }
 
 
-def _kubernetes(args: argparse.Namespace, environment: Environment, account: Account) -> dict[str, Any]:
-    cluster = eks_cluster_name(account, environment)
-    found = look(environment, account, cluster, None, way(args.project, environment, account), args.project)
+def _kubernetes(
+    args: argparse.Namespace, environment: Environment, account: Account, kubectl: Kubectl | None
+) -> dict[str, Any]:
+    found = look(environment, account, eks_cluster_name(account, environment), None, kubectl, args.project)
     wanted, step = environment.cluster.eks.version, {"part": "eks", "what": "Kubernetes"}
     if wanted != found.deployed and environment.cluster.eks.existing is None:
         state = f"{found.deployed} is deployed, the file says {wanted}"

@@ -22,6 +22,7 @@ from ...config.wanted_charts import wanted_charts
 from ..account import Account
 from ..helm import tool
 from ..kubectl import Kubectl
+from ..node import use_bundled_node
 from ..output import Stop
 from .seen import kubernetes_nodes
 from .seen import minor as short
@@ -210,6 +211,7 @@ def removed_objects(environment: Environment, wanted: str, project: Path) -> Ite
     """Objects of the environment's own charts whose API the new version does not serve."""
     from ..render import filled
 
+    use_bundled_node()
     known = known_values(environment, "amazonaws.com")
     objects, _ = filled(environment, known, mirror_of(environment, read_artifacts(project)))
     for item in objects:

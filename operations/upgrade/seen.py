@@ -1,8 +1,11 @@
 """What Kubernetes shows of nodes: their kubelets, their health and the jobs on them."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from ...config.drills import HEALTH_LABEL, HEALTHY
+from ...config.drills import GROUP_LABEL, HEALTH_LABEL, HEALTHY
+from ...config.kubernetes_upgrades import minor as number
+from ..account import Account
 from ..kubectl import Kubectl
 from ..nodes.snapshot import job_of
 
@@ -10,11 +13,12 @@ _PREFIX = "hyperpod-"
 
 
 def kubernetes_nodes(kubectl: Kubectl | None) -> dict[str, dict[str, Any]]:
-    """By instance id: kubelet version such as 1.34, health label, whether it is ready. Empty where nobody sees it."""
+    """By instance id: group, kubelet such as 1.34, health label, whether it is ready. Empty where nobody sees it."""
     if kubectl is None:
         return {}
     return {
         item["metadata"]["name"].removeprefix(_PREFIX): {
+            "group": item["metadata"].get("labels", {}).get(GROUP_LABEL, ""),
             "kubelet": minor(item["status"].get("nodeInfo", {}).get("kubeletVersion", "")),
             "health": item["metadata"].get("labels", {}).get(HEALTH_LABEL, HEALTHY),
             "ready": any(
@@ -23,6 +27,27 @@ def kubernetes_nodes(kubectl: Kubectl | None) -> dict[str, dict[str, Any]]:
         }
         for item in kubectl.items("nodes")
     }
+
+
+def behind(
+    account: Account, cluster: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]
+) -> tuple[str, dict[str, str]]:
+    """The control plane's version, and by group the oldest kubelet that is older than it.
+
+    Args:
+        account: Where the cluster is.
+        cluster: What DescribeCluster says of it.
+        nodes: What Kubernetes shows of its nodes.
+    """
+    arn = cluster.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn")
+    if not arn or not nodes:
+        return "", {}
+    server = account.client("eks").describe_cluster(name=arn.rpartition("/")[2])["cluster"]["version"]
+    found: dict[str, str] = {}
+    for node in nodes.values():
+        if node["kubelet"] and number(node["kubelet"]) < number(server):
+            found[node["group"]] = min(found.get(node["group"], node["kubelet"]), node["kubelet"], key=number)
+    return server, found
 
 
 def jobs_on_nodes(kubectl: Kubectl | None) -> dict[str, list[str]]:

@@ -221,8 +221,11 @@ def test_eks_goes_one_version_at_a_time(aws: Aws, project: Path, capsys: pytest.
     # Nodes keep their kubelet until their software is updated.
     assert upgrade("eks", "--to", "1.36", "--json") == 1
     assert json.loads(capsys.readouterr().out)["kubelets"] == {"1.34": 2}
-    aws("sagemaker").update_cluster_software(ClusterName=NAME)
-    until(lambda: running(aws))
+    assert upgrade() == 1
+    assert "h200 with kubelet 1.34 beside 1.35" in capsys.readouterr().out
+    assert upgrade("nodes", "--yes", "--json") == 0
+    (group,) = json.loads(capsys.readouterr().out)["groups"]
+    assert (group["notes"], {node["kubelet"] for node in group["nodes"]}) == ([], {"1.35"})
     assert upgrade("eks", "--to", "1.36", "--json") == 1
     assert json.loads(capsys.readouterr().out)["kubelets"] == {"1.35": 2}
     assert client.update_cluster_version(name=NAME, version="1.34")["update"]["type"] == "VersionRollback"
