@@ -9,6 +9,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from ..kubectl import Refused
+from ..output import Stop
+
 PARTS: Final = {
     "eks": "whether the control plane can go to another Kubernetes version; writes it into the file",
     "nodes": "a newer image on nodes, batch by batch, followed until it is there",
@@ -36,7 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the part does. Returns 1 where something is behind, stopped, or not as it should be."""
-    return _module(args.part).run(args)
+    try:
+        return _module(args.part).run(args)
+    except Refused as refused:
+        hint = f"`podwright connect {args.environment}` holds a way open; without one the rest is looked at alone"
+        raise Stop(f"Kubernetes does not answer: {refused}", hint) from None
 
 
 def _common(parser: argparse.ArgumentParser, default: bool | str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from podwright.operations.cli import main
+from podwright.operations.kubectl import Refused
 from podwright.operations.upgrade import follow, nodes, plan, scripts
 from podwright.operations.upgrade.software import Software
 
@@ -268,6 +269,27 @@ def test_an_update_that_never_begins_is_no_success(world: World, capsys: pytest.
     world.update_cluster_software = lambda **_: None
     assert run("nodes", "--group", "small", "--yes") == 1
     assert "HyperPod began no update" in capsys.readouterr().out
+
+
+def test_a_kubernetes_that_goes_away_is_no_failure(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def gone(kubectl: Any) -> dict[str, Any]:
+        if kubectl and (world.calls or not answers):
+            raise Refused("connection refused")
+        return {}
+
+    answers = True
+    monkeypatch.setattr(nodes, "way", lambda *_: SimpleNamespace())
+    monkeypatch.setattr(nodes, "jobs_on_nodes", lambda _: {})
+    monkeypatch.setattr(nodes, "kubernetes_nodes", gone)
+    assert run("nodes", "--group", "small", "--yes", "--json") == 0
+    (group,) = json.loads(capsys.readouterr().out)["groups"]
+    assert group["notes"] == ["Kubernetes does not answer now, so kubelets and health were not looked at"]
+    monkeypatch.setattr(nodes, "kubernetes_nodes", lambda kubectl: world.calls.clear() or gone(kubectl))
+    answers = False
+    assert run("nodes", "--yes") == 1
+    assert "Kubernetes does not answer: connection refused" in capsys.readouterr().err
 
 
 def test_the_verdict_looks_at_every_node() -> None:
