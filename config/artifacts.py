@@ -8,6 +8,7 @@ stand-in instead, which says of itself that it is one.
 import hashlib
 import io
 import json
+import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ LOCK: Final = "artifacts.lock"
 """Name of the file at the root of a project."""
 CACHE: Final = Path(".podwright") / "artifacts"
 """Where archives lie in a project."""
+
+_WRITER: Final = re.compile(r'^  "podwright": "([0-9][^"]*)",?$', re.MULTILINE)
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 ImageDigest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -58,6 +61,8 @@ class LockedArchive(Settings):
 class Artifacts(Settings):
     """What `artifacts.lock` holds."""
 
+    podwright: str = ""
+    """Version of the podwright that wrote it last; empty where an early one did."""
     charts: dict[str, LockedChart] = {}
     """Charts by podwright's name."""
     mirrors: dict[str, dict[str, ImageDigest]] = {}
@@ -89,14 +94,34 @@ def read_artifacts(root: Path) -> Artifacts:
     try:
         return Artifacts.model_validate(source.data or {})
     except ValidationError as error:
-        raise InvalidFile([_damaged(source, detail["loc"], detail["msg"]) for detail in error.errors()]) from None
+        newer = newer_writer(root)
+        raise InvalidFile(
+            [_damaged(source, detail["loc"], detail["msg"], newer) for detail in error.errors()]
+        ) from None
 
 
 def write_artifacts(root: Path, artifacts: Artifacts) -> None:
-    """Write the lock, in an order that makes differences small."""
-    (root / LOCK).write_text(
-        json.dumps(artifacts.model_dump(mode="json"), indent=2, sort_keys=True) + "\n", encoding="utf-8"
-    )
+    """Write the lock, in an order that makes differences small, and with the version of this podwright."""
+    from importlib.metadata import version
+
+    content = artifacts.model_dump(mode="json") | {"podwright": version("podwright")}
+    (root / LOCK).write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def newer_writer(root: Path) -> tuple[str, str] | None:
+    """The versions of the podwright that wrote the lock and of this one, where the former is newer; else None."""
+    file = root / LOCK
+    match = _WRITER.search(file.read_text(encoding="utf-8", errors="replace")) if file.is_file() else None
+    if match is None:
+        return None
+    from importlib.metadata import version
+
+    mine = version("podwright")
+    return (match[1], mine) if _parts(match[1]) > _parts(mine) else None
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
 def archive_file(root: Path, chart: Chart, digest: str) -> Path:
@@ -173,12 +198,10 @@ def _error(rule: str, message: str, hint: str) -> Finding:
     return Finding(rule, Level.ERROR, "", message, hint)
 
 
-def _damaged(source: Source, path: tuple[str | int, ...], message: str) -> Finding:
+def _damaged(source: Source, path: tuple[str | int, ...], message: str, newer: tuple[str, str] | None) -> Finding:
+    hint = f"restore {LOCK} from version control, or delete it and run `podwright chart fetch`"
+    if newer:
+        hint = f"podwright {newer[0]} wrote it, and this is {newer[1]}: install that version, or a later one"
     return Finding(
-        "CHT005",
-        Level.ERROR,
-        dotted(path),
-        f"{LOCK}: {dotted(path)}: {message.lower()}",
-        f"restore {LOCK} from version control, or delete it and run `podwright chart fetch`",
-        source.place(path),
+        "CHT005", Level.ERROR, dotted(path), f"{LOCK}: {dotted(path)}: {message.lower()}", hint, source.place(path)
     )

@@ -56,6 +56,7 @@ COMMANDS: Final = (
     Command("image", ".image_check", "check what a container image brings for EFA and NCCL, and whether it fits"),
     Command("connect", ".connect", "reach the Kubernetes API: a kubeconfig, and a tunnel where it is private"),
     Command("shell", ".shell", "open a shell on a node"),
+    Command("upgrade", ".upgrade.command", "say what is behind, in which order to renew it, and renew nodes"),
     Command("node", ".nodes.command", "reboot, replace or check nodes"),
     Command("drill", ".drills.command", "break a node on purpose, and measure how it comes back"),
     Command("capacity", ".capacity.command", "find, buy and look at training plans: capacity paid for in advance"),

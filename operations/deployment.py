@@ -2,16 +2,18 @@
 
 import argparse
 import json
+import sys
 import time
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from ..config.artifacts import LOCK, newer_writer
 from ..config.load import LoadedEnvironment
 from ..config.project import Project
 from .account import Account, account_of
 from .cdk import Cdk
-from .output import Stop
+from .output import Stop, write_line
 from .progress import Progress
 
 _HINTS: Final = {
@@ -40,6 +42,12 @@ def add_environment(parser: argparse.ArgumentParser) -> None:
 def load(args: argparse.Namespace) -> LoadedEnvironment:
     """The environment that the arguments mean; without one the project's only environment, or its `sandbox`."""
     project = Project.at(args.project)
+    if newer := newer_writer(args.project):
+        # A lock that an older podwright writes again loses what only the newer one knows.
+        line = (
+            f"podwright: {LOCK} was written by podwright {newer[0]}, and this is {newer[1]}: upgrade before you deploy"
+        )
+        write_line(line, sys.stderr)
     if args.environment is None:
         known = project.names
         if len(known) != 1 and "sandbox" not in known:

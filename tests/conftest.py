@@ -12,6 +12,7 @@ from podwright.operations.node import use_bundled_node
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-snapshots", action="store_true", help="write the snapshots instead of comparing them")
+    parser.addoption("--update-release", action="store_true", help="take the snapshots for those of the last release")
     parser.addoption("--every-point", action="store_true", help="kill set-ups at every point, not at some of each step")
     parser.addoption("--aws", action="store_true", help="run the tests marked aws with the environment's credentials")
 

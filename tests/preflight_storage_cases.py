@@ -184,6 +184,22 @@ CASES = [
     ),
     *(
         Case(
+            "PRE068",
+            "new",
+            says,
+            mend,
+            {
+                ("sagemaker", "describe_cluster"): hyperpod("example"),
+                ("eks", "describe_cluster"): eks_cluster(version=version),
+            },
+        )
+        for version, says, mend in (
+            ("1.32", "EKS goes one version at a time: 1.34 is 2 away", "write 1.33"),
+            ("1.35", "has Kubernetes 1.35, and 1.34 is older", "write 1.35"),
+        )
+    ),
+    *(
+        Case(
             "PRE067",
             "adopted",
             says,

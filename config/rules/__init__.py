@@ -39,6 +39,7 @@ from . import (  # noqa: F401  importing a module registers its rules
     template,
     ultraservers,
     updates,
+    upgrades,
     yunikorn,
     zones,
 )

@@ -40,7 +40,7 @@ def documented_version(eks: Eks) -> Problems:
         )
         yield Problem(
             "version",
-            f"version is {eks.version}: with HyperPod it is {seen}, and a control plane cannot go back",
+            f"version is {eks.version}: with HyperPod it is {seen}, and a control plane goes back for a few days only",
             f"use {_newest_documented()}",
         )
 

@@ -1,4 +1,4 @@
-"""Writing a plan back into an environment file: only the values that change are touched, all other bytes stay.
+"""Writing values back into an environment file: only those that change are touched, all other bytes stay.
 
 A dump of the whole document would fold lines and move comments of people who never asked for it. So the new values are
 put into the text where the parser says that the old ones stand, and the result is read again before it replaces the
@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ from ...config.findings import InvalidFile
 from ...config.load import environment_from, resolved
 from ...config.source import Source, parse_source, read_source
 
-Values = Mapping[str, str | int | datetime | list[dict[str, str | int | datetime]]]
-"""Settings of a plan by name, as `training_plans.<plan>` of an environment file takes them."""
+Values = Mapping[str, str | int | datetime | list[dict[str, str | int | datetime]] | dict[str, str | dict[str, str]]]
+"""Settings by name, as a mapping of an environment file takes them, such as `training_plans.<plan>`."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9/_.+-]|:(?=[A-Za-z0-9/_.+-]))*")
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?")
 _WIDTH = 100
 
 
@@ -34,28 +36,31 @@ class NotWritten(Exception):
 
 
 def write_plan(file: Path, plan: str, values: Values) -> None:
-    """Set `values` at `training_plans.<plan>`, in the file that holds it: the environment's, or one that it extends.
+    """Set `values` at `training_plans.<plan>` of an environment file. Raises NotWritten, as `write_values`."""
+    write_values(file, ("training_plans", plan), values)
+
+
+def write_values(file: Path, path: tuple[str, ...], values: Values) -> None:
+    """Set `values` in the mapping at `path`, in the file that holds it: the environment's, or one that it extends.
 
     That file is replaced as a whole or not at all.
 
     Raises:
-        NotWritten: the file is gone, locked or no longer an environment, does not have the plan, or writes it in a way
-            that cannot be changed in place (an alias or a merge key). It says which.
+        NotWritten: the file is gone, locked or no longer an environment, does not have the mapping, or writes it in a
+            way that cannot be changed in place (an alias or a merge key). It says which.
     """
     try:
         file.stat()
         whole = resolved(read_source(file), file)
         # A link stays a link: what it points to is replaced.
-        target = holder(whole, file, plan).resolve()
+        target = holder(whole, file, path).resolve()
         raw = target.read_bytes()
         text = raw.decode("utf-8-sig")
-        changed = edited(text, ("training_plans", plan), values)
+        changed = edited(text, path, values)
         if changed == text:
             return
-        _expect(text, changed, plan, values)
-        data = copy.deepcopy(whole.data)
-        data["training_plans"][plan] |= {name: _as_read(value) for name, value in values.items()}
-        environment_from(replace(whole, data=data), file.resolve().stem)
+        _expect(text, changed, path, values)
+        environment_from(replace(whole, data=_with(whole.data, path, values)), file.resolve().stem)
         mark = raw[: len(raw) - len(text.encode("utf-8"))]
         _replace(target, mark + changed.encode("utf-8"))
     except OSError as error:
@@ -66,9 +71,8 @@ def write_plan(file: Path, plan: str, values: Values) -> None:
         raise NotWritten(str(error)) from None
 
 
-def holder(source: Source, file: Path, plan: str) -> Path:
-    """The file of `source` in which the plan stands; `file`, the environment's own, where it stands nowhere."""
-    path = ("training_plans", plan)
+def holder(source: Source, file: Path, path: tuple[str, ...]) -> Path:
+    """The file of `source` in which `path` stands; `file`, the environment's own, where it stands nowhere."""
     return (source.file_of(path) if path in source.places else None) or file
 
 
@@ -162,7 +166,7 @@ def _line(name: str, value: Any, column: int) -> str:
 
 
 def _mapping_of(item: Mapping[str, Any]) -> str:
-    return "{" + ", ".join(f"{key}: {_written(value)}" for key, value in item.items()) + "}"
+    return "{" + ", ".join(f"{_written(key)}: {_written(value)}" for key, value in item.items()) + "}"
 
 
 def _written(value: Any) -> str:
@@ -170,11 +174,13 @@ def _written(value: Any) -> str:
     match value:
         case list():
             return f"[{', '.join(_mapping_of(item) for item in value)}]"
+        case dict():
+            return _mapping_of(value)
         case datetime():
             return shown_time(value)
         case int():
             return str(value)
-    if _PLAIN.fullmatch(value) and not value.isdigit():
+    if _PLAIN.fullmatch(value) and not _NUMBER.fullmatch(value):
         return value
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
@@ -194,15 +200,24 @@ def _as_read(value: Any) -> Any:
     """A value as the parser gives it back: every scalar is text."""
     if isinstance(value, list):
         return [{key: _as_read(each) for key, each in item.items()} for item in value]
+    if isinstance(value, dict):
+        return {key: _as_read(each) for key, each in value.items()}
     return shown_time(value) if isinstance(value, datetime) else str(value)
 
 
-def _expect(text: str, changed: str, plan: str, values: Values) -> None:
+def _with(data: Any, path: tuple[str, ...], values: Values) -> Any:
+    """What a file says, with the values in the mapping at `path`."""
+    changed = copy.deepcopy(data)
+    place = reduce(lambda data, part: data[part], path, changed)
+    place |= {name: _as_read(value) for name, value in values.items()}
+    return changed
+
+
+def _expect(text: str, changed: str, path: tuple[str, ...], values: Values) -> None:
     """Raises NotWritten when the changed text says anything but the old text with the new values."""
-    wanted = copy.deepcopy(parse_source(text, "the file").data)
-    wanted["training_plans"][plan] |= {name: _as_read(value) for name, value in values.items()}
+    wanted = _with(parse_source(text, "the file").data, path, values)
     if parse_source(changed, "the changed file").data != wanted:
-        raise NotWritten(f"training_plans.{plan} shares its settings with other parts of the file")
+        raise NotWritten(f"{'.'.join(path)} shares its settings with other parts of the file")
 
 
 def _replace(target: Path, content: bytes) -> None:

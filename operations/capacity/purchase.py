@@ -228,7 +228,7 @@ def report(args: argparse.Namespace, file: Path | None, text: str, values: Value
         raise Stop(f"{text}, and {problem}")
     shared = list[str]()
     if file is not None:
-        file = holder(resolved(read_source(file), file), file, args.plan)
+        file = holder(resolved(read_source(file), file), file, ("training_plans", args.plan))
         shared = _others_of(args, file)
     if args.json:
         named = {"file": str(file), "shared_with": shared} if file else {}

@@ -6,6 +6,7 @@ from typing import Any, Final
 from ...config.addons import GOVERNANCE_ADDONS, NODE_ADDONS, OBSERVABILITY_ADDON, WORKLOAD_ADDONS, addon_version
 from ...config.cluster import AddonName, AdoptedEks
 from ...config.findings import Path
+from ...config.kubernetes_upgrades import step_problem
 from ...config.rules.rule import Problem, listed
 from ...config.task_governance import ADDON as _GOVERNANCE
 from .check import Answers, Ask, Note, Skip, check
@@ -215,6 +216,24 @@ def quotas_there(ask: Ask) -> Answers:
                 f"`aws sagemaker delete-compute-quota --compute-quota-id {item['ComputeQuotaId']}`, or take it into "
                 "the stack with `cdk import`",
             )
+
+
+@check("PRE068")
+def step(ask: Ask) -> Answers:
+    """The deployed Kubernetes version against that of the file: EKS goes one minor version at a time, and not back."""
+    there = cluster(ask)
+    arn = there.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn") if there else None
+    if (wanted := _new_version(ask)) is None or not arn:
+        return
+    name = arn.rpartition("/")[2]
+    answer = ask.aws.find("eks", "describe_cluster", {"ResourceNotFoundException"}, name=name)
+    deployed = answer["cluster"]["version"] if answer else wanted
+    if problem := step_problem(deployed, wanted):
+        yield Problem(("cluster", "eks", "version"), *problem)
+    elif wanted != deployed:
+        yield Note(f"{name} goes from Kubernetes {deployed} to {wanted}")
+    else:
+        yield Note(f"Kubernetes {deployed}")
 
 
 def _new_version(ask: Ask) -> str | None:

@@ -60,7 +60,7 @@ def releases(ask: Ask) -> Answers:
             yield Problem(
                 (*path, "image_release"),
                 f"nodes of {path[-1]} have release {current}, the file has {group.image_release}: a deployment gives "
-                f"them {'an older image' if older else 'a new image'}, node by node",
+                f"them {'an older image' if older else 'a new image'}, without batches",
                 "go on when that is meant; else write the release that they have",
             )
         elif status in ("SecurityUpdateRequired", "EndOfLife"):

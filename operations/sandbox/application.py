@@ -31,6 +31,7 @@ from . import (
     capacity,
     functions,
     hyperpod_faults,
+    image_releases,
     metric_feed,
     quotas,
     responses,
@@ -74,6 +75,7 @@ _PATIENCE_SECONDS = 15.0
 _KNOBS: Final[dict[str, Callable[[HyperPod], Application]]] = {
     capacity.PATH: lambda hyperpod: partial(capacity.serve, hyperpod),
     hyperpod_faults.PATH: lambda hyperpod: partial(hyperpod_faults.serve, hyperpod),
+    image_releases.PATH: lambda hyperpod: partial(image_releases.serve, hyperpod),
     quotas.PATH: lambda hyperpod: hyperpod.quotas.serve,
     training_plan_knobs.PATH: lambda hyperpod: partial(training_plan_knobs.serve, hyperpod.plans),
 }

@@ -4,6 +4,7 @@ moto's EKS lacks access entries, add-ons and pod identity; this service replaces
 """
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .kubernetes import Kubernetes
@@ -35,6 +36,10 @@ class Eks:
     def __init__(self, clients: Clients, kubernetes: Kubernetes, api: str, authority: str):
         self.clients, self.kubernetes, self.api, self.authority = clients, kubernetes, api, authority
         self.clusters: dict[tuple[str, str], EksCluster] = {}
+        self.update_seconds = 1.0
+        """How long a new Kubernetes version takes; real clusters need ten minutes."""
+        self.nodes: Callable[[str, str], list[JsonObject]] = lambda _region, _name: []
+        """The Node objects of a cluster, by region and name."""
 
     def cluster(self, region: str, name: str) -> EksCluster:
         """A cluster by name; raises ResourceNotFoundException."""

@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 from moto.core.responses import ActionResult
 
 from ...config.task_governance import ADDON
-from . import task_governance
+from . import eks_upgrades, task_governance
 from .eks import Eks, EksCluster
 from .eks_offers import addons, cluster_versions
 from .service import OwnResponse, refuse
 from .stack import now
 from .template import JsonObject
+
+_SUMMARY = "categorySpecificSummary"
 
 
 class EksResponse(OwnResponse):
@@ -28,7 +30,9 @@ class EksResponse(OwnResponse):
         return ActionResult({"cluster": self.service.create(self.region, self.arguments()).description})
 
     def describe_cluster(self) -> ActionResult:
-        return ActionResult({"cluster": self._cluster("name").description})
+        cluster = self._cluster("name")
+        eks_upgrades.settle(self.service, cluster)
+        return ActionResult({"cluster": cluster.description})
 
     def list_clusters(self) -> ActionResult:
         return self.page(
@@ -62,30 +66,32 @@ class EksResponse(OwnResponse):
         return self._update("ConfigUpdate" if "logging" not in values else "LoggingUpdate")
 
     def update_cluster_version(self) -> ActionResult:
-        values, description = self.arguments(), self._cluster("name").description
-        current, wanted = description.get("version", ""), values["version"]
-        if current and int(wanted.split(".")[1]) - int(current.split(".")[1]) not in (0, 1):
-            raise refuse(
-                "InvalidParameterException", f"Unsupported Kubernetes minor version update from {current} to {wanted}"
-            )
-        description["version"] = wanted
-        self.service.kubernetes.store(self.region, self.arguments()["name"]).version = wanted
-        return self._update("VersionUpdate")
+        return ActionResult({"update": eks_upgrades.update_version(self.service, self.region, self.arguments())})
+
+    def list_insights(self) -> ActionResult:
+        wanted = self._get_param("filter") or {}
+        found = [
+            {key: item[key] for key in item if key not in ("recommendation", "additionalInfo", "resources", _SUMMARY)}
+            for item in eks_upgrades.insights(self.service, self.region, self._cluster())
+            if item["category"] in wanted.get("categories", [item["category"]])
+            and item["kubernetesVersion"] in wanted.get("kubernetesVersions", [item["kubernetesVersion"]])
+            and item["insightStatus"]["status"] in wanted.get("statuses", [item["insightStatus"]["status"]])
+        ]
+        return self.page(found, "insights", "maxResults", "nextToken")
+
+    def describe_insight(self) -> ActionResult:
+        found = {item["id"]: item for item in eks_upgrades.insights(self.service, self.region, self._cluster())}
+        return ActionResult({"insight": self._find(found, "id", "insight")})
 
     def _update(self, kind: str) -> ActionResult:
-        update = {
-            "id": str(uuid.uuid4()),
-            "status": "Successful",
-            "type": kind,
-            "params": [],
-            "createdAt": now(),
-            "errors": [],
-        }
+        update = eks_upgrades.new_update(kind, [])
         self._cluster("name").updates[update["id"]] = update
-        return ActionResult({"update": update})
+        return ActionResult({"update": eks_upgrades.shown(update)})
 
     def describe_update(self) -> ActionResult:
-        return ActionResult({"update": self._cluster("name").updates[self.arguments()["updateId"]]})
+        cluster = self._cluster("name")
+        eks_upgrades.settle(self.service, cluster)
+        return ActionResult({"update": eks_upgrades.shown(self._find(cluster.updates, "updateId", "update"))})
 
     def list_updates(self) -> ActionResult:
         return self.page(list(self._cluster("name").updates), "updateIds", "maxResults", "nextToken")
@@ -96,7 +102,9 @@ class EksResponse(OwnResponse):
         if name in cluster.addons:
             raise refuse("ResourceInUseException", "Addon already exists.")
         arn = f"arn:aws:eks:{self.region}:{self.current_account}:addon/{values['clusterName']}/{name}/{uuid.uuid4()}"
+        version = eks_upgrades.default_addon_version(name, cluster.description["version"])
         cluster.addons[name] = {
+            **({"addonVersion": version} if version else {}),
             **values,
             "addonArn": arn,
             "status": "ACTIVE",
@@ -133,18 +141,7 @@ class EksResponse(OwnResponse):
             if key in ("addonVersion", "serviceAccountRoleArn", "configurationValues")
         }
         addon.update(changed, modifiedAt=now())
-        return ActionResult(
-            {
-                "update": {
-                    "id": str(uuid.uuid4()),
-                    "status": "Successful",
-                    "type": "AddonUpdate",
-                    "params": [],
-                    "createdAt": now(),
-                    "errors": [],
-                }
-            }
-        )
+        return ActionResult({"update": eks_upgrades.shown(eks_upgrades.new_update("AddonUpdate", []))})
 
     def delete_addon(self) -> ActionResult:
         addon = self._find(self._cluster().addons, "addonName", "addon")

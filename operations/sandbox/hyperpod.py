@@ -17,6 +17,7 @@ from .template import JsonObject
 
 if TYPE_CHECKING:
     from .hyperpod_repair import Repair
+    from .hyperpod_software import SoftwareUpdate
 
 HEALTHY: Final = "Schedulable"
 """The health label of a node that takes work."""
@@ -58,6 +59,12 @@ class Node:
     launched: datetime = field(default_factory=now)
     ultraserver: JsonObject = field(default_factory=dict)
     software_updated: datetime | None = None
+    updating_until: datetime | None = None
+    release: str = ""
+    kubelet: str = ""
+    """Kubernetes version of its image."""
+    scripts: str = ""
+    """Where the lifecycle scripts were that it last ran."""
     checked: datetime | None = None
     """When a deep health check was last begun on request."""
     boots: int = 0
@@ -76,6 +83,8 @@ class Node:
         if self.deleted:
             gone = self.deleted + timedelta(seconds=self.shutdown_seconds)
             return "ShuttingDown" if moment < gone else None
+        if self.updating_until and moment < self.updating_until:
+            return "SystemUpdating"
         age = (moment - self.launched).total_seconds()
         if age < self.boot_seconds:
             return "Pending"
@@ -97,6 +106,10 @@ class Group:
 
     specification: JsonObject
     restricted: bool = False
+    release: str = ""
+    """Release of HyperPod's image that its nodes have."""
+    update: "SoftwareUpdate | None" = None
+    """The last update of its nodes' software."""
 
     @property
     def name(self) -> str:
@@ -196,6 +209,8 @@ class Cluster:
         """The cluster's status."""
         if moment < self.busy_until:
             return self.busy
+        if any(group.update and group.update.active for group in self.groups.values()):
+            return "SystemUpdating"
         return self.outcome if self.begun or self.outcome != "InService" else "Creating"
 
     def runs(self, moment: datetime, *slurm_types: str) -> bool:
@@ -219,6 +234,8 @@ class Cluster:
         if self.status(moment) in ("Creating", "Updating", "Deleting", "Failed"):
             return self.status(moment)
         statuses = [node.status(moment) for node in self.nodes if node.group == group.name]
+        if group.update and group.update.active:
+            return "SystemUpdating"
         if any(status != "Running" for status in statuses if status):
             return "Updating"
         return "InService" if statuses.count("Running") >= group.target else "Degraded"

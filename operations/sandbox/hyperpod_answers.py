@@ -28,14 +28,11 @@ def group_answer(cluster: Cluster, group: Group, moment: datetime, plan_status: 
     }
     if plan_status:
         specification["TrainingPlanStatus"] = plan_status
-    version = group.specification.get("ImageReleaseVersion", "1.0.0")
     answer = {
         **specification,
         "TargetCount": group.target,
         "Status": cluster.group_status(group, moment),
         "CurrentCount": len([node for node in cluster.members(group.name, moment) if node.status(moment) == "Running"]),
-        "CurrentImageReleaseVersion": version,
-        "DesiredImageReleaseVersion": version,
     }
     if "MinInstanceCount" in group.specification:
         answer["MinCount"] = group.specification["MinInstanceCount"]
@@ -75,6 +72,8 @@ def node_answer(cluster: Cluster, node: Node, moment: datetime, details: bool) -
             for key in ("LifeCycleConfig", "OverrideVpcConfig", "ThreadsPerCore", "InstanceStorageConfigs")
             if key in specification
         }
+        if node.scripts and "LifeCycleConfig" in answer:
+            answer["LifeCycleConfig"] = {**answer["LifeCycleConfig"], "SourceS3Uri": node.scripts}
         spot = "Spot" in specification.get("CapacityRequirements", {})
         answer |= {
             "PrivatePrimaryIp": node.address,
@@ -95,7 +94,7 @@ def kubernetes_node(cluster: Cluster, node: Node, moment: datetime) -> JsonObjec
     done = "InProgress" if status == "DeepHealthCheckInProgress" else "Passed"
     checked = {f"{_LABEL}deep-health-check-status": done} if node.check_seconds or node.checked else {}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
-    if status == "Pending":
+    if status in ("Pending", "SystemUpdating"):
         words = "Kubelet stopped posting node status."
         ready = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": words}
     health = "Unschedulable" if status == "DeepHealthCheckInProgress" else node.health
@@ -133,7 +132,10 @@ def kubernetes_node(cluster: Cluster, node: Node, moment: datetime) -> JsonObjec
         "status": {
             "conditions": [ready],
             "addresses": [{"type": "InternalIP", "address": node.address}],
-            "nodeInfo": {"bootID": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{node.instance_id}/{node.boots}"))},
+            "nodeInfo": {
+                "bootID": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{node.instance_id}/{node.boots}/{node.updating_until}")),
+                "kubeletVersion": f"v{node.kubelet}.0-sandbox",
+            },
         },
     }
     return merged(found, node.patch)

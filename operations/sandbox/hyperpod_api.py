@@ -6,10 +6,11 @@ Every other SageMaker operation stays moto's.
 
 from moto.core.responses import ActionResult
 
-from .hyperpod import Cluster
+from .hyperpod import Cluster, Node
 from .hyperpod_answers import group_answer, node_answer
 from .hyperpod_extensions import ExtensionOperations
 from .hyperpod_health_api import HealthOperations
+from .hyperpod_software import describe, status_of
 from .schedulers_api import SchedulerOperations
 from .service import refuse
 from .stack import now
@@ -57,6 +58,7 @@ class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperation
                 **{
                     key: [
                         group_answer(cluster, group, moment, self.service.plans.status(cluster.region, group.plan))
+                        | ({} if restricted else describe(self.service, group, cluster.members(group.name, moment)))
                         for group in groups
                         if group.restricted == restricted
                     ]
@@ -85,27 +87,29 @@ class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperation
         cluster, moment = self._cluster(), now()
         wanted = self._get_param("InstanceGroupNameContains") or ""
         return self._page(
-            [node_answer(cluster, node, moment, False) for node in cluster.nodes if wanted in node.group],
+            [
+                node_answer(cluster, node, moment, False) | self._image(node)
+                for node in cluster.nodes
+                if wanted in node.group
+            ],
             "ClusterNodeSummaries",
         )
+
+    def _image(self, node: Node) -> JsonObject:
+        if not node.release:
+            return {}
+        return {"CurrentImageReleaseVersion": node.release, "ImageVersionStatus": status_of(self.service, node.release)}
 
     def describe_cluster_node(self) -> ActionResult:
         cluster = self._cluster()
         wanted = self._get_param("NodeId") or self._get_param("NodeLogicalId")
         for node in cluster.nodes:
             if wanted in (node.instance_id, node.logical_id):
-                return ActionResult({"NodeDetails": node_answer(cluster, node, now(), True)})
+                return ActionResult({"NodeDetails": node_answer(cluster, node, now(), True) | self._image(node)})
         raise refuse("ResourceNotFound", f"Node {wanted} does not exist in cluster {cluster.name} (sandbox)")
 
     def update_cluster_software(self) -> ActionResult:
-        cluster = self._cluster()
-        names = {item["InstanceGroupName"] for item in self._get_param("InstanceGroups") or []} or set(cluster.groups)
-        for node in cluster.nodes:
-            if node.group in names:
-                node.launched = node.software_updated = now()
-        cluster.busy, cluster.outcome = "SystemUpdating", "InService"
-        cluster.busy_until = max([now(), *(node.ready for node in cluster.nodes)])
-        return ActionResult({"ClusterArn": cluster.arn})
+        return ActionResult({"ClusterArn": self.service.update_software(self.region, self.arguments()).arn})
 
     def batch_add_cluster_nodes(self) -> ActionResult:
         cluster, done, failed = self._continuous("BatchAddClusterNodes"), list[JsonObject](), list[JsonObject]()

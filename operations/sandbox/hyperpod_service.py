@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.session import Session
 
-from . import hyperpod_logs, hyperpod_news, hyperpod_repair
+from . import hyperpod_logs, hyperpod_news, hyperpod_repair, hyperpod_software
 from .eks import Eks
 from .event_bus import EventBus
 from .hyperpod import HEALTHY, NO_CAPACITY, Cluster, Group, Node, Shortage, Timing
@@ -50,6 +50,8 @@ class HyperPod:
         self.shortages: list[Shortage] = []
         self.failing: dict[str, list[str]] = {}
         """Groups whose lifecycle scripts fail, with what they print."""
+        self.images: dict[str, Any] = {"latest": hyperpod_software.FIRST_RELEASE}
+        """The newest release of HyperPod's image."""
         self.lock = threading.RLock()
         """Held by whoever changes a cluster: requests, and the clock."""
         self.faults: dict[str, dict[str, str]] = {name: {} for name in FAULTS}
@@ -72,6 +74,7 @@ class HyperPod:
         moment = now()
         cluster.settle(self, moment)
         hyperpod_repair.proceed(cluster, self, moment)
+        hyperpod_software.proceed(cluster, self, moment)
         for node in cluster.nodes:
             if not node.logged and node.group in cluster.groups and node.ready <= moment:
                 node.logged = True
@@ -209,6 +212,8 @@ class HyperPod:
         before, others = list(cluster.groups.values()), self._others(region, cluster.name)
         check_quotas(self.quotas, before, list(later.values()), others)
         for group in groups:
+            if earlier := cluster.groups.get(group.name):
+                group.release, group.update = earlier.release, earlier.update
             cluster.groups[group.name] = group
         for name in removed:
             group = cluster.groups.pop(name, None)
@@ -300,6 +305,18 @@ class HyperPod:
             if (group := cluster.groups.get(node.group)) and group.plan == plan
         )
 
+    def kubernetes_version(self, cluster: Cluster) -> str:
+        """The Kubernetes version by which HyperPod chooses images now; `none` without EKS."""
+        found = self.eks.by_arn(cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", ""))
+        return found.description["version"] if found else "none"
+
+    def update_software(self, region: str, values: JsonObject) -> Cluster:
+        """Begin an update of nodes' software."""
+        with self.lock:
+            cluster = self.cluster(region, values["ClusterName"])
+            hyperpod_software.begin(cluster, self, values)
+            return cluster
+
     def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[JsonObject]:
         """The Node objects of an EKS cluster: those of its HyperPod cluster that have come up once."""
         moment = now()
@@ -307,7 +324,8 @@ class HyperPod:
             kubernetes_node(cluster, node, moment)
             for cluster in self._of_eks(region, eks_cluster)
             for node in cluster.nodes
-            if node.status(moment) == "Running" or (not node.deleted and (node.boots or node.checked))
+            if node.status(moment) == "Running"
+            or (not node.deleted and (node.boots or node.checked or node.updating_until))
         ]
 
     def _others(self, region: str, name: str) -> list[Group]:

@@ -79,6 +79,7 @@ class World:
             base64.b64encode(place.authority.read_bytes()).decode(),
         )
         self.hyperpod = HyperPod(clients, self.eks, place.timing)
+        self.eks.update_seconds, self.eks.nodes = place.timing.scale, self.hyperpod.kubernetes_nodes
         self.fsx = Fsx(clients)
         sleep = _HANDLER_SLEEP * place.timing.scale
         self.functions = Functions(clients, place.directory / "functions", sleep, place.authority)
@@ -105,6 +106,7 @@ class World:
             ("hyperpod", self.hyperpod, "clusters"),
             ("shortages", self.hyperpod, "shortages"),
             ("failing lifecycle scripts", self.hyperpod, "failing"),
+            ("image releases", self.hyperpod, "images"),
             ("training plans", self.hyperpod.plans, "ledgers"),
             ("times of training plans", self.hyperpod.plans, "times"),
             ("file systems", self.fsx, "file_systems"),

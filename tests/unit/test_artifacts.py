@@ -3,6 +3,7 @@
 import hashlib
 import os
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from podwright.config.artifacts import (
     archive_file,
     chart_archive,
     chart_findings,
+    newer_writer,
     pack,
     read_artifacts,
     stand_in_archive,
@@ -77,10 +79,23 @@ def test_a_lock_is_read_as_it_was_written(tmp_path: Path) -> None:
         update={"mirrors": {"r.example": {"nvcr.io/a/b:1": "sha256:" + "0" * 64}}}
     )
     write_artifacts(tmp_path, artifacts)
-    assert read_artifacts(tmp_path) == artifacts
+    assert read_artifacts(tmp_path) == artifacts.model_copy(update={"podwright": version("podwright")})
     before = (tmp_path / "artifacts.lock").read_bytes()
     write_artifacts(tmp_path, read_artifacts(tmp_path))
     assert (tmp_path / "artifacts.lock").read_bytes() == before
+
+
+def test_a_lock_of_a_newer_podwright_is_noticed(tmp_path: Path) -> None:
+    locked(tmp_path, b"zip")
+    assert newer_writer(tmp_path) is None
+    file = tmp_path / "artifacts.lock"
+    later = file.read_text().replace(f'"podwright": "{version("podwright")}"', '"podwright": "99.10.0"')
+    file.write_text(later)
+    assert newer_writer(tmp_path) == ("99.10.0", version("podwright"))
+    file.write_text(later.replace('"charts"', '"pots": {}, "charts"'))
+    with pytest.raises(InvalidFile) as raised:
+        read_artifacts(tmp_path)
+    assert raised.value.findings[0].hint.startswith("podwright 99.10.0 wrote it")
 
 
 def test_a_chart_that_is_locked_and_there_passes(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def test_a_plan_is_written_into_the_file_that_holds_it(project: Path) -> None:
     assert f"arn: {arn}" in shared
     assert shared.endswith("}  # agreed\n")
     assert load(project).environment.training_plans["q1"].arn == arn
-    assert holder(Project.at(project).source("west"), file, "q1").name == "base.yaml"
+    assert holder(Project.at(project).source("west"), file, ("training_plans", "q1")).name == "base.yaml"
     write(project, "west", f"{WEST}training_plans: {{q1: {{count: 2}}}}\n")
     write_plan(file, "q1", {"days": 14})
     assert "days: 14" in file.read_text()

@@ -1,10 +1,13 @@
 """EKS resource types, made through the sandbox's own EKS API."""
 
+import time
 from dataclasses import replace
 
 from ..template import JsonObject
 from .api import Api, call
 from .base import Outcome, Provider, Request
+
+_POLL_SECONDS = 0.2
 
 
 def _cluster_values(request: Request) -> JsonObject:
@@ -34,11 +37,19 @@ class Cluster(Api):
         before = _cluster_values(replace(request, properties=request.previous))
         changed = {key: value for key, value in values.items() if before.get(key) != value}
         if "Version" in changed:
-            call(request, "eks", "update_cluster_version", {"name": name, "version": changed.pop("Version")})
+            values = {"name": name, "version": changed.pop("Version")}
+            update = call(request, "eks", "update_cluster_version", values)["update"]
+            self._wait(request, name, update["id"])
         for key, value in changed.items():
             if key not in ("Tags", "EncryptionConfig"):
                 call(request, "eks", "update_cluster_config", {"name": name, key: value})
         return Outcome(name, {**request.attributes, **self._read(request, name)})
+
+    def _wait(self, request: Request, name: str, update: str) -> None:
+        """Wait as CloudFormation does: until the update is over."""
+        client = request.client("eks")
+        while client.describe_update(name=name, updateId=update)["update"]["status"] == "InProgress":
+            time.sleep(_POLL_SECONDS)
 
     def _read(self, request: Request, name: str) -> JsonObject:
         cluster = request.client("eks").describe_cluster(name=name)["cluster"]

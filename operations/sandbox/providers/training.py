@@ -40,7 +40,7 @@ class HyperPodCluster:
         ]
         if patched:
             request.client("sagemaker").update_cluster_software(
-                ClusterName=request.physical_id, InstanceGroups=[{"InstanceGroupName": name} for name in patched]
+                ClusterName=request.physical_id, InstanceGroups=[_software(after[name]) for name in patched]
             )
             outcome = self._wait(request, request.physical_id)
         return outcome
@@ -73,6 +73,12 @@ class HyperPodCluster:
                 "FailureMessage": "",
             },
         )
+
+
+def _software(group: JsonObject) -> JsonObject:
+    release = group.get("ImageReleaseVersion")
+    named = {"InstanceGroupName": group["InstanceGroupName"]}
+    return named | ({"ImageReleaseVersion": release} if release else {})
 
 
 def _groups(properties: JsonObject) -> dict[str, JsonObject]:

@@ -1,0 +1,147 @@
+"""`podwright upgrade ENV eks`: whether the control plane can go to another Kubernetes version, and writing it down.
+
+Nothing in the account is changed. The order is control plane, add-ons, nodes: the deployment of a new `version` does
+the first two, `podwright upgrade ENV nodes` the third. EKS goes one minor version at a time.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ...config.environment import Environment
+from ...config.kubernetes_upgrades import ROLLBACK_DAYS
+from ...config.load import LoadedEnvironment
+from ...config.project import Project
+from ...config.source import Source
+from ..account import account_of
+from ..capacity.plan_file import NotWritten, lines, write_values
+from ..columns import columns
+from ..deployed import eks_cluster_name
+from ..deployment import load
+from ..kubectl import way
+from ..output import Stop, write_json, write_line
+from .readiness import Readiness, look
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright upgrade ENV eks`."""
+    parser.add_argument("--to", metavar="VERSION", help="Kubernetes version (default: the next minor one)")
+    parser.add_argument("--write", action="store_true", help="write version, and add-ons that need it, into the file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns 1 where something stops the upgrade; with --write the file is left alone then."""
+    loaded = load(args)
+    environment = loaded.environment
+    if environment.cluster.orchestrator != "eks":
+        raise Stop(f"{environment.name} has no EKS cluster: its orchestrator is Slurm", code=2)
+    account = account_of(environment, args.project, args.sandbox)
+    name = eks_cluster_name(account, environment)
+    kubectl = way(args.project, environment, account)
+    found = look(environment, account, name, args.to, kubectl, args.project)
+    written = False
+    if args.write and found.is_ready and found.wanted != environment.cluster.eks.version:
+        write(_file(args, environment), loaded.source, found)
+        written = True
+    if args.json:
+        write_json(document(found) | {"environment": environment.name, "written": written})
+    else:
+        for line in _lines(environment, found, written, sees=kubectl is not None):
+            write_line(line)
+    return 0 if found.is_ready else 1
+
+
+def write(file: Path, source: Source, found: Readiness) -> None:
+    """Write the version into an environment file, and the add-ons whose version would not fit. Comments stay.
+
+    Raises:
+        Stop: the file cannot take it; it says what to write by hand.
+    """
+    addons = {addon.name: addon.offered[0] for addon in found.addons if addon.offered and not addon.fits}
+    settings: dict[str, Any] = {"version": found.wanted}
+    given = source.data.get("cluster") or {}
+    try:
+        if not given.get("eks"):
+            write_values(file, ("cluster",), {"eks": settings | ({"addons": addons} if addons else {})})
+            return
+        if addons and given["eks"].get("addons"):
+            write_values(file, ("cluster", "eks", "addons"), addons)
+        elif addons:
+            settings["addons"] = addons
+        write_values(file, ("cluster", "eks"), settings)
+    except NotWritten as reason:
+        by_hand = lines(settings, 6)
+        raise Stop(f"nothing was written: {reason}", f"write under `cluster: {{eks: …}}` by hand:\n{by_hand}") from None
+
+
+def document(found: Readiness) -> dict[str, Any]:
+    """What was found, for machines."""
+    return {
+        "cluster": found.cluster,
+        "deployed": found.deployed,
+        "wanted": found.wanted,
+        "ready": found.is_ready,
+        "support": {version: found.support.get(version) for version in (found.deployed, found.wanted)},
+        "addons": [
+            {"name": addon.name, "now": addon.now, "then": addon.then, "fits": addon.fits} for addon in found.addons
+        ],
+        "kubelets": found.kubelets,
+        "insights": [
+            {"name": item["name"], "status": item["insightStatus"]["status"], "reason": item["insightStatus"]["reason"]}
+            for item in found.insights
+        ],
+        "obstacles": [{"level": item.level, "what": item.what, "hint": item.hint} for item in found.obstacles],
+    }
+
+
+def _file(args: argparse.Namespace, environment: Environment) -> Path:
+    known = args.environment in Project.at(args.project).names
+    return args.project / "environments" / f"{environment.name}.yaml" if known else Path(args.environment)
+
+
+def _lines(environment: Environment, found: Readiness, written: bool, *, sees: bool) -> Iterator[str]:
+    until = found.support.get(found.deployed)
+    yield f"{found.cluster}: Kubernetes {found.deployed}" + (f", standard support until {until}" if until else "")
+    if found.wanted == found.deployed:
+        yield f"{environment.name} has that version already"
+        return
+    later = found.support.get(found.wanted)
+    yield f"to {found.wanted}" + (f", standard support until {later}" if later else "")
+    if found.addons:
+        rows = [("add-on", "now", "then", "")]
+        rows += [
+            (addon.name, addon.now or "–", addon.then or "–", "" if addon.fits else f"not for {found.wanted}")
+            for addon in found.addons
+        ]
+        yield from ("", *columns(rows), "")
+    if found.kubelets:
+        yield "nodes: " + ", ".join(f"{count} with kubelet {version}" for version, count in found.kubelets.items())
+    elif not sees:
+        yield "nodes: not seen from here (`podwright connect`); EKS's own insight on their kubelets is below"
+    for item in found.insights:
+        yield f"EKS insight: {item['name']}: {item['insightStatus']['status']}"
+    for item in found.obstacles:
+        yield f"{item.level}: {item.what}"
+        yield f"    → {item.hint}"
+    if not found.is_ready:
+        return
+    if not written and found.wanted != environment.cluster.eks.version:
+        yield f"ready: `podwright upgrade {environment.name} eks --to {found.wanted} --write` writes it into the file"
+        return
+    yield f"the file says {found.wanted}; next, in this order:"
+    yield f"    podwright diff {environment.name}            # control plane and add-ons alone"
+    yield f"    podwright deploy {environment.name}          # {found.deployed} → {found.wanted}, then the add-ons"
+    yield f"    podwright upgrade {environment.name} nodes   # images with its kubelet, batch by batch"
+    yield (
+        f"Wait with the nodes as long as you may want to go back: EKS takes the control plane back to {found.deployed} "
+        f"for {ROLLBACK_DAYS} days, while no node is newer."
+    )
+
+
+def warn(loaded: LoadedEnvironment) -> None:
+    """Say on stderr that the file leaves the version to podwright, whose default moves with its major versions."""
+    cluster, eks = loaded.source.data.get("cluster") or {}, loaded.environment.cluster.eks
+    if loaded.environment.cluster.orchestrator == "eks" and "version" not in (cluster.get("eks") or {}):
+        write_line(f"  the file names no cluster.eks.version; podwright's default is {eks.version}", sys.stderr)

@@ -1,0 +1,265 @@
+"""What stands between a cluster and another Kubernetes version: the step itself, add-ons, nodes, objects, insights."""
+
+import json
+import re
+import subprocess
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+from ...config.addons import addon_version
+from ...config.artifacts import archive_file, read_artifacts
+from ...config.cluster import AddonName
+from ...config.deployed_values import known_values
+from ...config.eks_versions import eks_versions
+from ...config.environment import Environment
+from ...config.kubernetes_upgrades import minor, removed, skew_problem, step_problem
+from ...config.mirrors import mirror_of
+from ...config.source import parse_source
+from ...config.wanted_charts import wanted_charts
+from ..account import Account
+from ..helm import tool
+from ..kubectl import Kubectl
+from ..node import use_bundled_node
+from ..output import Stop
+from .seen import kubernetes_nodes
+from .seen import minor as short
+
+Level = Literal["error", "warning"]
+_COMPARISON: Final = re.compile(r"(>=|<=|>|<|=)?\s*v?(\d+)\.(\d+)(?:\.\d+)?(?:-0)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Something that stops an upgrade (error), or that somebody should look at before (warning)."""
+
+    level: Level
+    what: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Addon:
+    """An EKS add-on of the cluster."""
+
+    name: str
+    now: str
+    then: str
+    """Version after the deployment; the present one where nobody pins another."""
+    offered: tuple[str, ...]
+    """What EKS has for the new version, newest first."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether EKS has its version for the new Kubernetes."""
+        return self.then in self.offered
+
+
+@dataclass
+class Readiness:
+    """Everything that was looked at."""
+
+    cluster: str
+    deployed: str
+    wanted: str
+    addons: list[Addon] = field(default_factory=list)
+    kubelets: dict[str, int] = field(default_factory=dict)
+    """Nodes by the minor version of their kubelet; empty where nobody sees Kubernetes."""
+    insights: list[dict[str, Any]] = field(default_factory=list)
+    """EKS's upgrade insights about the new version."""
+    support: dict[str, str] = field(default_factory=dict)
+    """By version: when its standard support ends, as a date."""
+    obstacles: list[Obstacle] = field(default_factory=list)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether nothing stops it."""
+        return not any(item.level == "error" for item in self.obstacles)
+
+
+def look(
+    environment: Environment, account: Account, name: str, to: str | None, kubectl: Kubectl | None, project: Path
+) -> Readiness:
+    """Look at an EKS cluster called `name` for a move to version `to` (default: the next minor). Changes nothing."""
+    client = account.client("eks")
+    deployed = client.describe_cluster(name=name)["cluster"]["version"]
+    found = Readiness(name, deployed, to or f"1.{minor(deployed) + 1}")
+    found.support = _support(client)
+    found.obstacles += _step(found)
+    if found.wanted == deployed or any(item.level == "error" for item in found.obstacles):
+        return found
+    found.addons = list(_addons(client, environment, name, found.wanted))
+    found.obstacles += _addon_obstacles(found.addons, found.wanted)
+    found.kubelets = _kubelets(kubectl)
+    found.obstacles += _skews(found)
+    found.insights = _insights(client, name, found.wanted)
+    found.obstacles += _insight_obstacles(found.insights)
+    found.obstacles += removed_objects(environment, found.wanted, project)
+    found.obstacles += chart_obstacles(environment, found.wanted, project)
+    return found
+
+
+def _support(client: Any) -> dict[str, str]:
+    pages = client.get_paginator("describe_cluster_versions").paginate(includeAll=True)
+    return {
+        row["clusterVersion"]: f"{row['endOfStandardSupportDate']:%Y-%m-%d}"
+        for page in pages
+        for row in page["clusterVersions"]
+        if "endOfStandardSupportDate" in row
+    }
+
+
+def _step(found: Readiness) -> Iterator[Obstacle]:
+    if problem := step_problem(found.deployed, found.wanted):
+        yield Obstacle("error", *problem)
+        return
+    known = eks_versions().get(found.wanted)
+    if found.wanted not in found.support and found.wanted != found.deployed:
+        offered = ", ".join(sorted(found.support))
+        yield Obstacle("error", f"EKS offers no Kubernetes {found.wanted}; it offers {offered}", "wait until it does")
+    if known is None or known.hyperpod != "documented":
+        yield Obstacle(
+            "warning",
+            f"HyperPod does not document Kubernetes {found.wanted}"
+            + ("; AWS's own samples use it" if known and known.hyperpod == "seen" else ""),
+            "try it in an environment that may break, and nodes above all: their image has to have its kubelet",
+        )
+
+
+def _addons(client: Any, environment: Environment, cluster: str, wanted: str) -> Iterator[Addon]:
+    """The cluster's add-ons, and what the deployment of the new version makes of each."""
+    settings = environment.cluster.eks.model_copy(update={"version": wanted})
+    pages = client.get_paginator("list_addons").paginate(clusterName=cluster)
+    for name in sorted(name for page in pages for name in page["addons"]):
+        now = client.describe_addon(clusterName=cluster, addonName=name)["addon"].get("addonVersion", "")
+        offers = client.get_paginator("describe_addon_versions").paginate(addonName=name, kubernetesVersion=wanted)
+        offered = tuple(
+            version["addonVersion"] for page in offers for row in page["addons"] for version in row["addonVersions"]
+        )
+        yield Addon(name, now, addon_version(cast(AddonName, name), settings) or now, offered)
+
+
+def _addon_obstacles(addons: Sequence[Addon], wanted: str) -> Iterator[Obstacle]:
+    for addon in addons:
+        if not addon.offered:
+            yield Obstacle(
+                "error", f"EKS has no {addon.name} for Kubernetes {wanted}", "wait for it, or take it out of the file"
+            )
+        elif not addon.fits:
+            kept = addon.then == addon.now
+            yield Obstacle(
+                "error",
+                f"{addon.name} {'stays at' if kept else 'would get'} {addon.then}, which EKS does not have for "
+                f"Kubernetes {wanted}",
+                f"write `addons: {{{addon.name}: {addon.offered[0]}}}` under cluster.eks; --write does",
+            )
+
+
+def _kubelets(kubectl: Kubectl | None) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for node in kubernetes_nodes(kubectl).values():
+        if node["kubelet"]:
+            found[node["kubelet"]] = found.get(node["kubelet"], 0) + 1
+    return found
+
+
+def _skews(found: Readiness) -> Iterator[Obstacle]:
+    for kubelet, count in sorted(found.kubelets.items()):
+        if problem := skew_problem("kubelet", kubelet, found.wanted):
+            yield Obstacle("error", f"{problem} ({count} nodes)", "`podwright upgrade ENV nodes` first")
+    try:
+        program = tool("kubectl")
+    except Stop as stop:
+        yield Obstacle("warning", f"the version of kubectl is not compared: {stop}", stop.hint)
+        return
+    said = subprocess.run([program, "version", "--client", "--output=json"], capture_output=True, check=True)
+    kubectl = short(json.loads(said.stdout)["clientVersion"]["gitVersion"])
+    if problem := skew_problem("kubectl", kubectl, found.wanted):
+        yield Obstacle("warning", f"{problem}: charts are applied with it", "upgrade podwright, which brings kubectl")
+
+
+def _insights(client: Any, cluster: str, wanted: str) -> list[dict[str, Any]]:
+    """EKS's insights about a version; of those that do not pass, with everything that it says."""
+    wish = {"categories": ["UPGRADE_READINESS"], "kubernetesVersions": [wanted]}
+    pages = client.get_paginator("list_insights").paginate(clusterName=cluster, filter=wish)
+    found = [item for page in pages for item in page["insights"]]
+    return [
+        item
+        if item["insightStatus"]["status"] == "PASSING"
+        else client.describe_insight(clusterName=cluster, id=item["id"])["insight"]
+        for item in found
+    ]
+
+
+def _insight_obstacles(insights: Sequence[Mapping[str, Any]]) -> Iterator[Obstacle]:
+    for item in insights:
+        status = item["insightStatus"]["status"]
+        if status in ("ERROR", "WARNING"):
+            used = [
+                f"{row['usage']} (by {', '.join(client['userAgent'] for client in row.get('clientStats', ()))})"
+                for row in item.get("categorySpecificSummary", {}).get("deprecationDetails", ())
+                if row.get("clientStats")
+            ]
+            reason = "; ".join([item["insightStatus"].get("reason", ""), *used])
+            hint = item.get("recommendation") or "`aws eks describe-insight` says more"
+            yield Obstacle("error" if status == "ERROR" else "warning", f"EKS: {item['name']}: {reason}", hint)
+
+
+def removed_objects(environment: Environment, wanted: str, project: Path) -> Iterator[Obstacle]:
+    """Objects of the environment's own charts whose API the new version does not serve."""
+    from ..render import filled
+
+    use_bundled_node()
+    known = known_values(environment, "amazonaws.com")
+    objects, _ = filled(environment, known, mirror_of(environment, read_artifacts(project)))
+    for item in objects:
+        if gone := removed(item["apiVersion"], item["kind"], wanted):
+            yield Obstacle(
+                "error",
+                f"{item['kind']} {item['metadata']['name']} is of {gone.api}, which Kubernetes {gone.version} removed",
+                f"upgrade podwright; {gone.use} takes its place",
+            )
+
+
+def chart_obstacles(environment: Environment, wanted: str, project: Path) -> Iterator[Obstacle]:
+    """Charts that say of themselves that they do not run on the new version, as far as they are locked and fetched."""
+    locked = read_artifacts(project).charts
+    for item in wanted_charts(environment):
+        chart = item.chart
+        file = archive_file(project, chart, locked[chart.name].sha256) if chart.name in locked else None
+        if file is None or not file.is_file():
+            continue
+        with zipfile.ZipFile(file) as archive:
+            text = archive.read("Chart.yaml").decode("utf-8")
+        constraint = str(parse_source(text, "Chart.yaml").data.get("kubeVersion", ""))
+        if constraint and not allows(constraint, wanted):
+            yield Obstacle(
+                "error",
+                f"chart {chart.name} {chart.version} asks for Kubernetes {constraint}",
+                "upgrade podwright, which pins charts, and `podwright chart fetch --update`",
+            )
+
+
+def allows(constraint: str, version: str) -> bool:
+    """Whether a chart's `kubeVersion` takes a minor version. What cannot be read counts as yes: Helm judges later."""
+    mine = (1, minor(version))
+
+    def holds(part: str) -> bool:
+        for sign, major, least in _COMPARISON.findall(part):
+            bound = (int(major), int(least))
+            fits = {
+                ">=": mine >= bound,
+                "<=": mine <= bound,
+                "<": mine < bound,
+                ">": mine >= bound,  # a later patch of the same minor is newer
+                "=": mine == bound,
+                "": mine == bound,
+            }
+            if not fits[sign]:
+                return False
+        return True
+
+    readable = not re.search(r"[~^*x]", constraint)
+    return not readable or any(holds(part) for part in constraint.split("||"))

@@ -1,0 +1,214 @@
+"""`podwright upgrade ENV scripts`: which nodes were set up by earlier lifecycle scripts, and how they get the new ones.
+
+A deployment publishes changed scripts under a new prefix of S3, and only nodes that are set up from then on run them:
+new ones, replaced ones, and those whose software is updated. A reboot runs none. `--replace` gives nodes with earlier
+scripts back, some at a time, and waits for their successors; `podwright upgrade ENV nodes` does it with the image.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from ...config.environment import Environment
+from ..account import Account, account_of
+from ..columns import columns
+from ..confirm import confirm
+from ..deployment import load
+from ..kubectl import way
+from ..nodes.timeline import shown
+from ..output import Stop, write_json, write_line
+from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, rows
+from .seen import jobs_on_nodes
+from .software import described, in_order
+
+# BatchReplaceClusterNodes of botocore 1.44.
+_AT_ONCE: Final = 25
+_WAIT_MINUTES: Final = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scripts:
+    """The scripts of a node against those of its group."""
+
+    node: str
+    group: str
+    has: str
+    """Prefix that set it up, as far as HyperPod tells; else when it was set up."""
+    wanted: str
+    """The prefix of its group."""
+    is_older: bool
+    why: str
+    """How that is known."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright upgrade ENV scripts`."""
+    parser.add_argument("--group", action="append", default=[], metavar="G", help="only this group; repeatable")
+    parser.add_argument("--replace", action="store_true", help="replace the nodes that have earlier scripts")
+    parser.add_argument("--batch", type=int, default=1, metavar="N", help="nodes of a group at a time (default: 1)")
+    parser.add_argument(
+        "--wait",
+        type=float,
+        default=_WAIT_MINUTES,
+        metavar="MINUTES",
+        help="wait for each batch so long at most (default: 90)",
+    )
+    parser.add_argument("--yes", action="store_true", help="do it without asking")
+
+
+def run(args: argparse.Namespace) -> int:
+    """List, and with --replace roll. Returns 1 where nodes have earlier scripts, or their successors do not come."""
+    if not 1 <= args.batch <= _AT_ONCE:
+        raise Stop(f"--batch is {args.batch}; allowed: 1 to {_AT_ONCE}", "HyperPod takes so many at once", 2)
+    environment = load(args).environment
+    account = account_of(environment, args.project, args.sandbox)
+    found = list(compare(account, environment, args.group))
+    older = [item for item in found if item.is_older]
+    if args.replace and older:
+        _replace(args, environment, account, older)
+        found = list(compare(account, environment, args.group))
+        older = [item for item in found if item.is_older]
+    if args.json:
+        keys = Scripts.__slots__
+        nodes = [{key: getattr(item, key) for key in keys} for item in found]
+        write_json({"environment": environment.name, "nodes": nodes, "older": len(older), "ok": not older})
+    else:
+        for line in _lines(environment, found, older):
+            write_line(line)
+    return 1 if older else 0
+
+
+def compare(account: Account, environment: Environment, only: Sequence[str] = ()) -> Iterator[Scripts]:
+    """Each node's scripts against those of its group; groups without scripts have nothing to compare.
+
+    Raises:
+        Stop: there is no such cluster, or no such group.
+    """
+    client, cluster = account.client("sagemaker"), environment.cluster.name
+    groups = {row["InstanceGroupName"]: row for row in described(client, cluster).get("InstanceGroups", [])}
+    if unknown := [name for name in only if name not in groups]:
+        raise Stop(f"the cluster has no group {', '.join(unknown)}", f"it has {', '.join(groups)}", 2)
+    published: dict[str, datetime | None] = {}
+    for name in in_order(environment, [name for name in groups if not only or name in only]):
+        config = groups[name].get("LifeCycleConfig", {})
+        wanted, script = config.get("SourceS3Uri", ""), config.get("OnCreate") or config.get("OnInitComplete", "")
+        if not wanted:
+            continue
+        if wanted not in published:
+            published[wanted] = _published(account, wanted, script)
+        for id, row in sorted(rows(client, cluster, name).items()):
+            details = client.describe_cluster_node(ClusterName=cluster, NodeId=id)["NodeDetails"]
+            yield _compared(id, name, row, details.get("LifeCycleConfig", {}).get("SourceS3Uri", ""), wanted, published)
+
+
+def _compared(
+    id: str, group: str, row: Mapping[str, Any], has: str, wanted: str, published: Mapping[str, datetime | None]
+) -> Scripts:
+    """Judge one node: by the prefix that HyperPod names, and by whether it was set up before the prefix was there."""
+    set_up = max(filter(None, (row.get("LaunchTime"), row.get("LastSoftwareUpdateTime"))), default=None)
+    if has and has.rstrip("/") != wanted.rstrip("/"):
+        return Scripts(id, group, has, wanted, True, "HyperPod names another prefix for it")
+    since = published[wanted]
+    if since and set_up and set_up < since:
+        when = f"set up {set_up:%Y-%m-%d %H:%M} UTC"
+        return Scripts(id, group, when, wanted, True, f"the scripts are there since {since:%Y-%m-%d %H:%M} UTC")
+    return Scripts(id, group, has or wanted, wanted, False, "set up from that prefix" if has else "set up since then")
+
+
+def _published(account: Account, uri: str, script: str) -> datetime | None:
+    """When scripts were published; None where their bucket does not say. A prefix of ours is written once."""
+    from botocore.exceptions import ClientError
+
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    try:
+        head = account.client("s3").head_object(Bucket=bucket, Key=f"{prefix.rstrip('/')}/{script}")
+    except ClientError as error:
+        write_line(
+            f"when {uri} was published cannot be read ({error.response['Error']['Code']}); nodes are told apart by "
+            "what HyperPod names alone",
+            sys.stderr,
+        )
+        return None
+    return head["LastModified"]
+
+
+def _replace(args: argparse.Namespace, environment: Environment, account: Account, older: Sequence[Scripts]) -> None:
+    """Replace nodes, batch by batch. Raises Stop when HyperPod refuses one, or successors do not come in time."""
+    client, cluster = account.client("sagemaker"), environment.cluster.name
+    fixed = {
+        name
+        for name, group in environment.instance_groups.items()
+        if group.slurm and group.slurm.node_type != "compute"
+    }
+    if kept := [item.node for item in older if item.group in fixed]:
+        write_line(
+            f"  not replaced: {', '.join(kept)}, controller or login nodes; `podwright upgrade {environment.name} "
+            "nodes` runs their scripts again",
+            sys.stderr,
+        )
+    going = [item for item in older if item.group not in fixed]
+    if not going:
+        return
+    kubectl = way(args.project, environment, account) if environment.cluster.orchestrator == "eks" else None
+    jobs = jobs_on_nodes(kubectl)
+    write_line(f"replace {len(going)} nodes of {environment.name}, {args.batch} at a time → {account}", sys.stderr)
+    if kubectl is None:
+        write_line("  which jobs run there is not seen from here", sys.stderr)
+    for item in going:
+        for job in jobs.get(item.node, ()):
+            write_line(f"  {item.node} ({item.group}): {job} runs on it and stops", sys.stderr)
+    write_line("  everything on their disks is lost; file systems stay", sys.stderr)
+    if not args.yes:
+        confirm(environment.name, f"replace {len(going)} of its nodes")
+    poll = SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
+    for group in dict.fromkeys(item.group for item in going):
+        ids = [item.node for item in going if item.group == group]
+        for first in range(0, len(ids), args.batch):
+            batch = ids[first : first + args.batch]
+            _batch(client, cluster, group, batch, args.wait * 60, poll)
+
+
+def _batch(client: Any, cluster: str, group: str, ids: Sequence[str], seconds: float, poll: float) -> None:
+    begun = time.time()
+    wanted = len(rows(client, cluster, group))
+    failed = client.batch_replace_cluster_nodes(ClusterName=cluster, NodeIds=list(ids)).get("Failed", ())
+    if failed:
+        said = "; ".join(f"{error['NodeId']}: {error['ErrorCode']}: {error['Message']}" for error in failed)
+        raise Stop(
+            f"HyperPod does not replace {said}", "what it accepted goes on; run this again once nodes are Running"
+        )
+    while True:
+        running = {
+            id for id, row in rows(client, cluster, group).items() if row["InstanceStatus"]["Status"] == "Running"
+        }
+        if not running & set(ids) and len(running) >= wanted:
+            write_line(f"  {shown(time.time() - begun):>9}  {group}: {', '.join(ids)} replaced", sys.stderr)
+            return
+        if time.time() - begun > seconds:
+            raise Stop(
+                f"{group} has {len(running)} of {wanted} nodes {shown(seconds)} after {', '.join(ids)} were given back",
+                "`podwright doctor` says why; run this again, it goes on with the nodes that are left",
+            )
+        time.sleep(poll)
+
+
+def _lines(environment: Environment, found: Sequence[Scripts], older: Sequence[Scripts]) -> Iterator[str]:
+    if not older:
+        yield f"{environment.name}: all {len(found)} nodes were set up by the scripts that their groups name"
+        return
+    yield from columns(
+        [("node", "group", "set up by", "now published", "")]
+        + [(item.node, item.group, _short(item.has), _short(item.wanted), item.why) for item in older]
+    )
+    yield f"{len(older)} of {len(found)} nodes have earlier scripts. A reboot does not change that; these do:"
+    yield f"    podwright upgrade {environment.name} scripts --replace     # new instances, one at a time"
+    yield f"    podwright upgrade {environment.name} nodes                 # with a newer image, where there is one"
+
+
+def _short(text: str) -> str:
+    """A prefix by its last part, of which twelve characters tell digests apart."""
+    return text.rstrip("/").rpartition("/")[2][:12] if text.startswith("s3://") else text

@@ -1,0 +1,66 @@
+"""What Kubernetes shows of nodes: their kubelets, their health and the jobs on them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...config.drills import GROUP_LABEL, HEALTH_LABEL, HEALTHY
+from ...config.kubernetes_upgrades import minor as number
+from ..account import Account
+from ..kubectl import Kubectl
+from ..nodes.snapshot import job_of
+
+_PREFIX = "hyperpod-"
+
+
+def kubernetes_nodes(kubectl: Kubectl | None) -> dict[str, dict[str, Any]]:
+    """By instance id: group, kubelet such as 1.34, health label, whether it is ready. Empty where nobody sees it."""
+    if kubectl is None:
+        return {}
+    return {
+        item["metadata"]["name"].removeprefix(_PREFIX): {
+            "group": item["metadata"].get("labels", {}).get(GROUP_LABEL, ""),
+            "kubelet": minor(item["status"].get("nodeInfo", {}).get("kubeletVersion", "")),
+            "health": item["metadata"].get("labels", {}).get(HEALTH_LABEL, HEALTHY),
+            "ready": any(
+                entry["type"] == "Ready" and entry["status"] == "True" for entry in item["status"].get("conditions", ())
+            ),
+        }
+        for item in kubectl.items("nodes")
+    }
+
+
+def behind(
+    account: Account, cluster: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]
+) -> tuple[str, dict[str, str]]:
+    """The control plane's version, and by group the oldest kubelet that is older than it.
+
+    Args:
+        account: Where the cluster is.
+        cluster: What DescribeCluster says of it.
+        nodes: What Kubernetes shows of its nodes.
+    """
+    arn = cluster.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn")
+    if not arn or not nodes:
+        return "", {}
+    server = account.client("eks").describe_cluster(name=arn.rpartition("/")[2])["cluster"]["version"]
+    found: dict[str, str] = {}
+    for node in nodes.values():
+        if node["kubelet"] and number(node["kubelet"]) < number(server):
+            found[node["group"]] = min(found.get(node["group"], node["kubelet"]), node["kubelet"], key=number)
+    return server, found
+
+
+def jobs_on_nodes(kubectl: Kubectl | None) -> dict[str, list[str]]:
+    """The jobs that run on each node, by instance id; what comes with every node is left out."""
+    found: dict[str, set[str]] = {}
+    for pod in kubectl.items("pods", "--all-namespaces") if kubectl else ():
+        name, job = pod["spec"].get("nodeName", ""), job_of(pod)
+        if name and job and job.kind not in ("ReplicaSet", "StatefulSet") and pod["status"].get("phase") == "Running":
+            found.setdefault(name.removeprefix(_PREFIX), set()).add(str(job))
+    return {id: sorted(jobs) for id, jobs in found.items()}
+
+
+def minor(version: str) -> str:
+    """1.34 of v1.34.2-eks-1234567; empty for what is no version."""
+    parts = version.removeprefix("v").split(".")
+    return ".".join(parts[:2]) if len(parts) > 1 else ""

@@ -1,0 +1,136 @@
+"""The software of instance groups as HyperPod tells it, and the request that renews it."""
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...config.environment import Environment
+from ...config.groups import InstanceGroup, Rollout
+from ...config.rules.updates import batch_nodes
+from ..output import Stop
+
+ACTIVE: Final = ("Pending", "InProgress", "RollbackInProgress")
+"""Values of SoftwareUpdateStatus while an update goes on. Source: botocore 1.44.5."""
+_BATCH: Final = re.compile(r"[1-9][0-9]{0,3}|(?:[1-9][0-9]?|100)%")
+_LONGEST_WAIT: Final = 3600
+_MOST_ALARMS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """A group's software."""
+
+    group: str
+    nodes: int
+    current: str
+    """Release of HyperPod's image; empty where HyperPod names none, as for an image of your own."""
+    desired: str
+    state: str
+    """UpToDate, UpdateAvailable, SecurityUpdateRequired or EndOfLife; empty where HyperPod does not say."""
+    update: str
+    """Status of the last update that was asked for; empty when there was none."""
+    renewed: int
+    """Nodes that have the desired image."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether an update goes on."""
+        return self.update in ACTIVE
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is a newer image, or only some nodes have the one that was asked for."""
+        return self.state not in ("UpToDate", "") or (bool(self.desired) and self.desired != self.current)
+
+
+def described(client: Any, cluster: str) -> dict[str, Any]:
+    """DescribeCluster's answer. Raises Stop when there is no such cluster."""
+    try:
+        return client.describe_cluster(ClusterName=cluster)
+    except client.exceptions.ResourceNotFound:
+        raise Stop(f"there is no HyperPod cluster {cluster}", "deploy the environment first") from None
+
+
+def software(cluster: Mapping[str, Any]) -> dict[str, Software]:
+    """The software of each ordinary group, by name. Of restricted groups HyperPod tells nothing."""
+    return {
+        row["InstanceGroupName"]: Software(
+            row["InstanceGroupName"],
+            row["TargetCount"],
+            row.get("CurrentImageReleaseVersion", ""),
+            row.get("DesiredImageReleaseVersion", ""),
+            row.get("ImageVersionStatus", ""),
+            row.get("SoftwareUpdateStatus", ""),
+            row.get("TargetStateCount", 0),
+        )
+        for row in cluster.get("InstanceGroups", [])
+    }
+
+
+def in_order(environment: Environment, groups: Sequence[str]) -> list[str]:
+    """Groups in the order in which they are renewed: the system group, then the smallest first.
+
+    A bad image then shows where little is lost.
+    """
+    system = environment.cluster.system_group
+
+    def key(name: str) -> tuple[bool, int, str]:
+        group = environment.groups.get(name)
+        return (name != system, group.count if group else 0, name)
+
+    return sorted(groups, key=key)
+
+
+def rollout(group: InstanceGroup | None, args: argparse.Namespace) -> Rollout:
+    """How an update moves over a group: what the command line says, else what the file says of its own updates.
+
+    Raises:
+        Stop: a value that HyperPod does not take.
+    """
+    own = (group.patching or group.scheduled_update) if group else None
+    base: Rollout = own or Rollout()
+    for flag, value in (("--batch", args.batch), ("--rollback-batch", args.rollback_batch)):
+        if value is not None and not _BATCH.fullmatch(value):
+            raise Stop(f"{flag} is {value}; allowed: a number of nodes, or 1% to 100%", "write 2, or 20%", 2)
+    wait = base.wait_seconds if args.wait_between is None else args.wait_between
+    if not 0 <= wait <= _LONGEST_WAIT:
+        raise Stop(f"--wait-between is {wait}; allowed: 0 to {_LONGEST_WAIT} seconds", "choose a value of these", 2)
+    alarms = tuple(args.rollback_alarm) or base.rollback_alarms
+    if len(alarms) > _MOST_ALARMS:
+        raise Stop(f"{len(alarms)} alarms; allowed: {_MOST_ALARMS}", "name those that tell most", 2)
+    return Rollout(
+        batch=args.batch or base.batch,
+        rollback_batch=args.rollback_batch or base.rollback_batch,
+        wait_seconds=wait,
+        rollback_alarms=alarms,
+    )
+
+
+def request(cluster: str, group: str, release: str, how: Rollout | None) -> dict[str, Any]:
+    """The arguments of UpdateClusterSoftware for one group; without `how` all its nodes go at once."""
+    found: dict[str, Any] = {
+        "ClusterName": cluster,
+        "InstanceGroups": [{"InstanceGroupName": group} | ({"ImageReleaseVersion": release} if release else {})],
+    }
+    if how is None:
+        return found
+    policy = {"MaximumBatchSize": _size(how.batch)}
+    if how.rollback_batch:
+        policy["RollbackMaximumBatchSize"] = _size(how.rollback_batch)
+    config: dict[str, Any] = {"RollingUpdatePolicy": policy, "WaitIntervalInSeconds": how.wait_seconds}
+    if how.rollback_alarms:
+        config["AutoRollbackConfiguration"] = [{"AlarmName": name} for name in how.rollback_alarms]
+    return found | {"DeploymentConfig": config}
+
+
+def batches(how: Rollout, nodes: int) -> int:
+    """How many batches a group of that many nodes needs."""
+    return -(-nodes // batch_nodes(how, nodes)) if nodes else 0
+
+
+def _size(batch: str) -> dict[str, Any]:
+    if batch.endswith("%"):
+        return {"Type": "CAPACITY_PERCENTAGE", "Value": int(batch[:-1])}
+    return {"Type": "INSTANCE_COUNT", "Value": int(batch)}

@@ -1,0 +1,339 @@
+"""`podwright upgrade ENV nodes` and `scripts`: what they ask HyperPod for, in which order, and what they refuse."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from podwright.operations.cli import main
+from podwright.operations.kubectl import Refused
+from podwright.operations.upgrade import follow, nodes, plan, scripts
+from podwright.operations.upgrade.software import Software
+
+FILE = """\
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az2, usw2-az3]}
+cluster: {name: prod}
+instance_groups:
+  system: {instance_type: ml.m5.4xlarge, count: 3}
+  small: {instance_type: ml.p5en.48xlarge, count: 2, zone: usw2-az2}
+  large:
+    instance_type: ml.p5en.48xlarge
+    count: 8
+    zone: usw2-az2
+    patching: {strategy: when_idle, batch: "25%", wait_seconds: 60, rollback_alarms: [loss]}
+"""
+SLURM = """\
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az2]}
+cluster: {name: prod, orchestrator: slurm}
+instance_groups:
+  head: {instance_type: ml.m5.4xlarge, count: 1, slurm: {node_type: controller}}
+  small: {instance_type: ml.p5en.48xlarge, count: 2, slurm: {node_type: compute}}
+"""
+OLD = {"CurrentImageReleaseVersion": "1.0.0", "DesiredImageReleaseVersion": "1.0.0"}
+BEHIND = OLD | {"ImageVersionStatus": "UpdateAvailable"}
+START = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+class Conflict(Exception):
+    response = {"Error": {"Message": "the cluster is Updating"}}
+
+
+class World:
+    """SageMaker, CloudWatch and S3: an update of a group is over with the second look at it."""
+
+    exceptions = SimpleNamespace(ResourceNotFound=KeyError, ConflictException=Conflict)
+
+    def __init__(self) -> None:
+        self.groups: dict[str, dict[str, Any]] = {
+            name: {"TargetCount": count, **BEHIND} for name, count in (("system", 3), ("small", 2), ("large", 8))
+        }
+        self.calls = list[dict[str, Any]]()
+        self.replaced = list[list[str]]()
+        self.ends, self.latest = "Succeeded", "1.1.0"
+        self.alarms = {"loss": "OK"}
+        self.prefix, self.published = "s3://sagemaker-x/prod/aaaa", START
+        self.node_prefix = self.prefix
+        self.broken: BaseException | None = None
+
+    def describe_cluster(self, ClusterName: str) -> dict[str, Any]:
+        if self.broken and self.calls:
+            raise self.broken
+        for row in self.groups.values():
+            row["looks"] = row.get("looks", 0) + 1
+            if row.get("SoftwareUpdateStatus") == "InProgress" and row["looks"] > 1:
+                row["SoftwareUpdateStatus"] = self.ends
+                if self.ends == "Succeeded":
+                    row |= {
+                        "CurrentImageReleaseVersion": row["DesiredImageReleaseVersion"],
+                        "ImageVersionStatus": "UpToDate",
+                    }
+        config = {"SourceS3Uri": self.prefix, "OnCreate": "on_create.sh"}
+        rows = [{"InstanceGroupName": name, "LifeCycleConfig": config, **row} for name, row in self.groups.items()]
+        failed = "Alarm loss went off" if self.ends != "Succeeded" else ""
+        return {"ClusterStatus": "InService", "InstanceGroups": rows, "FailureMessage": failed}
+
+    def update_cluster_software(self, **asked: Any) -> None:
+        if isinstance(self.broken, Conflict):
+            raise self.broken
+        self.calls.append(asked)
+        (group,) = asked["InstanceGroups"]
+        row = self.groups[group["InstanceGroupName"]]
+        row |= {
+            "SoftwareUpdateStatus": "InProgress",
+            "looks": 0,
+            "DesiredImageReleaseVersion": group.get("ImageReleaseVersion", self.latest),
+        }
+
+    def describe_cluster_node(self, ClusterName: str, NodeId: str) -> dict[str, Any]:
+        return {"NodeDetails": {"LifeCycleConfig": {"SourceS3Uri": self.node_prefix}}}
+
+    def batch_replace_cluster_nodes(self, ClusterName: str, NodeIds: list[str]) -> dict[str, Any]:
+        self.replaced.append(NodeIds)
+        return {"Successful": NodeIds, "Failed": []}
+
+    def head_object(self, Bucket: str, Key: str) -> dict[str, Any]:
+        assert (Bucket, Key) == ("sagemaker-x", f"{self.prefix.rpartition('sagemaker-x/')[2]}/on_create.sh")
+        return {"LastModified": self.published}
+
+    def get_paginator(self, operation: str) -> Any:
+        return SimpleNamespace(paginate=getattr(self, operation))
+
+    def describe_alarms(self, AlarmNames: list[str]) -> list[Any]:
+        there = [{"AlarmName": name, "StateValue": state} for name, state in self.alarms.items() if name in AlarmNames]
+        return [{"MetricAlarms": there}]
+
+    def list_cluster_nodes(self, ClusterName: str, InstanceGroupNameContains: str) -> list[Any]:
+        name = InstanceGroupNameContains
+        gone = {id for ids in self.replaced for id in ids}
+        rows = [
+            {
+                "InstanceId": f"i-{name}{number}{'-new' if f'i-{name}{number}' in gone else ''}",
+                "InstanceGroupName": name,
+                "InstanceStatus": {"Status": "Running"},
+                "LaunchTime": START + timedelta(days=2 if f"i-{name}{number}" in gone else 1),
+                "CurrentImageReleaseVersion": self.groups[name]["CurrentImageReleaseVersion"],
+            }
+            for number in range(self.groups[name]["TargetCount"])
+        ]
+        return [{"ClusterNodeSummaries": rows}]
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments/prod.yaml").write_text(FILE)
+    monkeypatch.chdir(tmp_path)
+    world = World()
+    account = SimpleNamespace(endpoint=None, client=lambda _: world, region="us-west-2")
+    for module in (nodes, scripts, plan):
+        monkeypatch.setattr(module, "account_of", lambda *_: account)
+        monkeypatch.setattr(module, "way", lambda *_: None)
+    for module in (follow, scripts):
+        monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: 0.0, sleep=lambda _: None))
+    return world
+
+
+def run(*arguments: str) -> int:
+    return main(["upgrade", "prod", *arguments])
+
+
+def test_groups_go_one_after_the_other_with_the_rollouts_of_the_file(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("nodes", "--yes", "--json") == 0
+    assert [call["InstanceGroups"][0]["InstanceGroupName"] for call in world.calls] == ["system", "small", "large"]
+    assert world.calls[0]["DeploymentConfig"] == {
+        "RollingUpdatePolicy": {"MaximumBatchSize": {"Type": "CAPACITY_PERCENTAGE", "Value": 20}},
+        "WaitIntervalInSeconds": 300,
+    }
+    assert world.calls[2]["DeploymentConfig"] == {
+        "RollingUpdatePolicy": {"MaximumBatchSize": {"Type": "CAPACITY_PERCENTAGE", "Value": 25}},
+        "WaitIntervalInSeconds": 60,
+        "AutoRollbackConfiguration": [{"AlarmName": "loss"}],
+    }
+    said = capsys.readouterr()
+    assert (
+        "large: 8 nodes, 1.0.0 → the newest, 2 at a time in 4 batches with 60 s between; turned back by loss"
+        in said.err
+    )
+    assert "which jobs run there is not seen from here" in said.err
+    assert json.loads(said.out)["ok"] is True
+    assert run("nodes", "--yes") == 0
+    assert len(world.calls) == 3, "nothing is behind any more"
+
+
+def test_what_the_command_line_says_comes_first(world: World) -> None:
+    more = ("--batch", "2", "--rollback-batch", "100%", "--wait-between", "0", "--rollback-alarm", "loss")
+    assert run("nodes", "--group", "small", "--release", "1.1.0", *more, "--yes") == 0
+    (call,) = world.calls
+    assert call["InstanceGroups"] == [{"InstanceGroupName": "small", "ImageReleaseVersion": "1.1.0"}]
+    assert call["DeploymentConfig"] == {
+        "RollingUpdatePolicy": {
+            "MaximumBatchSize": {"Type": "INSTANCE_COUNT", "Value": 2},
+            "RollbackMaximumBatchSize": {"Type": "CAPACITY_PERCENTAGE", "Value": 100},
+        },
+        "WaitIntervalInSeconds": 0,
+        "AutoRollbackConfiguration": [{"AlarmName": "loss"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--batch", "0"], "--batch is 0; allowed"),
+        (["--batch", "101%"], "--batch is 101%"),
+        (["--wait-between", "3601"], "--wait-between is 3601; allowed: 0 to 3600"),
+        (["--group", "other"], "the cluster has no group other"),
+        (["--rollback-alarm", "nowhere"], "there is no alarm nowhere"),
+        ([], "nobody can be asked here"),
+    ],
+)
+def test_what_cannot_be_asked_for_changes_nothing(
+    world: World, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    assert run("nodes", *arguments, *(["--yes"] if arguments else [])) == 2
+    assert says in capsys.readouterr().err
+    assert world.calls == []
+
+
+def test_a_group_that_is_turned_back_stops_the_others(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.ends = "RollbackComplete"
+    assert run("nodes", "--yes") == 1
+    assert len(world.calls) == 1
+    said = capsys.readouterr()
+    assert "RollbackComplete: Alarm loss went off" in " ".join(said.out.split())
+    assert "nothing was asked of the other groups" in said.out
+
+
+def test_an_update_that_is_under_way_is_followed_first(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.groups["large"] |= {"SoftwareUpdateStatus": "InProgress", "DesiredImageReleaseVersion": "1.1.0"}
+    assert run("nodes", "--yes", "--json") == 0
+    said = capsys.readouterr()
+    assert [item["group"] for item in json.loads(said.out)["groups"]] == ["large", "system", "small"]
+    assert [call["InstanceGroups"][0]["InstanceGroupName"] for call in world.calls] == ["system", "small"]
+
+
+def test_an_interrupt_says_how_to_go_on(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.broken = KeyboardInterrupt()
+    assert run("nodes", "--yes") == 130
+    assert "What has begun goes on in AWS. `podwright upgrade prod nodes` follows it" in capsys.readouterr().err
+
+
+def test_a_busy_cluster_is_explained(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.broken = Conflict()
+    assert run("nodes", "--yes") == 1
+    assert "HyperPod does not update system now: the cluster is Updating" in capsys.readouterr().err
+
+
+def test_a_pinned_release_is_the_files(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path("environments/prod.yaml")
+    file.write_text(FILE.replace("ml.p5en.48xlarge, count: 2", "ml.p5en.48xlarge, image_release: 1.0.0, count: 2"))
+    assert run("nodes", "--group", "small", "--release", "1.1.0", "--yes") == 2
+    assert "the file pins small to image_release 1.0.0" in capsys.readouterr().err
+    assert run("nodes", "--yes") == 0
+    assert [call["InstanceGroups"][0]["InstanceGroupName"] for call in world.calls] == ["system", "large"]
+    file.write_text(file.read_text().replace("image_release: 1.0.0", "image_id: ami-0123456789abcdef0"))
+    assert run("nodes", "--group", "small", "--yes") == 2
+    assert "small has the image ami-0123456789abcdef0 of your own" in capsys.readouterr().err
+
+
+def test_a_slurm_cluster_goes_at_once(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("environments/prod.yaml").write_text(SLURM)
+    world.groups = {name: {"TargetCount": 1, **BEHIND} for name in ("head", "small")}
+    assert run("nodes", "--batch", "1", "--yes") == 2
+    assert run("nodes", "--yes") == 0
+    assert world.calls[0] == {"ClusterName": "prod", "InstanceGroups": [{"InstanceGroupName": "head"}]}
+    assert "small: all its nodes go at once" in capsys.readouterr().err
+
+
+def test_idle_needs_to_see_jobs(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("nodes", "--idle", "--yes") == 1
+    monkeypatch.setattr(nodes, "way", lambda *_: SimpleNamespace())
+    monkeypatch.setattr(nodes, "jobs_on_nodes", lambda _: {"i-small1": ["hyperpod-ns-a/job/llama"]})
+    monkeypatch.setattr(nodes, "kubernetes_nodes", lambda _: {})
+    assert run("nodes", "--idle", "--yes") == 0
+    assert "small is left out: hyperpod-ns-a/job/llama" in capsys.readouterr().err
+    assert [call["InstanceGroups"][0]["InstanceGroupName"] for call in world.calls] == ["system", "large"]
+
+
+def test_an_update_that_never_begins_is_no_success(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.update_cluster_software = lambda **_: None
+    assert run("nodes", "--group", "small", "--yes") == 1
+    assert "HyperPod began no update" in capsys.readouterr().out
+
+
+def test_a_kubernetes_that_goes_away_is_no_failure(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def gone(kubectl: Any) -> dict[str, Any]:
+        if kubectl and (world.calls or not answers):
+            raise Refused("connection refused")
+        return {}
+
+    answers = True
+    monkeypatch.setattr(nodes, "way", lambda *_: SimpleNamespace())
+    monkeypatch.setattr(nodes, "jobs_on_nodes", lambda _: {})
+    monkeypatch.setattr(nodes, "kubernetes_nodes", gone)
+    assert run("nodes", "--group", "small", "--yes", "--json") == 0
+    (group,) = json.loads(capsys.readouterr().out)["groups"]
+    assert group["notes"] == ["Kubernetes does not answer now, so kubelets and health were not looked at"]
+    monkeypatch.setattr(nodes, "kubernetes_nodes", lambda kubectl: world.calls.clear() or gone(kubectl))
+    answers = False
+    assert run("nodes", "--yes") == 1
+    assert "Kubernetes does not answer: connection refused" in capsys.readouterr().err
+
+
+def test_the_verdict_looks_at_every_node() -> None:
+    now = Software("small", 3, "1.1.0", "1.1.0", "UpToDate", "Succeeded", 2)
+
+    def row(status: str, release: str) -> dict[str, Any]:
+        return {"InstanceStatus": {"Status": status}, "CurrentImageReleaseVersion": release}
+
+    well = {"health": "Schedulable", "ready": True}
+    kubernetes = {"a": well, "b": {"health": "Unschedulable", "ready": True}}
+    assert follow.problems("", now, {"a": row("Running", "1.1.0")}, {}) == ["1 of 3 nodes are there"]
+    assert follow.problems(
+        "1.1.0",
+        now,
+        {"a": row("Running", "1.1.0")} | {"b": row("Failure", "1.0.0"), "c": row("Running", "1.1.0")},
+        kubernetes,
+    ) == [
+        "b is Failure: no reason told",
+        "b has release 1.0.0, not 1.1.0",
+        "b takes no work: Unschedulable",
+        "c has not joined Kubernetes",
+    ]
+
+
+def test_scripts_are_told_apart_by_prefix_and_by_time(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("scripts") == 0
+    world.node_prefix = "s3://sagemaker-x/prod/0000"
+    assert run("scripts", "--group", "small", "--json") == 1
+    capsys.readouterr()
+    world.node_prefix, world.published = world.prefix, START + timedelta(days=1, hours=1)
+    assert run("scripts", "--group", "small") == 1
+    assert "set up 2026-11-02 00:00 UTC" in capsys.readouterr().out
+    assert run("scripts", "--group", "small", "--replace", "--batch", "1", "--yes") == 0
+    assert world.replaced == [["i-small0"], ["i-small1"]]
+    assert run("scripts", "--batch", "26") == 2
+
+
+def test_the_plan_names_what_is_behind_in_order(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("environments/prod.yaml").write_text(SLURM)
+    world.groups = {name: {"TargetCount": 1, **BEHIND} for name in ("head", "small")}
+    assert run("--json") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [(step["part"], step["behind"]) for step in found["steps"]] == [("nodes", True), ("scripts", False)]
+    for row in world.groups.values():
+        row["ImageVersionStatus"] = "UpToDate"
+    assert run() == 0
+    assert "up to date, as HyperPod says" in capsys.readouterr().out
