@@ -132,6 +132,9 @@ def test_rules_that_somebody_opened_or_closed() -> None:
     there = [efa, Rule("ingress", "tcp 443", "sg-9")]
     assert list(unlike_rules(asked_for, [*there, Rule("egress", "all", "sg-1")])) == []
     assert list(unlike_rules(asked_for, there)) == [("gone", Rule("egress", "all", "sg-1"))]
+    elsewhere = Rule("ingress", "all", "sg-2")
+    assert list(unlike_rules([efa], [efa, elsewhere])) == [("added", elsewhere)]
+    assert list(unlike_rules([efa], [elsewhere])) == [("gone", efa), ("added", elsewhere)]
     # EC2 lets a group out where its template says nothing about that.
     outward = Rule("egress", "all", "0.0.0.0/0", optional=True)
     assert list(unlike_rules([outward], [])) == []

@@ -179,6 +179,16 @@ def test_deleting_what_holds_data_is_refused_unless_it_is_kept(name: str, kind: 
     assert {row["kept"] for row in data_at_risk(compared(reviewed("prod"), kept))} == {True}
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_a_replacement_leaves_behind_is_kept_where_it_is_retained(kept: bool) -> None:
+    old, new = (reviewed("prod") if kept else without_protection(reviewed("prod")) for _ in range(2))
+    put("Lustrelustre/SubnetIds", ["subnet-0"])(new)
+    found = compared(old, new)
+    assert [row["kept"] for row in data_at_risk(found)] == [kept]
+    words = "stays, outside the stack" if kept else "what it holds is deleted"
+    assert words in next(need.why for need in found.approvals if need.id == "CHG001")
+
+
 def test_a_change_has_one_digest() -> None:
     old, new = reviewed("prod"), reviewed("prod")
     put_group("h200", "InstanceCount", 8)(new)
