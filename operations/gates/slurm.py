@@ -71,7 +71,7 @@ class Slurm:
                 session = json.loads(command[1])["SessionId"]
                 self._context.account.client("ssm").terminate_session(SessionId=session)
                 process.kill()
-                process.wait()
+                process.communicate()
         return _answer(output)
 
 
