@@ -222,7 +222,15 @@ def examine(mutated: Mutation) -> Outcome:
 
 @cache
 def _texts() -> dict[str, str]:
-    return {name: (ROOT / "environments" / f"{name}.yaml").read_text() for name in Project.at(ROOT).names}
+    """The files of the project; what extends others with them below it, as one file."""
+    project = Project.at(ROOT)
+    sources = {name: project.source(name) for name in project.names}
+    return {
+        name: json.dumps(source.data, indent=1)
+        if len(source.files) > 1
+        else (ROOT / "environments" / f"{name}.yaml").read_text()
+        for name, source in sources.items()
+    }
 
 
 def _scribbled(text: str, chance: random.Random) -> str:

@@ -100,8 +100,12 @@ def can_grow(environment: Environment, types: Catalog) -> Problems:
             continue
         ceilings = _ceilings(environment, job)
         fits = min(
-            min(most := _most(found, job.team, flavor, resource), ceilings.get(resource, most)) // each
-            for resource, each in plan.pod.resources.items()
+            (
+                min(most := _most(found, job.team, flavor, resource), ceilings.get(resource, most)) // each
+                for resource, each in plan.pod.resources.items()
+                if each
+            ),
+            default=job.sizes[-1],
         )
         if job.sizes[0] <= fits < job.sizes[-1]:
             reached = max(size for size in job.sizes if size <= fits)
