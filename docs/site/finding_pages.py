@@ -56,11 +56,11 @@ def alerts_by_group() -> dict[str, list[str]]:
 
 
 def lowered(text: str, anchor: str) -> str:
-    """A page as a section of another: headings one level lower, the first with its anchor."""
+    """A page as a section of another: its title one level lower and with an anchor, what is below it in bold."""
     parts = re.split(r"(^```.*?^```$)", text.rstrip(), flags=re.MULTILINE | re.DOTALL)
-    parts[::2] = [re.sub(r"^(#+ )", r"#\1", part, flags=re.MULTILINE) for part in parts[::2]]
+    parts[::2] = [re.sub(r"^##+ (.+)$", r"**\1**", part, flags=re.MULTILINE) for part in parts[::2]]
     title, _, rest = "".join(parts).partition("\n")
-    return f"{title} {{ #{anchor} }}\n{rest}\n"
+    return f"#{title} {{ #{anchor} }}\n{rest}\n"
 
 
 def pages() -> dict[str, str]:
@@ -68,22 +68,12 @@ def pages() -> dict[str, str]:
     found = {}
     areas = dict.fromkeys(id[:3] for id in titles())
     for area in areas:
-        sections = [_without_twins(lowered(explain(id), id.lower()), id) for id in titles() if id.startswith(area)]
+        sections = [lowered(explain(id), id.lower()) for id in titles() if id.startswith(area)]
         found[f"reference/findings/{area.lower()}.md"] = f"# {area}: {AREAS.get(area, area)}\n\n" + "\n".join(sections)
     for group, members in alerts_by_group().items():
         sections = [lowered(alert_page(name), name.lower()) for name in members]
         found[f"reference/alerts/{group}.md"] = f"# Alerts: {group}\n\n" + "\n".join(sections)
     return found
-
-
-def _without_twins(text: str, id: str) -> str:
-    """Each example with an anchor of its own: `Found` and `Passes` stand on every page of a rule."""
-    return re.sub(
-        r"^### (Found|Passes)$",
-        lambda match: f"### {match[1]} {{ #{id.lower()}-{match[1].lower()} }}",
-        text,
-        flags=re.MULTILINE,
-    )
 
 
 def sources() -> dict[Path, str]:

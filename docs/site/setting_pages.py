@@ -202,8 +202,7 @@ def pages() -> dict[str, str]:
         )
     }
     for page in written:
-        text = attribute_docstrings(Environment)[page]
-        head = f"# `{page}`\n\n{text}\n\n{table('Environment', models.schema, models, page, (page,))}\n"
+        head = f"# `{page}`\n\n{table('Environment', models.schema, models, page, (page,))}\n"
         found[f"{FOLDER}/{page}.md"] = "\n".join((head, *(_section(name, models, page) for name in models.on(page))))
     parts = [_section(name, project, "project") for name in project.on("project")]
     found["reference/project.md"] = "\n".join(
