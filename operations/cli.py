@@ -55,7 +55,7 @@ COMMANDS: Final = (
     Command("drill", ".drills.command", "break a node on purpose, and measure how it comes back"),
     Command("capacity", ".capacity.command", "find, buy and look at training plans: capacity paid for in advance"),
     Command("bench", ".bench", "print and draw what the benchmarks of nodes measured"),
-    Command("report", ".report.command", "write one HTML file that shows an environment: drawing, quotas, cost, permissions"),
+    Command("report", ".report.command", "write one HTML file that shows an environment, or its drawing"),
 )
 
 
