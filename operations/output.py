@@ -41,10 +41,16 @@ def write_json(value: Any) -> None:
     write_line(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def stop_on_errors(loaded: LoadedEnvironment) -> None:
-    """Print the errors of an environment that nobody accepted, and stop: such a file means nothing sure."""
+def stop_on_errors(loaded: LoadedEnvironment) -> list[Finding]:
+    """The findings of an environment.
+
+    Raises:
+        Stop: there are errors that nobody accepted. They are printed: such a file means nothing sure.
+    """
     from ..config.rules import findings
 
-    if found := _findings.errors(findings(loaded.environment, loaded.source)):
-        write_findings(found, sys.stderr)
+    found = findings(loaded.environment, loaded.source)
+    if bad := _findings.errors(found):
+        write_findings(bad, sys.stderr)
         raise Stop(f"{loaded.environment.name} has errors, so what it would build is not sure", "mend them first")
+    return found

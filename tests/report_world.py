@@ -10,6 +10,7 @@ from typing import Any
 
 from podwright.config.load import LoadedEnvironment
 from podwright.config.project import Project
+from podwright.config.rules import findings
 from podwright.operations.report.assembly import Assembly
 from podwright.operations.report.page import document
 from podwright.operations.report.scene import Scene
@@ -44,7 +45,13 @@ def changed(name: str) -> dict[str, Any]:
 @cache
 def report(name: str) -> dict[str, Any]:
     """The document of a report of it."""
-    return document(Scene(loaded(name), assembly(name), DAY))
+    return document(scene(name))
+
+
+def scene(name: str, **given: Any) -> Scene:
+    """It, looked at on a day, with what else is given."""
+    found = loaded(name)
+    return Scene(found, findings(found.environment, found.source), assembly(name), DAY, **given)
 
 
 def write_assembly(folder: Path, name: str) -> Path:

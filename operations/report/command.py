@@ -12,6 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from ...config.findings import Finding
 from ...config.load import LoadedEnvironment
 from ..bench import parsed
 from ..cost import today
@@ -41,13 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the report, the drawing or the data."""
     loaded = load(args)
-    stop_on_errors(loaded)
+    findings = stop_on_errors(loaded)
     assembly = _assembly(args, loaded)
     if args.drawing:
         return _draw(args, loaded, assembly)
     from .page import document, page
 
-    found = document(_scene(args, loaded, assembly))
+    found = document(_scene(args, loaded, findings, assembly))
     if args.json:
         write_json(found)
         return 0
@@ -83,10 +84,12 @@ def _assembly(args: argparse.Namespace, loaded: LoadedEnvironment) -> Assembly:
     return found
 
 
-def _scene(args: argparse.Namespace, loaded: LoadedEnvironment, assembly: Assembly) -> Scene:
+def _scene(args: argparse.Namespace, loaded: LoadedEnvironment, findings: list[Finding], assembly: Assembly) -> Scene:
     """What was asked for, collected."""
     runs = [parsed(_text(file), str(file)) for file in args.benchmarks]
-    scene = Scene(loaded, assembly, args.date or today(), benchmarks=runs, changes=_changes(args.changes, loaded))
+    scene = Scene(
+        loaded, findings, assembly, args.date or today(), benchmarks=runs, changes=_changes(args.changes, loaded)
+    )
     if not args.live:
         return scene
     from .live import looked

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...config.benchmark_results import BenchmarkResults
 from ...config.environment import Environment
+from ...config.findings import Finding
 from ...config.load import LoadedEnvironment
 from .assembly import Assembly
 
@@ -18,6 +19,8 @@ class Scene:
     """One environment, looked at on one day."""
 
     loaded: LoadedEnvironment
+    findings: Sequence[Finding]
+    """What the rules say of it."""
     assembly: Assembly
     day: date
     """The day that prices and support dates are of."""

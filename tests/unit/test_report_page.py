@@ -15,9 +15,8 @@ from benchmark_world import measurement, record
 from podwright.config.benchmark_results import BenchmarkResults
 from podwright.operations.cli import main
 from podwright.operations.report.page import SECTIONS, document, page
-from podwright.operations.report.scene import Scene
 from podwright.operations.report.style import SHEET
-from report_world import DAY, NAMES, ROOT, Tree, assembly, loaded, report, write_assembly
+from report_world import NAMES, ROOT, Tree, report, scene, write_assembly
 
 HOSTILE = """</style></title><script>alert(1)</script><img src=x onerror=alert(1)>"' onload="x&amp;"""
 CHANGES = json.loads((ROOT / "tests/report_changes.json").read_text())
@@ -52,9 +51,7 @@ def whole() -> dict[str, Any]:
         BenchmarkResults.model_validate(record("fail", [measurement("fail", 500.0)])),
         BenchmarkResults.model_validate(record("pass", [measurement()], instance_id="i-2")),
     ]
-    return document(
-        Scene(loaded("prod"), assembly("prod"), DAY, live=live(), benchmarks=runs, changes=copy.deepcopy(CHANGES))
-    )
+    return document(scene("prod", live=live(), benchmarks=runs, changes=copy.deepcopy(CHANGES)))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -158,7 +155,7 @@ def test_no_text_of_a_file_or_of_aws_becomes_markup() -> None:
 
 
 def test_the_same_file_and_day_give_the_same_bytes() -> None:
-    again = document(Scene(loaded("prod"), assembly("prod"), DAY))
+    again = document(scene("prod"))
     assert page(again) == page(report("prod"))
     assert json.loads(json.dumps(again)) == json.loads(json.dumps(report("prod")))
 
@@ -192,7 +189,7 @@ def test_changes_are_shown_as_their_document_has_them() -> None:
         ({"stacks": []}, "The deployed stacks are as the file says."),
         ({"problem": "no credentials"}, "Not known: no credentials"),
     ):
-        found = document(Scene(loaded("prod"), assembly("prod"), DAY, changes=changes))
+        found = document(scene("prod", changes=changes))
         assert words in Tree(page(found)).text
 
 
@@ -201,7 +198,7 @@ def test_a_look_at_the_cluster_and_its_benchmarks() -> None:
     for words in ("Degraded", "80 gpu", "not seen", "is being replaced", "no way to it from here", "500.0 is fail",
                   "Latest results of 2 nodes", "Xid"):  # fmt: skip
         assert words in text
-    gone = document(Scene(loaded("prod"), assembly("prod"), DAY, live=live(cluster=None)))
+    gone = document(scene("prod", live=live(cluster=None)))
     assert "There was no cluster at 2026-11-22" in Tree(page(gone)).text
 
 

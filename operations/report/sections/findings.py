@@ -4,7 +4,6 @@ from collections import Counter
 from typing import Any, Final
 
 from ....config.findings import counted
-from ....config.rules import findings
 from ....config.rules.pages import titles
 from ..markup import Markup, badge, details, joined, tag
 from ..scene import Scene
@@ -16,7 +15,6 @@ _HUES: Final = {"error": "red", "warning": "orange", "info": "blue", "accepted":
 
 def collect(scene: Scene) -> dict[str, Any]:
     """Findings as `podwright check --json` has them, and how many there are of each level."""
-    found = findings(scene.environment, scene.loaded.source)
     order = list(_HUES)
     items = [
         item.to_json()
@@ -25,10 +23,10 @@ def collect(scene: Scene) -> dict[str, Any]:
             "place": str(item.place or ""),
             "title": titles().get(item.id, ""),
         }
-        for item in found
+        for item in scene.findings
     ]
     items.sort(key=lambda item: (order.index(item["level"]), item["place"], item["id"]))
-    return {"summary": counted(found), "counts": Counter(item["level"] for item in items), "items": items}
+    return {"summary": counted(scene.findings), "counts": Counter(item["level"] for item in items), "items": items}
 
 
 def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
