@@ -115,7 +115,7 @@ class Builder(Construct):
             [artifacts.arn_for_objects("*")],
             because="CodePipeline chooses the keys of artifacts; the bucket holds nothing else.",
         )
-        allow(self.allowed, ["s3:GetBucketLocation"], [artifacts.bucket_arn])
+        allow(self.allowed, ["s3:GetBucketAcl", "s3:GetBucketLocation"], [artifacts.bucket_arn])
         keys = ["kms:Decrypt", "kms:DescribeKey", *(["kms:Encrypt", "kms:GenerateDataKey"] if writes_artifacts else [])]
         allow(self.allowed, keys, [artifact_key.key_arn])
         if packages:

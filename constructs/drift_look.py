@@ -65,7 +65,7 @@ class DriftLook(Construct):
         super().__init__(scope, construct_id)
 
         allow(builder.allowed, ["s3:GetObject", "s3:GetObjectVersion"], [bucket.arn_for_objects(project_zip)])
-        allow(builder.allowed, ["s3:GetBucketLocation", "s3:ListBucket"], [bucket.bucket_arn])
+        allow(builder.allowed, ["s3:GetBucketAcl", "s3:GetBucketLocation", "s3:ListBucket"], [bucket.bucket_arn])
         spec = build_spec(commands, before=[*login, INSTALL], as_role=True)
         project = codebuild.Project(
             self,

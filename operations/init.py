@@ -97,7 +97,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the files that are not there yet. Nothing is written unless the environment passes its checks."""
     folder: Path = args.folder
-    if args.ci and Project.at(folder).names:
+    if args.ci:
+        if not Project.at(folder).names:
+            raise Stop(f"{folder} has no environments to promote", f"first `podwright init {folder} --name dev`", 2)
         return _write_workflows(folder, args.repository, args.order)
     if folder.exists() and not folder.is_dir():
         raise Stop(f"{folder} is a file", "name a folder", 2)

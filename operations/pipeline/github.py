@@ -29,7 +29,7 @@ _DAY_OF_WEEK: Final = re.compile(r"^([1-7,*?-]|SUN|MON|TUE|WED|THU|FRI|SAT)+$")
 _DAYS: Final = {str(number): str(number - 1) for number in range(1, 8)}
 
 _HEAD: Final = """\
-# Written by `podwright init --ci github` from podwright.yaml. Change that file, delete this one and write it again.
+# Written by `podwright init . --ci github` from podwright.yaml. Change that file, delete this one and write it again.
 # Actions are pinned to commits; Dependabot raises commit and comment together (package-ecosystem: github-actions).
 """
 

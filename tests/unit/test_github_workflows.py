@@ -1,4 +1,4 @@
-"""The workflows that `podwright init --ci github` writes: the list of steps in jobs, with a role for each thing."""
+"""The workflows that `podwright init . --ci github` writes: the list of steps in jobs, with a role for each thing."""
 
 import os
 import re
@@ -155,6 +155,14 @@ def test_a_workflow_that_somebody_changed_is_kept(written: Path, capsys: pytest.
     assert cli.main(["init", str(written), "--ci", "github"]) == 1
     assert "is not what podwright.yaml says" in capsys.readouterr().err
     assert (written / PROMOTION).read_text() == "name: ours\n"
+
+
+def test_a_folder_without_environments_has_nothing_to_promote(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["init", str(tmp_path), "--ci", "github"]) == 2
+    assert "has no environments to promote" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_it_writes_the_project_file_where_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

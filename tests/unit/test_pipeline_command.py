@@ -10,7 +10,8 @@ from botocore.stub import Stubber
 
 from podwright.operations import cli
 from podwright.operations.account import Account
-from podwright.operations.pipeline.builds import waiting
+from podwright.operations.pipeline import cache
+from podwright.operations.pipeline.builds import protecting, waiting
 from promotion_project import GITHUB, PIPELINE, write_project
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,6 +100,7 @@ def test_the_policies_are_written_where_the_commands_look(
     tmp_path: Path, assembly: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_project(tmp_path)
+    expected = ""
     for command in bootstrapped(tmp_path, assembly, capsys):
         words = command["line"].split()
         if words[:3] == ["aws", "cloudformation", "deploy"]:
@@ -199,3 +201,116 @@ def test_an_execution_that_is_not_there_is_refused(
 ) -> None:
     assert wait({"Resources": {}}, executions((OLDEST, "InProgress")), execution=NEWEST) == 2
     assert NEWEST in capsys.readouterr().err
+
+
+def protectable(folder: Path) -> Path:
+    """An assembly of prod: two stacks that are to be protected, and one that is not."""
+    place = folder / "out/assembly-prod"
+    place.mkdir(parents=True)
+    wanted = {"prod-network": True, "prod-storage": True, "prod-cluster": False}
+    artifacts: dict[str, Any] = {
+        name: {
+            "type": "aws:cloudformation:stack",
+            "properties": {"stackName": name, "templateFile": "x", "terminationProtection": protected},
+        }
+        for name, protected in wanted.items()
+    }
+    artifacts["assets"] = {"type": "cdk:asset-manifest", "properties": {"file": "x"}}
+    (place / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
+    return folder / "out"
+
+
+def stack(name: str, protected: bool) -> dict[str, Any]:
+    return {
+        "Stacks": [
+            {
+                "StackName": name,
+                "CreationTime": "2026-11-22T00:00:00Z",
+                "StackStatus": "CREATE_COMPLETE",
+                "EnableTerminationProtection": protected,
+            }
+        ]
+    }
+
+
+def test_stacks_are_protected_as_the_cdk_would_and_only_where_they_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_project(tmp_path)
+    assembly = protectable(tmp_path)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    account = Account("012345670123", "us-west-2", None, {})
+    monkeypatch.setattr(protecting, "account_of", lambda environment, project, sandbox: account)
+    with Stubber(account.client("cloudformation")) as stacks:
+        stacks.add_response("describe_stacks", stack("prod-network", True), {"StackName": "prod-network"})
+        stacks.add_response("describe_stacks", stack("prod-storage", False), {"StackName": "prod-storage"})
+        asked = {"StackName": "prod-storage", "EnableTerminationProtection": True}
+        stacks.add_response("update_termination_protection", {"StackId": "x"}, asked)
+        assert pipeline(tmp_path, "protect", "prod", "--assembly", str(assembly)) == 0
+        stacks.assert_no_pending_responses()
+    assert capsys.readouterr().out.splitlines() == [
+        "prod-storage: protected from being deleted",
+        "prod: 2 stacks are protected",
+    ]
+
+
+def test_protecting_without_an_assembly_says_where_it_comes_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_project(tmp_path)
+    assert pipeline(tmp_path, "protect", "prod") == 2
+    assert "podwright pipeline synth" in capsys.readouterr().err
+
+
+@pytest.fixture
+def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_project(tmp_path)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    return tmp_path
+
+
+def test_archives_are_uploaded_once(
+    cached: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    account = Account("012345678901", "us-west-2", None, {})
+    monkeypatch.setattr(cache, "pipeline_account", lambda project: (account, "podwright"))
+    folder = cached / ".podwright/artifacts"
+    folder.mkdir(parents=True)
+    (folder / "old.tgz").write_text("four")
+    (folder / "new.tgz").write_text("newer")
+    outputs = [{"OutputKey": "EvidenceBucket", "OutputValue": "podwright-pipeline-evidence"}]
+    found = stack("podwright-pipeline", True)
+    found["Stacks"][0]["Outputs"] = outputs
+    there = {"Contents": [{"Key": "artifacts/old.tgz", "Size": 4}]}
+    uploaded: list[str] = []
+    with Stubber(account.client("cloudformation")) as stacks, Stubber(account.client("s3")) as buckets:
+        stacks.add_response("describe_stacks", found, {"StackName": "podwright-pipeline"})
+        asked = {"Bucket": "podwright-pipeline-evidence", "Prefix": "artifacts/"}
+        buckets.add_response("list_objects_v2", there, asked)
+        monkeypatch.setattr(
+            account.client("s3"), "upload_file", lambda file, bucket, key: uploaded.append(f"{bucket}/{key}")
+        )
+        assert pipeline(cached, "cache") == 0
+    assert uploaded == ["podwright-pipeline-evidence/artifacts/new.tgz"]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["uploaded", "there"]
+
+
+def test_a_pipeline_that_is_not_deployed_is_said_to_be(
+    cached: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    account = Account("012345678901", "us-west-2", None, {})
+    monkeypatch.setattr(cache, "pipeline_account", lambda project: (account, "podwright"))
+    (cached / ".podwright/artifacts").mkdir(parents=True)
+    (cached / ".podwright/artifacts/a.tgz").write_text("x")
+    with Stubber(account.client("cloudformation")) as stacks:
+        stacks.add_client_error("describe_stacks", "ValidationError", "Stack with id podwright-pipeline does not exist")
+        assert pipeline(cached, "cache") == 1
+    assert "`podwright pipeline deploy` makes it" in capsys.readouterr().err
+
+
+def test_github_has_no_pipeline_to_hand_archives_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_project(tmp_path, GITHUB)
+    assert pipeline(tmp_path, "cache") == 2
+    assert "GitHub Actions promotes this project" in capsys.readouterr().err
