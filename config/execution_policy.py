@@ -1,7 +1,8 @@
 """The policies of the role that CloudFormation works with: what the resources of the templates need, and no more."""
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -19,6 +20,7 @@ _CUSTOM: Final = ("Custom::", "AWS::CloudFormation::CustomResource")
 _NO_RESOURCE: Final = "AWS::CDK::Metadata"
 # Resources with names that begin with their stack's: roles and policies are the way to more permissions.
 _NAMED_ACTIONS: Final = ("iam:",)
+_ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+")
 _LINKED_ROLES: Final = "iam:CreateServiceLinkedRole"
 
 
@@ -30,6 +32,8 @@ class Needed:
     """IAM actions."""
     unknown: frozenset[str]
     """Types of resources of which no schema says what they need."""
+    roles: frozenset[str]
+    """ARNs of existing roles that the templates name."""
 
 
 @cache
@@ -38,7 +42,7 @@ def _handlers() -> Mapping[str, list[str]]:
     return document["schemas"] | document["legacy"]
 
 
-def needed(templates: Iterable[Template]) -> Needed:
+def needed(templates: Sequence[Template]) -> Needed:
     """The actions that the handlers of the templates' resources call, by the schemas of CloudFormation."""
     types = {resource["Type"] for template in templates for resource in template.get("Resources", {}).values()}
     actions = {"ssm:GetParameters"}  # CloudFormation resolves the parameter of the bootstrap's version
@@ -50,20 +54,24 @@ def needed(templates: Iterable[Template]) -> Needed:
             actions |= set(_handlers()[resource_type])
         else:
             unknown.add(resource_type)
-    return Needed(frozenset(actions), frozenset(unknown))
+    roles = {arn for template in templates for arn in _ROLE.findall(json.dumps(template))}
+    return Needed(frozenset(actions), frozenset(unknown), frozenset(roles))
 
 
-def documents(actions: Iterable[str], *, partition: str, account: str, prefixes: Iterable[str]) -> list[dict[str, Any]]:
+def documents(
+    actions: Iterable[str], *, partition: str, account: str, prefixes: Iterable[str], existing: Iterable[str] = ()
+) -> list[dict[str, Any]]:
     """Policy documents that allow these actions, each short enough for a managed policy.
 
     Actions of IAM are allowed on what bears the name of one of the stacks alone; the role of CloudFormation could
-    otherwise make itself any other. Who is passed a role is decided by the roles' own trust policies.
+    otherwise make itself any other. Existing roles that the templates name may be passed on, and nothing else.
 
     Args:
         actions: IAM actions.
         partition: aws, aws-cn or another.
         account: Account of the role.
         prefixes: What the names of stacks, and so of roles, begin with.
+        existing: ARNs of roles that the templates name.
     """
     wanted = sorted(set(actions) - {_LINKED_ROLES})
     named = [action for action in wanted if action.startswith(_NAMED_ACTIONS)]
@@ -78,6 +86,8 @@ def documents(actions: Iterable[str], *, partition: str, account: str, prefixes:
     statements: list[dict[str, Any]] = []
     if named:
         statements.append({"Effect": "Allow", "Action": named, "Resource": own})
+    if passed := sorted(existing):
+        statements.append({"Effect": "Allow", "Action": ["iam:GetRole", "iam:PassRole"], "Resource": passed})
     if _LINKED_ROLES in set(actions):
         linked = f"arn:{partition}:iam::{account}:role/aws-service-role/*"
         statements.append({"Effect": "Allow", "Action": [_LINKED_ROLES], "Resource": [linked]})

@@ -25,6 +25,11 @@ ASSEMBLY: Final = "cdk.out"
 """Folder of the project in which the step `synth` leaves the templates of all environments. CodePipeline
 deploys these; elsewhere `podwright deploy` synthesizes once more, and two syntheses of one commit are byte-equal.
 """
+INSTALL: Final = (
+    "python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt "
+    '$(test ! -f constraints.txt || echo "--constraint constraints.txt")'
+)
+"""How a build installs what the project pins; `constraints.txt`, where there is one, pins what those need in turn."""
 PLACES: Final[dict[Kind, Place]] = {
     "check": "project",
     "tests": "project",

@@ -20,10 +20,6 @@ IMAGE = codebuild.LinuxBuildImage.AMAZON_LINUX_2023_5
 # CodeBuild User Guide, "Runtime versions", 2026-11: both are in that image. podwright brings a Node of its own; this
 # one is for what the CDK's pipelines install from npm.
 RUNTIMES = {"python": "3.12", "nodejs": "22"}
-_INSTALL = (
-    "python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt "
-    '$(test -f constraints.txt && echo "--constraint constraints.txt")'
-)
 # botocore takes the role on with the build's own credentials, and again before the session ends.
 _PROFILE = (
     "printf '[profile step]\\nrole_arn = %s\\ncredential_source = EcsContainer\\n' \"$STEP_ROLE\" > /tmp/step.config"
@@ -119,7 +115,7 @@ class Builder(Construct):
             [artifacts.arn_for_objects("*")],
             because="CodePipeline chooses the keys of artifacts; the bucket holds nothing else.",
         )
-        allow(self.allowed, ["s3:GetBucketLocation"], [artifacts.bucket_arn])
+        allow(self.allowed, ["s3:GetBucketAcl", "s3:GetBucketLocation"], [artifacts.bucket_arn])
         keys = ["kms:Decrypt", "kms:DescribeKey", *(["kms:Encrypt", "kms:GenerateDataKey"] if writes_artifacts else [])]
         allow(self.allowed, keys, [artifact_key.key_arn])
         if packages:
@@ -159,8 +155,3 @@ def allow_packages(role: iam.IRole, packages: PipelinePackages, stack: cdk.Stack
 def plain(values: Mapping[str, str]) -> dict[str, codebuild.BuildEnvironmentVariable]:
     """Variables of a project."""
     return {name: codebuild.BuildEnvironmentVariable(value=value) for name, value in values.items()}
-
-
-def install_commands() -> list[str]:
-    """Commands that install podwright as the project pins it, and what else the project names."""
-    return [_INSTALL]

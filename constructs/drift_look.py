@@ -12,7 +12,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from .build_steps import IMAGE, Builder, build_spec, install_commands, plain
+from ..config.pipeline_steps import INSTALL
+from .build_steps import IMAGE, Builder, build_spec, plain
 from .permission import allow
 
 
@@ -64,8 +65,8 @@ class DriftLook(Construct):
         super().__init__(scope, construct_id)
 
         allow(builder.allowed, ["s3:GetObject", "s3:GetObjectVersion"], [bucket.arn_for_objects(project_zip)])
-        allow(builder.allowed, ["s3:GetBucketLocation", "s3:ListBucket"], [bucket.bucket_arn])
-        spec = build_spec(commands, before=[*login, *install_commands()], as_role=True)
+        allow(builder.allowed, ["s3:GetBucketAcl", "s3:GetBucketLocation", "s3:ListBucket"], [bucket.bucket_arn])
+        spec = build_spec(commands, before=[*login, INSTALL], as_role=True)
         project = codebuild.Project(
             self,
             "Project",

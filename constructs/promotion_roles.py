@@ -17,9 +17,9 @@ GITHUB = "token.actions.githubusercontent.com"
 class PromotionRoles(Construct):
     """A role to read, one to prove and, where no pipeline deploys, one to deploy, in the account of one environment.
 
-    Decided for you: their names, since whoever takes them on is in another account and has to know them; sessions of
-    an hour, which the AWS libraries renew; permissions by `config/data/promotion_actions.csv`. None of them changes
-    resources: whoever deploys does so through the roles of `cdk bootstrap`.
+    Decided for you: their names, since whoever takes them on is in another account and has to know them; permissions by
+    `config/data/promotion_actions.csv`. None of them changes resources: whoever deploys does so through the roles of
+    `cdk bootstrap`.
 
     Example:
         trusted = {"read": iam.AccountPrincipal("111122223333")}
@@ -36,6 +36,7 @@ class PromotionRoles(Construct):
         trusted: Mapping[Place, iam.IPrincipal],
         qualifier: str,
         path: str = "/",
+        hours: int = 1,
     ) -> None:
         """Defines a role for each principal.
 
@@ -47,6 +48,7 @@ class PromotionRoles(Construct):
             trusted: Who takes on the role of which place.
             qualifier: Qualifier of the account's bootstrap.
             path: Path of roles, which some organisations demand.
+            hours: How long a session may be: an hour is enough for those that renew theirs.
         """
         super().__init__(scope, construct_id)
 
@@ -62,7 +64,7 @@ class PromotionRoles(Construct):
                 path=path,
                 assumed_by=principal,
                 description=f"Promotion of {environment}: {place}",
-                max_session_duration=cdk.Duration.hours(1),
+                max_session_duration=cdk.Duration.hours(hours),
             )
             roles[place] = cast(iam.IRole, role)
             for permission in permissions(place):

@@ -61,6 +61,12 @@ _SANDBOX_PROTECTION_LINE: Final = """\
 # Everything is deleted with its stack. Leave this out, and networks and data survive their stacks.
 protection: destroy
 """
+_PROJECT: Final = """\
+# The order of promotion; `podwright pipeline show` prints every step.
+environments: [{environments}]
+pipeline:
+  source: {{repository: {repository}, branch: main}}
+"""
 _REQUIREMENTS: Final = """\
 # python3 -m venv .venv && .venv/bin/pip install -r requirements.txt && .venv/bin/podwright init .
 podwright[sandbox]=={version}
@@ -75,11 +81,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--account", help="AWS account id (default: the embedded sandbox's)")
     parser.add_argument("--region", default="us-west-2", help="AWS region (default: us-west-2)")
     parser.add_argument("--zones", help="zone ids with commas between, such as usw2-az2,usw2-az3")
+    parser.add_argument(
+        "--ci",
+        choices=["github"],
+        help="write workflows of GitHub Actions that promote the environments of the project",
+    )
+    parser.add_argument(
+        "--repository",
+        metavar="OWNER/NAME",
+        help="with --ci: the repository at GitHub, for a podwright.yaml that is written where there is none",
+    )
+    parser.add_argument("--order", metavar="ENV,ENV", help="with --repository: the environments, first ones first")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the files that are not there yet. Nothing is written unless the environment passes its checks."""
     folder: Path = args.folder
+    if args.ci:
+        if not Project.at(folder).names:
+            raise Stop(f"{folder} has no environments to promote", f"first `podwright init {folder} --name dev`", 2)
+        return _write_workflows(folder, args.repository, args.order)
     if folder.exists() and not folder.is_dir():
         raise Stop(f"{folder} is a file", "name a folder", 2)
     files = {
@@ -103,6 +124,41 @@ def run(args: argparse.Namespace) -> int:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
     write_line(f"Next: cd {folder} && podwright deploy" if folder.resolve() != Path.cwd() else "Next: podwright deploy")
+    return 0
+
+
+def _write_workflows(folder: Path, repository: str | None, order: str | None) -> int:
+    """Write the workflows; a `podwright.yaml` too where there is none, since it says what they promote."""
+    from .pipeline.github import DRIFT, PROMOTION, drift_workflow, promotion_workflow
+
+    settings = folder / "podwright.yaml"
+    if repository and not settings.exists():
+        names = Project.at(folder).names
+        if order is None and len(names) > 1:
+            raise Stop(
+                "in which order are they promoted?", f"--order with commas between; there are {','.join(names)}", 2
+            )
+        environments = ", ".join(order.split(",") if order else names)
+        text = _PROJECT.format(environments=environments, repository=repository)
+        settings.write_text(text, encoding="utf-8")
+        try:
+            Project.at(folder)
+        except InvalidFile:
+            settings.unlink()
+            raise
+        write_line(f"created  {settings}")
+    project = Project.at(folder)
+    texts = {PROMOTION: promotion_workflow(project), DRIFT: drift_workflow(project)}
+    for name, text in texts.items():
+        file = folder / name
+        if text is None:
+            continue
+        if file.exists() and file.read_text(encoding="utf-8") != text:
+            raise Stop(f"{file} exists and is not what podwright.yaml says", "delete it, and run this again")
+        write_line(f"{'kept   ' if file.exists() else 'created'}  {file}")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    write_line("Next: `podwright pipeline bootstrap` prints what each account and the repository need")
     return 0
 
 

@@ -17,13 +17,13 @@ from constructs import Construct
 
 from ..config.environment import Environment
 from ..config.pipeline import Pipeline, PipelineSource, PipelineStage
-from ..config.pipeline_steps import ASSEMBLY, Place, Step
+from ..config.pipeline_steps import ASSEMBLY, INSTALL, Place, Step
 from ..config.promotion_roles import builder_name, role_arn, role_name
 from ..config.regions import region
 from ..config.storage import Storage
 from ..constructs.approval_step import ApprovalStep
 from ..constructs.buckets import PrivateBucket
-from ..constructs.build_steps import IMAGE, Builder, build_spec, install_commands, install_phase, login
+from ..constructs.build_steps import IMAGE, Builder, build_spec, install_phase, login
 from ..constructs.drift_look import DriftLook
 from ..constructs.key import EnvironmentKey
 from ..constructs.permission import allow
@@ -215,7 +215,7 @@ class PipelineStack(cdk.Stack):
         step = pipelines.CodeBuildStep(
             _BUILD,
             input=self._source,
-            install_commands=[*install_commands(), fetch],
+            install_commands=[INSTALL, fetch],
             commands=[
                 *(command for step in before for command in step.commands),
                 f"mkdir -p {_TEMPLATES}",
@@ -310,7 +310,7 @@ class PipelineStack(cdk.Stack):
         name = str(step.environment)
         if (name, step.place) not in self._builders:
             self._builders[name, step.place] = self._builder(name, step.place)
-        spec = build_spec(commands, before=[*install_commands(), *before], as_role=True)
+        spec = build_spec(commands, before=[INSTALL, *before], as_role=True)
         return pipelines.CodeBuildStep(
             step.name,
             input=self._source,

@@ -71,5 +71,7 @@ class PipelineAccess(cdk.Stage):
             trusted=trusted,
             qualifier=qualifier,
             path=environment.iam.role_path,
+            # A job of GitHub Actions gets its credentials once, and may take six hours.
+            hours=6 if source.on_github else 1,
         )
         cdk.Tags.of(self).add("podwright:environment", environment.name)

@@ -14,8 +14,8 @@ _MADE_BY_THE_CDK: Final = (
     "key, its own logs, the roles that `cdk bootstrap` made and tagged, and stacks, whose calls name none."
 )
 _ARTIFACTS: Final = (
-    "CodePipeline and its builds alone use this bucket, and CloudTrail records it where an account wants that; a second "
-    "bucket would record the same."
+    "CodePipeline and its builds alone use this bucket, and CloudTrail records it where an account wants that; a "
+    "second bucket would record the same."
 )
 
 

@@ -122,7 +122,9 @@ def _prepare(account: _Account, settings: Pipeline, source: PipelineSource, qual
             f"it is not known what CloudFormation needs for {types}",
             "add the type to config/data/handler_permissions.json",
         )
-    found = documents(wanted.actions, partition=partition, account=account.id, prefixes=account.prefixes)
+    found = documents(
+        wanted.actions, partition=partition, account=account.id, prefixes=account.prefixes, existing=wanted.roles
+    )
     if len(found) > MAX_POLICIES:
         raise Stop(
             f"account {account.id} would need {len(found)} policies, and a role takes {MAX_POLICIES}",
@@ -156,18 +158,40 @@ def _prepare(account: _Account, settings: Pipeline, source: PipelineSource, qual
 def _after(project: Project, settings: Pipeline, source: PipelineSource) -> list[Command]:
     """What comes once all accounts are prepared."""
     if source.on_github:
+        environments = [loaded.environment for loaded in promotable(project)]
         return [
-            Command(
-                environment.account,
-                f"the roles that jobs take on for {environment.name}",
-                f"podwright pipeline deploy {environment.name}",
-            )
-            for environment in (loaded.environment for loaded in promotable(project))
+            *(
+                Command(
+                    environment.account,
+                    f"the roles that jobs take on for {environment.name}",
+                    f"podwright pipeline deploy {environment.name}",
+                )
+                for environment in environments
+            ),
+            *(command for environment in environments for command in _github_environment(environment.name, source)),
         ]
     account = str(settings.account)
     return [
         Command(account, "the pipeline; from here on it deploys itself", "podwright pipeline deploy"),
         Command(account, "the archives of artifacts.lock, for its builds", "podwright pipeline cache"),
+    ]
+
+
+def _github_environment(name: str, source: PipelineSource) -> list[Command]:
+    """A GitHub environment that only the branch may use: its name is what the roles trust."""
+    place = f"repos/{source.repository}/environments/{name}"
+    policy = '{"deployment_branch_policy": {"protected_branches": false, "custom_branch_policies": true}}'
+    return [
+        Command(
+            "",
+            f"GitHub's environment {name}; add reviewers who approve",
+            f"gh api -X PUT {place} --input - <<< '{policy}'",
+        ),
+        Command(
+            "",
+            f"and no branch but {source.branch} may deploy to it",
+            f"gh api -X POST {place}/deployment-branch-policies -f name={source.branch}",
+        ),
     ]
 
 

@@ -1,0 +1,64 @@
+"""The pipeline's templates, whole, as they were reviewed; and those of environments, which it leaves as they are."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from promotion_project import CONNECTION, GITHUB
+from promotion_world import Promotion, promotion
+from synthesis import ROOT
+
+HASH = re.compile(r"\b[0-9a-f]{64}\b")
+SNAPSHOTS = ROOT / "tests/snapshot/pipeline"
+
+
+def masked(template: dict[str, Any]) -> str:
+    """The template as text, with the hashes of assets masked, as in the snapshots of environments."""
+    return HASH.sub("<asset>", json.dumps(template, indent=1, sort_keys=True)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "github"),
+    [
+        ("pipeline", "pipeline.template.json", False),
+        ("support", "cross-region-stack-*.template.json", False),
+        ("access", "assembly-podwright-prod/*.template.json", False),
+        ("access-github", "assembly-podwright-dev/*.template.json", True),
+    ],
+)
+def test_templates_are_as_reviewed(name: str, pattern: str, github: bool, pytestconfig: pytest.Config) -> None:
+    found: Promotion = promotion(GITHUB) if github else promotion()
+    seen, file = masked(found.template(pattern)), SNAPSHOTS / f"{name}.json"
+    if pytestconfig.getoption("update_snapshots"):
+        file.write_text(seen)
+    assert seen == file.read_text(), f"{file.name} changed; look at the difference, then bin/test --update-snapshots"
+
+
+def test_an_environment_is_the_same_with_and_without_a_pipeline(tmp_path: Path) -> None:
+    """The real app: a pipeline deploys what `podwright deploy` has deployed, and the other way round."""
+    name = "training-jobs-queue"
+    (tmp_path / "environments").mkdir()
+    (tmp_path / f"environments/{name}.yaml").write_text((ROOT / f"environments/{name}.yaml").read_text())
+    source = f'{{repository: acme/clusters, connection: "{CONNECTION}"}}'
+    pipeline = f'{{account: "012345678901", region: us-west-2, source: {source}}}'
+    (tmp_path / "podwright.yaml").write_text(f"environments: [{name}]\npipeline: {pipeline}\n")
+    told = {"pipeline": "true", "project": str(tmp_path)}
+    variables = {**os.environ, "CDK_OUTDIR": str(tmp_path / "out"), "CDK_CONTEXT_JSON": json.dumps(told)}
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "podwright.bin.app"], capture_output=True, text=True, env=variables, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    manifest = json.loads((tmp_path / f"out/assembly-{name}/manifest.json").read_text())["artifacts"]
+    stacks = [item["properties"] for item in manifest.values() if item["type"] == "aws:cloudformation:stack"]
+    assert stacks
+    for stack in stacks:
+        template = json.loads((tmp_path / f"out/assembly-{name}" / stack["templateFile"]).read_text())
+        reviewed = ROOT / f"tests/snapshot/templates/{name}/{stack['stackName'].removeprefix(f'{name}-')}.json"
+        assert masked(template) == reviewed.read_text()
+    assert HASH.search((tmp_path / "out/pipeline.template.json").read_text()) is not None
