@@ -133,7 +133,7 @@ def _look_at_changes(
             write_line(line, sys.stderr)
     if harm and sys.stdin.isatty():
         for name in dict.fromkeys(need.name for need in harm):
-            confirm(name, "; ".join(need.why for need in harm if need.name == name))
+            confirm(name, f"accept that {'; '.join(need.why for need in harm if need.name == name)}")
     else:
         stop_unapproved(cdk.environment, found.approvals, found.digest)
     if asked and input(f"Deploy these changes to {cdk.account}? [y/N] ").strip().lower() not in ("y", "yes"):

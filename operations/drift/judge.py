@@ -61,11 +61,9 @@ def _comparable(asked: Any, there: Any, path: str, shared: dict[str, dict[str, s
             elif key in there:
                 left[key], right[key] = _comparable(item, there[key], f"{path}.{key}" if path else key, shared)
             else:
-                left[key] = item
+                left[key] = _as_written(item)
         return left, right
     if isinstance(asked, list) and isinstance(there, list):
-        if any(isinstance(item, Unknown) for item in asked):
-            return [], []
         if all(isinstance(item, Mapping) and "InstanceGroupName" in item for item in (*asked, *there)):
             now = {item["InstanceGroupName"]: item for item in there}
             names = [item["InstanceGroupName"] for item in asked]
@@ -74,13 +72,24 @@ def _comparable(asked: Any, there: Any, path: str, shared: dict[str, dict[str, s
                 for name, item in zip(names, asked, strict=True)
                 if name in now
             ]
-            gone = [item for item in asked if item["InstanceGroupName"] not in now]
+            gone = [_as_written(item) for item in asked if item["InstanceGroupName"] not in now]
             added = [item for item in there if item["InstanceGroupName"] not in names]
             return [*(left for left, _ in both), *gone], [*(right for _, right in both), *added]
+        if _as_written(asked) != asked:
+            return [], []
         # AWS answers lists of plain values in any order.
         if all(isinstance(item, str) for item in (*asked, *there)):
             return sorted(asked), sorted(there)
     return asked, there
+
+
+def _as_written(value: Any) -> Any:
+    """A value with what only the deployment knew as the template writes it."""
+    if isinstance(value, Mapping):
+        return {key: _as_written(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_written(item) for item in value]
+    return value.of if isinstance(value, Unknown) else value
 
 
 def _judged(

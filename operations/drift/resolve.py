@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from ..account import Account
 from ..effects.compare import is_intrinsic
@@ -51,16 +51,17 @@ class Resolver:
             return [self.value(item, stack) for item in value]
         return value
 
+    @cached_property
+    def _pseudo(self) -> dict[str, str]:
+        partition = self._account.session().get_partition_for_region(self._account.region)
+        return {"AWS::Region": self._account.region, "AWS::AccountId": self._account.id, "AWS::Partition": partition}
+
     def _filled(self, value: Mapping[str, Any], stack: str) -> Any:
-        pseudo: Final = {
-            "AWS::Region": self._account.region,
-            "AWS::AccountId": self._account.id,
-            "AWS::StackName": stack,
-            "AWS::Partition": self._account.session().get_partition_for_region(self._account.region),
-        }
         match value:
+            case {"Ref": "AWS::StackName"}:
+                return stack
             case {"Ref": str() as name}:
-                return pseudo.get(name) or self.physical_ids(stack).get(name) or Unknown(value)
+                return self._pseudo.get(name) or self.physical_ids(stack).get(name) or Unknown(value)
             case {"Fn::GetAtt": [str() as name, "GroupId"]}:
                 # The physical id of a security group is what this attribute gives.
                 return self.physical_ids(stack).get(name) or Unknown(value)

@@ -1,7 +1,7 @@
 """Rules of security groups: what templates ask for, and what EC2 has."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..account import Account
@@ -24,6 +24,8 @@ class Rule:
     what: str
     peer: str | None
     """None where only the deployment knew it: such a rule is any rule that is like it otherwise."""
+    optional: bool = field(default=False, compare=False)
+    """Whether it may be missing, as the rule that EC2 gives a group for which nobody says where it may go."""
 
     def __str__(self) -> str:
         return f"{self.way} {self.what} {self.peer or 'of a peer that is not known here'}"
@@ -37,7 +39,12 @@ def wanted(templates: Mapping[str, Template], resolver: Resolver) -> dict[str, t
         if item["Type"] == GROUP and (group := _id_of(resolver, stack, key)):
             own = resolver.value(item.get("Properties", {}), stack)
             rules = [_rule("ingress", rule) for rule in own.get("SecurityGroupIngress", ())]
-            rules += [_rule("egress", rule) for rule in own.get("SecurityGroupEgress", ())]
+            silent = [Rule("egress", "all", "0.0.0.0/0", optional=True)]
+            rules += (
+                [_rule("egress", rule) for rule in own["SecurityGroupEgress"]]
+                if "SecurityGroupEgress" in own
+                else silent
+            )
             found[group] = stack, key, rules
     for stack, _, item in items:
         if way := _WAYS.get(item["Type"]):
@@ -85,7 +92,7 @@ def unlike(asked: list[Rule], there: list[Rule]) -> Iterator[tuple[str, Rule]]:
         match = next((other for other in left if _fits(rule, other)), None)
         if match is None:
             # Two resources may ask for one rule; EC2 keeps it once.
-            if not any(_fits(rule, other) for other in there):
+            if not rule.optional and not any(_fits(rule, other) for other in there):
                 yield "gone", rule
         else:
             left.remove(match)

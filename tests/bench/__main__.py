@@ -16,6 +16,7 @@ from pathlib import Path
 import boot_times
 import commands
 import doctor_matrix
+import effect_times
 import handler_costs
 import mutated
 import preflight_times
@@ -42,6 +43,7 @@ PARTS = {
     "status": status_cost.report,
     "doctor": doctor_matrix.report,
     "promotion": promotion_times.report,
+    "effects": effect_times.report,
 }
 
 
