@@ -101,7 +101,7 @@ def nccl_groups(environment: Environment, types: Catalog) -> tuple[str, ...]:
 
 
 def can_measure_nccl(group: Any, types: Catalog) -> bool:
-    """Whether a group has what a collective between nodes takes: NVIDIA GPUs and EFA in all its types, and two nodes."""
+    """Whether a group has two nodes, and NVIDIA GPUs and EFA in all its types."""
     rows = [types.find(name) for name in group.types]
     fast = all(row and row.accelerator_vendor == "nvidia" and row.efa_interfaces for row in rows)
     return bool(rows) and fast and group.count >= 2

@@ -22,7 +22,7 @@ _SIMULATED: Final = (
     "nodes boot in seconds; "
 )
 _SIMULATED_ORCHESTRATOR: Final = {
-    True: "Kubernetes is a store of checked manifests in which no pod starts.",
+    True: "Kubernetes is a store of checked manifests in which no container starts.",
     False: "no script and no daemon runs on them.",
 }
 """By whether there are Kubernetes objects."""

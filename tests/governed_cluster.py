@@ -14,7 +14,7 @@ from sandbox_network import eks_cluster, surroundings
 
 Aws = Callable[[str], Any]
 _URL = "https://sts.amazonaws.com/?Action=GetCallerIdentity&X-Amz-Credential=sandbox%2F20260101"
-_TOKEN = "k8s-aws-v1." + base64.urlsafe_b64encode(_URL.encode()).decode().rstrip("=")
+TOKEN = "k8s-aws-v1." + base64.urlsafe_b64encode(_URL.encode()).decode().rstrip("=")
 _DEPENDENCY = ("aws-hyperpod", "deep-health-check-service-account")
 
 
@@ -49,7 +49,7 @@ class GovernedCluster:
         """What its Kubernetes API answers to a GET, or to a POST of `body`; None when there is no such object."""
         content = json.dumps({"apiVersion": "v1", **body}).encode() if body else None
         request = urllib.request.Request(
-            self._description["endpoint"] + path, data=content, headers={"Authorization": f"Bearer {_TOKEN}"}
+            self._description["endpoint"] + path, data=content, headers={"Authorization": f"Bearer {TOKEN}"}
         )
         authority = base64.b64decode(self._description["certificateAuthority"]["data"]).decode()
         try:

@@ -58,7 +58,8 @@ def job_that_cannot_pass(environment: Environment) -> Problems:
     canary = environment.gates.canary if environment.gates else None
     if canary is None:
         return
-    job, elastic = environment.jobs.get(canary.job or ""), environment.jobs.get(canary.elastic or "")
+    jobs: dict[str, Any] = environment.jobs
+    job, elastic = jobs.get(canary.job or ""), jobs.get(canary.elastic or "")
     if job and job.kind in _ENDLESS:
         yield Problem(
             ("gates", "canary", "job"),
@@ -99,7 +100,9 @@ def nccl_impossible(environment: Environment, types: Catalog) -> Problems:
             )
     for name, least in nccl.minimum_gb_per_second.items():
         group = environment.instance_groups.get(name)
-        for count in sorted({min(nodes, group.count) for nodes in nccl.nodes}) if group and group.count > 1 else ():
+        if group is None or group.count < 2:
+            continue
+        for count in sorted({min(nodes, group.count) for nodes in nccl.nodes}):
             bounds = [bound for of in group.types if (bound := all_reduce_line(of, count).bound) is not None]
             if bounds and least > min(bounds):
                 yield Problem(

@@ -8,6 +8,7 @@ Exit codes: 0 all passed, 1 one failed or its evidence could not be kept, 2 the 
 """
 
 import argparse
+import signal
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +22,7 @@ from ...config.rules.run import environment_types
 from ..account import Account, account_of
 from ..columns import columns
 from ..deployment import load
+from ..kubectl import Refused
 from ..output import Stop, stop_on_errors, write_json, write_line
 from .evidence import Keeper, evidence_of, summary
 from .gate import Context, Result
@@ -55,6 +57,8 @@ def run(args: argparse.Namespace) -> int:
     environment = loaded.environment
     if not environment.has_cluster:
         raise Stop(f"{environment.name} has no cluster, so there is nothing for a gate to look at", code=2)
+    # Whoever cancels a build ends its processes so, and the jobs of a gate have to go all the same.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     account = account_of(environment, args.project, args.sandbox)
     keeper = Keeper(environment, account, args.project, args.evidence)
     write_line(f"gates of {environment.name} → {account}", sys.stderr)
@@ -101,6 +105,10 @@ def _one(loaded: LoadedEnvironment, account: Account, project: Path, gate: Gate,
         code = error.response["Error"].get("Code", "")
         step = "you need " + ", ".join(gate.actions) if "Denied" in code or "Unauthorized" in code else _doctor(loaded)
         result = Result(False, f"AWS refuses {error.operation_name}: {error}", next_step=step)
+    except Refused as refused:
+        said = (str(refused).splitlines() or ["it says nothing"])[-1]
+        step = f"you need an access entry on the EKS cluster; `podwright connect {loaded.environment.name}` tries it"
+        result = Result(False, f"Kubernetes cannot be asked: {said}", next_step=step)
     except BotoCoreError as error:
         result = Result(False, f"AWS cannot be asked: {error}", next_step="check the network, and run this again")
     if result.skipped:

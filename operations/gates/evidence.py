@@ -100,7 +100,7 @@ class Keeper:
             raise Stop(
                 f"evidence of {evidence.gate} ({evidence.verdict}: {evidence.reason}) cannot be written to "
                 f"s3://{bucket}/{key}: {error}",
-                "you need s3:PutObject there and kms:GenerateDataKey on its key; `--evidence DIR` keeps it on this machine",
+                "you need s3:PutObject there and kms:GenerateDataKey on its key; `--evidence DIR` keeps it here",
             ) from None
         return f"s3://{bucket}/{key}"
 

@@ -16,12 +16,13 @@ from ...config.gates import Gates
 from ...config.load import LoadedEnvironment
 from ...config.rules.run import environment_types
 from ..account import Account
-from ..kubectl import Kubectl
+from ..kubectl import Kubectl, Refused
 
 _POLL: Final = 15.0
 _POLL_IN_SANDBOX: Final = 0.3
 _SILENCE: Final = 60.0
 _NAMED: Final = 6
+_PATIENCE: Final = 3
 
 
 @dataclass(slots=True)
@@ -103,9 +104,24 @@ class Context:
         return kubectl_of(self)
 
     def wait(self, look: Callable[[], Look]) -> Result:
-        """Look until everything is as it should be, waiting is of no use, or the time is over."""
+        """Look until everything is as it should be, waiting is of no use, or the time is over.
+
+        Raises:
+            Refused: Kubernetes refuses several looks in a row.
+        """
+        trouble = 0
         while True:
-            seen = look()
+            try:
+                seen = look()
+            except Refused as refused:
+                # One look of many may meet an API that is just being replaced.
+                trouble += 1
+                if trouble == _PATIENCE or self.left <= 0:
+                    raise
+                self.say(f"kubectl: {str(refused).splitlines()[-1]}")
+                self.sleep(self.poll)
+                continue
+            trouble = 0
             missing = seen.missing
             if not missing and not seen.final:
                 return Result(True, in_words(seen.checks), seen.checks, "", seen.answers)

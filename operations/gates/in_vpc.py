@@ -59,7 +59,7 @@ class InVpc(Kubectl):
         command = _command(arguments, given)
         if len(command) > _MOST:
             raise Stop(
-                f"what kubectl is given is too long for the runner inside the VPC: {len(command)} characters of {_MOST}",
+                f"what kubectl is given is too long for the runner in the VPC: {len(command)} characters of {_MOST}",
                 f"run `podwright connect {self.environment.name}` in another window, then this again",
             )
         lines: list[str] = []

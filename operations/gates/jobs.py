@@ -173,7 +173,7 @@ def submitted(context: Context, stem: str, job: Job) -> Iterator[Run]:
             except Refused as refused:
                 raise Stop(
                     f"the cluster refuses {run.name}: {refused}",
-                    f"the job's operator may be missing; `podwright render {context.environment.name}` shows what is deployed",
+                    f"is its operator deployed? `podwright render {context.environment.name}` shows what should be",
                 ) from None
         yield run
     finally:

@@ -1,4 +1,4 @@
-"""The gate `metrics`: every exporter that runs here has sent something lately, recordings too, and dashboards are there."""
+"""The gate `metrics`: every exporter has sent something lately, recordings are made, and dashboards are there."""
 
 import time
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ def run(context: Context) -> Result:
 def series(environment: Environment, types: Catalog) -> dict[str, list[str]]:
     """The metrics that have to arrive, by exporter; those that are recorded of them under `recorded`."""
     there, runs = collected(environment, types), exporters(environment, types)
-    found = {
+    found: dict[str, list[str]] = {
         name: [metric.name for metric in metrics().values() if metric.exporter == name and metric.name in there]
         for name in sorted(runs)
     }

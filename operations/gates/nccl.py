@@ -1,4 +1,4 @@
-"""The gate `nccl`: the bus bandwidth of an all-reduce over several nodes, against the line for their type and number."""
+"""The gate `nccl`: bandwidth of an all-reduce over several nodes, against the line for their type and number."""
 
 import re
 from dataclasses import asdict, dataclass
@@ -162,8 +162,8 @@ def _next(context: Context, group: str, rows: list[Row]) -> str:
         )
     name = context.environment.name
     return (
-        f"find the slow node: `podwright bench show --cluster {name}`, then `podwright node check {name}` with the "
-        f"connectivity test on the nodes of {group}, and replace it"
+        f"find the slow node: `podwright bench show --cluster {name}`, then `podwright node health-check {name}` with "
+        f"the connectivity test on the nodes of {group}, and replace it"
     )
 
 

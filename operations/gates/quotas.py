@@ -1,4 +1,4 @@
-"""The gate `quotas`: what the file grants every team is in force, with the same numbers, in whatever keeps the quotas."""
+"""The gate `quotas`: what the file grants every team is in force, with the same numbers, whoever keeps the quotas."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

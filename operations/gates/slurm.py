@@ -9,7 +9,6 @@ import hashlib
 import json
 import shlex
 import subprocess
-import sys
 from typing import Any, Final
 
 from ..output import Stop
@@ -21,8 +20,9 @@ _BEGIN, _END = "podwright-begin", "podwright-end"
 _ALIVE: Final = "podwright-alive"
 _GRACE: Final = 60.0
 _OUTSIDE: Final = "the nodes of the sandbox are simulated, and run no Slurm"
-# A session without output for twenty minutes is ended, and a job may wait longer.
-_KEEP_ALIVE: Final = f"(while sleep 60; do echo {_ALIVE}; done) & k=$!; trap 'kill $k' EXIT"
+# A session without output for twenty minutes is ended, and a job may wait longer. The sleep outlives the loop that is
+# killed, and must not hold the session's output open.
+_KEEP_ALIVE: Final = f"(while sleep 60 >/dev/null 2>&1; do echo {_ALIVE}; done) & k=$!; trap 'kill $k' EXIT"
 
 
 class Failed(Exception):
@@ -66,9 +66,12 @@ class Slurm:
         except subprocess.TimeoutExpired:
             raise Failed(f"no answer in {self._context.seconds / 60:g} min") from None
         finally:
-            # The session, and on the node what it runs, end with the plugin; also on Ctrl-C.
-            process.kill()
-            process.wait()
+            if process.poll() is None:
+                # What it runs on the node ends with the session, which a plugin that is killed would leave open.
+                session = json.loads(command[1])["SessionId"]
+                self._context.account.client("ssm").terminate_session(SessionId=session)
+                process.kill()
+                process.communicate()
         return _answer(output)
 
 
@@ -155,11 +158,11 @@ def all_reduce(context: Context, group: str, nodes: int) -> tuple[Any, Result]:
     context.say(f"measures {nodes} nodes of {group}")
     try:
         said = slurm.tried(_srun(context, "nccl", group, nodes, script, "--exclusive"))
-        record = json.loads(said[said.index("{") : said.rindex("}") + 1])
     except Failed as failed:
         step = "`sinfo -R` on the controller shows nodes that are drained, `squeue` what else waits"
         return None, Result(False, str(failed), (), step, {"output": str(failed)})
+    try:
+        record = json.loads(said[said.index("{") : said.rindex("}") + 1])
     except ValueError:
-        print(said, file=sys.stderr)
         return None, Result(False, "the job printed no record", (), "", {"output": said})
     return table_of(record, (16 if mode == "thorough" else 8) * 2**30), Result(True, "", (), "", {"record": record})

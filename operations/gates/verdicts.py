@@ -61,8 +61,8 @@ def _look(context: Context) -> Look:
 def _next(context: Context) -> str:
     name = context.environment.name
     return (
-        f"`podwright bench show --cluster {name}` shows what was measured, `podwright node replace {name} NODE` takes a "
-        "bad node away; where nothing was measured, `podwright kernels build` and deploy, or accept skip in gates.verdicts"
+        f"`podwright bench show --cluster {name}` shows what was measured, `podwright node replace {name} NODE` takes "
+        "a bad node away; where nothing was measured, `podwright kernels build` and deploy"
     )
 
 

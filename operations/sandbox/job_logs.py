@@ -14,7 +14,7 @@ _HALF: Final = 64 * 2**20
 _TCP: Final = 3.2
 _HEAD: Final = (
     "# nThread 1 nGpus 1 minBytes {least} maxBytes {most} step: 2(factor) (sandbox: made up)\n"
-    "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"
+    "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong"
 )
 
 

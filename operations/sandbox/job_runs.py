@@ -1,10 +1,10 @@
 """What becomes of jobs that podwright hands to a simulated cluster: pods on nodes, a log, an end; elastic ones resize.
 
-Nothing runs. A job's pods follow from when it was seen first, the shortened time, the nodes that are there and what else
-holds them; its end is that of its kind's operator. Jobs without podwright's label are stored and nothing else.
+Nothing runs. A job's pods follow from when it was seen first, the shortened time, the nodes that are there and what
+else holds them; its end is that of its kind's operator. Jobs without podwright's label are stored and nothing else.
 
-Sources: Kubernetes Job API; Kubeflow's and HyperPod's status types (kubeflow-training 1.9.4, sagemaker-hyperpod 3.12.0);
-output of NVIDIA's nccl-tests 2.18. Values in logs are made up.
+Sources: Kubernetes Job API; Kubeflow's and HyperPod's types of status (kubeflow-training 1.9.4, sagemaker-hyperpod
+3.12.0).
 """
 
 from collections.abc import Mapping
@@ -100,7 +100,7 @@ class JobRuns:
                 del store.objects[key]
 
     def _place(self, store: KubernetesStore, jobs: list[JsonObject], nodes: list[JsonObject], moment: datetime) -> None:
-        """Give jobs their nodes: what runs keeps its fewest, others follow by priority, and extras take what is left."""
+        """Give jobs their nodes: what runs keeps its fewest, others follow by priority, extras take what is left."""
         free = {
             node["metadata"]["name"]: _devices(node)
             for node in nodes
@@ -161,11 +161,9 @@ class JobRuns:
         started = life.admitted.strftime("%Y-%m-%dT%H:%M:%SZ")
         status: JsonObject = {"startTime": started, "conditions": []}
         if over:
-            good, bad = (
-                ("Complete", "Failed") if job["kind"] in ("Job", "HyperPodPyTorchJob") else ("Succeeded", "Failed")
-            )
+            good = "Complete" if job["kind"] in ("Job", "HyperPodPyTorchJob") else "Succeeded"
             words = "BackoffLimitExceeded" if fault == "fails" else "Completed"
-            status["conditions"] = [_condition(bad if fault == "fails" else good, moment, words)]
+            status["conditions"] = [_condition("Failed" if fault == "fails" else good, moment, words)]
         elif job["kind"] == "Job":
             status["active"] = len(life.places)
         elif runs:

@@ -1,7 +1,7 @@
 """The metrics of the clusters that are there, as the page that a workspace's Prometheus scrapes.
 
-It is what `metrics.snapshot` makes up, drawn on the nodes that really are in the sandbox. A cluster sends to the workspace
-that its collector is configured with: the add-on on EKS, the extension on Slurm.
+It is what `metrics.snapshot` makes up, drawn on the nodes that really are in the sandbox. A cluster sends to the
+workspace that its collector is configured with: the add-on on EKS, the extension on Slurm.
 """
 
 import json

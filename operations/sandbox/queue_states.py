@@ -1,4 +1,4 @@
-"""What Kueue would say of its queues, and whether a job's queue lets it in: by accelerators alone, without borrowing order.
+"""What Kueue would say of its queues, and whether a job's queue lets it in: by accelerators alone.
 
 Source: Kueue 0.19.2, types of ClusterQueue and LocalQueue. Whether idle capacity of others is there is not looked at:
 a job that fits quota and borrowing limit is let in.

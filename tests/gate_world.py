@@ -1,0 +1,150 @@
+"""Environments whose gates are run, and a cluster of the sandbox on which they are."""
+
+import json
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from base64 import b64decode
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from governed_cluster import TOKEN
+from podwright.config.environment import Environment
+from podwright.config.gate_table import gate_table
+from podwright.config.gates import GateName
+from podwright.config.load import LoadedEnvironment
+from podwright.config.source import parse_source
+from podwright.operations.account import Account
+from podwright.operations.gates.gate import Context
+from podwright.operations.gates.jobs import resource
+from podwright.operations.kubectl import Kubectl, Refused
+
+FILE = """
+name: gated
+account: "123456789012"
+region: us-west-2
+network: {zones: [usw2-az1, usw2-az2]}
+storage: {buckets: {lifecycle: sagemaker-gated}}
+cluster: {name: gated}
+instance_groups:
+  h200: {instance_type: ml.p5en.48xlarge, count: 2, zone: usw2-az1}
+governance:
+  priorities: {inference: 100, training: 70, extra: 10}
+  teams: {research: {quota: {h200: 2}}}
+jobs:
+  grows:
+    kind: hyperpod_pytorch
+    team: research
+    group: h200
+    priority: training
+    image: registry/elastic:1
+    command: [train.py]
+    elastic: {min_replicas: 1, max_replicas: 2, step: 1, extra_priority: extra}
+platform: {cert_manager: {}, training_operator: {}}
+gates: {nccl: {image: "registry/nccl-tests:2"}, canary: {elastic: grows}}
+"""
+
+
+def loaded(text: str = FILE, **more: Any) -> LoadedEnvironment:
+    """An environment as its file loads; `more` replaces sections."""
+    source = parse_source(text, "gated.yaml")
+    environment = Environment.model_validate({**source.data, **more})
+    return LoadedEnvironment(environment, source)
+
+
+class Clock:
+    """Time that passes only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def context(
+    name: GateName, account: Any, environment: LoadedEnvironment | None = None, minutes: float = 30, **given: Any
+) -> Context:
+    """One run of a gate."""
+    return Context(environment or loaded(), account, Path(), gate_table()[name], minutes, **given)
+
+
+_PLACES = {
+    "nodes": "/api/v1/{}nodes",
+    "pods": "/api/v1/{}pods",
+    "Job.v1.batch": "/apis/batch/v1/{}jobs",
+    "MPIJob.v2beta1.kubeflow.org": "/apis/kubeflow.org/v2beta1/{}mpijobs",
+    "HyperPodPyTorchJob.v1.sagemaker.amazonaws.com": "/apis/sagemaker.amazonaws.com/v1/{}hyperpodpytorchjobs",
+    "clusterqueues.kueue.x-k8s.io": "/apis/kueue.x-k8s.io/v1beta2/{}clusterqueues",
+    "localqueues.kueue.x-k8s.io": "/apis/kueue.x-k8s.io/v1beta2/{}localqueues",
+}
+
+
+class Direct(Kubectl):
+    """kubectl without its process: the same requests to the double's API."""
+
+    def __init__(self, description: dict[str, Any]) -> None:
+        object.__setattr__(self, "kubeconfig", Path())
+        self.endpoint = description["endpoint"]
+        authority = b64decode(description["certificateAuthority"]["data"]).decode()
+        self.tls = ssl.create_default_context(cadata=authority)
+
+    __setattr__ = object.__setattr__
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """One request."""
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.endpoint + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, context=self.tls) as answer:
+                text = answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                raise Refused(json.load(error)["message"]) from None
+        return text if "text/plain" in answer.headers["Content-Type"] else json.loads(text)
+
+    def items(self, kind: str, *arguments: str) -> list[dict[str, Any]]:
+        options = dict(argument.removeprefix("--").partition("=")[::2] for argument in arguments)
+        names = {"selector": "labelSelector", "field-selector": "fieldSelector"}
+        query = urllib.parse.urlencode({names[key]: value for key, value in options.items() if key in names})
+        return self.ask("GET", f"{_path(kind, options.get('namespace'))}?{query}")["items"]
+
+    def apply(self, manifests: list[dict[str, Any]], *arguments: str) -> str:
+        for item in manifests:
+            self.ask("POST", _path(resource(item), item["metadata"]["namespace"]), item)
+        return ""
+
+    def run(self, *arguments: str, given: str = "") -> str:
+        if arguments[0] == "logs":
+            namespace = next(item.partition("=")[2] for item in arguments if item.startswith("--namespace"))
+            return self.ask("GET", f"{_path('pods', namespace)}/{arguments[1]}/log")
+        assert arguments[0] == "delete", arguments
+        for item in json.loads(given)["items"]:
+            # It ignores what is not there, as the gates ask it to.
+            with suppress(Refused):
+                self.ask("DELETE", f"{_path(resource(item), item['metadata']['namespace'])}/{item['metadata']['name']}")
+        return ""
+
+
+def _path(kind: str, namespace: str | None) -> str:
+    return _PLACES[kind].format(f"namespaces/{namespace}/" if namespace else "")
+
+
+def on(account: Account, eks: dict[str, Any]) -> Callable[..., Context]:
+    """Runs of gates on a cluster of the sandbox, with kubectl that starts no processes."""
+    kubectl = Direct(eks)
+
+    def make(name: GateName, environment: LoadedEnvironment | None = None, seconds: float = 20) -> Context:
+        made = context(name, account, environment, seconds / 60)
+        made.poll = 0.05
+        made.__dict__["kubectl"] = kubectl
+        return made
+
+    return make
