@@ -1,8 +1,8 @@
 """What a change of a property does: the effect table, and which changes replace a resource.
 
 Replacement comes from CloudFormation's provider schemas (`data/create_only.json`; a test compares it with the schemas
-that cfn-lint ships). What no schema says - which change renews nodes, interrupts or deletes - is a table of our own with
-a source for every row. What neither says is unknown, and is shown as unknown.
+that cfn-lint ships). What no schema says - what renews nodes, interrupts or deletes - is a table of our own, with a
+source for every row. What neither says is unknown, and is shown as unknown.
 """
 
 import json
@@ -140,6 +140,14 @@ def replacing(resource_type: str, path: str) -> Literal["always", "sometimes"] |
 def has_schema(resource_type: str) -> bool:
     """Whether the lists know a type: without a schema, what replaces it is unknown."""
     return resource_type in _create_only()
+
+
+def lasting_name(resource_type: str) -> str | None:
+    """The property that names a resource which CloudFormation makes anew before it deletes the old one.
+
+    It refuses to replace such a resource while that name stays: the name would be needed twice.
+    """
+    return next(iter(_create_only().get(resource_type, {}).get("name", ())), None)
 
 
 @cache

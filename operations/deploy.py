@@ -2,8 +2,9 @@
 
 An environment of account 123456789012 goes to the sandbox, as does any other with --sandbox. Without ENV it is the only
 environment of the project, or the one called sandbox. The same command takes up a deployment that was interrupted.
-An AWS account is looked at first, as `podwright preflight` does. What a change does is looked at too, as `podwright diff`
-does: one that replaces or deletes what holds data, buys, or takes nodes from a group that runs is refused unless named.
+An AWS account is looked at first, as `podwright preflight` does. What a change does is looked at too, as
+`podwright diff` does: one that replaces or deletes what holds data, buys, or takes nodes from a group that runs is
+refused unless it is named.
 """
 
 import argparse
@@ -132,7 +133,7 @@ def _look_at_changes(
             write_line(line, sys.stderr)
     if harm and sys.stdin.isatty():
         for name in dict.fromkeys(need.name for need in harm):
-            confirm(name, "; ".join(need.why for need in harm if need.name == name))
+            confirm(name, f"accept that {'; '.join(need.why for need in harm if need.name == name)}")
     else:
         stop_unapproved(cdk.environment, found.approvals, found.digest)
     if asked and input(f"Deploy these changes to {cdk.account}? [y/N] ").strip().lower() not in ("y", "yes"):

@@ -8,6 +8,7 @@ import difflib
 from pathlib import Path
 from typing import Final
 
+from ..effects import reasons
 from ..findings import Level
 from ..preflight import preflight_checks
 from .acknowledgements import NOT_FOUND
@@ -61,8 +62,8 @@ def explain(id: str) -> str:
 
 def titles() -> dict[str, str]:
     """Every id that a finding can have, with its title, in order."""
-    rules, checks = RULES.values(), preflight_checks().values()
-    return dict(sorted((BEFORE_RULES | {item.id: item.title for item in (*rules, *checks)}).items()))
+    rules, checks, changes = RULES.values(), preflight_checks().values(), reasons().values()
+    return dict(sorted((BEFORE_RULES | {item.id: item.title for item in (*rules, *checks, *changes)}).items()))
 
 
 def level(id: str) -> Level:
@@ -71,6 +72,8 @@ def level(id: str) -> Level:
         return RULES[id].level
     if id in preflight_checks():
         return preflight_checks()[id].level
+    if id in reasons():
+        return reasons()[id].level
     return Level.WARNING if id == NOT_FOUND else Level.ERROR
 
 
@@ -82,6 +85,8 @@ def acceptable(id: str) -> bool:
 def header(id: str) -> str:
     """What the page of a finding begins with."""
     accepted = "can be accepted with a reason" if acceptable(id) else "nobody can accept it"
+    if id in reasons():
+        accepted = "can be approved for one change set, under `approved_changes`"
     lines = [f"# {id}: {titles()[id]}", "", f"- Level: {level(id)}; {accepted}."]
     if id in RULES:
         rule = RULES[id]
@@ -91,4 +96,6 @@ def header(id: str) -> str:
         check = preflight_checks()[id]
         lines.append(f"- Asks the account: {listed((f'`{action}`' for action in check.actions), 'and')}.")
         lines += [f"- Source: {citation}, <{citation.url}>." for citation in check.sources]
+    if id in reasons():
+        lines += [f"- Source: {citation}, <{citation.url}>." for citation in reasons()[id].sources]
     return "\n".join(lines) + "\n"

@@ -75,8 +75,11 @@ def buys(change: ResourceChange) -> bool:
 def answered(
     found: Sequence[Need], digest: str, approved: Sequence[ApprovedChange], allowed: Collection[str] = ()
 ) -> list[Need]:
-    """The same needs, each with whether it is approved: by the change set's digest in the file, or by its name in
-    `allowed`. Harm has to be named in either case; for the rest the digest is enough."""
+    """The same needs, each with whether it is approved.
+
+    Harm has to be named: in the entry of `approved` that has the change set's digest, or in `allowed`. For the rest the
+    digest is enough.
+    """
     entries = [entry for entry in approved if entry.digest == digest]
     named = {name for entry in entries for name in entry.names} | set(allowed)
     return [replace(need, approved=need.name in named or (bool(entries) and not need.refused)) for need in found]

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from ...config.effects import Change, Effect, Known, known, replacing, stateful, worst
-from .compare import differences
+from ...config.effects import Change, Effect, Known, known, lasting_name, replacing, stateful, worst
+from .compare import differences, same
 from .references import Exports, Target, exports, references
 from .templates import NESTED, Pair, resources
 
@@ -51,6 +51,7 @@ class Row:
 class ResourceChange:
     """One resource that is touched."""
 
+    environment: str
     stack: str
     logical_id: str
     type: str
@@ -70,7 +71,7 @@ class ResourceChange:
     @property
     def name(self) -> str:
         """What approvals call it: stack and logical id, without the environment."""
-        return f"{self.stack.partition('-')[2] or self.stack}/{self.logical_id}"
+        return f"{short(self.stack, self.environment)}/{self.logical_id}"
 
     @property
     def effect(self) -> Effect:
@@ -86,34 +87,31 @@ class ResourceChange:
         return self.type in stateful()
 
 
-def changes(pairs: Sequence[Pair], prefix: str = "") -> list[ResourceChange]:
-    """Every change of a deployment. `prefix` is the environment's name, which the names of its stacks begin with."""
-    found = [change for pair in pairs if pair.new is not None for change in _of_stack(pair, prefix)]
-    _spread(found, pairs, prefix)
+def changes(pairs: Sequence[Pair], environment: str) -> list[ResourceChange]:
+    """Every change of a deployment of that environment."""
+    found = [change for pair in pairs if pair.new is not None for change in _of_stack(pair, environment)]
+    _spread(found, pairs, environment)
     return found
 
 
-def short(stack: str, prefix: str) -> str:
+def short(stack: str, environment: str) -> str:
     """A stack's name without the environment's."""
-    return stack.removeprefix(f"{prefix}-")
+    return stack.removeprefix(f"{environment}-")
 
 
-def _of_stack(pair: Pair, prefix: str) -> Iterator[ResourceChange]:
+def _of_stack(pair: Pair, environment: str) -> Iterator[ResourceChange]:
     old, new = dict(resources(pair.old)), dict(resources(pair.new))
     for logical_id in [*new, *(key for key in old if key not in new)]:
         was, now = old.get(logical_id), new.get(logical_id)
-        kind = (now or was)["Type"]
-        if kind in IGNORED:
-            continue
-        change = _change(pair.name, logical_id, was, now)
-        if change is not None:
+        change = _change(environment, pair.name, logical_id, was, now)
+        if change is not None and change.type not in IGNORED:
             yield change
 
 
-def _change(stack: str, logical_id: str, was: Any, now: Any) -> ResourceChange | None:
-    kind = (now or was)["Type"]
-    path = (now or was).get("Metadata", {}).get("aws:cdk:path", "")
-    made = ResourceChange(stack, logical_id, kind, path, "update")
+def _change(environment: str, stack: str, logical_id: str, was: Any, now: Any) -> ResourceChange | None:
+    one = now or was
+    kind, path = one["Type"], one.get("Metadata", {}).get("aws:cdk:path", "")
+    made = ResourceChange(environment, stack, logical_id, kind, path, "update")
     made.old, made.new = (was or {}).get("Properties", {}), (now or {}).get("Properties", {})
     if was is None or now is None:
         made.action = "create" if was is None else "delete"
@@ -151,6 +149,11 @@ def _settle(change: ResourceChange, now: Mapping[str, Any]) -> None:
     if change.action == "update" and any(row.effect is Effect.REPLACES for row in change.rows):
         change.action = "replace"
         change.kept = now.get("UpdateReplacePolicy") in _KEPT
+        name = lasting_name(change.type)
+        if name and name in change.new and same(change.old.get(name), change.new[name]):
+            words = f"CloudFormation does not replace a resource that keeps its {name}: rename it as well"
+            kept = change.new[name]
+            change.rows.append(Row(name, name, "modify", kept, kept, Known(Effect.REFUSED, what=words)))
 
 
 def _row(kind: str, path: str, pattern: str, change: Change, before: Any, after: Any) -> Row:
@@ -163,7 +166,7 @@ def _row(kind: str, path: str, pattern: str, change: Change, before: Any, after:
     return Row(path, pattern, change, before, after, known(kind, pattern, change))
 
 
-def _spread(found: list[ResourceChange], pairs: Sequence[Pair], prefix: str) -> None:
+def _spread(found: list[ResourceChange], pairs: Sequence[Pair], environment: str) -> None:
     """Add what follows from replacements and from custom resources that run again."""
     given = exports(pairs)
     refer = [
@@ -182,10 +185,10 @@ def _spread(found: list[ResourceChange], pairs: Sequence[Pair], prefix: str) -> 
                 continue
             hits = [target for target in targets if _moves(moving.get((target.stack, target.logical_id)), target)]
             if hits:
-                _follow(found, by_id, pair, logical_id, item, hits, moving)
+                _follow(environment, found, by_id, pair, logical_id, item, hits, moving)
         if before == (len(found), sum(len(change.rows) for change in found)):
             break
-    _refuse_exports(found, pairs, given, prefix)
+    _refuse_exports(found, pairs, given, environment)
 
 
 def _runs_again(change: ResourceChange) -> bool:
@@ -198,6 +201,7 @@ def _moves(change: ResourceChange | None, target: Target) -> bool:
 
 
 def _follow(
+    environment: str,
     found: list[ResourceChange],
     by_id: dict[tuple[str, str], ResourceChange],
     pair: Pair,
@@ -212,7 +216,7 @@ def _follow(
     if change is None:
         path = item.get("Metadata", {}).get("aws:cdk:path", "")
         was = (pair.old or {}).get("Resources", {})[logical_id].get("Properties", {})
-        change = ResourceChange(pair.name, logical_id, item["Type"], path, "update")
+        change = ResourceChange(environment, pair.name, logical_id, item["Type"], path, "update")
         change.old, change.new = was, item.get("Properties", {})
     known_paths = {row.property for row in change.rows}
     for target in hits:
@@ -220,7 +224,7 @@ def _follow(
             continue
         cause = moving[target.stack, target.logical_id]
         row = _row(item["Type"], target.path, target.pattern, "modify", "as it is", _LATER)
-        certain = cause.action == "replace" and all(other.certain for other in cause.rows)
+        certain = any(other.certain and other.effect is Effect.REPLACES for other in cause.rows)
         change.rows.append(replace(row, follows=cause.name, certain=certain))
         known_paths.add(target.path)
     if change.rows and change not in found:
@@ -229,19 +233,17 @@ def _follow(
     _settle(change, item)
 
 
-def _refuse_exports(found: list[ResourceChange], pairs: Sequence[Pair], given: Exports, prefix: str) -> None:
+def _refuse_exports(found: list[ResourceChange], pairs: Sequence[Pair], given: Exports, environment: str) -> None:
     """Mark what CloudFormation refuses: exports that change or go while a deployed stack imports them."""
     by_id = {(change.stack, change.logical_id): change for change in found}
     before = exports(pairs, old=True)
-    imported = {
-        target.export: pair.name
-        for pair in pairs
-        for _, item in resources(pair.old)
-        for target in references(item.get("Properties", {}), pair.name, before)
-        if target.export
-    }
+    imported: dict[str, list[str]] = {}
+    for pair in pairs:
+        for target in references(dict(resources(pair.old)), pair.name, before):
+            if target.export and short(pair.name, environment) not in imported.setdefault(target.export, []):
+                imported[target.export].append(short(pair.name, environment))
     known_stacks = {pair.name for pair in pairs if pair.new is not None}
-    for name, user in imported.items():
+    for name, users in imported.items():
         target = before.get(name)
         if target is None or target.stack not in known_stacks:
             continue
@@ -249,8 +251,8 @@ def _refuse_exports(found: list[ResourceChange], pairs: Sequence[Pair], given: E
         if name in given and (change is None or change.action not in ("replace", "delete")):
             continue
         if change is None:
-            change = ResourceChange(target.stack, target.logical_id, "Export", "", "update")
+            change = ResourceChange(environment, target.stack, target.logical_id, "Export", "", "update")
             found.append(change)
-        words = f"{short(user, prefix)} imports it, and CloudFormation refuses to change an export that is in use"
+        words = f"imported by {', '.join(users)}: CloudFormation refuses to change an export that is in use"
         output = f"Outputs.{name.rpartition(':')[2]}"
         change.rows.append(Row(output, "Outputs", "modify", name, None, Known(Effect.REFUSED, what=words)))

@@ -51,7 +51,12 @@ def differences(old: Any, new: Any, path: str = "", pattern: str = "") -> Iterat
     if isinstance(old, Mapping) and isinstance(new, Mapping) and not is_intrinsic(old) and not is_intrinsic(new):
         for key in sorted(old.keys() | new.keys()):
             place = (f"{path}.{key}" if path else key), (f"{pattern}/{key}" if pattern else key)
-            yield from _pair(old, new, key, *place)
+            whole = [side[key] for side in (old, new) if key in side]
+            if len(whole) == 1 and isinstance(whole[0], Mapping) and whole[0] and not is_intrinsic(whole[0]):
+                # A group of properties that comes or goes: each of them has an effect of its own.
+                yield from differences(old.get(key, {}), new.get(key, {}), *place)
+            else:
+                yield from _pair(old, new, key, *place)
     elif isinstance(old, list) and isinstance(new, list):
         yield from _lists(old, new, path, pattern)
     else:
@@ -90,8 +95,10 @@ def _names(name: str, items: Sequence[Any]) -> bool:
 
 
 def same(old: Any, new: Any) -> bool:
-    """Whether two values are the same to CloudFormation, which writes 3 and "3" alike, and loses characters beyond ASCII
-    from the templates that it hands out."""
+    """Whether two values are the same to CloudFormation.
+
+    It takes 3 and "3" alike, and loses characters beyond ASCII from the templates that it hands out.
+    """
     if old == new:
         return True
     texts = (_scalar(old), _scalar(new))

@@ -1,7 +1,7 @@
 """What a change set changes in standing costs, from the templates alone.
 
-The same items and prices as `podwright cost`, which reads them from the environment's file: the file of what is deployed
-is nowhere, but its templates are.
+The same items and prices as `podwright cost`, which reads them from the environment's file: the file of what is
+deployed is nowhere, but its templates are.
 """
 
 from collections.abc import Callable, Iterator, Mapping

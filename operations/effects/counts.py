@@ -52,7 +52,9 @@ def groups_of(answer: Mapping[str, Any]) -> dict[str, Group]:
     """The groups in an answer of DescribeCluster.
 
     With autoscaling on, Karpenter may scale every ordinary group: which ones, only its node classes in Kubernetes say.
-    Restricted groups are never its. Source: SageMaker Developer Guide, "Autoscaling on SageMaker HyperPod EKS", 2026-11.
+    Restricted groups are never its.
+
+    Source: SageMaker Developer Guide, "Autoscaling on SageMaker HyperPod EKS", 2026-11.
     """
     scaled = answer.get("AutoScaling", {}).get("Mode") == "Enable"
     ordinary, restricted = answer.get("InstanceGroups", ()), answer.get("RestrictedInstanceGroups", ())

@@ -1,7 +1,7 @@
 """A change set as one document: what changes, what that does, what it needs, how long it takes and what it costs."""
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -53,7 +53,7 @@ class ChangeSet:
 def digest_of(
     environment: str, account: str, region: str, found: Sequence[ResourceChange], lower: Sequence[Fall]
 ) -> str:
-    """The digest of a change set: of every changed value, and of the nodes that groups lose, which templates do not say.
+    """The digest of a change set: of every changed value, and of the nodes that groups lose.
 
     Times, names of files and the order of things are not in it. The code of functions is: its asset's key is a value.
     """

@@ -121,7 +121,8 @@ def _summary(found: ChangeSet) -> Iterator[str]:
     yield f"data      {'; '.join(risks) or 'nothing is at risk'}"
     spent = duration(found)
     known = _span(spent["minutes"]) if any(spent["minutes"]) else "minutes"
-    yield f"time      {known}{' and what nobody has published: ' + ', '.join(spent['unknown']) if spent['unknown'] else ''}"
+    unpublished = f", and what nobody has published: {', '.join(spent['unknown'])}" if spent["unknown"] else ""
+    yield f"time      {known}{unpublished}"
     yield f"cost      {_cost(found)}"
 
 

@@ -54,9 +54,7 @@ def synthesized(assembly: Path, environment: str) -> dict[str, Template]:
     artifacts = json.loads(manifest.read_text(encoding="utf-8"))["artifacts"]
     stacks = {key: item for key, item in artifacts.items() if item["type"] == "aws:cloudformation:stack"}
     if not stacks:
-        raise Stop(
-            f"{assembly} has no stacks of {environment}", f"give the assembly that has assembly-{environment}", 2
-        )
+        raise Stop(f"{assembly} has no stacks of {environment}", "give the assembly around that stage", 2)
     found: dict[str, Template] = {}
     for key in _in_order(stacks):
         properties = stacks[key]["properties"]
@@ -101,8 +99,8 @@ def _nested(folder: Path, parent: str, template: Template) -> dict[str, Template
         )
         if file is None:
             raise Stop(f"the assembly lacks the template of {parent}/{key}", "synthesize it again")
-        inner = _read(folder / file)
-        found |= {f"{parent}/{key}": inner} | _nested(folder, f"{parent}/{key}", inner)
+        body = _read(folder / file)
+        found |= {f"{parent}/{key}": body} | _nested(folder, f"{parent}/{key}", body)
     return found
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import boot_times
 import commands
 import doctor_matrix
+import effect_times
 import handler_costs
 import mutated
 import preflight_times
@@ -40,6 +41,7 @@ PARTS = {
     "series": series.report,
     "status": status_cost.report,
     "doctor": doctor_matrix.report,
+    "effects": effect_times.report,
 }
 
 

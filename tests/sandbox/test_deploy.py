@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from podwright.operations.helm import tool
@@ -57,8 +58,8 @@ def run(project: Path, *arguments: str, code: int = 0) -> tuple[str, str]:
     return output, errors
 
 
-def deploy(project: Path) -> tuple[dict[str, Any], str]:
-    output, errors = run(project, "deploy", "--json")
+def deploy(project: Path, *more: str) -> tuple[dict[str, Any], str]:
+    output, errors = run(project, "deploy", "--json", *more)
     return json.loads(output), errors
 
 
@@ -82,10 +83,8 @@ def test_life_of_a_project(project: Path) -> None:
 
     file = project / "environments/sandbox.yaml"
     file.write_text(file.read_text().replace("ml.g5.12xlarge\n    count: 2", "ml.g5.12xlarge\n    count: 3") + TEAMS)
-    shown = "".join(run(project, "diff"))
-    assert "InstanceCount" in shown
-    assert "requires replacement" not in shown
-    more, said = deploy(project)
+    refuse_to_take_nodes_away(project, first["sandbox"])
+    more, said = deploy(project, "--allow", "system")
     assert said.count("no changes") >= 2
     assert nodes(more, "training") > nodes(first, "training")
     assert [(quota["team"], quota["status"]) for quota in more["quotas"]] == [("ours", "Created"), ("yours", "Created")]
@@ -101,6 +100,28 @@ def test_life_of_a_project(project: Path) -> None:
     assert all(name in printed for name in STACKS)
     assert json.loads(run(project, "status", "--json")[0])["stacks"] == []
     assert run(project, "destroy", "--yes")[0] == "sandbox: no stack to delete\n"
+
+
+def refuse_to_take_nodes_away(project: Path, endpoint: str) -> None:
+    """Somebody enlarges a group; the next deployment, which is about another one, would take its node away again."""
+    sagemaker = boto3.Session("sandbox", "sandbox", region_name="us-west-2").client("sagemaker", endpoint_url=endpoint)
+    groups = sagemaker.describe_cluster(ClusterName="sandbox")["InstanceGroups"]
+    system = next(group for group in groups if group["InstanceGroupName"] == "system")
+    kept = ("InstanceGroupName", "InstanceType", "LifeCycleConfig", "ExecutionRole", "OverrideVpcConfig")
+    wanted = {key: system[key] for key in kept} | {"InstanceCount": 3}
+    sagemaker.update_cluster(ClusterName="sandbox", InstanceGroups=[wanted])
+
+    drift = json.loads(run(project, "drift", "--json", code=1)[0])
+    assert drift["next_deploy"] == ["the next deploy that touches the cluster would set system 3 → 2"]
+    assert [item["property"] for item in drift["drift"]] == ["InstanceGroups[system].InstanceCount"]
+    _, errors = run(project, "deploy", code=1)
+    assert "CHG004  system: the deployment would set system 3 → 2" in errors
+    assert "InstanceGroups[training].InstanceCount: 2 → 3  [adds nodes, 15 to 25 min]" in errors
+    found = json.loads(run(project, "diff", "--json", "--assembly", ".podwright/cdk.out/sandbox")[0])
+    assert [(need["id"], need["name"]) for need in found["approval"]["reasons"] if need["refused"]] == [
+        ("CHG004", "system")
+    ]
+    assert found["digest"] in errors
 
 
 def use_kubectl(project: Path, report: dict[str, Any]) -> None:

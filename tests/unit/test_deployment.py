@@ -30,6 +30,7 @@ class Client:
 
     class exceptions:
         ParameterNotFound = LookupError
+        ResourceNotFound = KeyError
 
     def __init__(self, account: "FakeAccount") -> None:
         self.account = account
@@ -37,8 +38,13 @@ class Client:
     def get_parameter(self, Name: str) -> dict[str, Any]:
         return {"Parameter": {"Value": self.account.parameters[Name]}}
 
-    def describe_cluster(self, name: str) -> dict[str, Any]:
+    def describe_cluster(self, name: str = "", ClusterName: str = "") -> dict[str, Any]:
+        if ClusterName:
+            return {"InstanceGroups": [{"InstanceGroupName": "h200", "CurrentCount": 12, "TargetCount": 12}]}
         return {"cluster": {"name": name, "deletionProtection": self.account.deletion_protection}}
+
+    def get_template(self, StackName: str, TemplateStage: str) -> dict[str, Any]:
+        return {"TemplateBody": cluster_of(12)}
 
     def delete_stack(self, StackName: str) -> None:
         self.account.deleted.append(StackName)
@@ -94,11 +100,22 @@ class FakeCdk(Cdk):
 
     def follow(self, progress: Progress, *arguments: str, app: App = "synthesize") -> int:
         self.calls.append((*arguments, app))
+        if arguments[0] == "synth":
+            self.assembly.mkdir(parents=True, exist_ok=True)
+            (self.assembly / "cluster.json").write_text(json.dumps(cluster_of(8)))
+            cluster = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "cluster.json"}}
+            (self.assembly / "manifest.json").write_text(json.dumps({"artifacts": {"prod-cluster": cluster}}))
         return 0
 
     def run(self, *arguments: str) -> int:
         self.calls.append(arguments)
         return 0
+
+
+def cluster_of(count: int) -> dict[str, Any]:
+    """A template of a cluster with so many nodes."""
+    group = {"InstanceGroupName": "h200", "InstanceCount": count, "InstanceType": "ml.p5en.48xlarge"}
+    return {"Resources": {"C": {"Type": "AWS::SageMaker::Cluster", "Properties": {"InstanceGroups": [group]}}}}
 
 
 def stack(name: str, status: str = "CREATE_COMPLETE", minute: int = 0, protected: bool = False) -> dict[str, Any]:
@@ -225,21 +242,21 @@ class TestDeployToAws:
         monkeypatch.setattr("sys.stdin.isatty", lambda: True)
         return made
 
-    def run(self, made: FakeCdk, yes: bool = False, preflight: bool = True) -> int:
-        asked = asked_for(made.project, "prod", yes=yes, bootstrap=False, json=True, preflight=preflight)
+    def run(self, made: FakeCdk, yes: bool = False, preflight: bool = True, allow: tuple[str, ...] = ()) -> int:
+        asked = asked_for(made.project, "prod", yes=yes, bootstrap=False, json=True, preflight=preflight, allow=allow)
         return deploy.run(asked)
 
     def test_shows_the_changes_and_asks(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("builtins.input", lambda _: "y")
         assert self.run(made) == 0
-        assert [call[0] for call in made.calls] == ["diff", "deploy"]
+        assert [call[0] for call in made.calls] == ["synth", "deploy"]
         assert made.calls[1][-1] == "written"
 
     def test_does_nothing_without_a_yes(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("builtins.input", lambda _: "")
         with pytest.raises(Stop, match="nothing was deployed"):
             self.run(made)
-        assert [call[0] for call in made.calls] == ["diff"]
+        assert [call[0] for call in made.calls] == ["synth"]
 
     def test_does_nothing_where_nobody_can_be_asked(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("sys.stdin.isatty", lambda: False)
@@ -250,6 +267,48 @@ class TestDeployToAws:
     def test_yes_asks_nothing(self, made: FakeCdk) -> None:
         assert self.run(made, yes=True) == 0
         assert [call[0] for call in made.calls] == ["deploy"]
+
+    def with_nodes(self, made: FakeCdk) -> FakeCdk:
+        cast(FakeAccount, made.account).stacks = [[stack("prod-cluster")]]
+        return made
+
+    def test_refuses_harm_that_nobody_named(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("sys.stdin.isatty", lambda: False)
+        with pytest.raises(Stop, match="CHG004  h200: the deployment would set h200 12 → 8") as refused:
+            self.run(self.with_nodes(made), yes=True)
+        assert [call[0] for call in made.calls] == ["synth"]
+        assert "--allow h200" in refused.value.hint
+        with pytest.raises(Stop, match="CHG004"):
+            self.run(made, yes=True, allow=("burst",))
+
+    def test_does_harm_that_is_named(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("sys.stdin.isatty", lambda: False)
+        assert self.run(self.with_nodes(made), yes=True, allow=("h200",)) == 0
+        assert [(call[0], call[-1]) for call in made.calls] == [("synth", "synthesize"), ("deploy", "written")]
+
+    def test_does_harm_that_the_file_approves(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("sys.stdin.isatty", lambda: False)
+        with pytest.raises(Stop) as refused:
+            self.run(self.with_nodes(made), yes=True)
+        file = made.project / "environments/prod.yaml"
+        entry = refused.value.hint.partition("in the file:\n")[2].replace("…", "the plan for it has ended")
+        file.write_text(f"{GOOD}\n{entry}\n")
+        assert self.run(made, yes=True) == 0
+
+    def test_harm_is_typed_on_a_terminal(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
+        prompts: list[str] = []
+
+        def typed(*words: str) -> None:
+            answers = iter(words)
+            monkeypatch.setattr("builtins.input", lambda prompt: (prompts.append(prompt), next(answers))[1])
+
+        typed("no")
+        with pytest.raises(Stop, match="nothing was done"):
+            self.run(self.with_nodes(made))
+        typed("h200", "y")
+        assert self.run(made) == 0
+        assert "Type h200 to accept that" in prompts[0]
+        assert prompts[-1].startswith("Deploy these changes")
 
     def test_what_preflight_finds_stops_it(
         self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

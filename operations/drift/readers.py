@@ -1,0 +1,145 @@
+"""What AWS says that resources are now, in the words of their templates. One reader for each type that matters.
+
+CloudFormation's own drift detection knows neither counts that Karpenter sets nor quotas that SageMaker fills in, and
+takes minutes a stack. These calls only read.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ..account import Account
+
+Live = Mapping[str, Any]
+Reader = Callable[[Account, str], Live | None]
+"""Gives the properties of the resource with that physical id; None when it is gone."""
+
+_SAME_IN_GROUPS: Final = (
+    *("InstanceGroupName", "InstanceType", "LifeCycleConfig", "ExecutionRole", "ThreadsPerCore"),
+    *("OnStartDeepHealthChecks", "OverrideVpcConfig", "TrainingPlanArn", "SlurmConfig", "NetworkInterface"),
+)
+_LUSTRE: Final = (
+    *("DataCompressionType", "DeploymentType", "EfaEnabled", "MetadataConfiguration", "PerUnitStorageThroughput"),
+    *("ThroughputCapacity", "WeeklyMaintenanceStartTime", "AutomaticBackupRetentionDays"),
+)
+_OPENZFS: Final = ("DeploymentType", "ThroughputCapacity", "AutomaticBackupRetentionDays")
+
+
+def _cluster(account: Account, name: str) -> Live | None:
+    client = account.client("sagemaker")
+    try:
+        found = client.describe_cluster(ClusterName=name)
+    except client.exceptions.ResourceNotFound:
+        return None
+    same = ("ClusterName", "NodeRecovery", "NodeProvisioningMode", "TieredStorageConfig", "VpcConfig", "ClusterRole")
+    live: dict[str, Any] = {key: found[key] for key in same if key in found}
+    live["InstanceGroups"] = [_group(group) for group in found.get("InstanceGroups", ())]
+    live["RestrictedInstanceGroups"] = [_group(group) for group in found.get("RestrictedInstanceGroups", ())]
+    if "AutoScaling" in found:
+        live["AutoScaling"] = {"Mode": found["AutoScaling"]["Mode"]}
+    return live
+
+
+def _group(group: Mapping[str, Any]) -> dict[str, Any]:
+    live: dict[str, Any] = {key: group[key] for key in _SAME_IN_GROUPS if key in group}
+    live["InstanceCount"] = group.get("TargetCount", group.get("CurrentCount"))
+    if "InstanceRequirements" in group:
+        live["InstanceRequirements"] = {"InstanceTypes": group["InstanceRequirements"]["DesiredInstanceTypes"]}
+    if version := group.get("DesiredImageReleaseVersion"):
+        live["ImageReleaseVersion"] = version
+    if image := group.get("DesiredImageId"):
+        live["ImageId"] = image
+    kubernetes = group.get("KubernetesConfig", {})
+    live["KubernetesConfig"] = {
+        "Labels": kubernetes.get("DesiredLabels", {}),
+        "Taints": kubernetes.get("DesiredTaints", []),
+    }
+    if "AutoPatchConfig" in group:
+        live["AutoPatchConfig"] = {"PatchingStrategy": group["AutoPatchConfig"]["PatchingStrategy"]}
+    if "ScheduledUpdateConfig" in group:
+        schedule = group["ScheduledUpdateConfig"]["ScheduleExpression"]
+        live["ScheduledUpdateConfig"] = {"ScheduleExpression": schedule}
+    return live
+
+
+def _by_id(operation: str, parameter: str, keys: tuple[str, ...]) -> Reader:
+    """A reader of what SageMaker describes by the last part of an ARN."""
+
+    def read(account: Account, arn: str) -> Live | None:
+        client = account.client("sagemaker")
+        try:
+            found = getattr(client, operation)(**{parameter: arn.rpartition("/")[2]})
+        except client.exceptions.ResourceNotFound:
+            return None
+        return {key: found[key] for key in keys if key in found}
+
+    return read
+
+
+def _eks_cluster(account: Account, name: str) -> Live | None:
+    client = account.client("eks")
+    try:
+        found = client.describe_cluster(name=name)["cluster"]
+    except client.exceptions.ResourceNotFoundException:
+        return None
+    vpc = found["resourcesVpcConfig"]
+    live: dict[str, Any] = {
+        "Version": found["version"],
+        "ResourcesVpcConfig": {
+            "EndpointPrivateAccess": vpc["endpointPrivateAccess"],
+            "EndpointPublicAccess": vpc["endpointPublicAccess"],
+        },
+    }
+    if "deletionProtection" in found:
+        live["DeletionProtection"] = found["deletionProtection"]
+    return live
+
+
+def _addon(account: Account, identifier: str) -> Live | None:
+    cluster, _, name = identifier.partition("|")
+    client = account.client("eks")
+    try:
+        found = client.describe_addon(clusterName=cluster, addonName=name)["addon"]
+    except client.exceptions.ResourceNotFoundException:
+        return None
+    live: dict[str, Any] = {"AddonVersion": found["addonVersion"]} if "addonVersion" in found else {}
+    if text := found.get("configurationValues"):
+        live["ConfigurationValues"] = json.loads(text)
+    return live
+
+
+def _file_system(account: Account, identifier: str) -> Live | None:
+    client = account.client("fsx")
+    try:
+        found = client.describe_file_systems(FileSystemIds=[identifier])["FileSystems"][0]
+    except client.exceptions.FileSystemNotFound:
+        return None
+    # FSx writes it so; CloudFormation's property has another word for the same.
+    live: dict[str, Any] = {key: found[key] for key in ("StorageCapacity", "StorageType") if key in found}
+    live |= {"FileSystemTypeVersion": found["FileSystemTypeVersion"]} if "FileSystemTypeVersion" in found else {}
+    for name, keys in (("LustreConfiguration", _LUSTRE), ("OpenZFSConfiguration", _OPENZFS)):
+        if name in found:
+            live[name] = {key: found[name][key] for key in keys if key in found[name]}
+    return live
+
+
+def asked(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of a template in the form in which readers give them: JSON within text as what it says."""
+    text = properties.get("ConfigurationValues")
+    return {**properties, **({"ConfigurationValues": json.loads(text)} if isinstance(text, str) else {})}
+
+
+READERS: Final[Mapping[str, Reader]] = {
+    "AWS::SageMaker::Cluster": _cluster,
+    "AWS::SageMaker::ComputeQuota": _by_id(
+        "describe_compute_quota",
+        "ComputeQuotaId",
+        ("Name", "ComputeQuotaConfig", "ComputeQuotaTarget", "ActivationState", "Description"),
+    ),
+    "AWS::SageMaker::ClusterSchedulerConfig": _by_id(
+        "describe_cluster_scheduler_config", "ClusterSchedulerConfigId", ("Name", "SchedulerConfig", "Description")
+    ),
+    "AWS::EKS::Cluster": _eks_cluster,
+    "AWS::EKS::Addon": _addon,
+    "AWS::FSx::FileSystem": _file_system,
+}
