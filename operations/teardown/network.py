@@ -12,7 +12,7 @@ from ..output import Stop
 from .plan import Blocker
 
 # GuardDuty's Runtime Monitoring makes an endpoint and a group with this tag in every VPC with nodes that it watches,
-# and does not delete them with the nodes. Source: GuardDuty User Guide, clean-up of Runtime Monitoring.
+# and does not delete them with the nodes. Source: guardduty-cleanup in data/citations.csv.
 _GUARDDUTY: Final = {"Key": "GuardDutyManaged", "Value": "true"}
 # By whom an interface was made, by its description or tags; those that stay behind detached may be deleted.
 _LEFT_BEHIND: Final = {
@@ -171,19 +171,7 @@ def _file_systems(account: Account, stack: str, vpc: str, ours: set[str]) -> lis
 
 def _interfaces(account: Account, stack: str, vpc: str, ours: set[str]) -> list[Blocker]:
     """Interfaces that nobody will delete: detached ones, and those of somebody's instances."""
-    ec2, found = account.client("ec2"), list[Blocker]()
-    accounted = ours | {
-        interface
-        for page in ec2.get_paginator("describe_vpc_endpoints").paginate(Filters=_of_vpc(vpc))
-        for item in page["VpcEndpoints"]
-        for interface in item.get("NetworkInterfaceIds", [])
-    }
-    accounted |= {
-        interface
-        for page in account.client("fsx").get_paginator("describe_file_systems").paginate()
-        for item in page["FileSystems"]
-        for interface in item.get("NetworkInterfaceIds", [])
-    }
+    ec2, found, accounted = account.client("ec2"), list[Blocker](), ours | _of_resources(account, vpc)
     pages = ec2.get_paginator("describe_network_interfaces").paginate(Filters=_of_vpc(vpc))
     for item in (item for page in pages for item in page["NetworkInterfaces"]):
         id, said = item["NetworkInterfaceId"], item.get("Description", "")
@@ -213,3 +201,21 @@ def _interfaces(account: Account, stack: str, vpc: str, ours: set[str]) -> list[
             how = f"`aws ec2 delete-network-interface --network-interface-id {id} --region {account.region}`"
             found.append(Blocker(stack, "interface", id, why, "you", how))
     return found
+
+
+def _of_resources(account: Account, vpc: str) -> set[str]:
+    """Interfaces that go with what they belong to: endpoints, NAT gateways and file systems."""
+    ec2 = account.client("ec2")
+    pages = ec2.get_paginator("describe_vpc_endpoints").paginate(Filters=_of_vpc(vpc))
+    found = [item.get("NetworkInterfaceIds", []) for page in pages for item in page["VpcEndpoints"]]
+    pages = account.client("fsx").get_paginator("describe_file_systems").paginate()
+    found += [item.get("NetworkInterfaceIds", []) for page in pages for item in page["FileSystems"]]
+    pages = ec2.get_paginator("describe_nat_gateways").paginate(Filter=_of_vpc(vpc))
+    gateways = [item for page in pages for item in page["NatGateways"]]
+    found += [
+        [address["NetworkInterfaceId"]]
+        for item in gateways
+        for address in item.get("NatGatewayAddresses", [])
+        if "NetworkInterfaceId" in address
+    ]
+    return {interface for interfaces in found for interface in interfaces}
