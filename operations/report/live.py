@@ -25,7 +25,7 @@ def looked(scene: Scene, project: Path, name: str, sandbox: bool, progress: Prog
     account = account_of(scene.environment, project, sandbox)
     found = Live(scene.environment, account, project).look()
     progress.say("cluster", found["cluster"]["status"] if found["cluster"] else "not there")
-    windows = _windows(scene, account, found["unseen"])
+    windows = plan_windows(scene, account, found["unseen"])
     runs = scene.benchmarks
     if found["cluster"] and not runs:
         try:
@@ -33,12 +33,12 @@ def looked(scene: Scene, project: Path, name: str, sandbox: bool, progress: Prog
         except Stop as stop:
             found["unseen"]["benchmarks"] = str(stop)
         progress.say("benchmarks", f"{len(runs)} nodes")
-    changes = scene.changes or _changes(project, name, sandbox)
+    changes = scene.changes or asked_changes(project, name, sandbox=sandbox)
     progress.say("changes", changes.get("problem") or f"{len(changes['stacks'])} stacks")
     return replace(scene, live=found, windows=windows, benchmarks=runs, changes=changes)
 
 
-def _windows(scene: Scene, account: Account, unseen: dict[str, str]) -> dict[str, list[Data]]:
+def plan_windows(scene: Scene, account: Account, unseen: dict[str, str]) -> dict[str, list[Data]]:
     """The parts of the file's plans that SageMaker has, by name."""
     if not scene.environment.training_plans:
         return {}
@@ -63,7 +63,7 @@ def _windows(scene: Scene, account: Account, unseen: dict[str, str]) -> dict[str
     }
 
 
-def _changes(project: Path, name: str, sandbox: bool) -> Data:
+def asked_changes(project: Path, name: str, *, sandbox: bool) -> Data:
     """What `podwright diff` says, by its document alone; `problem` where it has none."""
     command = [sys.executable, "-m", "podwright.operations.cli", "diff", name, "--json", "--project", str(project)]
     command += ["--sandbox"] if sandbox else []

@@ -102,7 +102,8 @@ def _tiles(document: dict[str, Any]) -> Markup:
     subnets = [row for zone in drawn["zones"] for row in zone["subnets"] if row["role"] == "nodes"]
     taken, usable = sum(row["taken"] for row in subnets), sum(row["usable"] for row in subnets)
     least = "at least; " if sums["unknown"] or sums["lower_bound"] else ""
-    priced = f"{sums['unknown']} parts without a price" if sums["unknown"] else "every part has a price"
+    parts = f"{sums['unknown']} part{'' if sums['unknown'] == 1 else 's'} without a price"
+    priced = parts if sums["unknown"] else "every part has a price"
     fees = sum(fee["at_most"] or 0 for fee in document["cost"]["upfront"])
     accelerators = drawn["accelerators"]
     bad = [f"{count} {level}{'s' if count > 1 else ''}" for level, count in found["counts"].items() if level in _BAD]

@@ -103,24 +103,6 @@ def test_life_of_a_project(project: Path) -> None:
     assert run(project, "destroy", "--yes")[0] == "sandbox: no stack to delete\n"
 
 
-def report_on_it(project: Path) -> None:
-    changes = project / "changes.json"
-    changes.write_text('{"environment": "sandbox", "stacks": []}')
-    assembly = ("--assembly", ".podwright/cdk.out/sandbox", "--changes", "changes.json")
-    printed, said = run(project, "report", "--live", "--json", *assembly)
-    found = json.loads(printed)
-    assert {group["name"]: group["current"] for group in found["status"]["groups"]} == {"system": 2, "training": 3}
-    assert "no node has published results" in found["status"]["unseen"]["benchmarks"]
-    assert "cluster" in said
-    drawn = {group["name"]: group["count"] for group in found["architecture"]["groups"]}
-    assert drawn == {"system": 2, "training": 3}
-    printed, _ = run(project, "report", "--live", *assembly)
-    page = (project / "podwright-report-sandbox.html").read_text()
-    assert printed.startswith("podwright-report-sandbox.html: ")
-    assert "in the sandbox: no instance runs there" in page
-    assert "The deployed stacks are as the file says." in page
-
-
 def refuse_to_take_nodes_away(project: Path, endpoint: str) -> None:
     """Somebody enlarges a group; the next deployment, which is about another one, would take its node away again."""
     sagemaker = boto3.Session("sandbox", "sandbox", region_name="us-west-2").client("sagemaker", endpoint_url=endpoint)
@@ -170,3 +152,21 @@ def interrupt_a_deployment(project: Path) -> None:
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, "".join([*said, errors])
     assert errors.strip().endswith("podwright: interrupted")
+
+
+def report_on_it(project: Path) -> None:
+    changes = project / "changes.json"
+    changes.write_text('{"environment": "sandbox", "stacks": []}')
+    assembly = ("--assembly", ".podwright/cdk.out/sandbox", "--changes", "changes.json")
+    printed, said = run(project, "report", "--live", "--json", *assembly)
+    found = json.loads(printed)
+    assert {group["name"]: group["target"] for group in found["status"]["groups"]} == {"system": 2, "training": 3}
+    assert "no node has published results" in found["status"]["unseen"]["benchmarks"]
+    assert "cluster" in said
+    drawn = {group["name"]: group["count"] for group in found["architecture"]["groups"]}
+    assert drawn == {"system": 2, "training": 3}
+    printed, _ = run(project, "report", "--live", *assembly)
+    page = (project / "podwright-report-sandbox.html").read_text()
+    assert printed.startswith("podwright-report-sandbox.html: ")
+    assert "in the sandbox: no instance runs there" in page
+    assert "The deployed stacks are as the file says." in page

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from benchmark_world import measurement, record
 from podwright.config.benchmark_results import BenchmarkResults
+from podwright.operations.account import Account
 from podwright.operations.cli import main
+from podwright.operations.report import live as asked
 from podwright.operations.report.page import SECTIONS, document, page
 from podwright.operations.report.style import SHEET
 from report_world import NAMES, ROOT, Tree, report, scene, write_assembly
@@ -214,6 +217,34 @@ def test_findings_quotas_cost_and_permissions_are_those_of_the_commands() -> Non
     other = copy.deepcopy(found)
     other["permissions"]["cross_account"] = [{"what": "Own", "type": "T", "who": "123456789012", "actions": ["a:B"]}]
     assert "Lets another account in" in Tree(page(other)).text
+
+
+def test_windows_of_plans_are_asked_of_sagemaker_and_what_it_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    account = Account("111122223333", "us-west-2", "http://localhost:9", {})
+    part = {"start": "2027-01-04T11:30:00+00:00", "end": "2027-02-01T11:30:00+00:00", "zone": "usw2-az2", "count": 16}
+    part |= {"status": "Scheduled", "instance_type": "ml.p5en.48xlarge"}
+    waiting = part | {"start": None, "end": None}
+    plans = [{"plan": "h200-q1", "aws": {"parts": [part, waiting]}}, {"plan": "wanted", "aws": None}]
+    monkeypatch.setattr("podwright.operations.capacity.plans.account_plans", lambda *_: {"plans": plans})
+    unseen: dict[str, str] = {}
+    windows = asked.plan_windows(scene("prod"), account, unseen)
+    assert {name: [item["count"] for item in parts] for name, parts in windows.items()} == {"h200-q1": [16]}
+    found = page(document(scene("prod", windows=windows)))
+    assert "16 × 4 Jan to 1 Feb 2027" in Tree(found).text
+
+    def refused(*_: Any) -> None:
+        raise ClientError({"Error": {"Code": "AccessDenied"}}, "DescribeTrainingPlan")
+
+    monkeypatch.setattr("podwright.operations.capacity.plans.account_plans", refused)
+    assert asked.plan_windows(scene("prod"), account, unseen) == {}
+    assert unseen == {"plan windows": "AccessDenied on DescribeTrainingPlan"}
+
+
+def test_changes_that_nobody_can_say_are_named_with_the_reason() -> None:
+    """No credentials are within reach of a test."""
+    found = asked.asked_changes(ROOT, "prod", sandbox=False)
+    assert found["problem"].startswith("podwright diff prod --json: ")
+    assert len(found["problem"]) > len("podwright diff prod --json: ")
 
 
 def run(*arguments: str) -> int:

@@ -51,6 +51,8 @@ def collect(scene: Scene) -> dict[str, Any]:
 
 def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
     """Results where there are some; which groups measure in any case."""
+    if not data["groups"]:
+        return tag("p", "No instance groups, so no nodes that measure.")
     groups = [(name, _POLICIES[policy]) for name, policy in data["groups"].items()]
     policies = table("What groups do", ("group", "nodes are"), groups)
     if not data["rows"]:
