@@ -1,4 +1,4 @@
-"""bin/deploy, bin/test and bin/bench hand on what they were given, from wherever they are called."""
+"""bin/deploy, bin/test, bin/bench and bin/docs hand on what they were given, from wherever they are called."""
 
 import shutil
 import subprocess
@@ -58,8 +58,15 @@ def test_bench(checkout: Path) -> None:
     assert call(checkout, "bench", "--help") == [["test"], [".venv/bin/python", "-P", "tests/bench", "--help"]]
 
 
+def test_docs(checkout: Path) -> None:
+    """Its own pin is missing here, so pip comes first."""
+    _, ran = call(checkout, "docs", "--serve")
+    assert ran[:4] == [".venv/bin/python", "-m", "pip", "install"]
+    assert ran[-3:] == ["-P", "docs/site", "--serve"]
+
+
 def test_a_failed_setup_stops_the_launcher(checkout: Path) -> None:
     (checkout / "bin/setup").write_text("#!/bin/sh\nexit 1\n")
-    for launcher in ("deploy", "test", "bench"):
+    for launcher in ("deploy", "test", "bench", "docs"):
         result = subprocess.run([checkout / "bin" / launcher], capture_output=True, text=True)
         assert (result.returncode, result.stdout) == (1, "")
