@@ -28,9 +28,11 @@ class DeadLink(ValueError):
 def written() -> dict[Path, str]:
     """Every page that somebody wrote, by its path in the checkout, with its path in the site."""
     docs = [file for file in sorted((ROOT / "docs").rglob("*.md")) if file.parent != Path(__file__).parent]
-    return {Path("README.md"): "index.md", Path("CHANGELOG.md"): "changelog.md"} | {
-        file.relative_to(ROOT): str(file.relative_to(ROOT / "docs")) for file in docs
-    }
+    return {
+        Path("README.md"): "index.md",
+        Path("CHANGELOG.md"): "changelog.md",
+        Path("UPGRADING.md"): "upgrading.md",
+    } | {file.relative_to(ROOT): str(file.relative_to(ROOT / "docs")) for file in docs}
 
 
 def places() -> dict[Path, str]:
