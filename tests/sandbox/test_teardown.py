@@ -346,3 +346,23 @@ def test_file_systems_and_keys_that_are_named_go_in_an_order_that_works(
     assert system not in {item["FileSystemId"] for item in aws("fsx").describe_file_systems()["FileSystems"]}
     assert aws("kms").describe_key(KeyId=secret)["KeyMetadata"]["KeyState"] == "PendingDeletion"
     assert aws("ec2").describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Vpcs"] == []
+
+
+def test_what_the_stacks_have_made_is_in_nobodys_way(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    """Interfaces of NAT gateways and endpoints go with them, described or not."""
+    vpc = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.9.0.0/16"}}
+    subnet = {"Type": "AWS::EC2::Subnet", "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.9.0.0/24"}}
+    address = {"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc"}}
+    nat = {"SubnetId": {"Ref": "Subnet"}, "AllocationId": {"Fn::GetAtt": ["Address", "AllocationId"]}}
+    service = {"VpcId": {"Ref": "Vpc"}, "ServiceName": f"com.amazonaws.{REGION}.sts", "VpcEndpointType": "Interface"}
+    endpoint = {"Type": "AWS::EC2::VPCEndpoint", "Properties": {**service, "SubnetIds": [{"Ref": "Subnet"}]}}
+    gateway = {"Type": "AWS::EC2::NatGateway", "Properties": nat}
+    made = {"Vpc": vpc, "Subnet": subnet, "Address": address, "Nat": gateway, "Endpoint": endpoint}
+    stack = world.stack("network", made)
+    found = world.client("ec2").describe_network_interfaces(
+        Filters=[{"Name": "subnet-id", "Values": [stack.physical_id("Subnet")]}]
+    )["NetworkInterfaces"]
+    assert len(found) == 2
+    assert world.plan(capsys)["blockers"] == []
+    world.destroy("--yes")
+    assert world.names() == set()
