@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema
-from pydantic_core.core_schema import no_info_plain_validator_function
+from pydantic_core.core_schema import definitions_schema, no_info_plain_validator_function
 
 Place = tuple[str, str]
 """A module of this room, such as `.jobs`, and a name in it."""
@@ -35,7 +35,8 @@ class Later:
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """The schema of the type."""
-        return handler(_adapter(*self._place).core_schema)
+        # Wrapped, a model is defined by its name beside the others; bare, it would stand where it is used.
+        return handler(definitions_schema(_adapter(*self._place).core_schema, []))
 
     def _validate(self, value: Any) -> Any:
         empty = isinstance(value, Mapping) and not value and not self._model

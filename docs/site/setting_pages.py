@@ -182,7 +182,11 @@ def _section(name: str, models: Models, page: str) -> str:
 
 def pages() -> dict[str, str]:
     """The text of every page by its path."""
-    models = Models(Environment, environment_schema())
+    published = environment_schema()
+    models = Models(Environment, published)
+    # Read before there is a model: it says which files make up the one that the model is of.
+    extends = f"| `extends` | text, list of text | – | {_cell(published['properties']['extends']['description'])} |"
+    head, rule, *rows = table("Environment", models.schema, models, "").split("\n")
     project = Models(ProjectSettings, page="project")
     written = sorted(set(models.page.values()), key=list(models.schema["properties"]).index)
     found = {
@@ -196,7 +200,7 @@ def pages() -> dict[str, str]:
                 "",
                 "[The JSON Schema](../../environment.schema.json) says the same to editors.",
                 "",
-                table("Environment", models.schema, models, ""),
+                "\n".join((head, rule, extends, *rows)),
                 "",
             )
         )

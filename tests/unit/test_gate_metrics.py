@@ -74,6 +74,7 @@ def test_clusters_send_to_the_workspace_of_their_collector() -> None:
         all=lambda _: [cluster],
         eks=SimpleNamespace(by_arn=lambda arn: eks if arn == "arn:eks" else None),
         schedulers=SimpleNamespace(all=lambda *_: []),
+        clients=SimpleNamespace(account="123456789012"),
         faults=faults,
     )
     text = page(hyperpod, "ws-1")

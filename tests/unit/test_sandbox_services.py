@@ -261,7 +261,7 @@ def test_recorded_attributes_follow_the_schema() -> None:
     from podwright.operations.sandbox.providers.base import Request
 
     class Nothing:
-        endpoint = ""
+        endpoint, account = "", "123456789012"
 
         def client(self, service: str, region: str) -> Any:
             raise AssertionError(service)
