@@ -144,7 +144,8 @@ def test_an_alarm_turns_an_update_back(
     assert upgrade("nodes", "--yes", "--json") == 1
     said = capsys.readouterr()
     assert "h200: an update is under way, which is followed" in said.err
-    assert "the update is turned back" in said.err
+    # A busy machine may look only when that is over.
+    assert "the update is turned back" in said.err or "h200: all nodes have 1.1.0 again" in said.err
     (group,) = json.loads(said.out)["groups"]
     assert group["status"] == "RollbackComplete"
     assert group["problems"][0].startswith("RollbackComplete: Alarm slow is in state ALARM")
