@@ -40,7 +40,7 @@ def run(context: Context) -> Result:
         "nodes": job.start,
     }
     with submitted(context, "canary", job) as made:
-        result = context.wait(lambda: _completed(made))
+        result = context.wait(made.ended)
     if not result.passed or settings.elastic is None:
         if result.passed and any(getattr(job, "elastic", None) for job in environment.jobs.values()):
             result.reason += "; no elastic job was tried (gates.canary.elastic names none)"
@@ -83,17 +83,6 @@ def own_job(context: Context) -> BatchJob:
             **({"partition": f"mig-{profile}"} if profile else {"accelerators": count}),
         }
     )
-
-
-def _completed(made: Run) -> Look:
-    look = Look()
-    state, said = state_of(made.found())
-    made.look(look, state)
-    if state == "absent":
-        look.final = f"{made.name} is gone: somebody deleted it"
-    elif state == "failed" and said:
-        look.final += f": {said}" if said not in look.final else ""
-    return look
 
 
 def _elastic(context: Context) -> Result:

@@ -105,6 +105,17 @@ class Run:
             )
         return pods
 
+    def ended(self) -> Look:
+        """Whether it has succeeded; what is known where it has not, and never will."""
+        look = Look()
+        state, said = state_of(self.found())
+        self.look(look, state)
+        if state == "absent":
+            look.final = f"{self.name} is gone: somebody deleted it"
+        elif state == "failed" and said:
+            look.final += f": {said}" if said not in look.final else ""
+        return look
+
     def _why(self, pods: Sequence[dict[str, Any]]) -> str:
         for item in pods:
             for status in item.get("status", {}).get("containerStatuses", ()):

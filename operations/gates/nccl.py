@@ -10,7 +10,7 @@ from ...config.job_kinds import NcclTest
 from ..kubectl import Refused
 from ..output import Stop
 from .gate import Context, Look, Result
-from .jobs import Run, state_of, submitted, team_for
+from .jobs import Run, submitted, team_for
 
 _LAUNCHER: Final = "mpi-launcher"
 _KEEP_SECONDS: Final = 3600
@@ -61,7 +61,7 @@ def _measured(context: Context, group: str, nodes: int) -> tuple[list[Row] | Non
 
         return all_reduce(context, group, nodes)
     with submitted(context, f"nccl-{nodes}", _job(context, group, nodes)) as made:
-        result = context.wait(lambda: _ended(made))
+        result = context.wait(made.ended)
         log = _launcher_log(made)
     rows = parsed(log)
     if not result.passed:
@@ -89,17 +89,6 @@ def _job(context: Context, group: str, nodes: int) -> NcclTest:
             "active_deadline_seconds": int(context.seconds) + 60,
         }
     )
-
-
-def _ended(made: Run) -> Look:
-    look = Look()
-    state, said = state_of(made.found())
-    made.look(look, state)
-    if state == "absent":
-        look.final = f"{made.name} is gone: somebody deleted it"
-    elif state == "failed" and said:
-        look.final += f": {said}" if said not in look.final else ""
-    return look
 
 
 def _launcher_log(made: Run) -> str:

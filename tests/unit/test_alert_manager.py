@@ -55,7 +55,7 @@ def manager(folder: Path, sns: Server) -> Iterator[str]:
     for name, text in made["template_files"].items():
         (folder / name).write_text(text)
     for route in (config["route"], *config["route"]["routes"]):
-        route |= {"group_wait": "300ms", "group_interval": "300ms"}
+        route |= {"group_wait": "2s", "group_interval": "300ms"}
     for receiver in config["receivers"][0]["sns_configs"]:
         # The managed service sets the address by itself, and has credentials of its own.
         receiver["api_url"] = sns.url
