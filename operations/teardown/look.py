@@ -15,7 +15,7 @@ from .contents import bucket_content, content, log_groups, plan_end, volumes
 from .data import COSTING
 from .network import network_blockers
 from .plan import Blocker, Kept, StackPlan, Teardown, deletion_order, staying
-from .stacks import OUR_STACKS, Resource, creation_minutes, failed, importers, imports, resources_of
+from .stacks import OUR_STACKS, Resource, creation_minutes, failed, importers, imports, parents, resources_of
 from .work import running_work
 
 _PLAN: Final = "Custom::PodwrightTrainingPlan"
@@ -64,7 +64,8 @@ def look(
         for stack in mine
         if stack["EnableTerminationProtection"] and stack["StackName"] not in unprotect
     }
-    found, users = resources_of(account, mine), importers(account, mine)
+    found = resources_of(account, mine)
+    users = importers(account, mine, parents(found))
     needs, seen = imports(users), Look(plan, found, None)
     going = [name for name in names if name not in stays]
     _blockers(seen, account, environment, going, users, empty)

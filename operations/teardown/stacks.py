@@ -68,15 +68,31 @@ def resources_of(account: Account, stacks: list[dict[str, Any]]) -> dict[str, li
     return found
 
 
-def importers(account: Account, stacks: list[dict[str, Any]]) -> dict[str, dict[str, set[str]]]:
-    """By stack and export: the stacks that import it, of this environment or of anybody."""
+def parents(found: Mapping[str, list[Resource]]) -> dict[str, str]:
+    """The stack that each nested one belongs to, by the nested one's name."""
+    return {
+        item.name.rpartition(":stack/")[2].partition("/")[0]: stack
+        for stack, items in found.items()
+        for item in items
+        if item.type == "AWS::CloudFormation::Stack"
+    }
+
+
+def importers(
+    account: Account, stacks: list[dict[str, Any]], parents: Mapping[str, str]
+) -> dict[str, dict[str, set[str]]]:
+    """By stack and export: the other stacks that import it, of this environment or of anybody.
+
+    A nested stack goes by the name of the one it belongs to, with which it is deleted.
+    """
     client = account.client("cloudformation")
     names = {stack["StackId"]: stack["StackName"] for stack in stacks}
     found: dict[str, dict[str, set[str]]] = defaultdict(dict)
     for page in client.get_paginator("list_exports").paginate() if names else ():
         for export in page["Exports"]:
             if stack := names.get(export["ExportingStackId"]):
-                found[stack][export["Name"]] = _imported_by(client, export["Name"])
+                others = {parents.get(name, name) for name in _imported_by(client, export["Name"])}
+                found[stack][export["Name"]] = others - {stack}
     return found
 
 

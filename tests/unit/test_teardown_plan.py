@@ -16,7 +16,7 @@ from podwright.operations.progress import Progress
 from podwright.operations.teardown.look import Look
 from podwright.operations.teardown.plan import Blocker, Kept, StackPlan, Teardown, deletion_order, staying
 from podwright.operations.teardown.record import left_behind, write_record
-from podwright.operations.teardown.stacks import OUR_STACKS, Resource
+from podwright.operations.teardown.stacks import OUR_STACKS, Resource, importers, parents
 from podwright.operations.teardown.table import plan_lines
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +53,25 @@ def test_what_a_blocked_stack_needs_stays_with_it() -> None:
     imports = {"cluster": {"eks", "network"}, "eks": {"network"}, "storage": {"network"}}
     assert staying({"eks"}, imports) == {"eks", "network"}
     assert staying({"network"}, imports) == {"network"}
+
+
+def test_a_nested_stack_imports_in_the_name_of_its_parent() -> None:
+    """It goes with its parent, so it is in nobody's way; a stack of somebody else is."""
+
+    class Client:
+        class exceptions:
+            ClientError = ValueError
+
+        def get_paginator(self, operation: str) -> Any:
+            exported = [{"ExportingStackId": "id-eks", "Name": "cluster"}]
+            page = {"list_exports": {"Exports": exported}, "list_imports": {"Imports": ["gov-Teams1", "theirs", "eks"]}}
+            return argparse.Namespace(paginate=lambda **_: [page[operation]])
+
+    account: Any = argparse.Namespace(client=lambda service: Client())
+    arn = "arn:aws:cloudformation:us-west-2:111122223333:stack/gov-Teams1/4e20"
+    found = {"governance": [Resource("governance", "Teams1", "AWS::CloudFormation::Stack", arn, "", "", "")]}
+    stacks = [{"StackId": "id-eks", "StackName": "eks"}]
+    assert importers(account, stacks, parents(found)) == {"eks": {"cluster": {"governance", "theirs"}}}
 
 
 def test_every_stack_of_the_app_is_known() -> None:
