@@ -101,7 +101,8 @@ def _changes(file: Path | None, loaded: LoadedEnvironment) -> dict[str, Any] | N
     """The document of `podwright diff`. Raises Stop where it is none, or of another environment."""
     if file is None:
         return None
-    wanted = f"`podwright diff {loaded.environment.name} --json --out {file}` writes it"
+    # Not to this file: it may be another one by mistake.
+    wanted = f"`podwright diff {loaded.environment.name} --json --out changes.json` writes one"
     try:
         found = json.loads(_text(file))
     except ValueError as error:

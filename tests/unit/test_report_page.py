@@ -285,6 +285,8 @@ def test_the_command_draws_and_prints(tmp_path: Path, capsys: pytest.CaptureFixt
         (("prod", "--changes", "nowhere.json"), 2, "nowhere.json cannot be read"),
         (("prod", "--changes", "README.md"), 2, "README.md is no JSON"),
         (("prod", "--changes", "cdk.json"), 2, "it has no `stacks`"),
+        # The hint would have the README written over.
+        (("prod", "--changes", "README.md"), 2, "--out changes.json"),
         (("prod", "--benchmarks", "nowhere.json"), 2, "nowhere.json cannot be read"),
         (("prod", "--out", "nowhere/report.html"), 2, "cannot be written"),
         (("nothing",), 2, "there is no environment"),
