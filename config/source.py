@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from yaml.cyaml import CParser
 from yaml.composer import Composer
+from yaml.cyaml import CParser
 from yaml.error import MarkedYAMLError
 from yaml.events import AliasEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode

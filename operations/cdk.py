@@ -46,6 +46,7 @@ class Cdk:
 
     def run(self, *arguments: str) -> int:
         """Synthesize and run with the terminal's own input and output. Returns the exit code."""
+        forget_the_dead(self.assembly)
         return subprocess.run(
             [*_CLI, *arguments, *self._synthesis()], cwd=self.project, env=self._variables()
         ).returncode
@@ -56,6 +57,7 @@ class Cdk:
         `app` says whether to synthesize, to use what the synthesis before wrote, or to do without the project. An
         interrupt reaches the CLI as well; it is waited for, so that nothing goes on unseen.
         """
+        forget_the_dead(self.assembly)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         source = {"synthesize": self._synthesis(), "written": ["--app", str(self.assembly)], "none": []}[app]
         with (
@@ -96,8 +98,23 @@ class Cdk:
 
 def run_app(project: Path, *arguments: str, output: Path, context: Mapping[str, str]) -> int:
     """Run the CDK CLI on all of a project's app, with the terminal and the process's credentials; the exit code."""
+    forget_the_dead(output)
     words = [*_CLI, *arguments, *_synthesis(project, output, context)]
     return subprocess.run(words, cwd=project, env={**os.environ, "PODWRIGHT_PYTHON": sys.executable}).returncode
+
+
+def forget_the_dead(assembly: Path) -> None:
+    """Remove the locks of killed CLIs from the folder of an assembly.
+
+    The CLI heeds the lock of each process that exists, and so does one that was killed as long as nobody has asked how
+    it ended: for ever in a container whose first process is no init.
+    """
+    for lock in assembly.glob("*.lock"):
+        # `read.PID.NUMBER.lock`, or `synth.lock` with the process id in it.
+        pid = lock.name.split(".")[1] if lock.name.startswith("read.") else lock.read_text().strip()
+        status = Path("/proc", pid, "stat")
+        if pid.isdigit() and status.exists() and status.read_text().rpartition(") ")[2].startswith("Z"):
+            lock.unlink()
 
 
 def _synthesis(project: Path, output: Path, context: Mapping[str, str]) -> list[str]:

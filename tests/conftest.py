@@ -1,5 +1,6 @@
 """What every test starts from: the Node that podwright installs, a fast CDK, and no AWS account within reach."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -18,6 +19,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Collecting makes thousands of tests and no garbage.
+    gc.disable()
     kept = ("AWS_",) if config.getoption("--aws") else ()
     for name in list(os.environ):
         if name.startswith(("AWS_", "CDK_", "JSII_")) and not name.startswith(kept):
@@ -45,6 +48,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def _has_gpu() -> bool:
     return bool(shutil.which("nvidia-smi")) and subprocess.run(["nvidia-smi"], capture_output=True).returncode == 0
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

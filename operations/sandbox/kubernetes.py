@@ -12,7 +12,7 @@ import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -24,6 +24,8 @@ from .kueue_rules import kueue_refusals
 from .stack import now
 from .template import JsonObject
 
+# It reads a megabyte of definitions again for each manifest.
+utils.schema_contents = cache(utils.schema_contents)
 _CLUSTER_SCOPED = {
     "APIService", "CSIDriver", "CSINode", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
     "DeviceClass", "FlowSchema", "IngressClass", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",

@@ -133,7 +133,7 @@ def test_killed_inside_a_deployment_it_goes_on_and_a_failed_gate_keeps_prod_unto
     code, events = promoting.run(on=lose_the_cluster)
     assert code == 1
     assert named(events, "skipped") == promoting.names[: promoting.names.index("dev.deploy")]
-    assert named(events, "failed") == ["staging.gate"]
+    assert named(events, "failed") == ["staging.gate"], json.dumps(events[-3:], indent=1)
     [failed] = [event for event in events if event["event"] == "failed"]
     assert "not touched: prod" in failed["advice"]
     assert any("podwright promote" in sentence for sentence in failed["advice"])

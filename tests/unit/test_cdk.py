@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from podwright.operations import cdk as module
 from podwright.operations import cli
 from podwright.operations.account import Account
-from podwright.operations.cdk import Cdk
+from podwright.operations.cdk import Cdk, forget_the_dead
 from podwright.operations.progress import Progress
 
 
@@ -66,3 +67,17 @@ def test_follows_the_output_and_keeps_it(tmp_path: Path, monkeypatch: pytest.Mon
     assert made(tmp_path).follow(progress, "deploy") == 4
     assert list(progress.last) == ["one", "two \N{REPLACEMENT CHARACTER}", "three"]
     assert (tmp_path / "logs/prod.log").read_bytes() == b"one\ntwo \xff\nthree"
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="elsewhere the first process is always an init")
+def test_locks_of_a_killed_cli_that_nobody_waited_for_are_forgotten(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as living, subprocess.Popen(["sleep", "60"]) as killed:
+        killed.kill()
+        os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)
+        kept, gone = tmp_path / f"read.{living.pid}.1.lock", tmp_path / f"read.{killed.pid}.1.lock"
+        kept.touch()
+        gone.touch()
+        (tmp_path / "synth.lock").write_text(str(killed.pid))
+        forget_the_dead(tmp_path)
+        assert list(tmp_path.iterdir()) == [kept]
+        living.kill()
