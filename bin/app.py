@@ -6,16 +6,10 @@ folder (default: where the CLI runs); `pipeline` narrows to what is promoted and
 are for the sandbox and for tests.
 """
 
-import gc
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from importlib.util import cache_from_source, find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-from podwright.operations.node import use_bundled_node
 
 if __name__ == "__main__" and not sys.flags.optimize:
     # -O is jsii's way to leave out its checks of argument types, a tenth of a synthesis, which our type checker and
@@ -23,6 +17,13 @@ if __name__ == "__main__" and not sys.flags.optimize:
     spec = find_spec("aws_cdk")
     if spec and spec.origin and Path(cache_from_source(spec.origin, optimization=1)).exists():
         os.execv(sys.executable, [sys.executable, "-O", *sys.orig_argv[1:]])
+
+import gc
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from podwright.operations.node import use_bundled_node
 
 use_bundled_node()
 # Creation stack traces show Node's internals, take a sixth of a synthesis, and carry this machine's paths.
