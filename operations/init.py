@@ -97,10 +97,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the files that are not there yet. Nothing is written unless the environment passes its checks."""
     folder: Path = args.folder
+    if not args.ci or args.name or args.account:
+        _write_project(folder, args)
     if args.ci:
         if not Project.at(folder).names:
             raise Stop(f"{folder} has no environments to promote", f"first `podwright init {folder} --name dev`", 2)
         return _write_workflows(folder, args.repository, args.order)
+    write_line(f"Next: cd {folder} && podwright deploy" if folder.resolve() != Path.cwd() else "Next: podwright deploy")
+    return 0
+
+
+def _write_project(folder: Path, args: argparse.Namespace) -> None:
     if folder.exists() and not folder.is_dir():
         raise Stop(f"{folder} is a file", "name a folder", 2)
     files = {
@@ -123,8 +130,6 @@ def run(args: argparse.Namespace) -> int:
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
-    write_line(f"Next: cd {folder} && podwright deploy" if folder.resolve() != Path.cwd() else "Next: podwright deploy")
-    return 0
 
 
 def _write_workflows(folder: Path, repository: str | None, order: str | None) -> int:

@@ -149,7 +149,7 @@ def deployment_actions(environment: Environment) -> list[str]:
 def roles(ask: Ask) -> Answers:
     """The roles and the policy that the file names: that they are there, and who may take the roles on."""
     environment, seen = ask.environment, 0
-    for path, arn, service in _named_roles(environment):
+    for path, arn, service in named_roles(environment):
         account, name = arn.split(":")[4], arn.rpartition("/")[2]
         if account != ask.account:
             yield Skip(f"{arn} is of account {account}")
@@ -254,7 +254,7 @@ def _denied(ask: Ask, source: str, actions: list[str], resource: str) -> list[st
     return [result["EvalActionName"] for result in results if result["EvalDecision"] != "allowed"]
 
 
-def _named_roles(environment: Environment) -> Iterator[tuple[Path, str, str | None]]:
+def named_roles(environment: Environment) -> Iterator[tuple[Path, str, str | None]]:
     """Path, ARN and the service that takes the role on, of every existing role of the file."""
     for path, group in sections(environment):
         if group.role:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ...config.environment import Environment
 from ...config.findings import Path
 from ...config.names import lifecycle_bucket_name
 from ...config.rules.rule import Problem
@@ -25,7 +26,7 @@ _GRANTS: Final = ("kms:CreateGrant", "kms:DescribeKey")
 @check("PRE050")
 def buckets(ask: Ask) -> Answers:
     """Existing buckets: that they are there, within reach, and in the region where they have to be."""
-    for path, bucket, same_region in _named_buckets(ask):
+    for path, bucket, same_region in named_buckets(ask.environment):
         found = ask.aws.find("s3", "head_bucket", _ABSENT, Bucket=bucket)
         if found is None:
             yield Problem(path, f"there is no bucket {bucket}", "create it, or correct its name")
@@ -167,9 +168,9 @@ def left_over_bucket(ask: Ask) -> Answers:
         yield Note(name)
 
 
-def _named_buckets(ask: Ask) -> Iterator[tuple[Path, str, str]]:
+def named_buckets(environment: Environment) -> Iterator[tuple[Path, str, str]]:
     """Path and name of each existing bucket, and why it has to be in the region where it does."""
-    storage = ask.environment.storage
+    storage = environment.storage
     for field in ("lifecycle", "checkpoints"):
         if bucket := getattr(storage.buckets, field):
             why = "HyperPod reads scripts of its own region" if field == "lifecycle" else ""
@@ -179,7 +180,7 @@ def _named_buckets(ask: Ask) -> Iterator[tuple[Path, str, str]]:
             path = (*lustre_path(name), "repositories", index, "s3")
             bucket = repository.s3.removeprefix("s3://").partition("/")[0]
             yield path, bucket, "FSx imports and exports within its region only"
-    for path, group in own_groups(ask.environment):
+    for path, group in own_groups(environment):
         if group.lifecycle:
             bucket = group.lifecycle.source.removeprefix("s3://").partition("/")[0]
             yield (*path, "lifecycle", "source"), bucket, "HyperPod reads scripts of its own region"

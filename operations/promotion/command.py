@@ -171,15 +171,18 @@ def _refuse_uncommitted(args: argparse.Namespace, project: Project, content: Con
 
 
 def _prepare_sandbox(args: argparse.Namespace, project: Project, environment: str) -> None:
-    """Prepare an account of the sandbox for the CDK, which `preflight` expects. In AWS somebody does so once."""
+    """Make in an account of the sandbox what `preflight` expects. In AWS somebody does so once."""
     from ..account import is_sandboxed
     from ..deployment import bootstrap, cdk_for
     from ..progress import Progress
+    from .stand_ins import make_stand_ins
 
     loaded = project.load(environment)
     if is_sandboxed(loaded.environment, args.sandbox):
         where = argparse.Namespace(project=args.project, environment=environment, sandbox=args.sandbox)
-        bootstrap(cdk_for(where, loaded), Progress(sys.stderr), wanted=True)
+        cdk = cdk_for(where, loaded)
+        bootstrap(cdk, Progress(sys.stderr), wanted=True)
+        make_stand_ins(loaded.environment, cdk.account)
 
 
 def _forget(promotion: Promotion) -> None:

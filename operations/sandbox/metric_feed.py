@@ -20,7 +20,8 @@ PATH: Final = "/podwright/metrics/"
 """Below it, the page of each workspace."""
 CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _DEVICES: Final = 2
-_MOST_NODES: Final = 16
+_NODES_IN_FULL: Final = 16
+"""Further nodes show one device of each kind: a page grows with the nodes, and is read four times a minute."""
 
 
 def page(hyperpod: HyperPod, workspace: str) -> str:
@@ -68,7 +69,8 @@ def _sends(hyperpod: HyperPod, cluster: Cluster, workspace: str) -> bool:
 def _world(hyperpod: HyperPod, cluster: Cluster, moment: datetime) -> World:
     types, nodes = catalog(), list[Node]()
     running = [node for node in cluster.nodes if node.status(moment) == "Running"]
-    for node in running[:_MOST_NODES]:
+    for number, node in enumerate(running):
+        devices = _DEVICES if number < _NODES_IN_FULL else 1
         row = types.find(node.instance_type)
         nvidia = bool(row and row.accelerator_vendor == "nvidia")
         nodes.append(
@@ -80,11 +82,11 @@ def _world(hyperpod: HyperPod, cluster: Cluster, moment: datetime) -> World:
                 instance_type=node.instance_type,
                 zone_id=node.zone_id,
                 address=node.address,
-                gpus=min(row.accelerator_count, _DEVICES) if row and nvidia else 0,
+                gpus=min(row.accelerator_count, devices) if row and nvidia else 0,
                 gpu_model=f"NVIDIA {row.accelerator_name}" if row else "",
                 gpu_mib=row.accelerator_memory_mib if row else 0,
-                efa=min(row.efa_interfaces, _DEVICES) if row else 0,
-                neuron=min(row.neuron_cores, _DEVICES) if row else 0,
+                efa=min(row.efa_interfaces, devices) if row else 0,
+                neuron=min(row.neuron_cores, devices) if row else 0,
                 memory_gib=row.memory_gib if row else 64.0,
             )
         )

@@ -31,11 +31,14 @@ FILE = """
 account: "{account}"
 region: {region}
 protection: destroy
+# What somebody made before: in the sandbox a promotion makes it.
+iam: {{permissions_boundary: "arn:aws:iam::{account}:policy/team/Boundary"}}
+storage: {{buckets: {{checkpoints: acme-{account}-checkpoints}}}}
 network: {{zones: [{zones}-az1]}}
 cluster: {{orchestrator: slurm, zones: [{zones}-az1]}}
 instance_groups:
   controller: {{instance_type: ml.m5.4xlarge, count: 1}}
-  work: {{instance_type: ml.c5.4xlarge, count: 2}}
+  work: {{instance_type: ml.c5.4xlarge, count: 2, role: "arn:aws:iam::{account}:role/team/Nodes"}}
 """
 PIPELINE = """
 environments: [dev, staging, prod]

@@ -178,3 +178,10 @@ def test_it_writes_the_project_file_where_there_is_none(tmp_path: Path, capsys: 
     assert not (tmp_path / "podwright.yaml").exists()
     assert cli.main([*named, "--order", "dev,staging-west,staging-east,prod"]) == 0
     assert Project.at(tmp_path).settings.environments[-1] == "prod"
+
+
+def test_a_project_and_its_workflows_are_begun_by_one_command(tmp_path: Path) -> None:
+    words = ["init", str(tmp_path), "--ci", "github", "--repository", "acme/clusters"]
+    assert cli.main([*words, "--name", "dev", "--account", "111122223333"]) == 0
+    assert (tmp_path / "environments/dev.yaml").is_file()
+    assert "dev" in (tmp_path / ".github/workflows/podwright.yml").read_text()

@@ -1,0 +1,47 @@
+"""What environment files name and do not make, made in the sandbox: there nobody made it before."""
+
+import json
+from contextlib import suppress
+
+from ...config.environment import Environment
+from ..account import Account
+from ..preflight.account_checks import named_roles
+from ..preflight.storage_checks import named_buckets
+
+
+def make_stand_ins(environment: Environment, account: Account) -> None:
+    """Make the roles, the permissions boundary and the buckets that `preflight` looks for; existing ones stay."""
+    iam, s3 = account.client("iam"), account.client("s3")
+    trusted: dict[str, list[str]] = {}
+    for _, arn, service in named_roles(environment):
+        trusted.setdefault(arn, []).extend([service] if service else [])
+    for arn, services in trusted.items():
+        partition, owner, path, name = _parts(arn)
+        if owner != account.id:
+            continue
+        principal: dict[str, object] = (
+            {"Service": services} if services else {"AWS": f"arn:{partition}:iam::{owner}:root"}
+        )
+        with suppress(iam.exceptions.EntityAlreadyExistsException):
+            iam.create_role(Path=path, RoleName=name, AssumeRolePolicyDocument=_allowing("sts:AssumeRole", principal))
+    if boundary := environment.iam.permissions_boundary:
+        _, _, path, name = _parts(boundary)
+        with suppress(iam.exceptions.EntityAlreadyExistsException):
+            iam.create_policy(Path=path, PolicyName=name, PolicyDocument=_allowing("*"))
+    place = {} if account.region == "us-east-1" else {"LocationConstraint": account.region}
+    for _, bucket, _ in named_buckets(environment):
+        with suppress(s3.exceptions.BucketAlreadyOwnedByYou):
+            s3.create_bucket(Bucket=bucket, **({"CreateBucketConfiguration": place} if place else {}))
+
+
+def _parts(arn: str) -> tuple[str, str, str, str]:
+    """Partition, account, path and name of a role or policy."""
+    _, partition, _, _, account, resource = arn.split(":", 5)
+    path, _, name = resource.partition("/")[2].rpartition("/")
+    return partition, account, f"/{path}/" if path else "/", name
+
+
+def _allowing(action: str, principal: dict[str, object] | None = None) -> str:
+    statement = {"Effect": "Allow", "Action": action}
+    whom = {"Principal": principal} if principal else {"Resource": "*"}
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement | whom]})
