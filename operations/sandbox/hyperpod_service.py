@@ -237,13 +237,14 @@ class HyperPod:
 
     def delete(self, region: str, name: str) -> Cluster:
         """Shut every node down and forget the cluster."""
-        cluster = self.cluster(region, name)
-        cluster.retire([node for node in cluster.nodes if not node.deleted])
-        wait = self.timing.shutdown * self.timing.scale
-        cluster.busy, cluster.outcome = "Deleting", "Deleting"
-        cluster.busy_until = max([now(), *(node.deleted for node in cluster.nodes if node.deleted)])
-        cluster.busy_until += timedelta(seconds=wait)
-        return cluster
+        with self.lock:
+            cluster = self.cluster(region, name)
+            cluster.retire([node for node in cluster.nodes if not node.deleted])
+            wait = self.timing.shutdown * self.timing.scale
+            cluster.busy, cluster.outcome = "Deleting", "Deleting"
+            cluster.busy_until = max([now(), *(node.deleted for node in cluster.nodes if node.deleted)])
+            cluster.busy_until += timedelta(seconds=wait)
+            return cluster
 
     def obstacle(self, cluster: Cluster, group: Group) -> str | None:
         """Why a group gets no new nodes: no capacity, no lifecycle script, or a network that EFA does not work in."""

@@ -25,7 +25,7 @@ NODES: dict[str, dict[str, Any]] = {
 }
 CASES = {"eks": 120, "slurm": 170, "ultraserver": 120, "trainium": 100}
 """At least so many points of each kind: 510. A usual run takes every STRIDE-th, `--every-point` all of them."""
-STRIDE = 20
+STRIDE = 40
 STEPS = {
     "eks": {"clock", "efa", "fabric-manager", "gdrcopy", "gpus", "limits", "local-nvme", "log-rotation", "persistence"},
     "slurm": {"home", "homes", "lnet", "lustre", "ssh", "storage"},
