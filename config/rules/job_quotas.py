@@ -75,14 +75,16 @@ def minimum_is_guaranteed(environment: Environment, types: Catalog) -> Problems:
     for name, job, plan, found, flavor, shares in _asked(environment, types):
         if not getattr(job, "elastic", None):
             continue
-        for resource, each in plan.pod.resources.items():
-            least = job.sizes[0]
-            asked = each * least
+        least, resources = job.sizes[0], plan.pod.resources
+        if any(each * least > _most(found, job.team, flavor, resource) for resource, each in resources.items()):
+            # JOB015 says that it never runs at all.
+            continue
+        for resource, each in resources.items():
             nominal = shares[resource].nominal if resource in shares else 0
-            if nominal < asked <= _most(found, job.team, flavor, resource):
+            if nominal < each * least:
                 yield Problem(
                     ("jobs", name, "elastic", "min_replicas"),
-                    f"its {least} replicas at least ask for {in_words(resource, asked)}; team {job.team} is "
+                    f"its {least} replicas at least ask for {in_words(resource, each * least)}; team {job.team} is "
                     f"guaranteed {in_words(resource, nominal)} of {flavor}, and whoever lends the rest may take it "
                     "back and stop the whole job",
                     f"set min_replicas to {nominal // each}"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from job_world import planned, with_jobs
@@ -35,6 +35,15 @@ def found(environment: Any) -> set[str]:
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(
+    # The GPUs are beyond its limit, the processors only beyond its guarantee: one finding, not two.
+    "hyperpod",
+    {"quota": {"h100": 3}, "share": "lend_and_borrow", "borrow_limit_percent": 24},
+    {"quota": {"h100": 0}, "share": "lend_and_borrow", "borrow_limit_percent": 1},
+    8,
+    4,
+    1,
+)
 @given(ENGINES, TEAM, TEAM, st.integers(1, 8), st.sampled_from([None, 1, 4, 8]), st.integers(0, 4))
 def test_a_job_is_refused_exactly_when_its_team_can_never_hold_it(
     engine: str, llm: dict[str, Any], other: dict[str, Any], nodes: int, accelerators: int | None, more: int
