@@ -23,9 +23,11 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from podwright.operations.node import use_bundled_node
+from podwright.operations.node import end_node, use_bundled_node
 
 use_bundled_node()
+# With more threads Node spends a second of two cores on handing garbage around and on optimizing WebAssembly.
+os.environ["NODE_OPTIONS"] = f"--v8-pool-size=1 {os.environ.get('NODE_OPTIONS', '')}"
 # Creation stack traces show Node's internals, take a sixth of a synthesis, and carry this machine's paths.
 os.environ.setdefault("CDK_DISABLE_STACK_TRACE", "1")
 # Nobody reads how long Node's own functions took.
@@ -161,4 +163,8 @@ def add_stage(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        code = main()
+    finally:
+        end_node()
+    sys.exit(code)
