@@ -238,7 +238,12 @@ def _storage(environment: Environment) -> Iterator[Cost]:
 def _lustre(environment: Environment, name: str, lustre: Lustre) -> Iterator[Cost]:
     if lustre.type == "ssd" and lustre.capacity_gib:
         what = f"{name}: {lustre.capacity_gib:,} GiB of SSD at {lustre.throughput} MB/s/TiB"
-        yield _service(environment, "storage", f"lustre_ssd_{lustre.throughput}", lustre.capacity_gib, what)
+        item, size = f"lustre_ssd_{lustre.throughput}", lustre.capacity_gib
+        if item in service_items():
+            yield _service(environment, "storage", item, size, what)
+        else:
+            # A rule says that FSx has no such throughput; until then rules on costs look at it as well.
+            yield Cost("storage", item, what, size, "GB-month", None)
         included = included_metadata_iops(lustre.capacity_gib)
         if lustre.metadata_iops != "automatic" and (extra := lustre.metadata_iops - included) > 0:
             what = f"{name}: metadata operations beyond the {included:,} included"

@@ -13,6 +13,7 @@ from podwright.config.environment import Environment
 from podwright.config.facts import cited, table
 from podwright.config.prices import Price, hourly, service_items, service_price
 from podwright.config.regions import regions
+from podwright.config.rules.run import findings
 from podwright.operations import cli
 from rule_pages import loaded
 
@@ -44,6 +45,17 @@ def test_the_same_type_costs_of_the_same_order_everywhere() -> None:
         here = hourly(row["type"], "us-east-1")
         if here and here.basis == row["basis"]:
             assert 0.5 < float(row["usd_per_hour"]) / here.usd < 2, row
+
+
+def test_what_nobody_sells_has_no_price_and_leaves_the_budget_a_lower_bound() -> None:
+    found = environment(
+        "storage: {lustre: {zone: usw2-az2, capacity_gib: 4800, throughput: 400}}\n"
+        "observability: {budget_usd_per_month: 1}"
+    )
+    assert item(found, "lustre_ssd_400").price is None
+    said = {finding.id: finding.message for finding in findings(found)}
+    assert "throughput is 400" in said["STO001"]
+    assert "costs at least $" in said["OBS050"]
 
 
 def test_hyperpods_own_price_wins_and_the_files_wins_over_it() -> None:
