@@ -7,8 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ...config.benchmark_results import BenchmarkResults
+from ...config.environment import Environment
 from ..account import Account, account_of
 from ..bench import published
+from ..nodes.members import members
 from ..output import Stop
 from ..progress import Progress
 from .scene import Data, Scene
@@ -29,13 +32,23 @@ def looked(scene: Scene, project: Path, name: str, sandbox: bool, progress: Prog
     runs = scene.benchmarks
     if found["cluster"] and not runs:
         try:
-            runs = published(scene.environment, account)
+            runs = benchmarks(scene.environment, account)
         except Stop as stop:
             found["unseen"]["benchmarks"] = str(stop)
         progress.say("benchmarks", f"{len(runs)} nodes")
     changes = scene.changes or asked_changes(project, name, sandbox=sandbox)
     progress.say("changes", changes.get("problem") or f"{len(changes['stacks'])} stacks")
     return replace(scene, live=found, windows=windows, benchmarks=runs, changes=changes)
+
+
+def benchmarks(environment: Environment, account: Account) -> list[BenchmarkResults]:
+    """The latest results of the nodes that the cluster has; those of nodes that have been replaced say nothing of it.
+
+    Raises:
+        Stop: no node has published results.
+    """
+    here = {node.id for node in members(account.client("sagemaker"), environment.cluster.name)}
+    return [run for run in published(environment, account) if run.instance_id in here]
 
 
 def plan_windows(scene: Scene, account: Account, unseen: dict[str, str]) -> dict[str, list[Data]]:

@@ -16,6 +16,7 @@ from benchmark_world import measurement, record
 from podwright.config.benchmark_results import BenchmarkResults
 from podwright.operations.account import Account
 from podwright.operations.cli import main
+from podwright.operations.nodes.members import Member
 from podwright.operations.report import live as asked
 from podwright.operations.report.page import SECTIONS, document, page
 from podwright.operations.report.style import SHEET
@@ -238,6 +239,16 @@ def test_windows_of_plans_are_asked_of_sagemaker_and_what_it_refuses_is_named(mo
     monkeypatch.setattr("podwright.operations.capacity.plans.account_plans", refused)
     assert asked.plan_windows(scene("prod"), account, unseen) == {}
     assert unseen == {"plan windows": "AccessDenied on DescribeTrainingPlan"}
+
+
+def test_what_replaced_nodes_measured_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    account = Account("111122223333", "us-west-2", "http://localhost:9", {})
+    runs = [BenchmarkResults.model_validate(record("pass", instance_id=node)) for node in ("i-gone", "i-here")]
+    monkeypatch.setattr(asked, "published", lambda *_: runs)
+    monkeypatch.setattr(
+        asked, "members", lambda *_: [Member("i-here", "h200", "ml.p5en.48xlarge", "Running", "", updated=False)]
+    )
+    assert asked.benchmarks(scene("prod").environment, account) == runs[1:]
 
 
 def test_changes_that_nobody_can_say_are_named_with_the_reason() -> None:
