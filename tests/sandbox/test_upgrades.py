@@ -164,14 +164,31 @@ def test_failing_scripts_turn_an_update_back(
     assert "Lifecycle scripts did not run successfully" in group["problems"][0]
 
 
-def test_a_group_at_once_without_batches(aws: Aws, project: Path) -> None:
+def scripts_of(aws: Aws) -> set[str]:
+    """Where the scripts lie by which nodes were set up."""
+    found = (aws("sagemaker").describe_cluster_node(ClusterName=NAME, NodeId=row["InstanceId"]) for row in running(aws))
+    return {node["NodeDetails"]["LifeCycleConfig"]["SourceS3Uri"] for node in found}
+
+
+def test_a_group_at_once_without_batches_gets_the_scripts_of_now(aws: Aws, project: Path) -> None:
+    client = aws("sagemaker")
     until(lambda: running(aws))
-    aws("sagemaker").update_cluster_software(ClusterName=NAME)
-    there = aws("sagemaker").list_cluster_nodes(ClusterName=NAME)["ClusterNodeSummaries"]
+    (earlier,) = scripts_of(aws)
+    (group,) = client.describe_cluster(ClusterName=NAME)["InstanceGroups"]
+    bucket, _, prefix = earlier.removeprefix("s3://").partition("/")
+    aws("s3").put_object(Bucket=bucket, Key=f"later/{prefix}on_create.sh", Body=b"#!/bin/bash")
+    later = {"SourceS3Uri": f"s3://{bucket}/later/{prefix}", "OnCreate": "on_create.sh"}
+    same = {key: group[key] for key in ("InstanceGroupName", "InstanceType", "ExecutionRole")}
+    client.update_cluster(ClusterName=NAME, InstanceGroups=[{**same, "InstanceCount": 2, "LifeCycleConfig": later}])
+    until(lambda: client.describe_cluster(ClusterName=NAME)["ClusterStatus"] == "InService")
+    assert scripts_of(aws) == {earlier}  # nodes that are there keep theirs
+    client.update_cluster_software(ClusterName=NAME)
+    there = client.list_cluster_nodes(ClusterName=NAME)["ClusterNodeSummaries"]
     assert [row["InstanceStatus"]["Status"] for row in there] == ["SystemUpdating"] * 2
     until(lambda: running(aws))
-    (group,) = aws("sagemaker").describe_cluster(ClusterName=NAME)["InstanceGroups"]
+    (group,) = client.describe_cluster(ClusterName=NAME)["InstanceGroups"]
     assert group["SoftwareUpdateStatus"] == "Succeeded"
+    assert scripts_of(aws) == {later["SourceS3Uri"]}
 
 
 def test_nodes_with_earlier_scripts_are_replaced(aws: Aws, project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,220 @@
+"""What a teardown takes for nobody's, what it leaves to people, and the order in which it deletes what is named."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
+
+from podwright.operations.account import Account
+from podwright.operations.output import Stop
+from podwright.operations.teardown import data, network
+from podwright.operations.teardown.data import delete_data
+from podwright.operations.teardown.network import network_blockers, remove
+from podwright.operations.teardown.plan import Blocker, Kept
+
+OWN = "111122223333"
+EMPTY = {
+    "DescribeVpcEndpoints": {"VpcEndpoints": []},
+    "DescribeSecurityGroups": {"SecurityGroups": []},
+    "DescribeFileSystems": {"FileSystems": []},
+    "DescribeNatGateways": {"NatGateways": []},
+    "DescribeNetworkInterfaces": {"NetworkInterfaces": []},
+}
+Answer = dict[str, Any] | Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Aws:
+    """Answers of AWS by operation, and what it was asked to change."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Answer] = dict(EMPTY)
+        self.changes: list[tuple[str, Any]] = []
+
+    def call(self, client: Any, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        if operation == "DescribeLoadBalancers":
+            v2 = client.meta.service_model.service_name == "elbv2"
+            return {"LoadBalancers": []} if v2 else {"LoadBalancerDescriptions": []}
+        if not operation.startswith(("Describe", "List")):
+            self.changes.append((operation, next(iter(params.values()))))
+        answer = self.answers.get(operation, {})
+        return answer(params) if callable(answer) else answer
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Aws:
+    made = Aws()
+    # A function, not a bound method: a client passes itself.
+    monkeypatch.setattr(BaseClient, "_make_api_call", lambda *arguments: made.call(*arguments))
+    monkeypatch.setattr(network, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(data, "_POLL_SECONDS", 0.0)
+    return made
+
+
+@pytest.fixture(scope="module")
+def account() -> Account:
+    return Account(OWN, "us-west-2", "http://localhost:9", {})
+
+
+def refusal(code: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "no"}}, "Delete")
+
+
+def nothing(*_: object) -> None:
+    pass
+
+
+CNI = {"TagSet": [{"Key": "node.k8s.amazonaws.com/instance_id", "Value": "i-1"}]}
+INTERFACES: dict[str, tuple[dict[str, Any], tuple[str, str, str] | None]] = {
+    "cni by its words": ({"Description": "aws-K8S-i-1"}, ("interface", "podwright", "the VPC CNI left it behind")),
+    "cni by its tags": (CNI, ("interface", "podwright", "the VPC CNI left it behind")),
+    "lambda": ({"Description": "AWS Lambda VPC ENI-f"}, ("interface", "podwright", "Lambda left it behind")),
+    "efa": ({"InterfaceType": "efa-only"}, ("interface", "podwright", "EFA left it behind")),
+    "somebody's": ({"Description": "my proxy"}, ("interface", "you", "of somebody's (my proxy)")),
+    "eks of another cluster": ({"Description": "Amazon EKS other"}, ("interface", "podwright", "EKS left it behind")),
+    "eks of ours, which goes": ({"Description": "Amazon EKS ours"}, None),
+    "a service takes it away itself": ({"Description": "ELB app/x", "RequesterManaged": True}, None),
+    "still attached by a service": ({"Description": "aws-K8S-i-1", "Status": "in-use"}, None),
+    "of an endpoint": ({"NetworkInterfaceId": "eni-endpoint"}, None),
+    "of a file system": ({"NetworkInterfaceId": "eni-lustre"}, None),
+    "of a NAT gateway": ({"NetworkInterfaceId": "eni-nat"}, None),
+    "of an instance of the account": (
+        {"Status": "in-use", "Attachment": {"InstanceId": "i-1", "InstanceOwnerId": OWN}},
+        ("instance", "you", "interface eni-1 of instance i-1"),
+    ),
+    "of a node, whose instance is HyperPod's": (
+        {"Status": "in-use", "Attachment": {"InstanceId": "i-1", "InstanceOwnerId": "444455556666"}},
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", INTERFACES)
+def test_whose_an_interface_is(aws: Aws, account: Account, case: str) -> None:
+    given, expected = INTERFACES[case]
+    row = {"NetworkInterfaceId": "eni-1", "Status": "available", **given}
+    aws.answers |= {
+        "DescribeNetworkInterfaces": {"NetworkInterfaces": [row]},
+        "DescribeVpcEndpoints": {"VpcEndpoints": [{"NetworkInterfaceIds": ["eni-endpoint"], "State": "available"}]},
+        "DescribeFileSystems": {"FileSystems": [{"NetworkInterfaceIds": ["eni-lustre"]}]},
+        "DescribeNatGateways": {"NatGateways": [{"NatGatewayAddresses": [{"NetworkInterfaceId": "eni-nat"}, {}]}]},
+    }
+    found = network_blockers(account, "prod-network", "vpc-1", ours=["ours"])
+    assert [(item.kind, item.by) for item in found] == ([expected[:2]] if expected else [])
+    assert not expected or expected[2] in found[0].why
+
+
+def test_a_file_system_of_no_stack_that_goes_is_for_its_owner_to_delete(aws: Aws, account: Account) -> None:
+    row = {"FileSystemType": "LUSTRE", "StorageCapacity": 1200, "VpcId": "vpc-1", "Lifecycle": "AVAILABLE"}
+    more: dict[str, dict[str, str]] = {
+        "fs-claim": {},
+        "fs-ours": {},
+        "fs-going": {"Lifecycle": "DELETING"},
+        "fs-elsewhere": {"VpcId": "vpc-2"},
+    }
+    rows = [row | {"FileSystemId": id} | given for id, given in more.items()]
+    aws.answers["DescribeFileSystems"] = {"FileSystems": rows}
+    (found,) = network_blockers(account, "prod-network", "vpc-1", ours=["fs-ours"])
+    assert (found.name, found.by) == ("fs-claim", "you")
+    assert "its data goes with it" in found.how
+
+
+BLOCKERS = [
+    Blocker("s", "guardduty group", "sg-1", "", "podwright", ""),
+    Blocker("s", "interface", "eni-1", "", "podwright", ""),
+    Blocker("s", "interface", "eni-2", "", "you", ""),
+    Blocker("s", "guardduty endpoint", "vpce-1", "", "podwright", ""),
+    Blocker("s", "guardduty endpoint", "vpce-2", "", "podwright", ""),
+]
+
+
+def test_groups_go_after_the_endpoints_that_use_them_are_gone(aws: Aws, account: Account) -> None:
+    states = ["deleting", "deleting", "gone"]
+
+    def look(params: dict[str, Any]) -> dict[str, Any]:
+        if params["VpcEndpointIds"] == ["vpce-2"] or states[0] == "gone":
+            raise refusal("InvalidVpcEndpointId.NotFound")
+        aws.changes.append(("look", states[0]))
+        return {"VpcEndpoints": [{"State": states.pop(0)}]}
+
+    aws.answers["DescribeVpcEndpoints"] = look
+    remove(account, BLOCKERS, nothing)
+    assert aws.changes == [
+        ("DeleteVpcEndpoints", ["vpce-1", "vpce-2"]),
+        ("look", "deleting"),
+        ("look", "deleting"),
+        ("DeleteNetworkInterface", "eni-1"),
+        ("DeleteSecurityGroup", "sg-1"),
+    ]
+
+
+def test_an_endpoint_that_stays_stops_it_before_its_group(aws: Aws, account: Account) -> None:
+    failure = {"ResourceId": "vpce-1", "Error": {"Message": "in use"}}
+    aws.answers["DeleteVpcEndpoints"] = {"Unsuccessful": [failure]}
+    with pytest.raises(Stop, match="GuardDuty's endpoint vpce-1 is not deleted: in use"):
+        remove(account, BLOCKERS, nothing)
+    assert [operation for operation, _ in aws.changes] == ["DeleteVpcEndpoints"]
+
+
+def kept(**types: str) -> list[Kept]:
+    return [Kept(name, f"AWS::{kind.replace('_', '::')}", "s", "retained") for name, kind in types.items()]
+
+
+def test_keys_go_last_and_can_be_had_back_for_thirty_days(aws: Aws, account: Account) -> None:
+    months = dict[str, int]()
+
+    def later(params: dict[str, Any]) -> dict[str, Any]:
+        months[params["KeyId"]] = params["PendingWindowInDays"]
+        return {}
+
+    aws.answers["ScheduleKeyDeletion"] = later
+    said = list[tuple[str, str]]()
+    named = kept(key="KMS_Key", log="Logs_LogGroup", volume="EC2_Volume")
+    done = delete_data(account, named, lambda name, text: said.append((name, text)))
+    assert done == ["volume", "log", "key"]
+    assert months == {"key": 30}
+    assert said[-1] == ("key", "is deleted in 30 days")
+
+
+def test_groups_that_name_one_another_go_as_they_come_free(aws: Aws, account: Account) -> None:
+    held = ["first"]
+
+    def group(params: dict[str, Any]) -> dict[str, Any]:
+        if params["GroupId"] in held:
+            held.remove(params["GroupId"])
+            raise refusal("DependencyViolation")
+        return {}
+
+    aws.answers["DeleteSecurityGroup"] = group
+    named = kept(first="EC2_SecurityGroup", second="EC2_SecurityGroup")
+    assert delete_data(account, named, nothing) == ["second", "first"]
+
+
+def test_what_nothing_frees_is_named(aws: Aws, account: Account) -> None:
+    def group(_: dict[str, Any]) -> dict[str, Any]:
+        raise refusal("DependencyViolation")
+
+    aws.answers["DeleteSecurityGroup"] = group
+    with pytest.raises(Stop, match="first cannot be deleted"):
+        delete_data(account, kept(first="EC2_SecurityGroup"), nothing)
+
+
+def test_what_is_gone_already_counts_as_deleted_and_other_refusals_do_not(aws: Aws, account: Account) -> None:
+    codes = {"gone": "InvalidGroup.NotFound", "held": "UnauthorizedOperation"}
+
+    def group(params: dict[str, Any]) -> dict[str, Any]:
+        raise refusal(codes[params["GroupId"]])
+
+    aws.answers["DeleteSecurityGroup"] = group
+    said = dict[str, str]()
+    assert delete_data(account, kept(gone="EC2_SecurityGroup"), said.__setitem__) == ["gone"]
+    assert said == {"gone": "was gone already"}
+    with pytest.raises(ClientError, match="UnauthorizedOperation"):
+        delete_data(account, kept(held="EC2_SecurityGroup"), nothing)
+
+
+def test_nothing_is_deleted_when_one_thing_cannot_be(aws: Aws, account: Account) -> None:
+    with pytest.raises(Stop, match="cluster cannot be deleted here"):
+        delete_data(account, kept(volume="EC2_Volume", cluster="EKS_Cluster"), nothing)
+    assert aws.changes == []
