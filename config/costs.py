@@ -21,7 +21,7 @@ from .quota_stock import Stock
 from .rules.run import environment_types
 from .storage import Lustre
 
-StackName = Literal["network", "storage", "eks", "cluster"]
+StackName = Literal["network", "storage", "eks", "cluster", "observability"]
 NOT_COUNTED = (
     "data through NAT gateways, endpoints and between zones",
     "S3, backups, and data in intelligent tiering",
@@ -107,7 +107,13 @@ def costs(environment: Environment, today: date) -> list[Cost]:
 
     `today` decides whether the Kubernetes version is in extended support, which costs six times as much.
     """
-    return [*_network(environment), *_storage(environment), *_control_plane(environment, today), *_cluster(environment)]
+    return [
+        *_network(environment),
+        *_storage(environment),
+        *_control_plane(environment, today),
+        *_cluster(environment),
+        *_observability(environment),
+    ]
 
 
 def upfronts(environment: Environment) -> list[Upfront]:
@@ -287,6 +293,11 @@ def _cluster(environment: Environment) -> Iterator[Cost]:
     ]
     if sizes:
         yield _service(environment, "cluster", "node_volume", sum(sizes), "root and further volumes of all nodes")
+
+
+def _observability(environment: Environment) -> Iterator[Cost]:
+    if environment.observability:
+        yield _service(environment, "observability", "kms_key", 1, "KMS key of alerts")
 
 
 def _instances(environment: Environment, name: str, group: AnyGroup) -> Cost:

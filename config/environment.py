@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .jobs import Jobs
     from .observability import Observability
 else:
-    ApprovedChanges = Annotated[tuple[Any, ...], Later(".approvals", "ApprovedChanges")]
+    ApprovedChanges = Annotated[tuple[Any, ...], Later(".approvals", "ApprovedChanges", model=True)]
     Gates = Annotated[Any, Later(".gates", "Gates", model=True)]
     Jobs = Annotated[dict[str, Any], Later(".jobs", "Jobs")]
     Observability = Annotated[Any, Later(".observability", "Observability", model=True)]

@@ -19,10 +19,10 @@ def _adapter(module: str, name: str) -> TypeAdapter[Any]:
 
 
 class Later:
-    """Annotates a mapping or a model whose type is `name` of a module of this room, such as `.jobs`.
+    """Annotates a mapping, a model or a list whose type is `name` of a module of this room, such as `.jobs`.
 
-    An empty mapping needs no import, but an empty model does: all of its fields have their defaults. Findings and the
-    JSON Schema are the same as with the type itself.
+    An empty mapping needs no import. With `model` it does: all fields of a model have their defaults, and in place of a
+    list it is a mistake. Findings and the JSON Schema are the same as with the type itself.
     """
 
     def __init__(self, module: str, name: str, *, model: bool = False) -> None:

@@ -58,6 +58,11 @@ def test_what_nobody_sells_has_no_price_and_leaves_the_budget_a_lower_bound() ->
     assert "costs at least $" in said["OBS050"]
 
 
+def test_alerts_have_a_key_of_their_own() -> None:
+    keys = [cost.stack for cost in costs(environment("observability: {}"), DAY) if cost.name == "kms_key"]
+    assert keys == ["network", "observability"]
+
+
 def test_hyperpods_own_price_wins_and_the_files_wins_over_it() -> None:
     own = hourly("ml.p4d.24xlarge", "us-west-2")
     assert own

@@ -37,6 +37,12 @@ def test_the_shortest_file() -> None:
     assert shortest.storage.lustre is None
 
 
+def test_an_empty_mapping_is_no_empty_list() -> None:
+    (finding,) = refused("approved_changes: {}")
+    assert (finding.id, finding.message) == ("ENV003", "approved_changes is a mapping; allowed: a list")
+    assert environment("approved_changes: []").approved_changes == ()
+
+
 def test_account_keeps_its_leading_zero() -> None:
     assert environment(of=MINIMAL.replace('"111122223333"', "011122223333")).account == "011122223333"
 
