@@ -10,7 +10,8 @@ class Settings(BaseModel):
     """A frozen group of settings. A key that it does not know is an error, so a typo never passes as a default."""
 
     # Validators are built when a model is first used. Most models are only ever parts of an Environment, which builds
-    # them once more, and building each by itself is half of what importing the package costs.
+    # them once more, and building each by itself is half of what importing the package costs. So a default is written
+    # `Storage.model_construct()`: `Storage()` would build validators to look at what has none of the file's values.
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=False, defer_build=True)
 
 

@@ -101,9 +101,9 @@ class Cluster(Settings):
     orchestrator: Literal["eks", "slurm", "none"] = "eks"
     """What schedules the work. A change replaces the cluster. none: there is no cluster; the default of an environment
     that has queues of training jobs and no instance groups."""
-    eks: Eks = Eks()
+    eks: Eks = Eks.model_construct()
     """The EKS control plane; only with orchestrator eks."""
-    slurm: Slurm = Slurm()
+    slurm: Slurm = Slurm.model_construct()
     """Slurm; only with orchestrator slurm."""
     system_group: GroupName
     """Instance group whose nodes a deployment waits for, because add-ons and system pods run there. Default: `system`,
@@ -126,9 +126,9 @@ class Cluster(Settings):
     """Managed tiered checkpointing. Absent leaves the cluster as it is; `off` turns off what was on."""
     restricted_environment: SharedRestrictedEnvironment | None = None
     """Shared settings of restricted groups."""
-    node_software: NodeSoftware = NodeSoftware()
+    node_software: NodeSoftware = NodeSoftware.model_construct()
     """EFA, NCCL and what belongs to them on the nodes."""
-    benchmarks: Benchmarks = Benchmarks()
+    benchmarks: Benchmarks = Benchmarks.model_construct()
     """Benchmark kernels when nodes boot; each group's own `benchmarks` says what follows from them."""
 
     @property

@@ -64,26 +64,26 @@ class Environment(Settings):
     """retain: networks and data survive their stacks. destroy: for sandboxes."""
     tags: Tags = {}
     """Tags of every resource."""
-    iam: Iam = Iam()
+    iam: Iam = Iam.model_construct()
     """Boundary and path of all roles."""
     network: Network
     """The VPC."""
-    storage: Storage = Storage()
+    storage: Storage = Storage.model_construct()
     """File systems and buckets."""
     cluster: Cluster
     """The HyperPod cluster and its control plane. Default: every default of its own."""
     training_plans: dict[PlanName, TrainingPlan] = {}
     """Training plans by a name of your own."""
-    plan_reminders: PlanReminders = PlanReminders()
+    plan_reminders: PlanReminders = PlanReminders.model_construct()
     """Who hears that training plans end."""
     instance_groups: dict[GroupName, InstanceGroup] = Field(max_length=100)
     """Instance groups by name. Order has no meaning. Default: none, only with `training_job_queues`; then there are a
     network and storage for training jobs, and no cluster."""
     restricted_instance_groups: dict[GroupName, RestrictedInstanceGroup] = Field(default={}, max_length=100)
     """Restricted instance groups by name."""
-    governance: Governance = Governance()
+    governance: Governance = Governance.model_construct()
     """Teams, their quotas and the priorities of work."""
-    platform: Platform = Platform()
+    platform: Platform = Platform.model_construct()
     """What runs on the cluster beside the work itself; only with EKS."""
     observability: Observability | None = None
     """What is measured, shown and told; nothing when absent."""

@@ -89,7 +89,7 @@ class DistributedJob(Job):
     nodes: int | None = Field(default=None, ge=1, le=6758)
     """Pods, or with elastic training those that it starts with. Each has an instance for itself unless `accelerators`
     says otherwise. 1 when absent, or the fewest."""
-    parallelism: Parallelism = Parallelism()
+    parallelism: Parallelism = Parallelism.model_construct()
     """Layout of the model, handed to the pods as environment variables and checked against their number."""
     efa: int | None = Field(default=None, ge=0, le=128)
     """EFA interfaces of a pod. Default: its share of the instance's where several pods talk, else none."""

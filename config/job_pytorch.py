@@ -157,7 +157,7 @@ class HyperPodPyTorchJob(DistributedJob):
     """Grow and shrink; a fixed size when absent."""
     log_rules: dict[Annotated[str, StringConstraints(min_length=1, max_length=63)], LogRule] = {}
     """Detection of jobs that hang or are slow, by a name of your own."""
-    restarts: Restarts = Restarts()
+    restarts: Restarts = Restarts.model_construct()
     """Restarts of what failed."""
     active_deadline_seconds: Seconds | None = None
     """The job ends after this, finished or not."""
@@ -169,7 +169,7 @@ class HyperPodPyTorchJob(DistributedJob):
     """Pods that go when the job ends."""
     keep_seconds: Annotated[int, Field(ge=-1, le=31_536_000)] = 604_800
     """How long the finished job stays to be looked at; -1 for ever."""
-    checkpoints: Checkpoints = Checkpoints()
+    checkpoints: Checkpoints = Checkpoints.model_construct()
     """Where checkpoints go."""
 
     @property
@@ -249,7 +249,7 @@ class PyTorchJob(DistributedJob):
     """Pods that go when the job ends."""
     keep_seconds: Seconds = 604_800
     """How long the finished job stays to be looked at."""
-    checkpoints: Checkpoints = Checkpoints()
+    checkpoints: Checkpoints = Checkpoints.model_construct()
     """Where checkpoints go."""
 
     @property

@@ -117,7 +117,7 @@ class Kueue(Settings):
     quotas."""
     frameworks: tuple[Framework, ...] = Field(default=FRAMEWORKS, min_length=1)
     """Kinds of work that hold quota, beside HyperPodPyTorchJob, which brings its own part of Kueue."""
-    flavor_choice: FlavorChoice = FlavorChoice()
+    flavor_choice: FlavorChoice = FlavorChoice.model_construct()
     """Which group a job takes that names none."""
     multikueue: MultiKueue | None = None
     """Clusters that share their work."""

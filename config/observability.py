@@ -118,7 +118,7 @@ class Alerts(Settings):
 
     emails: tuple[Email, ...] = ()
     """Addresses. Each gets a mail once, and confirms with a click that it wants more."""
-    chat: Chat = Chat()
+    chat: Chat = Chat.model_construct()
     """Channels."""
     thresholds: dict[AlertName, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = {}
     """Thresholds that replace podwright's own, by the name of the alert, each in the alert's own unit."""
@@ -188,7 +188,7 @@ class Observability(Settings):
     """Who is told of what."""
     budget_usd_per_month: int | None = Field(default=None, ge=1)
     """US dollars a month; AWS's billing tells of it with a delay of up to a day."""
-    targets: Targets = Targets()
+    targets: Targets = Targets.model_construct()
     """What the environment is meant to reach."""
     drills: bool = False
     """true allows `podwright drill`, which breaks nodes on purpose."""

@@ -120,7 +120,7 @@ class Pipeline(Settings):
     """In the order of promotion. Default: each environment of `environments:` is a stage of its own."""
     tests: tuple[Text, ...] = ()
     """Command lines of your own that have to pass before anything is deployed, such as `pytest tests`."""
-    drift: Drift = Drift()
+    drift: Drift = Drift.model_construct()
     """The look at what was changed behind the files' back."""
     notify: tuple[Email, ...] = Field(default=(), max_length=20)
     """Who is told of a failed stage, of an approval that waits, and of drift."""

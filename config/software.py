@@ -63,7 +63,7 @@ class NodeSoftware(Settings):
 
     install: Literal["verify", "ensure", "pin"] = "verify"
     """verify: check what the image has. ensure: install what is absent or older. pin: install exactly what is given."""
-    versions: SoftwareVersions = SoftwareVersions()
+    versions: SoftwareVersions = SoftwareVersions.model_construct()
     """Versions to install; with verify, the oldest that a node may have."""
     packages: dict[PackageName, Package] = {}
     """Packages of the operating system by a name of your own, for ensure and pin. A node installs those for its system,

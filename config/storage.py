@@ -128,7 +128,7 @@ class Storage(Settings):
     """Further Lustre file systems by name, each with a mount of its own."""
     home: Home | None = None
     """Home folders."""
-    buckets: Buckets = Buckets()
+    buckets: Buckets = Buckets.model_construct()
     """Lifecycle and checkpoint buckets."""
 
     @property

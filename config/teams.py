@@ -144,13 +144,13 @@ class Governance(Settings):
     """Give idle capacity by the teams' weights; first come, first served when off."""
     idle_resource_sharing: bool = True
     """Let teams borrow capacity that no quota holds."""
-    task_governance: TaskGovernance = TaskGovernance()
+    task_governance: TaskGovernance = TaskGovernance.model_construct()
     """What is special to engine hyperpod."""
-    kueue: Kueue = Kueue()
+    kueue: Kueue = Kueue.model_construct()
     """What is special to engine kueue."""
-    kai: KaiSettings = KaiSettings()
+    kai: KaiSettings = KaiSettings.model_construct()
     """What is special to engine kai."""
-    yunikorn: YuniKornSettings = YuniKornSettings()
+    yunikorn: YuniKornSettings = YuniKornSettings.model_construct()
     """What is special to engine yunikorn."""
     wait_for_pods: WaitForPods | None = None
     """Gang admission; the engine's own behaviour when absent."""
