@@ -106,32 +106,29 @@ def stack_values(account: Account, environment: Environment, project: Path) -> d
     }
 
 
-def write_files(folder: Path, files: Mapping[str, str]) -> int:
-    """Write files below `folder`, and delete those of an earlier run that are not among them; returns how many."""
-    make_folder(folder)
+def write_files(folder: Path, files: Mapping[str, str], *, some: bool = False) -> int:
+    """Write files below `folder`, and delete those of an earlier run that are not among them; returns how many.
+
+    With `some`, these files are only a part of the folder's, and nothing is deleted.
+
+    Raises:
+        Stop: the folder is a file, or lies where the user may not write.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Stop(f"--out {folder} cannot be a folder: {error.strerror}", "name another one", 2) from None
     index = folder / _INDEX
     former = set(index.read_text(encoding="utf-8").splitlines()) if index.is_file() else set[str]()
     for file, text in files.items():
         target = folder / file
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-    gone = former - files.keys()
+    gone = set[str]() if some else former - files.keys()
     for file in gone:
         (folder / file).unlink(missing_ok=True)
-    index.write_text("".join(f"{file}\n" for file in sorted(files)), encoding="utf-8")
+    index.write_text("".join(f"{file}\n" for file in sorted((former | files.keys()) - gone)), encoding="utf-8")
     return len(gone)
-
-
-def make_folder(folder: Path) -> None:
-    """Make the folder of `--out`.
-
-    Raises:
-        Stop: it is a file, or lies where the user may not write.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Stop(f"--out {folder} cannot be a folder: {error.strerror}", "name another one", 2) from None
 
 
 def _from_file(file: Path, environment: Environment) -> dict[str, str]:

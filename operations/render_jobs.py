@@ -5,7 +5,7 @@ import argparse
 from .deployment import load
 from .job_manifests import job_manifests, recipes, yaml_text
 from .output import Stop, write_line
-from .render import make_folder
+from .render import write_files
 
 
 def run(args: argparse.Namespace) -> int:
@@ -23,8 +23,6 @@ def run(args: argparse.Namespace) -> int:
             write_line(f"# jobs/{file}\n---\n{text.rstrip()}")
         return 0
     folder = args.out / "jobs"
-    make_folder(folder)
-    for file, text in files.items():
-        (folder / file).write_text(text, encoding="utf-8")
-    write_line(f"{len(files):,} files in {folder}")
+    removed = write_files(folder, files, some=bool(names))
+    write_line(f"{len(files):,} files in {folder}" + (f", {removed:,} removed" if removed else ""))
     return 0

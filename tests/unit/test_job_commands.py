@@ -78,6 +78,24 @@ def test_jobs_are_written_to_files(before: int, project: Path, capsys: pytest.Ca
     assert "&id" not in text
 
 
+def test_files_of_jobs_that_are_gone_go_when_all_are_rendered(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rendering one job leaves the others' files; nothing that someone else wrote is touched."""
+    file, jobs = project / "environments/test.yaml", project / "out/jobs"
+    command = ["render", "jobs", "test", "--out", str(project / "out"), "--project", str(project)]
+    three = FILE.replace("nodes: 4", "nodes: 1")
+    file.write_text(three + three.splitlines()[-1].replace("large", "small") + "\n")
+    assert main(command) == 0
+    (jobs / "mine.yaml").write_text("mine")
+    assert main([*command[:3], "llama", *command[3:]]) == 0
+    assert sorted(path.name for path in jobs.glob("*.yaml")) == ["large.yaml", "llama.yaml", "mine.yaml", "small.yaml"]
+    file.write_text(three)
+    assert main(command) == 0
+    assert capsys.readouterr().out.endswith(f"2 files in {jobs}, 1 removed\n")
+    assert sorted(path.name for path in jobs.glob("*.yaml")) == ["large.yaml", "llama.yaml", "mine.yaml"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
