@@ -1,8 +1,7 @@
 """EKS add-ons: which ones a cluster gets, and the version that podwright pins for each Kubernetes version."""
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from .cluster import AddonName, Eks
 from .facts import Citation, cited, table
@@ -40,8 +39,7 @@ PLATFORM_ADDONS: Final[tuple[AddonName, ...]] = (
 """Parts of `platform`, each only where it is wanted."""
 
 
-@dataclass(frozen=True, slots=True)
-class AddonPin:
+class AddonPin(NamedTuple):
     """The newest version that AWS documents for a Kubernetes version, on the day that the source was read."""
 
     addon: str

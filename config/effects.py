@@ -8,10 +8,9 @@ source for every row. What neither says is unknown, and is shown as unknown.
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .facts import DATA, Citation, cited, table
 from .findings import Level
@@ -62,8 +61,7 @@ def worst(effects: Iterable[Effect]) -> Effect:
     return max(effects, key=_ORDER.__getitem__, default=Effect.IN_PLACE)
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """What is known of one kind of change."""
 
     effect: Effect
@@ -74,8 +72,7 @@ class Known:
     sources: tuple[Citation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Stateful:
+class Stateful(NamedTuple):
     """A type of resource that holds what no deployment brings back."""
 
     holds: str
@@ -83,8 +80,7 @@ class Stateful:
     """Which of `replace` and `delete` is refused unless somebody names the resource."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """A reason for which a change set needs somebody's approval."""
 
     id: str

@@ -1,14 +1,12 @@
 """Kubernetes versions of EKS, and what is known of HyperPod on each."""
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from .facts import Citation, cited, table
 
 
-@dataclass(frozen=True, slots=True)
-class EksVersion:
+class EksVersion(NamedTuple):
     """One Kubernetes minor version."""
 
     version: str

@@ -1,8 +1,8 @@
 """Which AWS services a private subnet calls, by the feature that calls them (`data/endpoints.csv`)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from .environment import Environment
 from .facts import Citation, cited, table
@@ -11,8 +11,7 @@ GATEWAY_SERVICE = "s3"
 """The one service that has a gateway endpoint, free of charge, on route tables instead of interfaces in subnets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One service that one feature calls from a private subnet."""
 
     feature: str

@@ -1,16 +1,15 @@
 """Facts are data: the tables under `data/`, and the citation behind each row."""
 
 import csv
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 DATA = Path(__file__).parent / "data"
 """The folder of all tables."""
 
 
-@dataclass(frozen=True, slots=True)
-class Citation:
+class Citation(NamedTuple):
     """Where a fact comes from."""
 
     key: str

@@ -1,8 +1,8 @@
 """Container images: taking references apart, and which registries a closed network reaches."""
 
 import re
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from .facts import table
 
@@ -11,8 +11,7 @@ MIRROR_PREFIX = "podwright"
 _ECR = re.compile(r"^[0-9]{12}\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?$")
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(NamedTuple):
     """A reference to an image, with what the short form leaves out filled in."""
 
     registry: str

@@ -1,13 +1,12 @@
 """What one instance type is, and what a node of it takes from a subnet."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .facts import Citation, cited
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(NamedTuple):
     """A number with the arithmetic that gave it, for findings that show their working."""
 
     total: int
@@ -135,8 +134,7 @@ class InstanceType:
         return self.eni_primary_card and self.eni_primary_card * (self.ipv4_per_eni - 1) + 2
 
 
-@dataclass(frozen=True, slots=True)
-class UltraServer:
+class UltraServer(NamedTuple):
     """Instances that are sold together because one scale-up fabric joins their accelerators."""
 
     name: str
@@ -152,8 +150,7 @@ class UltraServer:
     sources: tuple[Citation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(NamedTuple):
     """A fact on which sources disagree, and what the catalog holds."""
 
     type: str

@@ -4,8 +4,7 @@ A plan holds everything that a manifest says, in plain values. Rules compare the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .catalog import Catalog
 from .environment import Environment
@@ -34,8 +33,7 @@ ARCHITECTURE_LABEL: Final = "kubernetes.io/arch"
 _ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodPlan:
+class PodPlan(NamedTuple):
     """One pod of a job."""
 
     resources: Quantities
@@ -56,8 +54,7 @@ class PodPlan:
         return sum(count for name, count in self.resources.items() if name not in (CPU, MEMORY, EFA))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobPlan:
+class JobPlan(NamedTuple):
     """A job with everything that follows for it."""
 
     name: str

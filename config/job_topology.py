@@ -1,8 +1,7 @@
 """Where the pods of a job lie to each other: in one UltraServer, or near each other in the network."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .catalog import Catalog
 from .instances import InstanceType, UltraServer
@@ -22,8 +21,7 @@ LABELS: Final[dict["TopologyLevel", str]] = {
 topology-aware scheduling, 2026-11."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     """Nodes with the same value of a label, which a job's pods share."""
 
     topology: str

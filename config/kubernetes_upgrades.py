@@ -1,8 +1,7 @@
 """What moving a cluster from one Kubernetes version to another takes: which APIs go, and what may be how much older."""
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from .facts import Citation, cited, table
 
@@ -10,8 +9,7 @@ ROLLBACK_DAYS: Final = 7
 """For so many days after an update EKS takes the control plane back by one version. Source: eks-rollback."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedApi:
+class RemovedApi(NamedTuple):
     """An API version that Kubernetes no longer serves from some version on."""
 
     version: str
@@ -25,8 +23,7 @@ class RemovedApi:
     sources: tuple[Citation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Skew:
+class Skew(NamedTuple):
     """How far a part may be from the API server, in minor versions."""
 
     part: str

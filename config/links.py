@@ -1,17 +1,16 @@
 """Links between the clusters of a project: which manager of MultiKueue hands work to which environment, and how."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from ipaddress import IPv4Network
 from itertools import product
+from typing import NamedTuple
 
 from .environment import Environment
 from .kueue import MultiKueue, Worker
 from .network import Network
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """A manager and one of its workers."""
 
     manager: str

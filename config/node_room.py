@@ -1,6 +1,6 @@
 """What a node has left for pods once its image, the system's daemons and tiered checkpoints have taken their part."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .environment import Environment
 from .facts import table
@@ -11,8 +11,7 @@ from .instances import InstanceType
 _RESERVED_MIB, _RESERVED_MIB_PER_POD, _EVICTION_MIB = 255, 11, 100
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(NamedTuple):
     """What nodes have for pods, or what pods ask of them."""
 
     pods: int

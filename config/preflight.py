@@ -3,9 +3,8 @@
 The checks themselves are in `operations/preflight/`, which alone talks to AWS; their pages lie beside those of rules.
 """
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from .facts import Citation, cited, table
 from .findings import Level
@@ -14,8 +13,7 @@ AREA: Final = "PRE"
 """What the ids of all checks begin with."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreflightCheck:
+class PreflightCheck(NamedTuple):
     """One check of an account."""
 
     id: str

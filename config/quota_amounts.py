@@ -4,9 +4,8 @@ Quantities are whole numbers: vCPU in thousandths, memory in MiB, everything els
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 from .instances import InstanceType
 from .mig import MIG_RESOURCE, partitions, partitions_per_gpu
@@ -22,8 +21,7 @@ Quantities = dict[str, int]
 """By resource name: thousandths of a vCPU, MiB, or pieces."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """What one instance brings: the least of each of several types, because a guarantee has to hold.
 
     It is what the instance has. The kubelet and the pods of the system take their part of vCPU and memory.

@@ -6,8 +6,7 @@ team and flavor. Every engine takes its numbers from here, so they are equal in 
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .catalog import Catalog
 from .environment import Environment
@@ -17,8 +16,7 @@ from .quota_stock import Flavor, Stock
 from .teams import Amount, Department, Governance, Sharing, Team
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(NamedTuple):
     """What a team has of one resource of one flavor. Units are those of `quota_amounts`."""
 
     nominal: int
@@ -31,8 +29,7 @@ class Share:
     """Whether part of `nominal` is not in the file and comes from the instance's ratio."""
 
 
-@dataclass(frozen=True, slots=True)
-class TeamPolicy:
+class TeamPolicy(NamedTuple):
     """What a team has."""
 
     name: str
@@ -44,8 +41,7 @@ class TeamPolicy:
     """By flavor and resource: the flavors that it may use at all, sorted."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaPolicy:
+class QuotaPolicy(NamedTuple):
     """The whole policy of an environment. Mappings are sorted by name unless they say otherwise."""
 
     flavors: dict[str, Flavor]

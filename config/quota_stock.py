@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from .catalog import Catalog
 from .groups import InstanceGroup
@@ -11,8 +11,7 @@ from .quota_amounts import Node, Quantities, least, node, quantities
 from .teams import Amount, Engine
 
 
-@dataclass(frozen=True, slots=True)
-class Flavor:
+class Flavor(NamedTuple):
     """Instances that quotas do not tell apart: those of one group, or of one type with engine hyperpod."""
 
     name: str

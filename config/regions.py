@@ -5,9 +5,8 @@ The lists lag behind AWS and disagree with each other, so they warn and never re
 
 import difflib
 import re
-from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .facts import Citation, cited, table
 
@@ -26,8 +25,7 @@ class InvalidZoneId(ValueError):
     """Text that is not a zone id, a zone name for instance."""
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(NamedTuple):
     """A region and what the public lists say of it."""
 
     name: str
@@ -44,8 +42,7 @@ class Region:
     sources: tuple[Citation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Zone:
+class Zone(NamedTuple):
     """A zone id, taken apart."""
 
     id: str

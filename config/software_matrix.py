@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from .facts import table
 from .findings import Level
@@ -21,8 +21,7 @@ NAMES = {
 """How people call the components; an instance family is called by its own name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(NamedTuple):
     """Two versions that do not go together."""
 
     level: Level
@@ -34,8 +33,7 @@ class Mismatch:
     """What there is, what is needed, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class EfaInstaller:
+class EfaInstaller(NamedTuple):
     """What one release of the EFA installer brings."""
 
     version: str

@@ -1,8 +1,7 @@
 """The topology of an instance group: the labels that place its nodes in the network, and the name that they go by."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from .catalog import Catalog
 
@@ -10,8 +9,7 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 """The lowest level of every topology. Kueue heeds taints and failures of nodes only where it is there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Topology:
+class Topology(NamedTuple):
     """Levels in which Kueue or KAI looks for nodes that are near one another."""
 
     name: str

@@ -1,6 +1,5 @@
 """The pods of a job as Kubernetes takes them: what a plan says, in a pod template."""
 
-from dataclasses import replace
 from typing import Any
 
 from ...config.job_kinds import SmallPod
@@ -56,16 +55,14 @@ def beside_template(plan: JobPlan, size: SmallPod, container: Manifest, **spec: 
         spec: Fields of the pod that are the kind's own.
     """
     memory = int(size.memory_gib * 1024)
-    small = replace(
-        plan,
-        pod=replace(
-            plan.pod,
+    small = plan._replace(
+        pod=plan.pod._replace(
             resources={CPU: int(size.vcpu * 1000), MEMORY: memory},
             huge_pages_mib=0,
             shm_mib=memory // 4,
             placement=None,
             nvlink=False,
-        ),
+        )
     )
     return pod_template(small, container, **spec)
 

@@ -1,9 +1,8 @@
 """Rules on addresses: what nodes, endpoints and the control plane take from their subnets."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import IPv4Network
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..catalog import Catalog
 from ..cidrs import usable
@@ -23,8 +22,7 @@ _CONTROL_PLANE = 6
 _FUNCTIONS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(NamedTuple):
     """Addresses that the groups of one zone take from its nodes subnet."""
 
     now: int

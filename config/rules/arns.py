@@ -1,15 +1,14 @@
 """The ARNs that an environment names."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..base import Settings
 from ..findings import Path
 from .rule import nested
 
 
-@dataclass(frozen=True, slots=True)
-class Arn:
+class Arn(NamedTuple):
     """An ARN, taken apart as far as rules need it."""
 
     text: str

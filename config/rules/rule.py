@@ -7,7 +7,7 @@ path relative to it, and knows nothing of files: `run.py` adds the place, the le
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Concatenate, Final, TypeVar
+from typing import Concatenate, Final, NamedTuple, TypeVar
 
 from ..base import Settings
 from ..catalog import Catalog
@@ -24,8 +24,7 @@ PROJECT_VIEW: Final = "ProjectView"
 Model = TypeVar("Model")
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing that is wrong with a settings model."""
 
     path: str | Path
