@@ -77,13 +77,15 @@ class Promoting:
         )
 
     def run(self, *options: str, on: Callable[[Event], None] = lambda event: None) -> tuple[int, list[Event]]:
-        """Promote; `on` gets what happens as it happens."""
+        """Promote; `on` gets what happens as it happens, and the promotion stands still meanwhile."""
         seen = list[Event]()
         with self.begin(*options) as process:
             assert process.stdout is not None
             for line in process.stdout:
                 seen.append(json.loads(line))
+                os.killpg(process.pid, signal.SIGSTOP)
                 on(seen[-1])
+                os.killpg(process.pid, signal.SIGCONT)
         return process.returncode, seen
 
 
