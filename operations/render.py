@@ -81,8 +81,7 @@ def run(args: argparse.Namespace) -> int:
         for file, text in sorted(files.items()):
             write_line(f"# {file}\n---\n{text.rstrip()}")
         return 0
-    removed = write_files(args.out, files)
-    write_line(f"{len(files):,} files in {args.out}" + (f", {removed:,} removed" if removed else ""))
+    write_files(args.out, files)
     return 0
 
 
@@ -106,8 +105,8 @@ def stack_values(account: Account, environment: Environment, project: Path) -> d
     }
 
 
-def write_files(folder: Path, files: Mapping[str, str], *, some: bool = False) -> int:
-    """Write files below `folder`, and delete those of an earlier run that are not among them; returns how many.
+def write_files(folder: Path, files: Mapping[str, str], *, some: bool = False) -> None:
+    """Write files below `folder`, delete those of an earlier run that are not among them, and say how many.
 
     With `some`, these files are only a part of the folder's, and nothing is deleted.
 
@@ -128,7 +127,7 @@ def write_files(folder: Path, files: Mapping[str, str], *, some: bool = False) -
     for file in gone:
         (folder / file).unlink(missing_ok=True)
     index.write_text("".join(f"{file}\n" for file in sorted((former | files.keys()) - gone)), encoding="utf-8")
-    return len(gone)
+    write_line(f"{len(files):,} files in {folder}" + (f", {len(gone):,} removed" if gone else ""))
 
 
 def _from_file(file: Path, environment: Environment) -> dict[str, str]:

@@ -22,7 +22,5 @@ def run(args: argparse.Namespace) -> int:
         for file, text in files.items():
             write_line(f"# jobs/{file}\n---\n{text.rstrip()}")
         return 0
-    folder = args.out / "jobs"
-    removed = write_files(folder, files, some=bool(names))
-    write_line(f"{len(files):,} files in {folder}" + (f", {removed:,} removed" if removed else ""))
+    write_files(args.out / "jobs", files, some=bool(names))
     return 0
