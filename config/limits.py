@@ -75,7 +75,6 @@ class ComputeQuotaLimits(NamedTuple):
     """What the published pattern means to allow; as written it has no upper bound."""
     namespace_prefix: str
     """The team's Kubernetes namespace is this plus the team."""
-    namespace_length: int
     resources: int
     weight: Range
     borrow_percent: Range
@@ -151,7 +150,6 @@ class LustreLimits(NamedTuple):
     """Data repository associations of one file system."""
     backup_days: Range
     """0 turns automatic backups off."""
-    mount_name_length: int
     ports: tuple[str, ...]
     """TCP, between clients and servers, both ways."""
 
@@ -167,8 +165,6 @@ class OpenZfsLimits(NamedTuple):
     """FSx for OpenZFS."""
 
     capacity_gib: Range
-    throughput_generation_1: tuple[int, ...]
-    """MB/s of SINGLE_AZ_1 and SINGLE_AZ_HA_1."""
     throughput_generation_2: tuple[int, ...]
     """MB/s of SINGLE_AZ_2, SINGLE_AZ_HA_2 and MULTI_AZ_1."""
     backup_days: Range

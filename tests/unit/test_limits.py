@@ -1,3 +1,5 @@
+import json
+from pathlib import Path
 from typing import get_args, get_origin, get_type_hints
 
 import pytest
@@ -49,3 +51,31 @@ def test_lustre_capacity_steps(throughput, efa, step):
 
 def test_every_lustre_throughput_has_an_efa_step():
     assert tuple(limits().lustre.efa_capacity_step_gib) == limits().lustre.throughput
+
+
+@pytest.mark.parametrize(
+    ("limit", "place"),
+    [
+        ("cluster.ebs_gib", "Volume.size_gib"),
+        ("cluster.restricted_lustre_gib", "RestrictedLustre.capacity_gib"),
+        ("cluster.restricted_lustre_throughput", "RestrictedLustre.throughput"),
+        ("cluster.instances_per_group", "InstanceGroup.count"),
+        ("cluster.instance_types_per_group", "InstanceGroup.instance_types"),
+        ("cluster.tiered_memory_percent", "TieredCheckpoints.memory_percent"),
+        ("compute_quota.team_length", "Governance.teams"),
+        ("compute_quota.borrow_percent", "Team.borrow_limit_percent"),
+        ("scheduler.priority_name_length", "Governance.priorities"),
+    ],
+)
+def test_what_a_type_allows_is_what_the_service_does(limit: str, place: str):
+    """Types say their bounds as literals, so that importing them reads no table; here both are one."""
+    kind, field = place.split(".")
+    schema = json.loads((Path(__file__).parents[2] / "docs/environment.schema.json").read_text())["$defs"]
+    found = schema[kind]["properties"][field]
+    least, most = found.get("minimum", 0), found.get("maximum", found.get("maxItems"))
+    if "propertyNames" in found:
+        most = found["propertyNames"]["maxLength"]
+    allowed = LIMITS[limit][1]
+    lowest, highest = allowed if isinstance(allowed, tuple) else (least, allowed)
+    assert most == highest
+    assert least == lowest or limit == "cluster.tiered_memory_percent"  # none is said by leaving the part out
