@@ -1,9 +1,11 @@
 """From a file to an environment: what the types make of it, and a finding at its line for what they refuse."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from podwright.config.base import Settings
 from podwright.config.environment import Environment
 from podwright.config.findings import Finding, InvalidFile
 from podwright.config.load import environment_from, load_environment
@@ -35,6 +37,22 @@ def test_the_shortest_file() -> None:
     assert shortest.cluster.zones == ("usw2-az2", "usw2-az3")
     assert shortest.instance_groups["system"].zone == "usw2-az2"
     assert shortest.storage.lustre is None
+
+
+def test_defaults_that_nobody_validates_are_what_validation_makes() -> None:
+    """They are written `Storage.model_construct()`, which runs no validator."""
+    environment()  # imports every room of settings
+    kinds = [*_kinds(Settings)]
+    defaults = [field.default for kind in kinds for field in kind.model_fields.values()]
+    groups = [default for default in defaults if isinstance(default, Settings) and not default.model_fields_set]
+    assert len(groups) > 10
+    assert [group for group in groups if type(group).model_validate({}) != group] == []
+
+
+def _kinds(kind: type[Settings]) -> Iterator[type[Settings]]:
+    for inner in kind.__subclasses__():
+        yield inner
+        yield from _kinds(inner)
 
 
 def test_an_empty_mapping_is_no_empty_list() -> None:

@@ -129,6 +129,7 @@ def test_an_order_that_cannot_be_is_refused_at_its_line(tmp_path: Path, pipeline
     [
         ("  source: {repository: acme/x, bucket: acme-x, key: x.zip}", "exactly one of repository, codecommit, bucket"),
         ("  source: {bucket: acme-x}", "bucket and key go together"),
+        ("  source: {codecommit: clüsters}", "source.codecommit"),
         (
             "  source: {codecommit: x, connection: arn:aws:codeconnections:us-west-2:111122223333:connection/"
             "0e3a1b2c-1111-2222-3333-444455556666}",
