@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from ..config.environment import Environment
 from .output import Stop
-from .sandbox.access_keys import ACCOUNT as SANDBOX_ACCOUNT
-from .sandbox.access_keys import access_key
+from ..config.catalog.sandbox_account import ACCOUNT as SANDBOX_ACCOUNT
+from ..config.catalog.sandbox_account import access_key
 
 _EXPIRED: Final = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 _UNKNOWN: Final = {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "AuthFailure"}
@@ -69,8 +69,8 @@ def require_sandbox() -> None:
 
 
 def _sandbox_account(environment: Environment, project: Path) -> Account:
-    from .sandbox.known_plans import make_known
-    from .sandbox.server import SandboxError, start
+    from .aws.sandbox_plans import make_known
+    from .aws.sandbox_server import SandboxError, start
 
     require_sandbox()
     try:

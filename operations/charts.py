@@ -37,7 +37,7 @@ from ..config.wanted_charts import wanted_charts
 from .helm import helm, images_of
 from .output import Stop, write_line
 
-_STAND_INS: Final = Path(__file__).parent / "sandbox" / "stand_in_charts"
+_STAND_INS: Final = Path(__file__).parent / "artifacts" / "stand_in_charts"
 _TIMEOUT_SECONDS: Final = 60
 _MAX_BYTES: Final = 300_000_000
 
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 def stand_in(wanted: Chart) -> ChartArchive:
     """A chart of podwright's own that takes the place of `wanted` in tests and in the sandbox.
 
-    It is the one in `sandbox/stand_in_charts` with the chart's name, or `any`, which shows the values that it got.
+    It is the one in `stand_in_charts` with the chart's name, or `any`, which shows the values that it got.
     """
     folder = _STAND_INS / wanted.name
     return stand_in_archive(wanted.name, folder if folder.is_dir() else _STAND_INS / "any")

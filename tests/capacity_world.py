@@ -16,8 +16,8 @@ from podwright.operations import cli
 from podwright.operations.account import Account
 from podwright.operations.capacity import extend, purchase, search, show
 from podwright.operations.capacity import reserve as reserve_module
-from podwright.operations.sandbox.training_plan_faults import Fault
-from podwright.operations.sandbox.training_plans import ZONES, TrainingPlans
+from podwright.sandbox.training_plans.faults import Fault
+from podwright.sandbox.training_plans.plans import ZONES, TrainingPlans
 from purchase_aws import World as Tables
 
 NOW = datetime(2027, 1, 1, 9, 0, tzinfo=UTC)

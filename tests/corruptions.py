@@ -7,8 +7,8 @@ from typing import Any
 
 import regex
 
-from podwright.operations.sandbox import schemas
-from podwright.operations.sandbox.evaluate import KNOWN_AFTER_APPLY
+from podwright.sandbox.cloudformation import schemas
+from podwright.sandbox.cloudformation.evaluate import KNOWN_AFTER_APPLY
 
 UNKNOWN = "PodwrightUnknown"
 WRONG = "podwright wrong\t"

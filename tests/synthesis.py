@@ -16,7 +16,7 @@ from podwright.config.load import environment_from
 from podwright.config.project import Project
 from podwright.config.source import parse_source
 from podwright.operations.charts import stand_ins
-from podwright.operations.sandbox.schemas import changed_create_only
+from podwright.sandbox.cloudformation.schemas import changed_create_only
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 from podwright.stacks.stage import TrainingStage
 

@@ -12,7 +12,7 @@ import pytest
 from podwright.config.plan_offers import Request
 from podwright.config.plan_steps import Call
 from podwright.constructs.training_plan.handler import index
-from podwright.operations.sandbox.training_plans import TrainingPlans
+from podwright.sandbox.training_plans.plans import TrainingPlans
 from purchase_aws import World as Ledger
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)

@@ -16,9 +16,9 @@ from ..account import Account
 from ..deployed import physical_id
 from ..output import Stop
 from ..prometheus import Prometheus, QueryError, history
-from ..sandbox.metric_faults import FAULTS, Fault, with_faults
-from ..sandbox.metric_world import world_of
-from ..sandbox.metrics import history as made_up_metrics
+from ...planning.monitoring.synthetic.faults import FAULTS, Fault, with_faults
+from ...planning.monitoring.synthetic.cluster import world_of
+from ...planning.monitoring.synthetic.metrics import history as made_up_metrics
 
 MADE_UP_STEP: Final = 60.0
 """Seconds between two samples of a made-up cluster."""

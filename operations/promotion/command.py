@@ -135,8 +135,8 @@ def _store(args: argparse.Namespace) -> Store:
 
     if args.sandbox:
         from ..account import require_sandbox
-        from ..sandbox.access_keys import ACCOUNT, access_key
-        from ..sandbox.server import start
+        from ...config.catalog.sandbox_account import ACCOUNT, access_key
+        from ..aws.sandbox_server import start
 
         require_sandbox()
         session = boto3.Session(access_key(ACCOUNT), "sandbox", region_name="us-west-2")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from table import Report, markdown, verdict
 
-from podwright.operations.sandbox import server
+from podwright.operations.aws import sandbox_server as server
 
 LIMIT = 300.0
 """Seconds for the first promotion of whole environments, on a quiet machine of two cores."""

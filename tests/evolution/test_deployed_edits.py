@@ -15,7 +15,7 @@ from typing import Any
 import boto3
 import pytest
 
-from podwright.operations.sandbox import server
+from podwright.operations.aws import sandbox_server as server
 from sandbox_stacks import StackUnderTest
 from synthesis import STATEFUL, environment_of, synthesize
 

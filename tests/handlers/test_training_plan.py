@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podwright.operations.sandbox.training_plan_faults import Fault
+from podwright.sandbox.training_plans.faults import Fault
 from training_plan_world import FUNCTION_ARN, NEEDS, REQUEST, TOPIC, World
 
 

@@ -24,7 +24,7 @@ from podwright.config.catalog import catalog
 from podwright.config.groups import InstanceGroup
 from podwright.config.images import Image
 from podwright.lifecycle_scripts.podwright_node.benchmarks import RECORD
-from podwright.operations.sandbox.tls import certificates
+from podwright.sandbox.kubernetes.tls import certificates
 
 USER = "system:serviceaccount:kube-system:podwright-benchmark-labels"
 STARTED = "2026-11-21T10:00:00.000+00:00"

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft4Validator
 
-from podwright.operations.sandbox import custom_kinds
-from podwright.operations.sandbox.kubernetes import ApiError, KubernetesStore
+from podwright.sandbox.kubernetes import custom_kinds
+from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore
 
 FILES = sorted(custom_kinds.names())
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from job_world import aws_model, planned, rendered, with_jobs
-from podwright.operations.sandbox import custom_kinds
+from podwright.sandbox.kubernetes import custom_kinds
 
 _MODEL = "sagemaker/hyperpod/training/config/hyperpod_pytorch_job_unified_config.py"
 

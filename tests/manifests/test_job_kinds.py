@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from job_world import aws_model, planned, rendered, with_jobs
 from podwright.cdk8s_charts.jobs.recipe import arguments, script
-from podwright.operations.sandbox import custom_kinds
+from podwright.sandbox.kubernetes import custom_kinds
 
 COMMAND = ["python", "train.py", "--lr", "1e-4"]
 MODEL = {"model_name": "mistral", "model": {"bucket": "acme-models", "location": "mistral/7b"}}

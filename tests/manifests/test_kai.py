@@ -14,7 +14,7 @@ from podwright.config.groups import InstanceGroup
 from podwright.config.node_labels import labelled_groups
 from podwright.config.quota_policy import quota_policy
 from podwright.config.teams import Governance
-from podwright.operations.sandbox import custom_kinds
+from podwright.sandbox.kubernetes import custom_kinds
 from rule_pages import loaded
 
 GROUPS = {

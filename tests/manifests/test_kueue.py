@@ -12,8 +12,8 @@ from podwright.config.groups import InstanceGroup
 from podwright.config.kueue import MultiKueue
 from podwright.config.quota_policy import quota_policy
 from podwright.config.teams import Governance
-from podwright.operations.sandbox import custom_kinds
-from podwright.operations.sandbox.kueue_rules import kueue_refusals
+from podwright.sandbox.kubernetes import custom_kinds
+from podwright.sandbox.kubernetes.kueue_rules import kueue_refusals
 
 GROUPS = {
     "H200": {"instance_type": "ml.p5en.48xlarge", "count": 16, "zone": "usw2-az2"},

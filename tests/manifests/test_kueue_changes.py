@@ -9,7 +9,7 @@ from podwright.config.catalog import catalog
 from podwright.config.groups import InstanceGroup
 from podwright.config.quota_policy import quota_policy
 from podwright.config.teams import Governance
-from podwright.operations.sandbox.kubernetes import ApiError, KubernetesStore
+from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore
 
 BEFORE: dict[str, Any] = {
     "groups": {"h200": {"instance_type": "ml.p5en.48xlarge", "count": 8}},

@@ -4,8 +4,8 @@ import pytest
 
 from podwright.cdk8s_charts.training_runtime import RUNTIME, torch_runtime
 from podwright.config.job_kinds import TrainJob
-from podwright.operations.sandbox import custom_kinds
-from podwright.operations.sandbox.kubernetes import ApiError, KubernetesStore
+from podwright.sandbox.kubernetes import custom_kinds
+from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore
 
 
 def test_the_runtime_is_one_that_kubeflow_knows() -> None:

@@ -15,8 +15,8 @@ from botocore.exceptions import ClientError
 from podwright.config.environment import Environment
 from podwright.operations.account import Account
 from podwright.operations.deployment import deployed_stacks, is_bootstrapped
-from podwright.operations.sandbox.access_keys import ACCOUNT, access_key
-from podwright.operations.sandbox.server import Running
+from podwright.config.catalog.sandbox_account import ACCOUNT, access_key
+from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.token import token
 from sandbox_network import eks_cluster, surroundings
 from sandbox_stacks import StackUnderTest
@@ -176,7 +176,7 @@ def test_the_sandboxs_own_operations_say_whose(of: Clients, sandbox: Running) ->
 
 def test_an_environment_lives_in_the_account_of_its_file(sandbox: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     from podwright.operations import account as accounts
-    from podwright.operations.sandbox import server
+    from podwright.operations.aws import sandbox_server as server
 
     monkeypatch.setattr(server, "start", lambda project: sandbox)
     values = {"name": "prod", "account": PROD, "region": "us-east-2", "network": {"zones": ["use2-az1", "use2-az2"]}}

@@ -21,7 +21,7 @@ from podwright.lifecycle_scripts.podwright_node.object_store import NEW, Changed
 from podwright.lifecycle_scripts.podwright_node.replacements import claim
 from podwright.operations import bench
 from podwright.operations.output import Stop
-from podwright.operations.sandbox import server
+from podwright.operations.aws import sandbox_server as server
 
 Aws = Callable[[str], Any]
 

@@ -17,7 +17,7 @@ from podwright.config.plan_reminders import PlanReminders
 from podwright.config.plans import TrainingPlan
 from podwright.constructs.reminder_topic import ReminderTopic
 from podwright.constructs.training_plan.construct import TrainingPlans
-from podwright.operations.sandbox.server import Running
+from podwright.operations.aws.sandbox_server import Running
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 from sandbox_stacks import StackUnderTest
 

@@ -20,7 +20,7 @@ from podwright.operations.doctor import collect_kubernetes
 from podwright.operations.doctor.collect import collect
 from podwright.operations.doctor.diagnose import Diagnosis, diagnose
 from podwright.operations.kubectl import Kubectl
-from podwright.operations.sandbox.server import Running
+from podwright.operations.aws.sandbox_server import Running
 from sandbox_network import Surroundings, surroundings
 
 FILE = """

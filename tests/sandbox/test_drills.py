@@ -20,7 +20,7 @@ from podwright.operations.nodes.follow import Events
 from podwright.operations.nodes.members import Member, members
 from podwright.operations.nodes.snapshot import Observer
 from podwright.operations.nodes.timeline import Timeline
-from podwright.operations.sandbox.server import Running
+from podwright.operations.aws.sandbox_server import Running
 
 Aws = Callable[[str], Any]
 NAME = "drilled"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from podwright.constructs.cluster_events.handler import notices
-from podwright.operations.sandbox.server import Running
+from podwright.operations.aws.sandbox_server import Running
 from sandbox_network import surroundings
 
 Aws = Callable[[str], Any]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from podwright.operations.sandbox.server import Running
+from podwright.operations.aws.sandbox_server import Running
 from sandbox_network import Surroundings, surroundings
 
 Aws = Callable[[str], Any]

@@ -21,7 +21,7 @@ from podwright.operations.gates.evidence import Keeper, evidence_of
 from podwright.operations.gates.jobs import made
 from podwright.operations.nodes.members import members
 from podwright.operations.output import Stop
-from podwright.operations.sandbox.server import Running
+from podwright.operations.aws.sandbox_server import Running
 
 Aws = Callable[[str], Any]
 NAME, BUCKET = "gated", "sagemaker-gated"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from podwright.operations.sandbox.server import Running
+from podwright.operations.aws.sandbox_server import Running
 from sandbox_network import Surroundings, eks_cluster, surroundings
 from sandbox_stacks import StackUnderTest
 

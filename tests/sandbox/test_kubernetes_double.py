@@ -23,7 +23,7 @@ from podwright.operations import submit
 from podwright.operations.helm import tool
 from podwright.operations.kubectl import Kubectl
 from podwright.operations.output import Stop
-from podwright.operations.sandbox import custom_kinds
+from podwright.sandbox.kubernetes import custom_kinds
 from sandbox_network import eks_cluster, surroundings
 from sandbox_stacks import StackUnderTest
 

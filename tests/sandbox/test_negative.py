@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from corruptions import Corruption, corruptions, distinct
-from podwright.operations.sandbox.providers.registry import is_recorded_only
-from podwright.operations.sandbox.template import TemplateError
-from podwright.operations.sandbox.validation import resolved_properties, validate_properties, validate_template
+from podwright.sandbox.cloudformation.providers.registry import is_recorded_only
+from podwright.sandbox.cloudformation.template import TemplateError
+from podwright.sandbox.cloudformation.validation import resolved_properties, validate_properties, validate_template
 from sandbox_stacks import StackUnderTest
 from synthesis import NAMES, environment, synthesis
 

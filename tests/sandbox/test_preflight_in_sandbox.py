@@ -9,7 +9,7 @@ from podwright.config.load import load_environment
 from podwright.operations.account import SANDBOX_ACCOUNT, Account
 from podwright.operations.preflight.check import CHECKS, Outcome
 from podwright.operations.preflight.look import preflight
-from podwright.operations.sandbox.server import Running
+from podwright.operations.aws.sandbox_server import Running
 
 FILE = f"""
 account: "{SANDBOX_ACCOUNT}"

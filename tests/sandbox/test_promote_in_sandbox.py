@@ -19,8 +19,8 @@ import pytest
 
 from podwright.config.pipeline_steps import steps
 from podwright.config.project import Project
-from podwright.operations.sandbox import server
-from podwright.operations.sandbox.access_keys import access_key
+from podwright.operations.aws import sandbox_server as server
+from podwright.config.catalog.sandbox_account import access_key
 
 PLACES = {
     "dev": ("111122223333", "us-west-2", "usw2"),

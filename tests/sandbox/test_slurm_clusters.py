@@ -14,7 +14,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from podwright.operations.sandbox import server
+from podwright.operations.aws import sandbox_server as server
 from sandbox_network import Surroundings, surroundings
 from sandbox_stacks import StackUnderTest
 

@@ -15,7 +15,7 @@ from podwright.operations.account import SANDBOX_ACCOUNT, Account
 from podwright.operations.cdk import App, Cdk
 from podwright.operations.output import Stop
 from podwright.operations.progress import Progress
-from podwright.operations.sandbox.server import Running
+from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.teardown import network as teardown_network
 from podwright.operations.teardown.record import left_behind
 from sandbox_stacks import StackUnderTest

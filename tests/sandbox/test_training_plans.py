@@ -15,9 +15,9 @@ from botocore.exceptions import ClientError, HTTPClientError
 
 from podwright.config.environment import Environment
 from podwright.operations.output import Stop
-from podwright.operations.sandbox.access_keys import access_key
-from podwright.operations.sandbox.known_plans import make_known
-from podwright.operations.sandbox.server import Running
+from podwright.config.catalog.sandbox_account import access_key
+from podwright.operations.aws.sandbox_plans import make_known
+from podwright.operations.aws.sandbox_server import Running
 from sandbox_network import Surroundings, eks_cluster, surroundings
 
 # A region of their own: the time of its plans is nobody else's.

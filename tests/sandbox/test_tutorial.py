@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from podwright.operations.cli import main
-from podwright.operations.sandbox import server
+from podwright.operations.aws import sandbox_server as server
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/tutorial.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

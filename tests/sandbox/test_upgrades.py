@@ -16,7 +16,7 @@ from podwright.operations.account import Account
 from podwright.operations.cli import main
 from podwright.operations.connect import write_kubeconfig
 from podwright.operations.kubectl import Kubectl
-from podwright.operations.sandbox.server import Running
+from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.upgrade import eks, nodes, plan, scripts
 
 Aws = Callable[[str], Any]

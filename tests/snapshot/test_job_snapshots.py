@@ -7,7 +7,7 @@ import pytest
 
 from podwright.config.project import Project
 from podwright.operations.job_manifests import job_manifests, recipes, yaml_text
-from podwright.operations.sandbox import custom_kinds
+from podwright.sandbox.kubernetes import custom_kinds
 
 ROOT = Path(__file__).parents[2]
 SNAPSHOTS = Path(__file__).parent / "jobs"

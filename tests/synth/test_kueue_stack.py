@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podwright.operations.sandbox.kubernetes import KubernetesStore
+from podwright.sandbox.kubernetes.store import KubernetesStore
 from synthesis import synthesis
 
 NAME = "shared-platform-worker"

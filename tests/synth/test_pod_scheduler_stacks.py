@@ -10,7 +10,7 @@ from podwright.cdk8s_charts.yunikorn import yunikorn_objects
 from podwright.config.quota_policy import environment_policy
 from podwright.config.rules.run import environment_types
 from podwright.config.wanted_charts import wanted_charts
-from podwright.operations.sandbox.kubernetes import KubernetesStore
+from podwright.sandbox.kubernetes.store import KubernetesStore
 from synthesis import environment, environment_of, synthesis
 
 KAI, YUNIKORN = "three-projects", "shared-platform"

@@ -24,7 +24,7 @@ from podwright.config.teams import Governance
 from podwright.constructs.compute_quotas import ComputeQuotas
 from podwright.constructs.nodes_ready.waiter import Place
 from podwright.constructs.task_governance import TaskGovernance
-from podwright.operations.sandbox.validation import validate_properties
+from podwright.sandbox.cloudformation.validation import validate_properties
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 from synthesis import synthesis
 

@@ -13,9 +13,9 @@ from podwright.config.load import load_environment
 from podwright.config.observability import Observability
 from podwright.config.recordings import recording_groups
 from podwright.operations.prometheus import history, installed
-from podwright.operations.sandbox.metric_faults import Fault, with_faults
-from podwright.operations.sandbox.metric_world import world_of
-from podwright.operations.sandbox.metrics import history as metrics_of
+from podwright.planning.monitoring.synthetic.faults import Fault, with_faults
+from podwright.planning.monitoring.synthetic.cluster import world_of
+from podwright.planning.monitoring.synthetic.metrics import history as metrics_of
 
 START = 1_780_000_000.0
 END = START + 2400

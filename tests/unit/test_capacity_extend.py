@@ -7,7 +7,7 @@ import pytest
 
 from capacity_world import FILE, World, open_world, types
 from podwright.operations.capacity.extend import Extension
-from podwright.operations.sandbox.training_plan_faults import Fault
+from podwright.sandbox.training_plans.faults import Fault
 
 YES = ("--yes", "--max-upfront", "200000")
 

@@ -14,8 +14,8 @@ from podwright.config.plan_offers import Request
 from podwright.operations.capacity.market import beside
 from podwright.operations.capacity.offers import Found, amount, day, described, span
 from podwright.operations.capacity.place import compared
-from podwright.operations.sandbox.training_plan_faults import Fault, client_error
-from podwright.operations.sandbox.training_plan_offers import Supply
+from podwright.sandbox.training_plans.faults import Fault, client_error
+from podwright.sandbox.training_plans.offers import Supply
 
 ASKED = ("--type", "ml.p5en.48xlarge", "--count", "16", "--days", "28")
 Search = Callable[..., dict[str, Any]]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capacity_world import FILE, NOW, World, open_world
-from podwright.operations.sandbox.training_plan_faults import client_error
+from podwright.sandbox.training_plans.faults import client_error
 
 ARN = "arn:aws:sagemaker:us-west-2:123456789012:training-plan/"
 SERVERS = (
@@ -162,7 +162,7 @@ def test_a_record_that_may_not_be_read_is_said_and_hides_nothing_else(
 
 
 def test_a_purchase_whose_outcome_is_unknown_shows(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    from podwright.operations.sandbox.training_plan_faults import Fault
+    from podwright.sandbox.training_plans.faults import Fault
 
     world.plans.faults.append(Fault("create_training_plan", "timeout"))
     world.run("reserve", "prod", "h200-q1", "--yes", "--max-upfront", "900000")

@@ -13,7 +13,7 @@ from podwright.config.groups import InstanceGroup
 from podwright.config.limits import limits
 from podwright.config.quota_policy import QuotaPolicy, quota_policy
 from podwright.config.teams import Governance
-from podwright.operations.sandbox.validation import validate_properties
+from podwright.sandbox.cloudformation.validation import validate_properties
 
 TYPES = {"h200": "ml.p5en.48xlarge", "a10": "ml.g5.12xlarge", "trn": "ml.trn1.32xlarge", "cpu": "ml.m5.4xlarge"}
 GROUPS = {name: InstanceGroup(instance_type=type_name, count=8, zone="usw2-az2") for name, type_name in TYPES.items()}

@@ -27,9 +27,9 @@ from podwright.operations.dashboards.drawing import figure, text
 from podwright.operations.dashboards.page import Drawn, html
 from podwright.operations.dashboards.quantities import written
 from podwright.operations.prometheus import Prometheus, history, installed
-from podwright.operations.sandbox.metric_faults import Fault, with_faults
-from podwright.operations.sandbox.metric_world import Node, World, world_of
-from podwright.operations.sandbox.metrics import history as made_up_metrics
+from podwright.planning.monitoring.synthetic.faults import Fault, with_faults
+from podwright.planning.monitoring.synthetic.cluster import Node, World, world_of
+from podwright.planning.monitoring.synthetic.metrics import history as made_up_metrics
 
 END = 1_800_000_000.0
 SPAN = Span(END, 2)

@@ -26,7 +26,7 @@ from podwright.operations.effects.document import ChangeSet, data_at_risk, docum
 from podwright.operations.effects.show import lines
 from podwright.operations.effects.templates import pairs, synthesized
 from podwright.operations.output import Stop
-from podwright.operations.sandbox.schemas import find as schema_of
+from podwright.sandbox.cloudformation.schemas import find as schema_of
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENTS = sorted(folder.name for folder in SNAPSHOTS.iterdir())

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from podwright.operations.sandbox import eks_upgrades
-from podwright.operations.sandbox.eks_upgrades import insights, update_version
-from podwright.operations.sandbox.service import Refusal
-from podwright.operations.sandbox.stack import now
+from podwright.sandbox.eks import upgrades as eks_upgrades
+from podwright.sandbox.eks.upgrades import insights, update_version
+from podwright.sandbox.protocol.service import Refusal
+from podwright.sandbox.protocol.clock import now
 
 
 def world(version: str, kubelet: str) -> tuple[Any, Any]:

@@ -13,9 +13,9 @@ from podwright.config.load import load_environment
 from podwright.operations.gates import metrics
 from podwright.operations.gates.gate import Result
 from podwright.operations.prometheus import QueryError
-from podwright.operations.sandbox.hyperpod import Cluster, Node, Timing
-from podwright.operations.sandbox.metric_feed import page
-from podwright.operations.sandbox.stack import now
+from podwright.sandbox.hyperpod.cluster import Cluster, Node, Timing
+from podwright.sandbox.telemetry.feed import page
+from podwright.sandbox.protocol.clock import now
 
 SANDBOX = load_environment(Path(__file__).parents[2] / "environments/sandbox.yaml")
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from podwright.config.environment import Environment
-from podwright.operations.sandbox.known_plans import existing_plans
+from podwright.operations.aws.sandbox_plans import existing_plans
 
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/elsewhere"
 START, END = "2027-01-04T11:30Z", "2027-02-01T11:30Z"

@@ -4,8 +4,8 @@ import re
 from types import SimpleNamespace
 from typing import Any
 
-from podwright.operations.sandbox.metric_feed import page
-from podwright.operations.sandbox.stack import now
+from podwright.sandbox.telemetry.feed import page
+from podwright.sandbox.protocol.clock import now
 
 
 def hyperpod(count: int) -> Any:

@@ -18,8 +18,8 @@ from podwright.config.plan_record import TABLE, Record, State, ensure_table, rea
 from podwright.config.plan_run import NotSold, Result
 from podwright.config.plan_steps import ONE_ATTEMPT, Call, Steps, run
 from podwright.config.plans import TrainingPlan
-from podwright.operations.sandbox.training_plan_faults import Fault
-from podwright.operations.sandbox.training_plans import TrainingPlans
+from podwright.sandbox.training_plans.faults import Fault
+from podwright.sandbox.training_plans.plans import TrainingPlans
 from purchase_aws import ARN, END, NOW, START, Bought, Flow, World, plan_shape
 from purchase_world import REQUEST, TAGS, Buyer, alone, closed
 

@@ -11,9 +11,9 @@ from podwright.config.load import load_environment
 from podwright.config.metrics import metrics
 from podwright.operations.prometheus import Prometheus, QueryError, installed
 from podwright.operations.prometheus import history as prometheus_of
-from podwright.operations.sandbox.metric_faults import FAULTS, Fault, with_faults
-from podwright.operations.sandbox.metric_world import Node, World, world_of
-from podwright.operations.sandbox.metrics import history, snapshot
+from podwright.planning.monitoring.synthetic.faults import FAULTS, Fault, with_faults
+from podwright.planning.monitoring.synthetic.cluster import Node, World, world_of
+from podwright.planning.monitoring.synthetic.metrics import history, snapshot
 
 END = 1_800_000_000.0
 START, BROKEN = END - 7200, END - 3600

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from moto.core.exceptions import ServiceException
 
-from podwright.operations.sandbox.hyperpod import Group
-from podwright.operations.sandbox.hyperpod_quotas import check_quotas
-from podwright.operations.sandbox.quotas import Quotas
+from podwright.sandbox.hyperpod.cluster import Group
+from podwright.sandbox.hyperpod.quotas import check_quotas
+from podwright.sandbox.services.quotas import Quotas
 
 TYPE = "ml.p5.48xlarge for cluster usage"
 SPOT = "ml.p5.48xlarge for cluster spot instance usage"

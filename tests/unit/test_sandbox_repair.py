@@ -8,13 +8,14 @@ import pytest
 from moto import mock_aws
 from moto.logs.models import logs_backends
 
-from podwright.operations.sandbox import hyperpod_repair
-from podwright.operations.sandbox.hyperpod import Cluster, Group, Node, Timing
-from podwright.operations.sandbox.hyperpod_answers import kubernetes_node
-from podwright.operations.sandbox.hyperpod_logs import group_of
-from podwright.operations.sandbox.hyperpod_news import news
-from podwright.operations.sandbox.hyperpod_repair import FAULT_KINDS, FaultKind, Repair, drilled, proceed
-from podwright.operations.sandbox.stack import ACCOUNT
+from podwright.sandbox.hyperpod import repair as hyperpod_repair
+from podwright.sandbox.hyperpod.cluster import Cluster, Group, Node, Timing
+from podwright.sandbox.hyperpod.answers import kubernetes_node
+from podwright.sandbox.hyperpod.logs import group_of
+from podwright.sandbox.hyperpod.events import news
+from podwright.sandbox.hyperpod.repair import FAULT_KINDS, drilled, proceed
+from podwright.sandbox.hyperpod.in_progress import FaultKind, Repair
+from podwright.config.catalog.sandbox_account import ACCOUNT
 
 HEALTH = "sagemaker.amazonaws.com/node-health-status"
 EKS = {"Eks": {"ClusterArn": "arn:aws:eks:us-west-2:123456789012:cluster/e"}}
@@ -42,7 +43,7 @@ class Place:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **request: Any) -> None:
         self.moment = datetime(2026, 11, 22, tzinfo=UTC)
         for module in ("hyperpod", "hyperpod_repair"):
-            monkeypatch.setattr(f"podwright.operations.sandbox.{module}.now", lambda: self.moment)
+            monkeypatch.setattr(f"podwright.sandbox.{module}.now", lambda: self.moment)
         arn = "arn:aws:sagemaker:us-west-2:123456789012:cluster/0123456789ab"
         request = {"NodeProvisioningMode": "Continuous", "Orchestrator": EKS, **request}
         self.cluster = Cluster("c", arn, "us-west-2", {"VpcConfig": {"Subnets": ["s"]}, **request}, Timing())

@@ -12,17 +12,17 @@ import pytest
 from botocore.session import Session
 from moto.core.exceptions import ServiceException
 
-from podwright.operations.sandbox import schemas
-from podwright.operations.sandbox.evaluate import KNOWN_AFTER_APPLY
-from podwright.operations.sandbox.fsx import check_lustre
-from podwright.operations.sandbox.hyperpod import Cluster, Group, Shortage, Timing
-from podwright.operations.sandbox.kubernetes import ApiError, KubernetesStore, plural
-from podwright.operations.sandbox.persistence import Snapshots
-from podwright.operations.sandbox.providers.api import fit
-from podwright.operations.sandbox.providers.recorded import attributes_of
-from podwright.operations.sandbox.providers.registry import is_recorded_only, real_types
-from podwright.operations.sandbox.stack import now
-from podwright.operations.sandbox.validation import validate_properties
+from podwright.sandbox.cloudformation import schemas
+from podwright.sandbox.cloudformation.evaluate import KNOWN_AFTER_APPLY
+from podwright.sandbox.services.fsx import check_lustre
+from podwright.sandbox.hyperpod.cluster import Cluster, Group, Shortage, Timing
+from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore, plural
+from podwright.sandbox.server.persistence import Snapshots
+from podwright.sandbox.cloudformation.providers.api import fit
+from podwright.sandbox.cloudformation.providers.recorded import attributes_of
+from podwright.sandbox.cloudformation.providers.registry import is_recorded_only, real_types
+from podwright.sandbox.protocol.clock import now
+from podwright.sandbox.cloudformation.validation import validate_properties
 
 REGION = "us-west-2"
 
@@ -252,13 +252,13 @@ def test_a_snapshot_of_another_version_is_left_alone(tmp_path: Path, monkeypatch
     state = {"a": 1}
     snapshots = Snapshots(tmp_path, lambda: state, state.update)
     snapshots.save()
-    monkeypatch.setattr("podwright.operations.sandbox.persistence._FORMAT", 0)
+    monkeypatch.setattr("podwright.sandbox.server.persistence._FORMAT", 0)
     assert not snapshots.load()
     assert snapshots.foreign
 
 
 def test_recorded_attributes_follow_the_schema() -> None:
-    from podwright.operations.sandbox.providers.base import Request
+    from podwright.sandbox.cloudformation.providers.base import Request
 
     class Nothing:
         endpoint, account = "", "123456789012"

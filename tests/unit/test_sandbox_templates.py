@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from podwright.operations.sandbox import parameters
-from podwright.operations.sandbox.evaluate import KNOWN_AFTER_APPLY, Evaluator
-from podwright.operations.sandbox.graph import order
-from podwright.operations.sandbox.template import TemplateError, parse
+from podwright.sandbox.cloudformation import parameters
+from podwright.sandbox.cloudformation.evaluate import KNOWN_AFTER_APPLY, Evaluator
+from podwright.sandbox.cloudformation.graph import order
+from podwright.sandbox.cloudformation.template import TemplateError, parse
 
 PSEUDO = {"AWS::Region": "us-west-2", "AWS::AccountId": "123456789012", "AWS::Partition": "aws"}
 

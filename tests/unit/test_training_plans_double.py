@@ -13,9 +13,9 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from botocore.session import Session
 from botocore.validate import ParamValidator
 
-from podwright.operations.sandbox.training_plan_faults import Fault
-from podwright.operations.sandbox.training_plan_offers import Supply
-from podwright.operations.sandbox.training_plans import TrainingPlans
+from podwright.sandbox.training_plans.faults import Fault
+from podwright.sandbox.training_plans.offers import Supply
+from podwright.sandbox.training_plans.plans import TrainingPlans
 
 NOW = datetime(2026, 12, 1, 9, 13, tzinfo=UTC)
 WISH: dict[str, Any] = {"InstanceType": "ml.p5en.48xlarge", "InstanceCount": 16, "DurationHours": 28 * 24}

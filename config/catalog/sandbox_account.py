@@ -1,0 +1,25 @@
+"""What the sandbox and whoever calls it agree on: accounts, their access keys, and paths of its own.
+
+AWS's own keys carry their account too, in a form of their own; these have it in plain digits. Whoever comes with any
+other key is in the first account.
+"""
+
+import re
+from typing import Final
+
+ACCOUNT: Final = "123456789012"
+"""The account of who names no other by the credentials; AWS's documentation uses it and it belongs to nobody."""
+RECORDED_TYPES: Final = "/podwright/recorded-types"
+"""Asked with `?type=…`, the sandbox names those of the resource types that it keeps as records only."""
+_KEY: Final = re.compile(r"SANDBOX0(\d{12})")
+
+
+def access_key(account: str) -> str:
+    """The key of an account's administrator. The secret is not looked at."""
+    return "sandbox" if account == ACCOUNT else f"SANDBOX0{account}"
+
+
+def named_account(key: str) -> str | None:
+    """The account that a key of `access_key` names; None for any other key."""
+    found = _KEY.fullmatch(key)
+    return found[1] if found else None

@@ -1,0 +1,166 @@
+"""Starting and stopping the sandbox's server process. Cheap to import: nothing of AWS is loaded here."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from ...config.catalog.sandbox_account import ACCOUNT, access_key
+
+STATE_DIRECTORY = Path(".podwright/sandbox")
+DEFAULT_PORT = 4599
+_RECORD = "server.json"
+_STOP_SECONDS = 30.0
+_BACKLOG = 128
+
+
+class SandboxError(Exception):
+    """The sandbox cannot be started or stopped; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server process: where AWS and the clusters' Kubernetes APIs listen, and which process it is."""
+
+    port: int
+    kubernetes_port: int
+    pid: int
+    log: str
+
+    @property
+    def endpoint(self) -> str:
+        """The URL for AWS_ENDPOINT_URL."""
+        return f"http://localhost:{self.port}"
+
+    def environment(self, region: str, account: str = ACCOUNT) -> dict[str, str]:
+        """The variables that point boto3, the AWS CLI and the CDK at an account of the sandbox, and at nothing else."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ENDPOINT_URL_S3": self.endpoint,
+            "AWS_ACCESS_KEY_ID": access_key(account),
+            "AWS_SECRET_ACCESS_KEY": "sandbox",
+            "AWS_REGION": region,
+            "AWS_DEFAULT_REGION": region,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }
+
+
+def status(root: Path) -> Running | None:
+    """The running server of a project, or None. A record whose process is gone, or is another's, counts as none."""
+    running = _record(root)
+    return running if running and _is_ours(running) else None
+
+
+def start(root: Path, port: int | None = None, time_scale: float = 1.0) -> Running:
+    """Start the server for a project and wait until it answers; a running one is returned as it is.
+
+    What an earlier server held is there again. `port` defaults to that server's, else to DEFAULT_PORT, else to a free
+    one, which 0 asks for. `time_scale` stretches the shortened waiting times of the sandbox (node boot and the like).
+    Raises SandboxError if it does not come up.
+    """
+    running = status(root)
+    if running:
+        return running
+    directory = (root / STATE_DIRECTORY).resolve()
+    directory.mkdir(parents=True, exist_ok=True)
+    former = _record(root) or Running(DEFAULT_PORT, DEFAULT_PORT + 1, 0, "")
+    # Both sockets listen from here on and the server inherits them: nobody can take a port in between.
+    with (
+        _listen(*([former.port, 0] if port is None else [port])) as aws,
+        # EKS endpoints carry the second port, and kubeconfig files keep them.
+        _listen(former.kubernetes_port if _port(aws) == former.port else _port(aws) + 1, 0) as kubernetes,
+    ):
+        running = Running(_port(aws), _port(kubernetes), 0, str(directory / "server.log"))
+        command = [sys.executable, "-m", "podwright.sandbox", str(running.port), str(directory)]
+        sockets = (aws.fileno(), kubernetes.fileno())
+        result = subprocess.run(
+            [*command, *map(str, sockets), "--time-scale", str(time_scale)],
+            capture_output=True,
+            text=True,
+            cwd=root,
+            pass_fds=sockets,
+        )
+    if result.returncode:
+        raise SandboxError(f"The sandbox did not come up on port {running.port}:\n{result.stderr.strip()}")
+    running = replace(running, pid=int(result.stdout))
+    (directory / _RECORD).write_text(json.dumps(asdict(running)))
+    return running
+
+
+def stop(root: Path) -> bool:
+    """Stop the server of a project; False if none was running. What it holds is kept.
+
+    Only a process that is verified to be ours is ended.
+    """
+    running = status(root)
+    if running is None:
+        return False
+    os.kill(running.pid, signal.SIGTERM)
+    deadline = time.monotonic() + _STOP_SECONDS
+    while _is_ours(running) or _listens(running.port):
+        if time.monotonic() > deadline:
+            raise SandboxError(
+                f"The sandbox (process {running.pid}) did not stop in {_STOP_SECONDS:.0f} seconds; see {running.log}"
+            )
+        time.sleep(0.05)
+    return True
+
+
+def reset(root: Path) -> bool:
+    """Forget everything that the sandbox of a project holds; True if its server ran. It is not started again."""
+    ran = stop(root)
+    directory = root / STATE_DIRECTORY
+    if directory.exists():
+        shutil.rmtree(directory)
+    return ran
+
+
+def _record(root: Path) -> Running | None:
+    try:
+        return Running(**json.loads((root / STATE_DIRECTORY / _RECORD).read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
+        # There is none, or it is damaged, or of another version.
+        return None
+
+
+def _is_ours(running: Running) -> bool:
+    """Whether the recorded process is a living sandbox server."""
+    command = Path(f"/proc/{running.pid}/cmdline")
+    if command.parent.parent.exists():
+        words = command.read_bytes().split(b"\0") if command.exists() else []
+    else:  # no procfs, as on macOS
+        listing = subprocess.run(["ps", "-o", "command=", "-p", str(running.pid)], capture_output=True, check=False)
+        words = listing.stdout.split()
+    return b"podwright.sandbox" in words and str(running.port).encode() in words
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _listen(*ports: int) -> socket.socket:
+    """A socket that listens on the loopback interface: on the first of the ports that is free (0: any)."""
+    for port in ports:
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+            listener.listen(_BACKLOG)
+        except OSError:
+            listener.close()
+        else:
+            return listener
+    raise SandboxError(f"Port {ports[0]} is in use by another program: name another with --port, or leave it out.")
+
+
+def _port(listener: socket.socket) -> int:
+    return listener.getsockname()[1]

@@ -1,0 +1,61 @@
+"""Start, stop or look at the sandbox, the stand-in for AWS that `podwright deploy` uses without an account.
+
+It listens on the loopback interface only. What it holds lies in .podwright/sandbox of the project and survives `stop`;
+`reset` forgets it.
+"""
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from ..account import require_sandbox
+from ..output import Stop, write_json, write_line
+from ...config.catalog.sandbox_account import ACCOUNT
+from ..aws.sandbox_server import Running, SandboxError, reset, start, status, stop
+
+_AT_REST = {
+    "status": "The sandbox does not run.",
+    "stop": "The sandbox is stopped; `podwright sandbox start` goes on with what it holds.",
+    "reset": "The sandbox is stopped and empty.",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright sandbox`."""
+    parser.add_argument("action", choices=["start", "status", "stop", "reset"])
+    parser.add_argument("--port", type=int, help="port to listen on (default: that of the last time, else 4599)")
+    parser.add_argument("--region", default="us-west-2", help="region of the variables (default: us-west-2)")
+    parser.add_argument(
+        "--account", default=ACCOUNT, help=f"account that the variables' credentials open (default: {ACCOUNT})"
+    )
+    parser.add_argument("--json", action="store_true", help="print port, process and variables as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns 0; 1 when `status` finds no sandbox, or when it cannot be started or stopped."""
+    try:
+        running = _act(args.action, args.project, args.port)
+    except SandboxError as error:
+        raise Stop(str(error), "`podwright sandbox reset` starts afresh: what the sandbox held is lost") from None
+    if args.json:
+        described = asdict(running) | {"environment": running.environment(args.region, args.account)} if running else {}
+        write_json({"running": running is not None} | described)
+    elif running:
+        write_line(f"The sandbox listens at {running.endpoint} (process {running.pid}, log {running.log}).")
+        write_line("For boto3, the AWS CLI and cdk:")
+        variables = running.environment(args.region, args.account)
+        write_line("  export " + " ".join(f"{name}={value}" for name, value in variables.items()))
+    else:
+        write_line(_AT_REST[args.action])
+    return 1 if args.action == "status" and running is None else 0
+
+
+def _act(action: str, project: Path, port: int | None) -> Running | None:
+    if action == "start":
+        require_sandbox()
+        return start(project, port)
+    if action == "stop":
+        stop(project)
+    elif action == "reset":
+        reset(project)
+    return status(project)

@@ -1,0 +1,89 @@
+"""The server process of the sandbox: `python -m podwright.sandbox PORT DIRECTORY SOCKET SOCKET`.
+
+Use `podwright sandbox start`. The process inherits its two listening sockets by their file descriptors, loads, prints
+its process id and leaves the terminal; so a caller that waits for the command knows that the sandbox answers.
+"""
+
+import argparse
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+
+from werkzeug.serving import make_server
+
+from .server.application import Sandbox
+from .hyperpod.cluster import Timing
+from .server.persistence import DamagedSnapshot
+
+_HOST = "127.0.0.1"
+_LISTEN_SECONDS = 0.5
+
+
+def main() -> None:
+    """Serve on the loopback interface until SIGTERM."""
+    parser = argparse.ArgumentParser(prog="podwright.sandbox")
+    parser.add_argument("port", type=int)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("sockets", type=int, nargs=2, help="for AWS over HTTP, for the clusters' Kubernetes over HTTPS")
+    parser.add_argument("--time-scale", type=float, default=1.0)
+    options = parser.parse_args()
+    aws_socket, kubernetes_socket = (socket.socket(fileno=number) for number in options.sockets)
+    kubernetes_port = kubernetes_socket.getsockname()[1]
+    sandbox = Sandbox(options.port, kubernetes_port, options.directory, Timing(scale=options.time_scale))
+    aws, kubernetes = sandbox.mount()
+    server = make_server(_HOST, options.port, aws, threaded=True, fd=aws_socket.fileno())
+    tls = (str(sandbox.certificate), str(sandbox.key))
+    clusters = make_server(
+        _HOST, kubernetes_port, kubernetes, threaded=True, ssl_context=tls, fd=kubernetes_socket.fileno()
+    )
+    try:
+        sandbox.snapshots.load()
+    except DamagedSnapshot as error:
+        sys.exit(str(error))
+    _leave_terminal(options.directory / "server.log")
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    if sandbox.snapshots.foreign:
+        logging.warning("%s was written by another version; the sandbox starts empty", sandbox.snapshots.file)
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise SystemExit(0)
+
+    signal.signal(signal.SIGTERM, stop)
+    # What is loaded by now stays until the end; looking through it again and again is a tenth of the server's work.
+    gc.freeze()
+    threading.Thread(target=clusters.serve_forever, daemon=True, name="kubernetes").start()
+    threading.Thread(target=server.serve_forever, daemon=True, name="aws").start()
+    sandbox.resume()
+    sandbox.keep_saving()
+    sandbox.keep_time()
+    try:
+        # Not signal.pause(): a signal that reaches another thread does not wake this one, which alone handles it.
+        while True:
+            time.sleep(_LISTEN_SECONDS)
+    finally:
+        sandbox.close()
+
+
+def _leave_terminal(log: Path) -> None:
+    process = os.fork()
+    if process:
+        os.write(1, str(process).encode())
+        os._exit(0)
+    os.setsid()
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(nowhere, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+
+
+if __name__ == "__main__":
+    main()

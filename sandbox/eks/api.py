@@ -1,0 +1,286 @@
+# ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
+"""The EKS API: requests parsed and answers serialised by moto from botocore's service model."""
+
+import uuid
+from typing import Any, ClassVar
+
+from moto.core.responses import ActionResult
+
+from ...config.task_governance import ADDON
+from . import upgrades as eks_upgrades, task_governance
+from .service import Eks, EksCluster
+from .offers import addons, cluster_versions
+from ..protocol.service import OwnResponse, refuse
+from ..protocol.clock import now
+from ..protocol.json_objects import JsonObject
+
+_SUMMARY = "categorySpecificSummary"
+
+
+class EksResponse(OwnResponse):
+    """The EKS API."""
+
+    api_name = "eks"
+    service: ClassVar[Eks]
+
+    def _cluster(self, key: str = "clusterName") -> EksCluster:
+        return self.service.cluster(self.region, self.arguments()[key])
+
+    def create_cluster(self) -> ActionResult:
+        return ActionResult({"cluster": self.service.create(self.region, self.arguments()).description})
+
+    def describe_cluster(self) -> ActionResult:
+        cluster = self._cluster("name")
+        eks_upgrades.settle(self.service, cluster)
+        return ActionResult({"cluster": cluster.description})
+
+    def list_clusters(self) -> ActionResult:
+        return self.page(
+            [name for region, name in self.service.clusters if region == self.region],
+            "clusters",
+            "maxResults",
+            "nextToken",
+        )
+
+    def describe_cluster_versions(self) -> ActionResult:
+        wanted = self._get_param("clusterVersions")
+        found = [row for row in cluster_versions(now()) if not wanted or row["clusterVersion"] in wanted]
+        return self.page(found, "clusterVersions", "maxResults", "nextToken")
+
+    def describe_addon_versions(self) -> ActionResult:
+        values = self.arguments()
+        found = addons(values.get("addonName"), values.get("kubernetesVersion"))
+        return self.page(found, "addons", "maxResults", "nextToken")
+
+    def delete_cluster(self) -> ActionResult:
+        return ActionResult({"cluster": self.service.delete(self.region, self.arguments()["name"])})
+
+    def update_cluster_config(self) -> ActionResult:
+        values, description = self.arguments(), self._cluster("name").description
+        for key in ("resourcesVpcConfig", "accessConfig", "logging", "kubernetesNetworkConfig"):
+            if key in values:
+                description[key] = {**description.get(key, {}), **values[key]}
+        for key in ("upgradePolicy", "zonalShiftConfig", "deletionProtection", "computeConfig", "storageConfig"):
+            if key in values:
+                description[key] = values[key]
+        return self._update("ConfigUpdate" if "logging" not in values else "LoggingUpdate")
+
+    def update_cluster_version(self) -> ActionResult:
+        return ActionResult({"update": eks_upgrades.update_version(self.service, self.region, self.arguments())})
+
+    def list_insights(self) -> ActionResult:
+        wanted = self._get_param("filter") or {}
+        found = [
+            {key: item[key] for key in item if key not in ("recommendation", "additionalInfo", "resources", _SUMMARY)}
+            for item in eks_upgrades.insights(self.service, self.region, self._cluster())
+            if item["category"] in wanted.get("categories", [item["category"]])
+            and item["kubernetesVersion"] in wanted.get("kubernetesVersions", [item["kubernetesVersion"]])
+            and item["insightStatus"]["status"] in wanted.get("statuses", [item["insightStatus"]["status"]])
+        ]
+        return self.page(found, "insights", "maxResults", "nextToken")
+
+    def describe_insight(self) -> ActionResult:
+        found = {item["id"]: item for item in eks_upgrades.insights(self.service, self.region, self._cluster())}
+        return ActionResult({"insight": self._find(found, "id", "insight")})
+
+    def _update(self, kind: str) -> ActionResult:
+        update = eks_upgrades.new_update(kind, [])
+        self._cluster("name").updates[update["id"]] = update
+        return ActionResult({"update": eks_upgrades.shown(update)})
+
+    def describe_update(self) -> ActionResult:
+        cluster = self._cluster("name")
+        eks_upgrades.settle(self.service, cluster)
+        return ActionResult({"update": eks_upgrades.shown(self._find(cluster.updates, "updateId", "update"))})
+
+    def list_updates(self) -> ActionResult:
+        return self.page(list(self._cluster("name").updates), "updateIds", "maxResults", "nextToken")
+
+    def create_addon(self) -> ActionResult:
+        values, cluster = self.arguments(), self._cluster()
+        name = values["addonName"]
+        if name in cluster.addons:
+            raise refuse("ResourceInUseException", "Addon already exists.")
+        arn = f"arn:aws:eks:{self.region}:{self.current_account}:addon/{values['clusterName']}/{name}/{uuid.uuid4()}"
+        version = eks_upgrades.default_addon_version(name, cluster.description["version"])
+        cluster.addons[name] = {
+            **({"addonVersion": version} if version else {}),
+            **values,
+            "addonArn": arn,
+            "status": "ACTIVE",
+            "createdAt": now(),
+            "modifiedAt": now(),
+            "health": {"issues": []},
+            "podIdentityAssociations": self._identities(cluster, values, arn),
+        }
+        store = self.service.kubernetes.store(self.region, values["clusterName"])
+        store.install(name)
+        if name == ADDON:
+            task_governance.install(store)
+        return ActionResult({"addon": cluster.addons[name]})
+
+    def _identities(self, cluster: EksCluster, values: JsonObject, owner: str) -> list[str]:
+        return [
+            self._add_identity(
+                cluster, {"clusterName": values["clusterName"], "namespace": "kube-system", **item}, owner
+            )["associationArn"]
+            for item in values.get("podIdentityAssociations", [])
+        ]
+
+    def describe_addon(self) -> ActionResult:
+        return ActionResult({"addon": self._find(self._cluster().addons, "addonName", "addon")})
+
+    def list_addons(self) -> ActionResult:
+        return self.page(list(self._cluster().addons), "addons", "maxResults", "nextToken")
+
+    def update_addon(self) -> ActionResult:
+        addon = self._find(self._cluster().addons, "addonName", "addon")
+        changed = {
+            key: value
+            for key, value in self.arguments().items()
+            if key in ("addonVersion", "serviceAccountRoleArn", "configurationValues")
+        }
+        addon.update(changed, modifiedAt=now())
+        return ActionResult({"update": eks_upgrades.shown(eks_upgrades.new_update("AddonUpdate", []))})
+
+    def delete_addon(self) -> ActionResult:
+        addon = self._find(self._cluster().addons, "addonName", "addon")
+        del self._cluster().addons[addon["addonName"]]
+        if addon["addonName"] == ADDON:
+            task_governance.uninstall(self.service.kubernetes.store(self.region, self.arguments()["clusterName"]))
+        return ActionResult({"addon": {**addon, "status": "DELETING"}})
+
+    def create_access_entry(self) -> ActionResult:
+        values, cluster = self.arguments(), self._cluster()
+        principal = values["principalArn"]
+        if cluster.description["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
+            raise refuse(
+                "InvalidRequestException",
+                "The cluster's authentication mode must be set to one of [API, "
+                "API_AND_CONFIG_MAP] to perform this operation.",
+            )
+        if principal in cluster.entries:
+            raise refuse(
+                "ResourceInUseException", "The specified access entry resource is already in use on this cluster."
+            )
+        role = principal.rsplit("/", 1)[-1]
+        cluster.entries[principal] = {
+            "type": "STANDARD",
+            "kubernetesGroups": [],
+            "tags": {},
+            "username": f"arn:aws:sts::{self.current_account}:assumed-role/{role}/{{{{SessionName}}}}",
+            **values,
+            "createdAt": now(),
+            "modifiedAt": now(),
+            "accessEntryArn": f"arn:aws:eks:{self.region}:{self.current_account}:access-entry/{values['clusterName']}"
+            f"/role/{self.current_account}/{role}/{uuid.uuid4()}",
+        }
+        cluster.policies[principal] = {}
+        return ActionResult({"accessEntry": cluster.entries[principal]})
+
+    def describe_access_entry(self) -> ActionResult:
+        return ActionResult({"accessEntry": self._find(self._cluster().entries, "principalArn", "access entry")})
+
+    def list_access_entries(self) -> ActionResult:
+        return self.page(list(self._cluster().entries), "accessEntries", "maxResults", "nextToken")
+
+    def update_access_entry(self) -> ActionResult:
+        entry = self._find(self._cluster().entries, "principalArn", "access entry")
+        entry.update(
+            {key: value for key, value in self.arguments().items() if key in ("kubernetesGroups", "username")},
+            modifiedAt=now(),
+        )
+        return ActionResult({"accessEntry": entry})
+
+    def delete_access_entry(self) -> ActionResult:
+        entry = self._find(self._cluster().entries, "principalArn", "access entry")
+        del self._cluster().entries[entry["principalArn"]]
+        return ActionResult({})
+
+    def associate_access_policy(self) -> ActionResult:
+        values = self.arguments()
+        principal = self._find(self._cluster().entries, "principalArn", "access entry")["principalArn"]
+        association = {
+            "policyArn": values["policyArn"],
+            "accessScope": values["accessScope"],
+            "associatedAt": now(),
+            "modifiedAt": now(),
+        }
+        self._cluster().policies[principal][values["policyArn"]] = association
+        return ActionResult(
+            {"clusterName": values["clusterName"], "principalArn": principal, "associatedAccessPolicy": association}
+        )
+
+    def disassociate_access_policy(self) -> ActionResult:
+        values = self.arguments()
+        self._cluster().policies.get(values["principalArn"], {}).pop(values["policyArn"], None)
+        return ActionResult({})
+
+    def list_associated_access_policies(self) -> ActionResult:
+        principal = self._find(self._cluster().entries, "principalArn", "access entry")["principalArn"]
+        return ActionResult(
+            {
+                "clusterName": self.arguments()["clusterName"],
+                "principalArn": principal,
+                "associatedAccessPolicies": list(self._cluster().policies[principal].values()),
+            }
+        )
+
+    def create_pod_identity_association(self) -> ActionResult:
+        return ActionResult({"association": self._add_identity(self._cluster(), self.arguments())})
+
+    def _add_identity(self, cluster: EksCluster, values: JsonObject, owner: str | None = None) -> JsonObject:
+        for item in cluster.identities.values():
+            if (item["namespace"], item["serviceAccount"]) == (values["namespace"], values["serviceAccount"]):
+                raise refuse("ResourceInUseException", f"Association already exists: {item['associationId']}")
+        identifier = f"a-{uuid.uuid4().hex[:17]}"
+        item = {
+            **values,
+            "associationId": identifier,
+            "createdAt": now(),
+            "modifiedAt": now(),
+            "ownerArn": owner,
+            "associationArn": f"arn:aws:eks:{self.region}:{self.current_account}:podidentityassociation"
+            f"/{values['clusterName']}/{identifier}",
+        }
+        cluster.identities[identifier] = item
+        return item
+
+    def describe_pod_identity_association(self) -> ActionResult:
+        return ActionResult({"association": self._find(self._cluster().identities, "associationId", "association")})
+
+    def list_pod_identity_associations(self) -> ActionResult:
+        return self.page(list(self._cluster().identities.values()), "associations", "maxResults", "nextToken")
+
+    def update_pod_identity_association(self) -> ActionResult:
+        item = self._find(self._cluster().identities, "associationId", "association")
+        item.update(
+            {
+                key: value
+                for key, value in self.arguments().items()
+                if key in ("roleArn", "targetRoleArn", "disableSessionTags", "policy")
+            },
+            modifiedAt=now(),
+        )
+        return ActionResult({"association": item})
+
+    def delete_pod_identity_association(self) -> ActionResult:
+        item = self._find(self._cluster().identities, "associationId", "association")
+        del self._cluster().identities[item["associationId"]]
+        return ActionResult({"association": item})
+
+    def tag_resource(self) -> ActionResult:
+        return ActionResult({})
+
+    def untag_resource(self) -> ActionResult:
+        return ActionResult({})
+
+    def list_tags_for_resource(self) -> ActionResult:
+        found = self.service.by_arn(self.arguments()["resourceArn"])
+        return ActionResult({"tags": found.description.get("tags", {}) if found else {}})
+
+    def _find(self, items: dict[str, Any], key: str, kind: str) -> JsonObject:
+        found = items.get(self.arguments()[key])
+        if found is None:
+            raise refuse("ResourceNotFoundException", f"No {kind} found for {self.arguments()[key]} (sandbox)")
+        return found

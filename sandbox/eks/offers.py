@@ -1,0 +1,61 @@
+"""What EKS offers: Kubernetes versions and add-on versions, as far as podwright's own data has them."""
+
+from datetime import UTC, datetime
+
+from ...config.addons import NODE_ADDONS, PLATFORM_ADDONS, WORKLOAD_ADDONS, addon_pins
+from ...config.eks_versions import eks_versions
+from ..protocol.json_objects import JsonObject
+
+# EKS alone lists the versions of these; this stands for whichever it has.
+_SOME_VERSION = "v1.0.0-eksbuild.1"
+
+
+def cluster_versions(moment: datetime) -> list[JsonObject]:
+    """The Kubernetes versions that clusters can have, newest first: those with an announced end of support."""
+    found = list[JsonObject]()
+    for row in eks_versions().values():
+        if row.standard_until and row.extended_until and _day(row.extended_until) > moment:
+            status = "STANDARD_SUPPORT" if _day(row.standard_until) > moment else "EXTENDED_SUPPORT"
+            found.append(
+                {
+                    "clusterVersion": row.version,
+                    "clusterType": "eks",
+                    "endOfStandardSupportDate": _day(row.standard_until),
+                    "endOfExtendedSupportDate": _day(row.extended_until),
+                    "status": status.lower(),
+                    "versionStatus": status,
+                }
+            )
+    return found[::-1]
+
+
+def addons(name: str | None, kubernetes: str | None) -> list[JsonObject]:
+    """The add-ons with the versions that they have for a Kubernetes version; without one, for every version."""
+    versions = [kubernetes] if kubernetes else list(eks_versions())
+    pins = {(pin.addon, pin.kubernetes): pin.version for pin in addon_pins()}
+    known = {pin.addon for pin in addon_pins()}
+    found = list[JsonObject]()
+    for addon in sorted({*NODE_ADDONS, *WORKLOAD_ADDONS, *PLATFORM_ADDONS, *known}):
+        clusters: dict[str, list[str]] = {}
+        for version in versions:
+            if there := pins.get((addon, version)) if addon in known else _SOME_VERSION:
+                clusters.setdefault(there, []).append(version)
+        if name in (None, addon) and clusters:
+            found.append(
+                {
+                    "addonName": addon,
+                    "addonVersions": [
+                        {
+                            "addonVersion": version,
+                            "architecture": ["amd64", "arm64"],
+                            "compatibilities": [{"clusterVersion": each, "defaultVersion": True} for each in cluster],
+                        }
+                        for version, cluster in clusters.items()
+                    ],
+                }
+            )
+    return found
+
+
+def _day(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)

@@ -1,0 +1,146 @@
+"""Amazon EKS: clusters, add-ons, access entries and pod identity associations. The control plane itself is a double.
+
+moto's EKS lacks access entries, add-ons and pod identity; this service replaces it whole.
+"""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..kubernetes.store import Kubernetes
+from ..protocol.clients import Clients
+from ..protocol.service import refuse
+from ..protocol.clock import now
+from ..protocol.json_objects import JsonObject
+
+# EKS's default changes; this is the newest that HyperPod's documentation named in November 2026.
+_DEFAULT_VERSION = "1.34"
+
+
+@dataclass
+class EksCluster:
+    """One cluster and what hangs on it; the values are API answers."""
+
+    description: JsonObject
+    addons: dict[str, JsonObject] = field(default_factory=dict)
+    entries: dict[str, JsonObject] = field(default_factory=dict)
+    policies: dict[str, dict[str, JsonObject]] = field(default_factory=dict)
+    identities: dict[str, JsonObject] = field(default_factory=dict)
+    updates: dict[str, JsonObject] = field(default_factory=dict)
+    interfaces: list[str] = field(default_factory=list)
+
+
+class Eks:
+    """The clusters of all regions."""
+
+    def __init__(self, clients: Clients, kubernetes: Kubernetes, api: str, authority: str):
+        self.clients, self.kubernetes, self.api, self.authority = clients, kubernetes, api, authority
+        self.clusters: dict[tuple[str, str], EksCluster] = {}
+        self.update_seconds = 1.0
+        """How long a new Kubernetes version takes; real clusters need ten minutes."""
+        self.nodes: Callable[[str, str], list[JsonObject]] = lambda _region, _name: []
+        """The Node objects of a cluster, by region and name."""
+
+    def cluster(self, region: str, name: str) -> EksCluster:
+        """A cluster by name; raises ResourceNotFoundException."""
+        found = self.clusters.get((region, name))
+        if found is None:
+            raise refuse("ResourceNotFoundException", f"No cluster found for name: {name}.")
+        return found
+
+    def by_arn(self, arn: str) -> EksCluster | None:
+        """The cluster with this ARN."""
+        return next((cluster for cluster in self.clusters.values() if cluster.description["arn"] == arn), None)
+
+    def create(self, region: str, values: JsonObject) -> EksCluster:
+        """Create a cluster with its security group and the interfaces that it puts into its subnets."""
+        name, vpc = values["name"], values["resourcesVpcConfig"]
+        if (region, name) in self.clusters:
+            raise refuse("ResourceInUseException", f"Cluster already exists with name: {name}")
+        subnets = self._subnets(region, vpc["subnetIds"])
+        arn = f"arn:aws:eks:{region}:{self.clients.account}:cluster/{name}"
+        ec2, vpc_id = self.clients.client("ec2", region), subnets[0]["VpcId"]
+        group = ec2.create_security_group(
+            GroupName=f"eks-cluster-sg-{name}-{uuid.uuid4().int % 10**9}",
+            VpcId=vpc_id,
+            Description="EKS created security group applied to ENI that is attached to EKS Control Plane master nodes",
+        )["GroupId"]
+        identity = uuid.uuid4().hex.upper()
+        access = {
+            "authenticationMode": "CONFIG_MAP",
+            "bootstrapClusterCreatorAdminPermissions": True,
+            **values.get("accessConfig", {}),
+        }
+        description: JsonObject = {
+            **{
+                key: values[key]
+                for key in (
+                    "name",
+                    "roleArn",
+                    "tags",
+                    "encryptionConfig",
+                    "logging",
+                    "upgradePolicy",
+                    "zonalShiftConfig",
+                    "computeConfig",
+                    "storageConfig",
+                    "deletionProtection",
+                    "remoteNetworkConfig",
+                )
+                if key in values
+            },
+            "version": values.get("version", _DEFAULT_VERSION),
+            "arn": arn,
+            "createdAt": now(),
+            "status": "ACTIVE",
+            "platformVersion": "eks.1",
+            "accessConfig": access,
+            "endpoint": f"{self.api}{region}/{name}",
+            "certificateAuthority": {"data": self.authority},
+            "health": {"issues": []},
+            "identity": {"oidc": {"issuer": f"https://oidc.eks.{region}.amazonaws.com/id/{identity}"}},
+            "kubernetesNetworkConfig": {
+                "serviceIpv4Cidr": "172.20.0.0/16",
+                "ipFamily": "ipv4",
+                **values.get("kubernetesNetworkConfig", {}),
+            },
+            "resourcesVpcConfig": {
+                "endpointPublicAccess": True,
+                "endpointPrivateAccess": False,
+                "publicAccessCidrs": ["0.0.0.0/0"],
+                **vpc,
+                "vpcId": vpc_id,
+                "clusterSecurityGroupId": group,
+            },
+        }
+        cluster = EksCluster(description)
+        cluster.interfaces = [
+            ec2.create_network_interface(SubnetId=subnet["SubnetId"], Groups=[group], Description=f"Amazon EKS {name}")[
+                "NetworkInterface"
+            ]["NetworkInterfaceId"]
+            for subnet in subnets[:2]
+        ]
+        self.clusters[region, name] = cluster
+        self.kubernetes.open(region, name, description["version"])
+        return cluster
+
+    def delete(self, region: str, name: str) -> JsonObject:
+        """Delete a cluster with everything that it made in the VPC."""
+        cluster = self.cluster(region, name)
+        if cluster.description.get("deletionProtection"):
+            raise refuse(
+                "InvalidRequestException", "Cluster cannot be deleted while deletion protection is enabled (sandbox)"
+            )
+        ec2 = self.clients.client("ec2", region)
+        for interface in cluster.interfaces:
+            ec2.delete_network_interface(NetworkInterfaceId=interface)
+        ec2.delete_security_group(GroupId=cluster.description["resourcesVpcConfig"]["clusterSecurityGroupId"])
+        self.kubernetes.close(region, name)
+        del self.clusters[region, name]
+        return {**cluster.description, "status": "DELETING"}
+
+    def _subnets(self, region: str, identifiers: list[str]) -> list[JsonObject]:
+        subnets = self.clients.client("ec2", region).describe_subnets(SubnetIds=identifiers)["Subnets"]
+        if len({subnet["AvailabilityZoneId"] for subnet in subnets}) < 2:
+            raise refuse("InvalidParameterException", "Subnets specified must be in at least two different AZs")
+        return subnets

@@ -1,0 +1,176 @@
+"""What the task-governance add-on makes of quotas and policies in Kubernetes, as far as public sources say.
+
+Namespaces, queues, flavors and priority classes have the service's names. How it turns shares into limits and weights
+is not published: here a borrowing limit is that percentage of a team's own quota, all quotas are in one cohort of the
+sandbox's own name, and every object says that it is simulated.
+
+Sources: SageMaker Developer Guide, "Task governance"; sagemaker-hyperpod 3.12.0; awslabs/awsome-distributed-ai,
+2026-07-23; Kueue 0.19.2.
+"""
+
+from typing import Any, Final
+
+from ...config.catalog import catalog
+from ...config.task_governance import CONTROLLER, NAMESPACE
+from ...config.team_names import cluster_queue, local_queue, priority_class, team_namespace
+from ..kubernetes.store import KubernetesStore
+from ..protocol.json_objects import JsonObject
+
+_COHORT: Final = "sandbox-task-governance"
+_MARK: Final = {"annotations": {"podwright/simulated": "as podwright reads public sources; the service may differ"}}
+_QUEUES: Final = "kueue.x-k8s.io/v1beta2"
+_FIELDS: Final = {"VCpu": "cpu", "MemoryInGiB": "memory"}
+_ACCELERATORS: Final = {"nvidia": "nvidia.com/gpu", "neuron": "aws.amazon.com/neurondevice"}
+Amounts = dict[str, float]
+"""By resource: vCPU, GiB, or pieces."""
+
+
+def install(store: KubernetesStore) -> None:
+    """What the add-on itself brings beside its kinds: a controller that is ready."""
+    store.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    labels = {"control-plane": "controller-manager"}
+    store.apply(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": CONTROLLER, "namespace": NAMESPACE, "generation": 1, **_MARK},
+            "spec": {
+                "replicas": 1,
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"containers": [{"name": "manager", "image": "kueue"}]},
+                },
+            },
+            "status": {"observedGeneration": 1, "replicas": 1, "readyReplicas": 1, "updatedReplicas": 1},
+        }
+    )
+
+
+def uninstall(store: KubernetesStore) -> None:
+    """Take the controller away. Kinds and their objects stay: nothing says that they go with the add-on."""
+    store.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+
+
+def installed(store: KubernetesStore) -> bool:
+    """Whether the add-on takes quotas."""
+    return ("apps/Deployment", NAMESPACE, CONTROLLER) in store.objects
+
+
+def apply_policy(store: KubernetesStore, before: JsonObject, after: JsonObject) -> None:
+    """The priority classes of a scheduler configuration; those that it no longer has go."""
+    classes = {item["Name"]: int(item["Weight"]) for item in after.get("PriorityClasses", [])}
+    for item in before.get("PriorityClasses", []):
+        if item["Name"] not in classes:
+            _remove(store, "WorkloadPriorityClass", priority_class(item["Name"]))
+    for name, weight in classes.items():
+        store.apply(_object("WorkloadPriorityClass", priority_class(name), {"value": weight}))
+
+
+def apply_quota(store: KubernetesStore, quota: JsonObject) -> None:
+    """A team's namespace, its queue in the cluster and in the namespace, and the flavors that it needs."""
+    team = quota["ComputeQuotaTarget"]["TeamName"]
+    namespace = team_namespace("hyperpod", team)
+    store.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, **_MARK}})
+    config = quota["ComputeQuotaConfig"]
+    nominal = _by_type(config.get("ComputeQuotaResources", []))
+    for instance_type in nominal:
+        labels = {"node.kubernetes.io/instance-type": instance_type}
+        store.apply(_object("ResourceFlavor", instance_type, {"spec": {"nodeLabels": labels}}))
+    store.apply(
+        _object(
+            "ClusterQueue",
+            cluster_queue("hyperpod", team),
+            {"spec": _queue(config, nominal, namespace, quota["ComputeQuotaTarget"].get("FairShareWeight", 0))},
+        )
+    )
+    queue = _object(
+        "LocalQueue", local_queue("hyperpod", team), {"spec": {"clusterQueue": cluster_queue("hyperpod", team)}}
+    )
+    queue["metadata"]["namespace"] = namespace
+    store.apply(queue)
+
+
+def remove_quota(store: KubernetesStore, quota: JsonObject) -> None:
+    """Take a team's queues away. Its namespace stays with what is in it: nothing says that the service deletes it."""
+    team = quota["ComputeQuotaTarget"]["TeamName"]
+    _remove(store, "LocalQueue", local_queue("hyperpod", team), team_namespace("hyperpod", team))
+    _remove(store, "ClusterQueue", cluster_queue("hyperpod", team))
+
+
+def _queue(config: JsonObject, nominal: dict[str, Amounts], namespace: str, weight: int) -> JsonObject:
+    sharing = config.get("ResourceSharingConfig", {})
+    strategy, percent = sharing.get("Strategy", "LendAndBorrow"), sharing.get("BorrowLimit", 50)
+    absolute = _by_type(sharing.get("AbsoluteBorrowLimits", []))
+    covered = sorted({resource for amounts in nominal.values() for resource in amounts})
+    flavors = list[JsonObject]()
+    for instance_type, amounts in nominal.items():
+        resources = list[JsonObject]()
+        for resource in covered:
+            amount = amounts.get(resource, 0)
+            limit = absolute[instance_type].get(resource, 0) if instance_type in absolute else amount * percent / 100
+            resources.append(
+                {
+                    "name": resource,
+                    "nominalQuota": _quantity(resource, amount),
+                    "borrowingLimit": _quantity(resource, limit if strategy == "LendAndBorrow" else 0),
+                    **({"lendingLimit": "0"} if strategy == "DontLend" else {}),
+                }
+            )
+        flavors.append({"name": instance_type, "resources": resources})
+    return {
+        "cohortName": _COHORT,
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "preemption": {
+            "reclaimWithinCohort": "Any",
+            "withinClusterQueue": config.get("PreemptTeamTasks", "LowerPriority"),
+        },
+        "fairSharing": {"weight": str(weight)},
+        **({"resourceGroups": [{"coveredResources": covered, "flavors": flavors}]} if covered else {}),
+    }
+
+
+def _by_type(entries: list[JsonObject]) -> dict[str, Amounts]:
+    found: dict[str, Amounts] = {}
+    for entry in entries:
+        sums = found.setdefault(entry["InstanceType"], {})
+        for resource, amount in _amounts(entry).items():
+            sums[resource] = sums.get(resource, 0) + amount
+    return found
+
+
+def _amounts(entry: JsonObject) -> Amounts:
+    """What an entry counts, with what the service fills in by the instance's own ratio."""
+    row = catalog().get(entry["InstanceType"])
+    accelerator = _ACCELERATORS.get(row.accelerator_vendor or "")
+    whole: Amounts = {"cpu": row.vcpu, "memory": row.memory_gib}
+    if accelerator:
+        whole[accelerator] = row.accelerator_count
+    if "Count" in entry:
+        return {resource: int(entry["Count"]) * amount for resource, amount in whole.items()}
+    given: Amounts = {resource: float(entry[field]) for field, resource in _FIELDS.items() if field in entry}
+    if accelerator and "Accelerators" in entry:
+        given[accelerator] = float(entry["Accelerators"])
+    ratio = max((amount / whole[resource] for resource, amount in given.items()), default=0.0)
+    filled = {resource: ratio * amount for resource, amount in whole.items() if resource != accelerator}
+    if partition := entry.get("AcceleratorPartition"):
+        given[f"nvidia.com/{partition['Type']}"] = float(partition["Count"])
+    return {**filled, **given}
+
+
+def _quantity(resource: str, amount: float) -> str:
+    if resource == "cpu":
+        return f"{round(amount * 1000)}m" if amount % 1 else str(round(amount))
+    if resource == "memory":
+        return f"{round(amount * 1024)}Mi" if amount % 1 else f"{round(amount)}Gi"
+    return str(int(amount))
+
+
+def _object(kind: str, name: str, fields: JsonObject) -> JsonObject:
+    return {"apiVersion": _QUEUES, "kind": kind, "metadata": {"name": name, **_MARK}, **fields}
+
+
+def _remove(store: KubernetesStore, kind: str, name: str, namespace: str = "default") -> None:
+    manifest: dict[str, Any] = {"apiVersion": _QUEUES, "kind": kind, "metadata": {"name": name}}
+    if store.key(manifest, namespace) in store.objects:
+        store.delete(manifest, namespace)

@@ -1,0 +1,141 @@
+"""Clusters' groups and nodes as the APIs of SageMaker and of Kubernetes show them."""
+
+import json
+import uuid
+from datetime import datetime
+from typing import Any
+
+from .cluster import HEALTHY, Cluster, Group, Node
+from ..protocol.json_objects import merged
+from ..protocol.json_objects import JsonObject
+
+
+def group_answer(cluster: Cluster, group: Group, moment: datetime, plan_status: str | None) -> JsonObject:
+    """A group as DescribeCluster shows it; `plan_status` is that of its training plan."""
+    specification: dict[str, Any] = {
+        key: value
+        for key, value in group.specification.items()
+        if key
+        not in (
+            "InstanceCount",
+            "MinInstanceCount",
+            "InstanceRequirements",
+            "KubernetesConfig",
+            "ImageId",
+            "ImageReleaseVersion",
+            "NetworkInterface",
+        )
+    }
+    if plan_status:
+        specification["TrainingPlanStatus"] = plan_status
+    answer = {
+        **specification,
+        "TargetCount": group.target,
+        "Status": cluster.group_status(group, moment),
+        "CurrentCount": len([node for node in cluster.members(group.name, moment) if node.status(moment) == "Running"]),
+    }
+    if "MinInstanceCount" in group.specification:
+        answer["MinCount"] = group.specification["MinInstanceCount"]
+    if "InstanceRequirements" in group.specification:
+        types = group.specification["InstanceRequirements"]["InstanceTypes"]
+        answer["InstanceRequirements"] = {"CurrentInstanceTypes": types, "DesiredInstanceTypes": types}
+    if "KubernetesConfig" in group.specification:
+        config = group.specification["KubernetesConfig"]
+        answer["KubernetesConfig"] = {
+            f"{state}{key}": config[key]
+            for state in ("Current", "Desired")
+            for key in ("Labels", "Taints")
+            if key in config
+        }
+    return answer
+
+
+def node_answer(cluster: Cluster, node: Node, moment: datetime, details: bool) -> JsonObject:
+    """A node as ListClusterNodes, or with `details` DescribeClusterNode, shows it."""
+    answer: JsonObject = {
+        "InstanceGroupName": node.group,
+        "InstanceId": node.instance_id,
+        "NodeLogicalId": node.logical_id,
+        "InstanceType": node.instance_type,
+        "LaunchTime": node.launched,
+        "InstanceStatus": {"Status": node.status(moment) or "NotFound", "Message": ""},
+        "PrivateDnsHostname": f"ip-{node.address.replace('.', '-')}.{cluster.region}.compute.internal",
+    }
+    if node.ultraserver:
+        answer["UltraServerInfo"] = dict(node.ultraserver)
+    if node.software_updated:
+        answer["LastSoftwareUpdateTime"] = node.software_updated
+    if details:
+        specification = cluster.groups[node.group].specification if node.group in cluster.groups else {}
+        answer |= {
+            key: specification[key]
+            for key in ("LifeCycleConfig", "OverrideVpcConfig", "ThreadsPerCore", "InstanceStorageConfigs")
+            if key in specification
+        }
+        if node.scripts and "LifeCycleConfig" in answer:
+            answer["LifeCycleConfig"] = {**answer["LifeCycleConfig"], "SourceS3Uri": node.scripts}
+        spot = "Spot" in specification.get("CapacityRequirements", {})
+        answer |= {
+            "PrivatePrimaryIp": node.address,
+            "CapacityType": "Spot" if spot else "OnDemand",
+            "Placement": {"AvailabilityZone": node.zone, "AvailabilityZoneId": node.zone_id},
+        }
+    return answer
+
+
+_LABEL = "sagemaker.amazonaws.com/"
+
+
+def kubernetes_node(cluster: Cluster, node: Node, moment: datetime) -> JsonObject:
+    """The Node object that a node registers once it runs. Capacity is left out: the double runs no device plugins."""
+    group = cluster.groups[node.group].specification if node.group in cluster.groups else {}
+    config = group.get("KubernetesConfig", {})
+    status = node.status(moment)
+    done = "InProgress" if status == "DeepHealthCheckInProgress" else "Passed"
+    checked = {f"{_LABEL}deep-health-check-status": done} if node.check_seconds or node.checked else {}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
+    if status in ("Pending", "SystemUpdating"):
+        words = "Kubelet stopped posting node status."
+        ready = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": words}
+    health = "Unschedulable" if status == "DeepHealthCheckInProgress" else node.health
+    taints = [{"key": f"{_LABEL}node-health-status", "effect": "NoSchedule", "value": "Unschedulable"}]
+    found = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": f"hyperpod-{node.instance_id}",
+            "creationTimestamp": node.ready.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "labels": {
+                "kubernetes.io/hostname": f"hyperpod-{node.instance_id}",
+                "node.kubernetes.io/instance-type": node.instance_type,
+                "topology.kubernetes.io/region": cluster.region,
+                "topology.kubernetes.io/zone": node.zone,
+                "topology.k8s.aws/zone-id": node.zone_id,
+                "sagemaker.amazonaws.com/cluster-name": cluster.name,
+                "sagemaker.amazonaws.com/instance-group-name": node.group,
+                f"{_LABEL}node-health-status": health,
+                **checked,
+                **({f"{_LABEL}fault-types": node.fault["type"]} if node.fault else {}),
+                **({f"{_LABEL}fault-reasons": node.fault["reason"]} if node.fault else {}),
+                **({"topology.k8s.aws/ultraserver-id": node.ultraserver["Id"]} if node.ultraserver else {}),
+                **config.get("Labels", {}),
+            },
+            "annotations": {f"{_LABEL}fault-details": json.dumps([node.fault["details"]])} if node.fault else {},
+        },
+        "spec": {
+            "taints": (taints if health != HEALTHY else [])
+            + [
+                {"key": taint["Key"], "effect": taint["Effect"], "value": taint.get("Value", "")}
+                for taint in config.get("Taints", [])
+            ]
+        },
+        "status": {
+            "conditions": [ready],
+            "addresses": [{"type": "InternalIP", "address": node.address}],
+            "nodeInfo": {
+                "bootID": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{node.instance_id}/{node.boots}/{node.updating_until}")),
+                "kubeletVersion": f"v{node.kubelet}.0-sandbox",
+            },
+        },
+    }
+    return merged(found, node.patch)

@@ -1,0 +1,63 @@
+"""What goes wrong when a HyperPod node boots: its lifecycle script is missing, or its network does not let EFA work.
+
+Sources: awslabs/awsome-distributed-ai issue 188 (2024-03-09, the words of a failed lifecycle script) and pull request
+259 (every security group of a node needs the rules to and from itself, or the EFA health check fails).
+"""
+
+from functools import cache
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from .cluster import Cluster, Group
+
+LIFECYCLE_FAILED = (
+    'Instance {instance} failed to provision with the following error: "Lifecycle scripts did not run successfully. '
+    "Ensure the scripts exist in provided S3 path, are accessible, and run without errors. Please see CloudWatch logs "
+    'for lifecycle script execution details." Note that multiple instances may be impacted.'
+)
+EFA_FAILED = (
+    'Instance {instance} failed to provision with the following error: "EFA health checks did not run successfully." '
+    "A security group of the instance lacks the rule for all traffic to itself or from itself (sandbox)"
+)
+
+
+def lifecycle_script_exists(s3: Any, group: Group) -> bool:
+    """Whether the script that HyperPod runs on a new node is in the bucket; true for a group without one."""
+    config = group.specification.get("LifeCycleConfig", {})
+    script = config.get("OnCreate") or config.get("OnInitComplete")
+    if not script:
+        return True
+    bucket, _, prefix = config["SourceS3Uri"].removeprefix("s3://").partition("/")
+    try:
+        s3.head_object(Bucket=bucket, Key="/".join(filter(None, [prefix.strip("/"), script])))
+    except ClientError:
+        return False
+    return True
+
+
+def efa_can_work(ec2: Any, cluster: Cluster, group: Group) -> bool:
+    """Whether every security group lets all traffic through to and from itself; true for types without EFA."""
+    groups = cluster.vpc_of(group).get("SecurityGroupIds", [])
+    if not groups or not _has_efa(ec2, group.instance_type.removeprefix("ml.")):
+        return True
+    described = ec2.describe_security_groups(GroupIds=groups)["SecurityGroups"]
+    return all(
+        any(_lets_itself_through(rule, item["GroupId"]) for rule in item[direction])
+        for item in described
+        for direction in ("IpPermissions", "IpPermissionsEgress")
+    )
+
+
+def _lets_itself_through(rule: dict[str, Any], group: str) -> bool:
+    return rule["IpProtocol"] == "-1" and any(pair.get("GroupId") == group for pair in rule["UserIdGroupPairs"])
+
+
+@cache
+def _has_efa(ec2: Any, instance_type: str) -> bool:
+    """Whether EC2 says so; a type that moto's EC2 data does not have (p6e-gb200) is not judged."""
+    try:
+        [found] = ec2.describe_instance_types(InstanceTypes=[instance_type])["InstanceTypes"]
+    except ClientError:
+        return False
+    return found.get("NetworkInfo", {}).get("EfaSupported", False)

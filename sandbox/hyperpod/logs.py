@@ -1,0 +1,62 @@
+"""What nodes write into CloudWatch Logs: their lifecycle scripts, the health agent, deep health checks.
+
+Sources: SageMaker Developer Guide, "Health Monitoring System" (the group, the streams and a record of the agent);
+awslabs/awsome-distributed-ai, lifecycle scripts (the first and last line), 2026-11.
+"""
+
+import json
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from moto.logs.models import logs_backends
+
+from ...config.names import cluster_log_group
+from .cluster import Cluster, Node
+from ..protocol.arns import account_of
+from ..protocol.json_objects import JsonObject
+
+STARTED = "[SageMaker] Downloading lifecycle scripts from {source}"
+SUCCEEDED = "[SageMaker] The lifecycle scripts succeeded."
+FAILED = "[SageMaker] The lifecycle scripts failed with exit code {code}."
+
+
+def group_of(cluster: Cluster) -> str:
+    """The log group of a cluster."""
+    return cluster_log_group(cluster.name, cluster.arn.rpartition("/")[2])
+
+
+def lifecycle(cluster: Cluster, group: str, instance_id: str, lines: Iterable[str], begun: datetime) -> None:
+    """What a node's lifecycle scripts print, a line a second."""
+    source = cluster.groups[group].specification.get("LifeCycleConfig", {}).get("SourceS3Uri", "the AMI")
+    write(cluster, f"LifecycleConfig/{group}/{instance_id}", [STARTED.format(source=source), *lines], begun)
+
+
+def health(cluster: Cluster, node: Node, condition: str, reason: str, message: str, moment: datetime) -> None:
+    """A record of the health agent about what it found."""
+    stamp = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    found = f"Node condition {condition} is now: True, reason: {reason}, message: {json.dumps(message)}"
+    record: JsonObject = {
+        "level": "info",
+        "ts": stamp,
+        "msg": "NPD caught event: %v",
+        "details: ": {"severity": "warn", "timestamp": stamp, "reason": reason, "message": found},
+        "HealthMonitoringAgentDetectionEvent": "HealthEvent",
+    }
+    write(cluster, f"SagemakerHealthMonitoringAgent/{node.group}/{node.instance_id}", [json.dumps(record)], moment)
+
+
+def write(cluster: Cluster, stream: str, lines: Iterable[str], moment: datetime) -> None:
+    """Add lines to a stream; group and stream are made where they are not yet there."""
+    backend, name = logs_backends[account_of(cluster.arn)][cluster.region], group_of(cluster)
+    if name not in backend.groups:
+        backend.create_log_group(name, {})
+    if stream not in backend.groups[name].streams:
+        backend.create_log_stream(name, stream)
+    backend.put_log_events(
+        name,
+        stream,
+        [
+            {"timestamp": int((moment + timedelta(seconds=index)).timestamp() * 1000), "message": line}
+            for index, line in enumerate(lines)
+        ],
+    )

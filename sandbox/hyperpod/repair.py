@@ -1,0 +1,156 @@
+"""What HyperPod does about a node that is not well: a label and taint, a record, a reboot or a new instance, events.
+
+Time is shortened as for all nodes. Sources: SageMaker Developer Guide, "Resilience-related Kubernetes labels",
+"Health Monitoring System" and "SageMaker HyperPod cluster events reference" (the words of events), 2026-11. That a
+replacement keeps the node's logical id is our reading of "NodeLogicalId".
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from . import logs as hyperpod_logs
+from .cluster import HEALTHY, Cluster, Node, Provisioning
+from .in_progress import Action, FaultKind, Repair
+from ..protocol.clock import now
+from ..protocol.json_objects import JsonObject
+
+PENDING: Final = {
+    "reboot": "UnschedulablePendingReboot",
+    "replace": "UnschedulablePendingReplacement",
+    "none": "Unschedulable",
+}
+"""The health label that goes before each action."""
+_DETECTION_SECONDS: Final = 0.5
+_REPAIR_SECONDS: Final = 1.0
+
+
+FAULT_KINDS: Final = {
+    "xid-reboot": FaultKind(
+        "reboot", "NvidiaErrorReboot", "XidHardwareFailure", "NVRM: Xid (PCI:0000:53:00): 73, pid=<unknown>"
+    ),
+    "xid-replace": FaultKind(
+        "replace",
+        "NvidiaErrorTerminate",
+        "XidHardwareFailure",
+        "NVRM: Xid (PCI:0000:53:00): 74, pid=<unknown>, name=<unknown>, NVLink: fatal error detected on link 0",
+    ),
+    "gpu-lost": FaultKind(
+        "replace",
+        "NvidiaErrorTerminate",
+        "XidHardwareFailure",
+        "NVRM: Xid (PCI:0000:53:00): 79, pid=<unknown>, name=<unknown>, GPU has fallen off the bus.",
+    ),
+    "xid-application": FaultKind(
+        "none", "", "XidUserAppError", "NVRM: Xid (PCI:0000:53:00): 31, pid=4711, name=python, Ch 00000008, MMU Fault"
+    ),
+}
+"""Faults by name. The last one the agent writes down, and does nothing about the node."""
+
+
+DRILL_LABEL: Final = "podwright.io/drill"
+"""Label of the pods that write a fault into a node's kernel log."""
+
+
+def drilled(pod: JsonObject) -> FaultKind:
+    """What the health agent makes of the Xid that a drill's pod writes."""
+    values = {item["name"]: item.get("value", "") for item in pod["spec"]["containers"][0].get("env", [])}
+    text = values.get("XID", "")
+    kinds = {"73": FAULT_KINDS["xid-reboot"], "74": FAULT_KINDS["xid-replace"], "79": FAULT_KINDS["gpu-lost"]}
+    kind = kinds.get(text.partition(",")[0], FAULT_KINDS["xid-application"])
+    return dataclasses.replace(kind, message=f"NVRM: Xid (PCI:0000:53:00): {text}")
+
+
+def proceed(cluster: Cluster, provisioning: Provisioning, moment: datetime) -> None:
+    """Do what is due of a cluster's repairs."""
+    scale = cluster.timing.scale
+    for repair in list(cluster.repairs):
+        node = next((item for item in cluster.nodes if item.instance_id == repair.instance_id), None)
+        if node is None or node.deleted:
+            cluster.repairs.remove(repair)
+            continue
+        detected = repair.at + timedelta(seconds=_DETECTION_SECONDS * scale)
+        if not repair.labelled and (repair.fault is None or moment >= detected):
+            _label(cluster, node, repair, moment)
+        due = detected + timedelta(seconds=_REPAIR_SECONDS * scale)
+        if repair.labelled and not repair.acted and moment >= due and repair in cluster.repairs:
+            _act(cluster, node, repair, provisioning, moment)
+        if repair.acted and repair.action == "reboot" and node.status(moment) == "Running":
+            _well_again(cluster, node, repair)
+
+
+def _label(cluster: Cluster, node: Node, repair: Repair, moment: datetime) -> None:
+    repair.labelled, fault = True, repair.fault
+    if fault:
+        hyperpod_logs.health(cluster, node, fault.condition or fault.reason, fault.reason, fault.message, moment)
+    if fault and repair.action == "none" and not fault.condition:
+        cluster.repairs.remove(repair)
+        return
+    node.health = PENDING[repair.action]
+    if fault:
+        node.fault = {"type": fault.condition, "reason": fault.reason, "details": fault.message}
+        reason = (
+            f"HyperPod Health Monitoring Agent (HMA) has detected fault type {fault.condition} on this node and is "
+            "unhealthy."
+        )
+        cluster.note_health(node, reason, repair.action.capitalize())
+    if cluster.continuous and "Eks" in cluster.request.get("Orchestrator", {}):
+        cluster.note(
+            "Instance",
+            f"Instance {node.instance_id} in Cluster {cluster.name} and IG {node.group} is {node.health} (sandbox)",
+            "Warn",
+            node.group,
+            node.instance_id,
+        )
+    if repair.action == "none" or cluster.request.get("NodeRecovery") == "None":
+        # Without recovery the label is all that happens.
+        cluster.repairs.remove(repair)
+
+
+def _act(cluster: Cluster, node: Node, repair: Repair, provisioning: Provisioning, moment: datetime) -> None:
+    group, place = cluster.groups[node.group], f"Cluster {cluster.name} and IG {node.group}"
+    if repair.action == "replace" and provisioning.obstacle(cluster, group) is not None:
+        return  # It stays labelled until there is capacity.
+    repair.acted = True
+    if repair.action == "reboot":
+        reboot(cluster, node)
+    else:
+        cluster.repairs.remove(repair)
+        replace(cluster, node, provisioning)
+        cluster.note("Instance", f"Replacement of Instance {node.instance_id} in {place} has begun (sandbox)")
+
+
+def reboot(cluster: Cluster, node: Node) -> None:
+    """Start a node again, with all that is on its disks."""
+    node.launched, node.boots = now(), node.boots + 1
+    cluster.note(
+        "Instance",
+        f"Reboot of EC2 Instance {node.instance_id} is currently in progress on Cluster {cluster.name} and IG "
+        f"{node.group}",
+        group=node.group,
+        instance_id=node.instance_id,
+    )
+
+
+def replace(cluster: Cluster, node: Node, provisioning: Provisioning) -> None:
+    """Shut a node down and launch another instance in its place, under its logical id."""
+    cluster.retire([node])
+    before = len(cluster.nodes)
+    cluster.launch(cluster.groups[node.group], 1, provisioning)
+    for fresh in cluster.nodes[before:]:
+        fresh.logical_id = node.logical_id
+        cluster.note(
+            "Instance",
+            f"Instance {fresh.instance_id} is starting as part of instance replacement in Cluster {cluster.name} and "
+            f"IG {node.group}",
+            group=node.group,
+            instance_id=fresh.instance_id,
+            metadata={"Instance": {"NodeLogicalId": fresh.logical_id}},
+        )
+
+
+def _well_again(cluster: Cluster, node: Node, repair: Repair) -> None:
+    cluster.repairs.remove(repair)
+    node.health, node.fault = HEALTHY, {}
+    cluster.note_health(node, "", "None")

@@ -1,0 +1,211 @@
+"""Updates of nodes' software: batch by batch in shortened time, watched by alarms, and back when one goes off.
+
+A node whose software is updated is SystemUpdating for as long as one boots. It then has the image of the cluster's
+Kubernetes version, and its lifecycle scripts have run again, from wherever the group now says that they are. Nothing
+drains a node before, as in AWS.
+
+Sources: botocore 1.44.5 (shapes, and the order of SoftwareUpdateStatus); SageMaker Developer Guide, "Update the
+SageMaker HyperPod platform software of a cluster" and "Update your AMI version in your SageMaker HyperPod cluster",
+2026-11 (batches and alarms on EKS only; alarms are watched between batches). That scripts which fail turn an update
+back, and the words of refusals, are field notes and ours.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from . import logs as hyperpod_logs
+from .cluster import Cluster, Group, Node
+from .in_progress import SoftwareUpdate
+from ..protocol.service import refuse
+from ..protocol.clients import Clients
+from ..protocol.clock import now
+from ..protocol.json_objects import JsonObject
+
+FIRST_RELEASE: Final = "1.0.0"
+"""The newest release of HyperPod's image, until somebody says that there is another one."""
+_WAIT_SHARE: Final = 1 / 300
+"""Seconds here for each second of WaitIntervalInSeconds."""
+
+
+class UpdateService(Protocol):
+    """What an update needs of the service whose nodes it renews."""
+
+    images: dict[str, str]
+    failing: dict[str, list[str]]
+    clients: Clients
+
+    def kubernetes_version(self, cluster: Cluster) -> str:
+        """The Kubernetes version of a cluster's control plane."""
+        ...
+
+
+def begin(cluster: Cluster, service: UpdateService, values: JsonObject) -> None:
+    """Start an update of the groups that a request names, or of all. Raises what the API refuses."""
+    if cluster.status(now()) != "InService":
+        raise refuse(
+            "ConflictException",
+            f"Cluster {cluster.name} is in status {cluster.status(now())} and cannot be updated (sandbox)",
+        )
+    asked = {item["InstanceGroupName"]: item for item in values.get("InstanceGroups") or []}
+    if missing := sorted(set(asked) - set(cluster.groups)):
+        raise refuse("ValidationException", f"Instance group {', '.join(missing)} does not exist (sandbox)")
+    config, image = values.get("DeploymentConfig") or {}, values.get("ImageId", "")
+    if config and "Eks" not in cluster.request.get("Orchestrator", {}):
+        raise refuse("ValidationException", "DeploymentConfig needs an Amazon EKS orchestrator (sandbox)")
+    _alarms(service, cluster, config)
+    groups = [group for name, group in cluster.groups.items() if (name in asked or not asked) and not group.restricted]
+    for group in groups:
+        if group.specification.get("ImageId", "default") != "default" and not image:
+            # Source: botocore, UpdateClusterSoftwareRequest.ImageId.
+            raise refuse("ValidationException", f"{group.name} uses a custom AMI; ImageId is needed (sandbox)")
+    for group in groups:
+        own = image if image.startswith("ami-") else ""
+        release = "" if own else asked.get(group.name, {}).get("ImageReleaseVersion") or service.images["latest"]
+        group.update = SoftwareUpdate(release, group.release, own, config)
+        cluster.note("InstanceGroup", f"Software update of {group.name} has begun (sandbox)", group=group.name)
+    cluster.failure = ""
+    proceed(cluster, service, now())
+
+
+def proceed(cluster: Cluster, service: UpdateService, moment: datetime) -> None:
+    """Do what is due of a cluster's updates."""
+    for group in cluster.groups.values():
+        members = cluster.members(group.name, moment)
+        for node in members:
+            _first(cluster, service, group, node)
+        if group.update and group.update.active:
+            _proceed(cluster, service, group, group.update, members, moment)
+
+
+def describe(service: UpdateService, group: Group, members: list[Node]) -> JsonObject:
+    """What DescribeCluster says of a group's software."""
+    update, rolling_back = group.update, bool(group.update and group.update.back)
+    wanted = update.release if update and update.active and not rolling_back else group.release
+    answer: JsonObject = {"CurrentImageReleaseVersion": group.release, "DesiredImageReleaseVersion": wanted}
+    if update and rolling_back:
+        answer = {"CurrentImageReleaseVersion": update.release, "DesiredImageReleaseVersion": update.earlier}
+    answer |= {
+        "ImageVersionStatus": status_of(service, group.release),
+        "TargetStateCount": sum(node.release == answer["DesiredImageReleaseVersion"] for node in members),
+    }
+    if update:
+        answer["SoftwareUpdateStatus"] = update.status
+        if update.active and update.config:
+            answer["ActiveSoftwareUpdateConfig"] = update.config
+    return {key: value for key, value in answer.items() if value != ""}
+
+
+def status_of(service: UpdateService, release: str) -> str:
+    """ImageVersionStatus of a release."""
+    if release in ("", service.images["latest"]):
+        return "UpToDate"
+    return "SecurityUpdateRequired" if service.images.get("security") else "UpdateAvailable"
+
+
+def _first(cluster: Cluster, service: UpdateService, group: Group, node: Node) -> None:
+    """Give a new node, and a new group, what it starts with."""
+    if not group.release and group.specification.get("ImageId", "default") == "default":
+        group.release = group.specification.get("ImageReleaseVersion") or service.images["latest"]
+    if not node.kubelet:
+        update = group.update
+        node.release = update.release if update and update.active and not update.back else group.release
+        _set_up(cluster, service, group, node)
+
+
+def _set_up(cluster: Cluster, service: UpdateService, group: Group, node: Node) -> None:
+    node.kubelet = service.kubernetes_version(cluster)
+    node.scripts = group.specification.get("LifeCycleConfig", {}).get("SourceS3Uri", "")
+
+
+def _proceed(
+    cluster: Cluster, service: UpdateService, group: Group, update: SoftwareUpdate, members: list[Node], moment: datetime
+) -> None:
+    by_id = {node.instance_id: node for node in members}
+    update.under_way = [name for name in update.under_way if name in by_id]
+    if any(by_id[name].status(moment) == "SystemUpdating" for name in update.under_way):
+        return
+    if update.under_way:
+        _landed(cluster, service, group, update, [by_id[name] for name in update.under_way], moment)
+    if update.status == "InProgress" and update.done and (alarm := _ringing(service, cluster, update.config)):
+        _turn_back(cluster, group, update, f"Alarm {alarm} is in state ALARM")
+    if not update.active or moment < update.next_at:
+        return
+    left = [node for node in members if _has_to_go(update, node)]
+    if not left:
+        _end(cluster, group, update)
+        return
+    update.status = "InProgress" if update.status == "Pending" else update.status
+    for node in left[: _batch(update, group.target)]:
+        node.updating_until = moment + timedelta(seconds=node.boot_seconds)
+        update.under_way.append(node.instance_id)
+
+
+def _has_to_go(update: SoftwareUpdate, node: Node) -> bool:
+    return (node.instance_id in update.done) == update.back
+
+
+def _landed(
+    cluster: Cluster, service: UpdateService, group: Group, update: SoftwareUpdate, nodes: list[Node], moment: datetime
+) -> None:
+    lines = service.failing.get(group.name)
+    for node in nodes:
+        node.software_updated = moment
+        update.under_way.remove(node.instance_id)
+        if update.back:
+            update.done.remove(node.instance_id)
+        else:
+            update.done.append(node.instance_id)
+        node.release = update.earlier if update.back else update.release
+        _set_up(cluster, service, group, node)
+        code = hyperpod_logs.FAILED.format(code=1) if lines else hyperpod_logs.SUCCEEDED
+        hyperpod_logs.lifecycle(cluster, group.name, node.instance_id, [*(lines or []), code], moment)
+    wait = 0.0 if update.back else float(update.config.get("WaitIntervalInSeconds", 0)) * _WAIT_SHARE
+    update.next_at = moment + timedelta(seconds=wait * cluster.timing.scale)
+    if lines and not update.back:
+        reason = f"Lifecycle scripts did not run successfully on {nodes[0].instance_id}"
+        _turn_back(cluster, group, update, f"{reason}. To view the logs, visit {hyperpod_logs.group_of(cluster)}")
+    elif lines:
+        update.status = "Failed"
+        cluster.failure = update.reason
+
+
+def _turn_back(cluster: Cluster, group: Group, update: SoftwareUpdate, reason: str) -> None:
+    update.status, update.reason, update.next_at = "RollbackInProgress", reason, now()
+    cluster.note("InstanceGroup", f"Software update of {group.name} is rolled back: {reason}", "Error", group.name)
+
+
+def _end(cluster: Cluster, group: Group, update: SoftwareUpdate) -> None:
+    if update.back:
+        update.status, cluster.failure = "RollbackComplete", update.reason
+    else:
+        update.status, group.release = "Succeeded", update.release
+        group.specification["ImageId"] = update.image_id or "default"
+    cluster.note("InstanceGroup", f"Software update of {group.name}: {update.status} (sandbox)", group=group.name)
+
+
+def _batch(update: SoftwareUpdate, count: int) -> int:
+    """How many nodes go at once: all of them, unless the request says otherwise."""
+    policy = update.config.get("RollingUpdatePolicy", {})
+    size = (update.back and policy.get("RollbackMaximumBatchSize")) or policy.get("MaximumBatchSize")
+    if not size:
+        return count
+    value = int(size["Value"])
+    return max(1, -(-count * value // 100) if size["Type"] == "CAPACITY_PERCENTAGE" else value)
+
+
+def _names(config: JsonObject) -> list[str]:
+    return [item["AlarmName"] for item in config.get("AutoRollbackConfiguration", [])]
+
+
+def _alarms(service: UpdateService, cluster: Cluster, config: JsonObject) -> None:
+    if names := _names(config):
+        found = service.clients.client("cloudwatch", cluster.region).describe_alarms(AlarmNames=names)["MetricAlarms"]
+        if missing := sorted(set(names) - {alarm["AlarmName"] for alarm in found}):
+            raise refuse("ValidationException", f"Alarm {', '.join(missing)} does not exist (sandbox)")
+
+
+def _ringing(service: UpdateService, cluster: Cluster, config: JsonObject) -> str | None:
+    if not (names := _names(config)):
+        return None
+    found = service.clients.client("cloudwatch", cluster.region).describe_alarms(AlarmNames=names)["MetricAlarms"]
+    return next((alarm["AlarmName"] for alarm in found if alarm["StateValue"] == "ALARM"), None)

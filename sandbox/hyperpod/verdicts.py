@@ -1,0 +1,90 @@
+"""What nodes publish of themselves when they boot: a record of benchmarks that nobody ran.
+
+It is in the form and at the place that real nodes use, with the values of published measurements, and says in each
+measurement that it is made up. Groups that skip benchmarks publish nothing, as the published scripts say.
+"""
+
+import json
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from ...config.catalog import catalog
+from .cluster import Cluster, Node
+from ..protocol.json_objects import JsonObject
+
+VERDICTS: Final = ("pass", "warn", "fail", "skip", "none")
+"""What a fault can make of a node's verdict; none: it publishes nothing."""
+_SOURCE: Final = "made up (sandbox)"
+_LINE: Final = {"fail_below": 80.0, "warn_below": 90.0, "bound": 120.0}
+_VALUES: Final = {"pass": 100.0, "warn": 85.0, "fail": 40.0}
+
+
+def publish(s3: Any, cluster: Cluster, node: Node, faults: dict[str, str]) -> None:
+    """Write the record of a node that has come up; `faults` are verdicts by instance id or by group."""
+    group = cluster.groups[node.group].specification
+    uri = group.get("LifeCycleConfig", {}).get("SourceS3Uri", "")
+    facts = _facts(s3, uri)
+    verdict = faults.get(node.instance_id) or faults.get(node.group, "pass")
+    policy = facts.get("groups", {}).get(node.group, {}).get("benchmarks", "skip")
+    where = (facts.get("benchmarks") or {}).get("results_uri", "")
+    if policy == "skip" or not where or verdict == "none":
+        return
+    bucket, _, prefix = where.removeprefix("s3://").partition("/")
+    key = f"{prefix}/results/{node.group}/{node.instance_id}.json"
+    s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(_record(cluster, node, verdict, policy, facts)).encode())
+
+
+def republish(s3: Any, cluster: Cluster, node: Node, faults: dict[str, str]) -> None:
+    """Write the record anew, or take it away, because somebody changed the faults."""
+    group = cluster.groups[node.group].specification
+    facts = _facts(s3, group.get("LifeCycleConfig", {}).get("SourceS3Uri", ""))
+    # Null where no group has accelerators.
+    where = (facts.get("benchmarks") or {}).get("results_uri")
+    if where:
+        bucket, _, prefix = where.removeprefix("s3://").partition("/")
+        s3.delete_object(Bucket=bucket, Key=f"{prefix}/results/{node.group}/{node.instance_id}.json")
+        publish(s3, cluster, node, faults)
+
+
+def _facts(s3: Any, uri: str) -> JsonObject:
+    """What the published scripts say about the cluster; empty for scripts that are not podwright's."""
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    if not bucket:
+        return {}
+    try:
+        text = s3.get_object(Bucket=bucket, Key="/".join(filter(None, (prefix.strip("/"), "node.json"))))["Body"].read()
+    except ClientError:
+        return {}
+    return json.loads(text)
+
+
+def _record(cluster: Cluster, node: Node, verdict: str, policy: str, facts: JsonObject) -> JsonObject:
+    row = catalog().find(node.instance_type)
+    value = _VALUES.get(verdict)
+    reasons = {"warn": "85 percent is below 90", "fail": "40 percent is below 80", "skip": "nothing was measured"}
+    measurement = {
+        "name": "simulated",
+        "devices": list(range(row.accelerator_count if row else 0)),
+        "value": value,
+        "unit": "percent",
+        "higher_is_better": True,
+        **_LINE,
+        "source": _SOURCE,
+        "outcome": verdict,
+        "reason": reasons.get(verdict, ""),
+    }
+    return {
+        "version": 1,
+        "cluster": cluster.name,
+        "group": node.group,
+        "instance_id": node.instance_id,
+        "instance_type": node.instance_type,
+        "started": node.ready.isoformat(),
+        "seconds": 0.0,
+        "mode": facts["benchmarks"].get("mode", "quick"),
+        "thresholds_version": "sandbox",
+        "results": [measurement],
+        "verdict": verdict,
+        "decision": {"policy": policy, "action": "keep", "reason": _SOURCE},
+    }

@@ -1,0 +1,317 @@
+"""A double of the Kubernetes API of an EKS cluster: objects are checked against the real schemas and stored.
+
+There are no controllers, no scheduler and no kubelet: a stored Deployment never gets pods. The only objects that the
+double makes itself are the first namespaces, one Node for each Running HyperPod node, and what `job_runs` and
+`queue_states` show of podwright's own jobs and of Kueue's queues.
+
+Sources: the JSON schemas of kubernetes-validate 1.37.0; Kubernetes API conventions for the words of refusals.
+"""
+
+import copy
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any
+
+import kubernetes_validate
+from kubernetes_validate import utils
+
+from .custom_kinds import installed_by, violations_of
+from .kueue_rules import kueue_refusals
+from ..protocol.clock import now
+from ..protocol.json_objects import JsonObject
+
+# It reads a megabyte of definitions again for each manifest.
+utils.schema_contents = cache(utils.schema_contents)
+_CLUSTER_SCOPED = {
+    "APIService", "CSIDriver", "CSINode", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
+    "DeviceClass", "FlowSchema", "IngressClass", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+    "MutatingWebhookConfiguration", "Namespace", "Node", "PersistentVolume", "PriorityClass",
+    "PriorityLevelConfiguration", "ResourceSlice", "RuntimeClass", "StorageClass", "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment",
+    "VolumeAttributesClass",
+}  # fmt: skip
+_SHORT_NAMES = {
+    "configmaps": ["cm"], "daemonsets": ["ds"], "deployments": ["deploy"], "namespaces": ["ns"], "nodes": ["no"],
+    "persistentvolumeclaims": ["pvc"], "persistentvolumes": ["pv"], "pods": ["po"], "serviceaccounts": ["sa"],
+    "services": ["svc"], "statefulsets": ["sts"], "storageclasses": ["sc"], "customresourcedefinitions": ["crd"],
+}  # fmt: skip
+_VERBS = ["create", "delete", "get", "list", "patch", "update"]
+_FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+Key = tuple[str, str, str]
+"""Kind with group (`apps/Deployment`), namespace (empty for cluster-scoped kinds) and name."""
+
+
+class ApiError(Exception):
+    """A refusal of the Kubernetes API: HTTP status, reason and message as in its Status object."""
+
+    def __init__(self, code: int, reason: str, message: str):
+        super().__init__(message)
+        self.code, self.reason = code, reason
+
+
+def plural(kind: str) -> str:
+    """The resource name of a built-in kind: `networkpolicies` for NetworkPolicy."""
+    lower = kind.lower()
+    if lower == "endpoints":
+        return lower
+    if lower.endswith("y"):
+        return lower[:-1] + "ies"
+    return lower + "es" if lower.endswith(("s", "x", "ch")) else lower + "s"
+
+
+@lru_cache(maxsize=8)
+def built_in_kinds(version: str) -> frozenset[tuple[str, str, str]]:
+    """Group, version and kind of what a Kubernetes version serves itself: the kinds that also have a list kind."""
+    supported = [
+        item
+        for item in utils.all_versions()
+        if tuple(map(int, item.split(".")[:2])) <= tuple(map(int, version.split(".")[:2]))
+    ]
+    place = files("kubernetes_validate") / "kubernetes-json-schema" / f"v{supported[-1]}-local" / "_definitions.json"
+    kinds = {
+        (item["group"], item["version"], item["kind"])
+        for definition in json.loads(place.read_text())["$defs"].values()
+        for item in definition.get("x-kubernetes-group-version-kind", [])
+    }
+    return frozenset(
+        (group, version, kind) for group, version, kind in kinds if (group, version, f"{kind}List") in kinds
+    )
+
+
+def group_of(api_version: str) -> str:
+    """The group of an apiVersion; empty for the core group."""
+    return api_version.rpartition("/")[0]
+
+
+def kind_key(manifest: JsonObject) -> str:
+    """Group and kind of a manifest, without its version."""
+    return f"{group_of(manifest['apiVersion'])}/{manifest['kind']}"
+
+
+@dataclass
+class KubernetesStore:
+    """The objects of one cluster. `nodes` gives the Node objects that exist at this moment."""
+
+    version: str
+    objects: dict[Key, JsonObject] = field(default_factory=dict)
+    revision: int = 0
+
+    def __post_init__(self) -> None:
+        for name in _FIRST_NAMESPACES:
+            self.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+    def definitions(self) -> Iterator[JsonObject]:
+        """The custom resource definitions."""
+        for (kind, _, _), item in self.objects.items():
+            if kind == "apiextensions.k8s.io/CustomResourceDefinition":
+                yield item
+
+    def definition_of(self, manifest: JsonObject) -> tuple[JsonObject, JsonObject] | None:
+        """The definition and its version that serve a custom object, or None."""
+        group, _, version = manifest["apiVersion"].rpartition("/")
+        for item in self.definitions():
+            spec = item["spec"]
+            if spec["group"] == group and spec["names"]["kind"] == manifest["kind"]:
+                for served in spec["versions"]:
+                    if served["name"] == version and served.get("served", True):
+                        return item, served
+        return None
+
+    def install(self, owner: str) -> None:
+        """Serve the custom kinds that a chart or an add-on of this name brings; those that are there stay."""
+        for item in installed_by(owner):
+            if self.key(item) not in self.objects:
+                self.put(item)
+
+    def served(self) -> Iterator[tuple[str, str, str, str]]:
+        """Group, version, kind and resource name of everything that the API serves."""
+        for group, version, kind in built_in_kinds(self.version):
+            yield group, version, kind, plural(kind)
+        for item in self.definitions():
+            for version in item["spec"]["versions"]:
+                yield (
+                    item["spec"]["group"],
+                    version["name"],
+                    item["spec"]["names"]["kind"],
+                    item["spec"]["names"]["plural"],
+                )
+
+    def groups(self) -> list[JsonObject]:
+        """The API groups, for discovery."""
+        found: dict[str, set[str]] = {}
+        for group, version, _, _ in self.served():
+            if group:
+                found.setdefault(group, set()).add(version)
+        answers = list[JsonObject]()
+        for group, versions in sorted(found.items()):
+            # Stable versions (v1) before betas, which have a longer name.
+            named = [
+                {"groupVersion": f"{group}/{version}", "version": version}
+                for version in sorted(versions, key=lambda name: (len(name), name))
+            ]
+            answers.append({"name": group, "versions": named, "preferredVersion": named[0]})
+        return answers
+
+    def resources(self, group: str, version: str) -> list[JsonObject]:
+        """The resources of one group and version, for discovery."""
+        return [
+            {
+                "shortNames": self._short_names(found, name),
+                "name": name,
+                "singularName": kind.lower(),
+                "kind": kind,
+                "verbs": _VERBS,
+                "namespaced": self.namespaced({"apiVersion": f"{group}/{version}", "kind": kind}),
+            }
+            for found, served, kind, name in sorted(self.served())
+            if (found, served) == (group, version)
+        ]
+
+    def _short_names(self, group: str, name: str) -> list[str]:
+        found = self.objects.get(("apiextensions.k8s.io/CustomResourceDefinition", "", f"{name}.{group}"))
+        return found["spec"]["names"].get("shortNames", []) if found else _SHORT_NAMES.get(name, [])
+
+    def namespaced(self, manifest: JsonObject) -> bool:
+        """Whether objects of this kind live in a namespace."""
+        found = self.definition_of(manifest)
+        return found[0]["spec"]["scope"] == "Namespaced" if found else manifest["kind"] not in _CLUSTER_SCOPED
+
+    def check(self, manifest: JsonObject, namespace: str = "default") -> None:
+        """Refuse a manifest that the API server would refuse in place of what is stored; raises ApiError."""
+        for name in ("apiVersion", "kind"):
+            if not isinstance(manifest.get(name), str):
+                raise ApiError(400, "BadRequest", f"error validating data: {name} not set")
+        if not manifest.get("metadata", {}).get("name"):
+            raise ApiError(
+                422,
+                "Invalid",
+                f'{manifest["kind"]} "" is invalid: metadata.name: Required value: name or generateName is required',
+            )
+        found = self.definition_of(manifest)
+        if found is None:
+            self._check_built_in(manifest)
+            return
+        schema = found[1].get("schema", {}).get("openAPIV3Schema")
+        errors = violations_of(schema, manifest) if schema else []
+        if errors:
+            raise self._invalid(manifest, ".".join(map(str, errors[0].absolute_path)), errors[0].message)
+        refused = kueue_refusals(manifest, self.objects.get(self.key(manifest, namespace)))
+        if refused:
+            raise self._invalid(manifest, "", refused[0])
+
+    def _check_built_in(self, manifest: JsonObject) -> None:
+        try:
+            kubernetes_validate.validate(_without_nulls(manifest), self.version, strict=True)
+        except kubernetes_validate.SchemaNotFoundError:
+            raise ApiError(
+                404,
+                "NotFound",
+                f'resource mapping not found for name: "{manifest["metadata"]["name"]}" namespace: '
+                f'"{manifest["metadata"].get("namespace", "")}" from "manifest.yaml": no matches for kind '
+                f'"{manifest["kind"]}" in version "{manifest["apiVersion"]}"\nensure CRDs are installed first',
+            ) from None
+        except kubernetes_validate.ValidationError as error:
+            raise self._invalid(manifest, ".".join(map(str, error.path)), error.message) from None
+
+    def _invalid(self, manifest: JsonObject, path: str, message: str) -> ApiError:
+        return ApiError(
+            422,
+            "Invalid",
+            f'{manifest["kind"]} "{manifest["metadata"]["name"]}" is invalid: '
+            f"{path + ': ' if path else ''}{message} (sandbox)",
+        )
+
+    def key(self, manifest: JsonObject, default_namespace: str = "default") -> Key:
+        """Where a manifest is stored."""
+        namespace = manifest["metadata"].get("namespace") or default_namespace
+        return kind_key(manifest), namespace if self.namespaced(manifest) else "", manifest["metadata"]["name"]
+
+    def put(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
+        """Store an object that was checked; a former one of its name keeps identity and age."""
+        key = self.key(manifest, namespace)
+        former = self.objects.get(key)
+        stored = copy.deepcopy(manifest)
+        self.revision += 1
+        metadata: JsonObject = stored["metadata"]
+        identity = (former or {}).get("metadata", {})
+        metadata["uid"] = identity.get("uid") or str(uuid.uuid4())
+        metadata["creationTimestamp"] = identity.get("creationTimestamp") or now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        metadata["resourceVersion"] = str(self.revision)
+        if key[1]:
+            metadata["namespace"] = key[1]
+        if former and "status" in former and "status" not in stored:
+            stored["status"] = former["status"]
+        self.objects[key] = stored
+        return stored
+
+    def create(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
+        """Check and store a new object; raises ApiError if it exists or its namespace does not."""
+        self.check(manifest)
+        key = self.key(manifest, namespace)
+        self._need_namespace(key)
+        if key in self.objects:
+            raise ApiError(409, "AlreadyExists", f'{self._resource(manifest)} "{key[2]}" already exists')
+        return self.put(manifest, namespace)
+
+    def apply(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
+        """Check and store an object, new or changed."""
+        self.check(manifest, namespace)
+        self._need_namespace(self.key(manifest, namespace))
+        return self.put(manifest, namespace)
+
+    def delete(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
+        """Delete an object, a namespace with all that is in it; raises ApiError if there is none."""
+        key = self.key(manifest, namespace)
+        if key not in self.objects:
+            raise ApiError(404, "NotFound", f'{self._resource(manifest)} "{key[2]}" not found')
+        if key[0] == "/Namespace":
+            for inner in [item for item in self.objects if item[1] == key[2]]:
+                del self.objects[inner]
+        return self.objects.pop(key)
+
+    def labelled(self, label: str) -> list[JsonObject]:
+        """The objects that carry a label, whatever its value."""
+        return [item for item in self.objects.values() if label in (item["metadata"].get("labels") or {})]
+
+    def _need_namespace(self, key: Key) -> None:
+        if key[1] and ("/Namespace", "", key[1]) not in self.objects:
+            raise ApiError(404, "NotFound", f'namespaces "{key[1]}" not found')
+
+    def _resource(self, manifest: JsonObject) -> str:
+        group = group_of(manifest["apiVersion"])
+        return plural(manifest["kind"]) + (f".{group}" if group else "")
+
+
+def _without_nulls(value: Any) -> Any:
+    """The API server drops null members before it validates."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+class Kubernetes:
+    """The stores of all clusters of the sandbox."""
+
+    def __init__(self) -> None:
+        self.stores: dict[tuple[str, str], KubernetesStore] = {}
+
+    def open(self, region: str, cluster: str, version: str) -> KubernetesStore:
+        """The store of a new cluster."""
+        self.stores[region, cluster] = KubernetesStore(version)
+        return self.stores[region, cluster]
+
+    def store(self, region: str, cluster: str) -> KubernetesStore:
+        """The store of a cluster; raises ApiError if the cluster does not exist."""
+        found = self.stores.get((region, cluster))
+        if found is None:
+            raise ApiError(404, "NotFound", f"the cluster {cluster} does not exist (sandbox)")
+        return found
+
+    def close(self, region: str, cluster: str) -> None:
+        """Forget the objects of a deleted cluster."""
+        self.stores.pop((region, cluster), None)

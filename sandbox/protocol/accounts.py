@@ -1,0 +1,150 @@
+# ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
+"""Several accounts beside each other: whose a request is, who may take a role of another, and whose buckets they see.
+
+moto keeps the state of each account apart, but its roles and buckets let everybody in. Here an access key decides the
+account (`access_keys`), a role of another account has to exist and to trust the caller, and a bucket of another account
+has to let the caller's in by its policy. Of conditions only the external id is looked at, and inside an account nothing
+of IAM is enforced. Source: AWS IAM User Guide, "Cross-account resource access in IAM".
+"""
+
+import json
+import re
+from typing import Any, Final
+
+import moto.iam.models
+import moto.sts.urls
+from moto.core.responses import ActionResult, BaseResponse
+from moto.iam.exceptions import NotFoundException
+from moto.iam.models import iam_backends
+from moto.s3.exceptions import S3AccessDeniedError, S3ClientError
+from moto.s3.models import FakeBucket, S3Backend, s3_backends
+from moto.sts.models import sts_backends
+from moto.sts.responses import TokenResponse
+
+from ...config.catalog.sandbox_account import named_account
+from .service import refuse
+from .arns import PARTITION, account_of
+from .json_objects import JsonObject
+
+_CREDENTIAL: Final = re.compile(r"Credential=([^/]+)/")
+_ASSUME: Final = "sts:AssumeRole"
+# Those of moto, which the ones below go on to.
+_account_of_key, _access_key = moto.iam.models.get_account_id_from, BaseResponse.get_access_key
+_bucket, _create_bucket = S3Backend.get_bucket, S3Backend.create_bucket
+
+
+def account_of_key(access_key: str) -> str:
+    """The account that an access key opens."""
+    return named_account(access_key) or _account_of_key(access_key)
+
+
+def account_of_request(environ: dict[str, Any]) -> str:
+    """The account of who signed a request; the first one without a signature."""
+    found = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
+    return account_of_key(found[1] if found else "")
+
+
+def principal_of_key(key: str) -> str:
+    """The ARN that policies know the holder of a key by: a role, a user, or the account itself."""
+    account = account_of_key(key)
+    if role := sts_backends[account][PARTITION].get_assumed_role_from_access_key(key):
+        return role.role_arn
+    user = iam_backends[account][PARTITION].get_user_from_access_key_id(key)
+    return user.arn if user else f"arn:{PARTITION}:iam::{account}:root"
+
+
+def lets_in(policy: JsonObject, principal: str, action: str = "", external_id: str | None = None) -> bool:
+    """Whether a policy lets a principal in by one of its statements, and forbids it by none.
+
+    Without `action` a statement about anything will do.
+    """
+    effects = {
+        statement["Effect"]
+        for statement in _listed(policy.get("Statement", []))
+        if _named(statement, principal)
+        and (not action or any(_matches(item, action) for item in _listed(statement.get("Action", []))))
+        and _external_id(statement) in (None, external_id)
+    }
+    # A bucket's denials hang on conditions, such as those on TLS, which are not looked at.
+    return "Allow" in effects and not (action and "Deny" in effects)
+
+
+def _named(statement: JsonObject, principal: str) -> bool:
+    given = statement.get("Principal", {})
+    names = _listed(given.get("AWS", []) if isinstance(given, dict) else given)
+    account = account_of(principal)
+    return bool({"*", account, f"arn:{PARTITION}:iam::{account}:root", principal} & set(names))
+
+
+def _external_id(statement: JsonObject) -> str | None:
+    return statement.get("Condition", {}).get("StringEquals", {}).get("sts:ExternalId")
+
+
+def _matches(pattern: str, action: str) -> bool:
+    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), action, re.IGNORECASE) is not None
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+class _Taken(S3ClientError):
+    """The name is another account's. moto's own error has it look into that account's bucket."""
+
+    def __init__(self) -> None:
+        words = (
+            "The requested bucket name is not available. The bucket namespace is shared by all users of the system. "
+        )
+        super().__init__("BucketAlreadyExists", f"{words}Please select a different name and try again.")
+
+
+class TrustingSts(TokenResponse):
+    """STS's API: a role of another account is given to those whom it trusts."""
+
+    def assume_role(self) -> ActionResult:
+        arn = str(self._get_param("RoleArn"))
+        if account_of(arn) != self.current_account and not self._trusted(arn):
+            caller = principal_of_key(self.access_key)
+            message = f"User: {caller} is not authorized to perform: {_ASSUME} on resource: {arn}"
+            raise refuse("AccessDenied", message)
+        return super().assume_role()
+
+    def _trusted(self, arn: str) -> bool:
+        try:
+            role = iam_backends[account_of(arn)][PARTITION].get_role_by_arn(arn)
+        except NotFoundException:
+            return False
+        trust = json.loads(role.assume_role_policy_document)
+        return lets_in(trust, principal_of_key(self.access_key), _ASSUME, self._get_param("ExternalId"))
+
+
+def _key_of(response: BaseResponse) -> str:
+    """The access key of a request; a signed URL has it among its arguments."""
+    signed = response.querystring.get("X-Amz-Credential")
+    return signed[0].split("/")[0] if signed else _access_key(response)
+
+
+def _bucket_for(backend: S3Backend, bucket_name: str) -> FakeBucket:
+    """A bucket as an account sees it: its own, or another's that lets it in."""
+    partition, owner = s3_backends.bucket_accounts.get(bucket_name, (PARTITION, backend.account_id))
+    if owner != backend.account_id:
+        policy = _bucket(s3_backends[owner][partition], bucket_name).policy
+        if not policy or not lets_in(json.loads(policy), f"arn:{PARTITION}:iam::{backend.account_id}:root"):
+            raise S3AccessDeniedError
+    return _bucket(backend, bucket_name)
+
+
+def _new_bucket(backend: S3Backend, bucket_name: str, *rest: Any, **more: Any) -> FakeBucket:
+    """A new bucket; names are everybody's."""
+    if s3_backends.bucket_accounts.get(bucket_name, (PARTITION, backend.account_id))[1] != backend.account_id:
+        raise _Taken
+    return _create_bucket(backend, bucket_name, *rest, **more)
+
+
+def mount() -> None:
+    """Let moto tell accounts apart as above."""
+    moto.iam.models.get_account_id_from = account_of_key
+    moto.sts.urls.url_paths = {"{0}/$": TrustingSts.dispatch}
+    BaseResponse.get_access_key = _key_of  # pyrefly: ignore[bad-assignment]
+    S3Backend.get_bucket = _bucket_for  # pyrefly: ignore[bad-assignment]
+    S3Backend.create_bucket = _new_bucket  # pyrefly: ignore[bad-assignment]

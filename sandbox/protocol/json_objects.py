@@ -1,0 +1,18 @@
+"""JSON objects, and merging a change into one."""
+
+from typing import Any
+
+JsonObject = dict[str, Any]
+
+
+def merged(current: JsonObject, patch: JsonObject) -> JsonObject:
+    """A JSON merge patch (RFC 7396). Lists are replaced, also for strategic patches, which the double does not know."""
+    result = dict(current)
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict) and isinstance(result.get(key), dict):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = value
+    return result

@@ -1,0 +1,118 @@
+"""AWS services of the REST-JSON protocol that moto lacks: routes, members and errors follow botocore's service model.
+
+A service is an object for each account with one method an operation, named as in boto3, which takes the region and the
+call's members and returns the answer's. What a method returns is checked against the model, so that an answer that no
+SDK could read does not leave the sandbox.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
+
+from botocore import xform_name
+from botocore.model import Shape
+from botocore.session import Session
+from botocore.validate import ParamValidator
+from moto.core.exceptions import ServiceException
+from werkzeug.wrappers import Request, Response
+
+from .accounts import account_of_request
+from .service import refuse
+from .json_objects import JsonObject
+
+_SCOPE = re.compile(r"Credential=[^/]+/[0-9]+/([^/]+)/([^/]+)/aws4_request")
+
+
+def scope_of(environ: dict[str, Any]) -> tuple[str, str]:
+    """The region and the service that a request is signed for; empty texts for one without signature."""
+    found = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+    return (found[1], found[2]) if found else ("", "")
+
+
+class RestService:
+    """A WSGI application for one service; `name` is boto3's, and `backend` gives that of an account."""
+
+    def __init__(self, name: str, kind: type, backend: Callable[[str], object]) -> None:
+        self.backend = backend
+        model: Any = Session().get_service_model(name)  # botocore's stubs hide what its cached properties give
+        self._routes = list[tuple[str, re.Pattern[str], Any, str]]()
+        for operation in [model.operation_model(operation) for operation in model.operation_names]:
+            method = xform_name(operation.name)
+            if hasattr(kind, method):
+                # An ARN in a path comes with its slashes and colons as they are.
+                pattern = re.sub(r"\{(\w+)\}$", r"(?P<\1>.+)", operation.http["requestUri"])
+                pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern)
+                self._routes.append((operation.http["method"], re.compile(pattern), operation, method))
+        # The most particular path first: /workspaces/{id}/alias before /workspaces/{id}.
+        self._routes.sort(key=lambda route: -route[1].pattern.count("/"))
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Serve one call."""
+        request = Request(environ)
+        try:
+            status, answer = self._serve(request, scope_of(environ)[0], self.backend(account_of_request(environ)))
+            headers = {}
+        except ServiceException as error:
+            status, headers = 404 if "NotFound" in error.code else 400, {"x-amzn-ErrorType": error.code}
+            answer = {"message": error.message}
+        return Response(json.dumps(answer), status, headers, content_type="application/json")(environ, start_response)
+
+    def _serve(self, request: Request, region: str, backend: object) -> tuple[int, JsonObject]:
+        for method, pattern, operation, name in self._routes:
+            found = pattern.fullmatch(request.path)
+            if found and method == request.method:
+                given: JsonObject = {name: unquote(value) for name, value in found.groupdict().items()}
+                given |= request.args.to_dict() | (request.get_json(force=True) if request.get_data() else {})
+                given = _read(given, operation.input_shape)
+                _check(given, operation.input_shape, "1 validation error detected: ")
+                answer = getattr(backend, name)(region, given)
+                _check(answer, operation.output_shape, "the answer is not one that AWS gives: ")
+                return operation.http.get("responseCode", 200), _written(answer, operation.output_shape)
+        raise refuse("NotImplemented", f"{request.method} {request.path} is not in the sandbox (sandbox)")
+
+
+def _check(values: JsonObject, shape: Shape | None, words: str) -> None:
+    if shape is None:
+        return
+    report = ParamValidator().validate(values, shape)
+    if report.has_errors():
+        raise refuse("ValidationException", f"{words}{report.generate_report()}")
+
+
+def _read(value: Any, shape: Any) -> Any:
+    """A JSON value as boto3 has it; blobs come in base64."""
+    if value is None or shape is None:
+        return value
+    if shape.type_name == "structure":
+        members = {member.serialization.get("name", name): (name, member) for name, member in shape.members.items()}
+        return {
+            members[key][0]: _read(item, members[key][1])
+            for key, item in value.items()
+            if key in members and item is not None
+        }
+    if shape.type_name == "list":
+        return [_read(item, shape.member) for item in value]
+    if shape.type_name == "map":
+        return {key: _read(item, shape.value) for key, item in value.items()}
+    if shape.type_name in ("integer", "long"):
+        return int(value)
+    return base64.b64decode(value) if shape.type_name == "blob" else value
+
+
+def _written(value: Any, shape: Any) -> Any:
+    """What boto3 reads as this value."""
+    if shape is None:
+        return {}
+    if shape.type_name == "structure":
+        return {name: _written(item, shape.members[name]) for name, item in value.items() if item is not None}
+    if shape.type_name == "list":
+        return [_written(item, shape.member) for item in value]
+    if shape.type_name == "map":
+        return {key: _written(item, shape.value) for key, item in value.items()}
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).timestamp()
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value

@@ -1,0 +1,80 @@
+"""Faults on command: an operation of the sandbox's own, for trying what happens to nodes that break.
+
+`GET /podwright/faults` shows what is broken or fails to start. `PUT` changes what it is given, and leaves the rest:
+
+    {"nodes": [{"node": "i-0123456789abcdef0", "kind": "xid-replace"}]}
+    {"lifecycle": {"h200": ["mount /fsx", "mount.lustre: Connection timed out"]}}
+    {"jobs": {"podwright-nccl": "slow"}, "queues": {"hyperpod-ns-research-clusterqueue": "StopPolicy is set"}}
+    {"verdicts": {"h200": "fail"}, "exporters": {"dcgm": "silent"}}
+
+`nodes` breaks nodes now; kinds are those of `hyperpod_repair.FAULT_KINDS`. `lifecycle` lets lifecycle scripts of new
+nodes of these groups print lines and fail. `jobs` are what is wrong with jobs, by how their names begin; kinds are
+those of `job_runs.FAULTS`. `queues` makes queues of Kueue inactive, each with the reason. `verdicts` are those of
+nodes' benchmarks, by instance id or group; they are published anew. `exporters` send no metrics. An empty object mends
+all of one key. These four are forgotten when the server stops.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from werkzeug.wrappers import Request, Response
+
+from . import job_runs
+from ..hyperpod.repair import FAULT_KINDS
+from .service import FAULTS, HyperPod
+from ..hyperpod.verdicts import VERDICTS, republish
+from ..protocol.json_objects import JsonObject
+
+PATH = "/podwright/faults"
+
+
+def serve(hyperpod: HyperPod, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    """Serve one request."""
+    request = Request(environ)
+    if request.method == "PUT":
+        try:
+            _put(hyperpod, json.loads(request.get_data()))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            return Response(f"{error}\n", 400)(environ, start_response)
+    text = json.dumps(_shown(hyperpod))
+    return Response(text, content_type="application/json")(environ, start_response)
+
+
+def _put(hyperpod: HyperPod, given: JsonObject) -> None:
+    if unknown := sorted(set(given) - {"nodes", "lifecycle", *FAULTS}):
+        raise ValueError(f"unknown keys: {', '.join(unknown)}; known are nodes, lifecycle, {', '.join(FAULTS)}")
+    for name, known in (("jobs", job_runs.FAULTS), ("verdicts", VERDICTS), ("exporters", ("silent",))):
+        for kind in given.get(name, {}).values():
+            if kind not in known:
+                raise ValueError(f"unknown kind {kind} of {name}; known are {', '.join(known)}")
+    broken = [(hyperpod.node(item["node"]), item["kind"]) for item in given.get("nodes", [])]
+    for _, kind in broken:
+        if kind not in FAULT_KINDS:
+            raise ValueError(f"unknown kind {kind}; known are {', '.join(FAULT_KINDS)}")
+    if "lifecycle" in given:
+        hyperpod.failing = {str(group): [str(line) for line in lines] for group, lines in given["lifecycle"].items()}
+    for name in FAULTS:
+        if name in given:
+            hyperpod.faults[name] = {str(key): str(value) for key, value in given[name].items()}
+    if "verdicts" in given:
+        for cluster in list(hyperpod.clusters.values()):
+            store = hyperpod.clients.client("s3", cluster.region)
+            for node in cluster.nodes:
+                if node.logged and not node.deleted:
+                    republish(store, cluster, node, hyperpod.faults["verdicts"])
+    for (cluster, node), kind in broken:
+        hyperpod.break_node(cluster, node, FAULT_KINDS[kind])
+
+
+def _shown(hyperpod: HyperPod) -> JsonObject:
+    return {
+        "nodes": [
+            {"node": node.instance_id, "group": node.group, "cluster": cluster.name, "health": node.health}
+            for cluster in hyperpod.clusters.values()
+            for node in cluster.nodes
+            if node.health != "Schedulable" and not node.deleted
+        ],
+        "lifecycle": hyperpod.failing,
+        **hyperpod.faults,
+    }

@@ -1,0 +1,149 @@
+# ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
+"""The HyperPod operations of the SageMaker API, mounted over moto's, beside those of quotas and training plans.
+
+Every other SageMaker operation stays moto's.
+"""
+
+from moto.core.responses import ActionResult
+
+from ..hyperpod.cluster import Cluster, Node
+from ..hyperpod.answers import group_answer, node_answer
+from .extensions import ExtensionOperations
+from .node_health_api import HealthOperations
+from ..hyperpod.software import describe, status_of
+from .schedulers_api import SchedulerOperations
+from ..protocol.service import refuse
+from ..protocol.clock import now
+from ..protocol.json_objects import JsonObject
+from .training_plans_api import TrainingPlanOperations
+
+
+class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperations, TrainingPlanOperations):
+    """SageMaker's API with the sandbox's HyperPod, its quotas and training plans."""
+
+    def _cluster(self) -> Cluster:
+        return self.service.cluster(self.region, self._get_param("ClusterName"))
+
+    def create_cluster(self) -> ActionResult:
+        return ActionResult({"ClusterArn": self.service.create(self.region, self.arguments()).arn})
+
+    def update_cluster(self) -> ActionResult:
+        return ActionResult({"ClusterArn": self.service.update(self.region, self.arguments()).arn})
+
+    def delete_cluster(self) -> ActionResult:
+        return ActionResult({"ClusterArn": self.service.delete(self.region, self._get_param("ClusterName")).arn})
+
+    def describe_cluster(self) -> ActionResult:
+        cluster, moment = self._cluster(), now()
+        groups = list(cluster.groups.values())
+        return ActionResult(
+            {
+                **{
+                    key: cluster.request[key]
+                    for key in (
+                        "VpcConfig",
+                        "Orchestrator",
+                        "NodeRecovery",
+                        "NodeProvisioningMode",
+                        "TieredStorageConfig",
+                        "ClusterRole",
+                    )
+                    if key in cluster.request
+                },
+                "ClusterArn": cluster.arn,
+                "ClusterName": cluster.name,
+                "ClusterStatus": cluster.status(moment),
+                "CreationTime": cluster.created,
+                "FailureMessage": cluster.failure,
+                **{
+                    key: [
+                        group_answer(cluster, group, moment, self.service.plans.status(cluster.region, group.plan))
+                        | ({} if restricted else describe(self.service, group, cluster.members(group.name, moment)))
+                        for group in groups
+                        if group.restricted == restricted
+                    ]
+                    for key, restricted in (("InstanceGroups", False), ("RestrictedInstanceGroups", True))
+                },
+            }
+        )
+
+    def list_clusters(self) -> ActionResult:
+        wanted = self._get_param("NameContains") or ""
+        return self._page(
+            [
+                {
+                    "ClusterArn": cluster.arn,
+                    "ClusterName": cluster.name,
+                    "CreationTime": cluster.created,
+                    "ClusterStatus": cluster.status(now()),
+                }
+                for cluster in self.service.all(self.region)
+                if wanted in cluster.name
+            ],
+            "ClusterSummaries",
+        )
+
+    def list_cluster_nodes(self) -> ActionResult:
+        cluster, moment = self._cluster(), now()
+        wanted = self._get_param("InstanceGroupNameContains") or ""
+        return self._page(
+            [
+                node_answer(cluster, node, moment, False) | self._image(node)
+                for node in cluster.nodes
+                if wanted in node.group
+            ],
+            "ClusterNodeSummaries",
+        )
+
+    def _image(self, node: Node) -> JsonObject:
+        if not node.release:
+            return {}
+        return {"CurrentImageReleaseVersion": node.release, "ImageVersionStatus": status_of(self.service, node.release)}
+
+    def describe_cluster_node(self) -> ActionResult:
+        cluster = self._cluster()
+        wanted = self._get_param("NodeId") or self._get_param("NodeLogicalId")
+        for node in cluster.nodes:
+            if wanted in (node.instance_id, node.logical_id):
+                return ActionResult({"NodeDetails": node_answer(cluster, node, now(), True) | self._image(node)})
+        raise refuse("ResourceNotFound", f"Node {wanted} does not exist in cluster {cluster.name} (sandbox)")
+
+    def update_cluster_software(self) -> ActionResult:
+        return ActionResult({"ClusterArn": self.service.update_software(self.region, self.arguments()).arn})
+
+    def batch_add_cluster_nodes(self) -> ActionResult:
+        cluster, done, failed = self._continuous("BatchAddClusterNodes"), list[JsonObject](), list[JsonObject]()
+        for item in self._get_param("NodesToAdd"):
+            group, count = cluster.groups.get(item["InstanceGroupName"]), int(item["IncrementTargetCountBy"])
+            if group is None:
+                failed.append(
+                    {
+                        "InstanceGroupName": item["InstanceGroupName"],
+                        "ErrorCode": "InstanceGroupNotFound",
+                        "FailedCount": count,
+                    }
+                )
+                continue
+            group.specification["InstanceCount"] = group.target + count
+            before = len(cluster.nodes)
+            cluster.settle(self.service, now())
+            done += [
+                {"NodeLogicalId": node.logical_id, "InstanceGroupName": group.name, "Status": "Pending"}
+                for node in cluster.nodes[before:]
+            ]
+        return ActionResult({"Successful": done, "Failed": failed})
+
+    def batch_delete_cluster_nodes(self) -> ActionResult:
+        cluster, found, missing = self._nodes()
+        for node in found:
+            cluster.groups[node.group].specification["InstanceCount"] = cluster.groups[node.group].target - 1
+        cluster.retire(found)
+        return ActionResult(
+            {
+                "Successful": [node.instance_id for node in found],
+                "Failed": [
+                    {"Code": "NodeIdNotFound", "Message": "The node does not exist (sandbox)", "NodeId": name}
+                    for name in missing
+                ],
+            }
+        )

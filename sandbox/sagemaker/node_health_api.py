@@ -1,0 +1,156 @@
+# ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
+"""The SageMaker operations that check, reboot and replace nodes and list what happened, mounted over moto's."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+from moto.core.responses import ActionResult
+from moto.sagemaker.responses import SageMakerResponse
+
+from ..hyperpod import logs as hyperpod_logs
+from ..hyperpod.cluster import Cluster, ClusterEvent, Node
+from ..hyperpod.repair import reboot, replace
+from .service import HyperPod
+from ..protocol.service import refuse
+from ..protocol.clock import now
+from ..protocol.json_objects import JsonObject
+
+
+class HealthOperations(SageMakerResponse):
+    """SageMaker's API with what the sandbox's HyperPod does about nodes."""
+
+    service: ClassVar[HyperPod]
+
+    def start_cluster_health_check(self) -> ActionResult:
+        cluster = self.service.cluster(self.region, self._get_param("ClusterName"))
+        begun, checked = now(), list[Node]()
+        with self.service.lock:
+            for item in self._get_param("DeepHealthCheckConfigurations"):
+                group, wanted = item["InstanceGroupName"], set(item.get("InstanceIds") or [])
+                if group not in cluster.groups:
+                    raise refuse("ValidationException", f"Instance group {group} does not exist (sandbox)")
+                members = [node for node in cluster.members(group, begun) if not wanted or node.instance_id in wanted]
+                if missing := sorted(wanted - {node.instance_id for node in members}):
+                    raise refuse("ValidationException", f"{group} has no {', '.join(missing)} (sandbox)")
+                if busy := [node.instance_id for node in members if node.status(begun) != "Running"]:
+                    raise refuse("ValidationException", f"{', '.join(busy)} cannot be checked now (sandbox)")
+                checked += members
+                lines = [f"{check}: passed (sandbox)" for check in item["DeepHealthChecks"]]
+                for node in members:
+                    hyperpod_logs.write(cluster, f"DeepHealthCheckResults/{node.instance_id}", lines, begun)
+            for node in checked:
+                node.checked = begun
+            seconds = max((node.asked_check_seconds for node in checked), default=0.0)
+            self._begin(cluster, "DeepHealthCheck", begun, seconds)
+        return ActionResult({"ClusterArn": cluster.arn})
+
+    def _begin(self, cluster: Cluster, kind: str, begun: datetime, seconds: float) -> None:
+        operation = {"OperationId": str(uuid.uuid4()), "ClusterArn": cluster.arn, "Type": kind, "CreationTime": begun}
+        cluster.operations.append(operation | {"until": begun + timedelta(seconds=seconds)})
+
+    def list_cluster_operations(self) -> ActionResult:
+        cluster = self.service.cluster(self.region, self._get_param("ClusterName"))
+        found = [
+            {key: value for key, value in item.items() if key != "until"}
+            | {"Status": "InProgress" if now() < item["until"] else "Done"}
+            for item in reversed(cluster.operations)
+        ]
+        for name in ("Status", "Type"):
+            if wanted := self._get_param(name):
+                found = [item for item in found if item[name] == wanted]
+        return self._page(found, "ClusterOperationSummaries")
+
+    def batch_reboot_cluster_nodes(self) -> ActionResult:
+        cluster, found, missing = self._nodes()
+        with self.service.lock:
+            for node in found:
+                reboot(cluster, node)
+        return self._batch(found, missing)
+
+    def batch_replace_cluster_nodes(self) -> ActionResult:
+        cluster, found, missing = self._nodes()
+        if controllers := [node for node in found if cluster.groups[node.group].slurm_type == "Controller"]:
+            names = ", ".join(node.instance_id for node in controllers)
+            raise refuse("ValidationException", f"Slurm controllers cannot be replaced: {names} (sandbox)")
+        with self.service.lock:
+            for node in found:
+                replace(cluster, node, self.service)
+        return self._batch(found, missing)
+
+    def _batch(self, found: list[Node], missing: list[str]) -> ActionResult:
+        by_logical = set(self._get_param("NodeLogicalIds") or [])
+        words = {"ErrorCode": "InstanceIdNotFound", "Message": "The node does not exist (sandbox)"}
+        answer = {
+            "Successful": [node.instance_id for node in found if node.logical_id not in by_logical],
+            "Failed": [{**words, "NodeId": name} for name in missing if name not in by_logical],
+        }
+        if by_logical:
+            answer |= {
+                "SuccessfulNodeLogicalIds": [node.logical_id for node in found if node.logical_id in by_logical],
+                "FailedNodeLogicalIds": [{**words, "NodeLogicalId": name} for name in missing if name in by_logical],
+            }
+        return ActionResult(answer)
+
+    def _nodes(self) -> tuple[Cluster, list[Node], list[str]]:
+        """The nodes that a call names, by instance or logical id, and the names of which there are none."""
+        cluster = self.service.cluster(self.region, self._get_param("ClusterName"))
+        by_id = {key: node for node in cluster.nodes if not node.deleted for key in (node.instance_id, node.logical_id)}
+        names = [*(self._get_param("NodeIds") or []), *(self._get_param("NodeLogicalIds") or [])]
+        return cluster, [by_id[name] for name in names if name in by_id], [name for name in names if name not in by_id]
+
+    def list_cluster_events(self) -> ActionResult:
+        cluster = self._continuous("ListClusterEvents")
+        group, node, kind = (self._get_param(key) for key in ("InstanceGroupName", "NodeId", "ResourceType"))
+        after, before = (self._moment(key) for key in ("EventTimeAfter", "EventTimeBefore"))
+        events = [
+            event
+            for event in cluster.events
+            if (not group or event.group == group)
+            and (not node or event.instance_id == node)
+            and (not kind or event.resource_type == kind)
+            and (not after or event.time > after)
+            and (not before or event.time < before)
+        ]
+        if self._get_param("SortOrder") != "Ascending":
+            events.reverse()
+        return self._page([_event(cluster, event, False) for event in events], "Events")
+
+    def _moment(self, key: str) -> datetime | None:
+        value: datetime | None = self._get_param(key)
+        return value.replace(tzinfo=value.tzinfo or UTC) if value else None
+
+    def describe_cluster_event(self) -> ActionResult:
+        cluster = self._continuous("DescribeClusterEvent")
+        for event in cluster.events:
+            if event.event_id == self._get_param("EventId"):
+                return ActionResult({"EventDetails": _event(cluster, event, True)})
+        raise refuse("ResourceNotFound", f"Event {self._get_param('EventId')} does not exist (sandbox)")
+
+    def _continuous(self, operation: str) -> Cluster:
+        cluster = self.service.cluster(self.region, self._get_param("ClusterName"))
+        if not cluster.continuous:
+            raise refuse(
+                "ValidationException", f"{operation} needs a cluster with NodeProvisioningMode Continuous (sandbox)"
+            )
+        return cluster
+
+    def _page(self, items: list[Any], key: str) -> ActionResult:
+        size, start = int(self._get_param("MaxResults") or 100), int(self._get_param("NextToken") or 0)
+        more = {"NextToken": str(start + size)} if len(items) > start + size else {}
+        return ActionResult({key: items[start : start + size], **more})
+
+
+def _event(cluster: Cluster, event: ClusterEvent, details: bool) -> JsonObject:
+    return {
+        "EventId": event.event_id,
+        "ClusterArn": cluster.arn,
+        "ClusterName": cluster.name,
+        "ResourceType": event.resource_type,
+        "EventTime": event.time,
+        "Description": event.description,
+        "EventLevel": event.level,
+        "InstanceGroupName": event.group,
+        "InstanceId": event.instance_id,
+        **({"EventDetails": {"EventMetadata": event.metadata}} if details and event.metadata else {}),
+    }

@@ -1,0 +1,169 @@
+"""Compute quotas and scheduler configurations: SageMaker's side of task governance.
+
+Both have an id, a version that every update has to name, and statuses that follow from when something was asked of
+them. Source: botocore 1.44.5 service model of SageMaker (shapes, status values, errors); the words are the sandbox's.
+"""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+from ..eks.service import Eks
+from ..hyperpod.cluster import Cluster, Timing
+from ..kubernetes.store import KubernetesStore
+from ..protocol.service import refuse
+from ..protocol.arns import account_of
+from ..protocol.clock import now
+from ..eks.task_governance import apply_policy, apply_quota, installed, remove_quota
+from ..protocol.json_objects import JsonObject
+
+Kind = Literal["ComputeQuota", "ClusterSchedulerConfig"]
+_WORDS: dict[Kind, str] = {"ComputeQuota": "compute-quota", "ClusterSchedulerConfig": "cluster-scheduler-config"}
+_SETTINGS = ("ComputeQuotaConfig", "ComputeQuotaTarget", "SchedulerConfig", "ActivationState", "Description")
+_SECONDS = 0.4
+
+
+@dataclass
+class SchedulerObject:
+    """One quota or configuration."""
+
+    kind: Kind
+    region: str
+    name: str
+    cluster_arn: str
+    settings: JsonObject
+    tags: dict[str, str]
+    verb: Literal["Creat", "Updat", "Delet"] = "Creat"
+    until: datetime = field(default_factory=now)
+    version: int = 1
+    created: datetime = field(default_factory=now)
+    modified: datetime = field(default_factory=now)
+    identifier: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+
+    @property
+    def arn(self) -> str:
+        """Its ARN."""
+        return f"arn:aws:sagemaker:{self.region}:{account_of(self.cluster_arn)}:{_WORDS[self.kind]}/{self.identifier}"
+
+    def status(self, moment: datetime) -> str:
+        """Its status."""
+        return f"{self.verb}{'ing' if moment < self.until else 'ed'}"
+
+    def answer(self, moment: datetime) -> JsonObject:
+        """As Describe and List show it."""
+        return {
+            f"{self.kind}Arn": self.arn,
+            f"{self.kind}Id": self.identifier,
+            f"{self.kind}Version": self.version,
+            "Name": self.name,
+            "ClusterArn": self.cluster_arn,
+            "Status": self.status(moment),
+            "CreationTime": self.created,
+            "LastModifiedTime": self.modified,
+            **self.settings,
+        }
+
+
+class Schedulers:
+    """The quotas and configurations of all regions; `find_cluster` raises for a cluster that there is not."""
+
+    def __init__(self, eks: Eks, find_cluster: Callable[[str, str], Cluster], timing: Timing):
+        self.eks, self.find_cluster, self.timing = eks, find_cluster, timing
+        self.objects: dict[str, SchedulerObject] = {}
+
+    def all(self, kind: Kind, region: str) -> list[SchedulerObject]:
+        """Those of a kind in a region; what is deleted is gone."""
+        for arn, item in list(self.objects.items()):
+            if item.status(now()) == "Deleted":
+                del self.objects[arn]
+        return [item for item in self.objects.values() if (item.kind, item.region) == (kind, region)]
+
+    def find(self, kind: Kind, region: str, identifier: str) -> SchedulerObject:
+        """One by its id; raises ResourceNotFound."""
+        for item in self.all(kind, region):
+            if item.identifier == identifier:
+                return item
+        raise refuse("ResourceNotFound", f"{kind} with id {identifier} not found (sandbox)")
+
+    def create(self, kind: Kind, region: str, values: JsonObject) -> SchedulerObject:
+        """Make one, and what the add-on makes of it; raises the API's errors for what the service refuses."""
+        store = self._store(region, values["ClusterArn"])
+        if not installed(store):
+            raise refuse(
+                "ValidationException",
+                "The task governance add-on is not installed on the cluster, or its Kueue is not ready (sandbox)",
+            )
+        settings = {name: values[name] for name in _SETTINGS if name in values}
+        for other in self.all(kind, region):
+            if other.cluster_arn == values["ClusterArn"]:
+                self._refuse_double(other, values)
+        made = SchedulerObject(
+            kind,
+            region,
+            values["Name"],
+            values["ClusterArn"],
+            settings,
+            {tag["Key"]: tag["Value"] for tag in values.get("Tags", [])},
+        )
+        _apply(store, {}, settings)
+        self._begin(made, "Creat")
+        self.objects[made.arn] = made
+        return made
+
+    def update(self, kind: Kind, region: str, values: JsonObject) -> SchedulerObject:
+        """Change one. Its version has to be the latest one, and nothing may be under way."""
+        item = self.find(kind, region, values[f"{kind}Id"])
+        target = int(values["TargetVersion"])
+        if target != item.version or now() < item.until:
+            raise refuse(
+                "ConflictException",
+                f"{kind} {item.name} is {item.status(now())} in version {item.version}, and the request is about "
+                f"version {target} (sandbox)",
+            )
+        store = self._store(region, item.cluster_arn)
+        before = item.settings
+        item.settings = before | {name: values[name] for name in _SETTINGS if name in values}
+        _apply(store, before, item.settings)
+        item.version += 1
+        self._begin(item, "Updat")
+        return item
+
+    def delete(self, kind: Kind, region: str, identifier: str) -> None:
+        """Delete one with what the add-on made of it."""
+        item = self.find(kind, region, identifier)
+        if now() < item.until:
+            raise refuse("ConflictException", f"{kind} {item.name} is {item.status(now())} (sandbox)")
+        store = self._store(region, item.cluster_arn)
+        if item.kind == "ComputeQuota":
+            remove_quota(store, item.settings)
+        else:
+            apply_policy(store, item.settings["SchedulerConfig"], {})
+        self._begin(item, "Delet")
+
+    def _begin(self, item: SchedulerObject, verb: Literal["Creat", "Updat", "Delet"]) -> None:
+        item.verb, item.modified = verb, now()
+        item.until = item.modified + timedelta(seconds=_SECONDS * self.timing.scale)
+
+    def _refuse_double(self, other: SchedulerObject, values: JsonObject) -> None:
+        team = other.settings.get("ComputeQuotaTarget", {}).get("TeamName")
+        if other.name == values["Name"]:
+            raise refuse("ConflictException", f"{other.kind} {other.name} already exists on the cluster (sandbox)")
+        if team is None or team == values["ComputeQuotaTarget"]["TeamName"]:
+            what = f"team {team}" if team else "the cluster"
+            raise refuse("ConflictException", f"{other.kind} {other.name} is there for {what} already (sandbox)")
+
+    def _store(self, region: str, cluster_arn: str) -> KubernetesStore:
+        cluster = self.find_cluster(region, cluster_arn)
+        eks = self.eks.by_arn(cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", ""))
+        if eks is None:
+            raise refuse("ValidationException", f"Cluster {cluster.name} is not orchestrated by Amazon EKS (sandbox)")
+        return self.eks.kubernetes.store(region, eks.description["name"])
+
+
+def _apply(store: KubernetesStore, before: JsonObject, after: JsonObject) -> None:
+    if "ComputeQuotaTarget" in after:
+        apply_quota(store, after)
+    else:
+        apply_policy(store, before.get("SchedulerConfig", {}), after["SchedulerConfig"])

@@ -1,0 +1,89 @@
+# ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
+"""The SageMaker operations on compute quotas and scheduler configurations, mounted over moto's."""
+
+from typing import Any, ClassVar
+
+from moto.core.responses import ActionResult
+from moto.sagemaker.responses import SageMakerResponse
+
+from .service import HyperPod
+from .schedulers import Kind, SchedulerObject
+from ..protocol.clock import now
+
+
+class SchedulerOperations(SageMakerResponse):
+    """SageMaker's API with the sandbox's quotas and scheduler configurations."""
+
+    service: ClassVar[HyperPod]
+
+    def create_compute_quota(self) -> ActionResult:
+        return self._created("ComputeQuota")
+
+    def describe_compute_quota(self) -> ActionResult:
+        return self._described("ComputeQuota")
+
+    def update_compute_quota(self) -> ActionResult:
+        return self._updated("ComputeQuota")
+
+    def delete_compute_quota(self) -> ActionResult:
+        return self._deleted("ComputeQuota")
+
+    def list_compute_quotas(self) -> ActionResult:
+        return self._listed("ComputeQuota")
+
+    def create_cluster_scheduler_config(self) -> ActionResult:
+        return self._created("ClusterSchedulerConfig")
+
+    def describe_cluster_scheduler_config(self) -> ActionResult:
+        return self._described("ClusterSchedulerConfig")
+
+    def update_cluster_scheduler_config(self) -> ActionResult:
+        return self._updated("ClusterSchedulerConfig")
+
+    def delete_cluster_scheduler_config(self) -> ActionResult:
+        return self._deleted("ClusterSchedulerConfig")
+
+    def list_cluster_scheduler_configs(self) -> ActionResult:
+        return self._listed("ClusterSchedulerConfig")
+
+    def list_tags(self) -> Any:
+        found = self.service.schedulers.objects.get(self._get_param("ResourceArn"))
+        if found is None:
+            return super().list_tags()
+        return ActionResult({"Tags": [{"Key": key, "Value": value} for key, value in found.tags.items()]})
+
+    def add_tags(self) -> Any:
+        found = self.service.schedulers.objects.get(self._get_param("ResourceArn"))
+        if found is None:
+            return super().add_tags()
+        found.tags |= {tag["Key"]: tag["Value"] for tag in self._get_param("Tags")}
+        return ActionResult({"Tags": [{"Key": key, "Value": value} for key, value in found.tags.items()]})
+
+    def _created(self, kind: Kind) -> ActionResult:
+        made = self.service.schedulers.create(kind, self.region, dict(self.params))
+        return ActionResult({f"{kind}Arn": made.arn, f"{kind}Id": made.identifier})
+
+    def _described(self, kind: Kind) -> ActionResult:
+        return ActionResult(self._named(kind).answer(now()))
+
+    def _updated(self, kind: Kind) -> ActionResult:
+        changed = self.service.schedulers.update(kind, self.region, dict(self.params))
+        return ActionResult({f"{kind}Arn": changed.arn, f"{kind}Version": changed.version})
+
+    def _deleted(self, kind: Kind) -> ActionResult:
+        self.service.schedulers.delete(kind, self.region, self._get_param(f"{kind}Id"))
+        return ActionResult({})
+
+    def _listed(self, kind: Kind) -> ActionResult:
+        cluster, part = self._get_param("ClusterArn"), self._get_param("NameContains") or ""
+        found = [
+            item.answer(now())
+            for item in self.service.schedulers.all(kind, self.region)
+            if cluster in (None, item.cluster_arn) and part in item.name
+        ]
+        size, start = int(self._get_param("MaxResults") or 100), int(self._get_param("NextToken") or 0)
+        more = {"NextToken": str(start + size)} if len(found) > start + size else {}
+        return ActionResult({f"{kind}Summaries": found[start : start + size], **more})
+
+    def _named(self, kind: Kind) -> SchedulerObject:
+        return self.service.schedulers.find(kind, self.region, self._get_param(f"{kind}Id"))

@@ -1,0 +1,417 @@
+"""HyperPod as a service: what it accepts, which clusters there are, and the nodes that Kubernetes sees."""
+
+import threading
+import uuid
+from collections import Counter
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+from botocore.session import Session
+
+from ..hyperpod import logs as hyperpod_logs, events as hyperpod_news, repair as hyperpod_repair, software as hyperpod_software
+from ..eks.service import Eks
+from ..services.event_bus import EventBus
+from ..hyperpod.cluster import HEALTHY, NO_CAPACITY, Cluster, Group, Node, Shortage, Timing
+from ..hyperpod.answers import kubernetes_node
+from ..hyperpod.boot import EFA_FAILED, LIFECYCLE_FAILED, efa_can_work, lifecycle_script_exists
+from ..hyperpod.quotas import check_quotas
+from ..hyperpod.repair import DRILL_LABEL, PENDING, drilled
+from ..hyperpod.in_progress import FaultKind, Repair
+from ..hyperpod.slurm import check, check_immutable, two_masters
+from ..hyperpod.verdicts import publish
+from .job_runs import JobRuns
+from ..kubernetes.store import KubernetesStore
+from ..protocol.json_objects import merged
+from ..protocol.clients import Clients
+from ..services.quotas import Quotas
+from .schedulers import Schedulers
+from ..protocol.service import refuse
+from ..protocol.clock import now
+from ..protocol.json_objects import JsonObject
+from ..training_plans.service import TrainingPlanService
+
+FAULTS = ("jobs", "queues", "verdicts", "exporters")
+# What stands for the HyperPod Helm chart: its deep-health-check subchart, which every installation has.
+_DEPENDENCY = ("/ServiceAccount", "aws-hyperpod", "deep-health-check-service-account")
+
+
+@lru_cache(maxsize=1)
+def _instance_types() -> list[str]:
+    model = Session().get_service_model("sagemaker")
+    return list(model.shape_for("ClusterInstanceType").enum)  # pyrefly: ignore[missing-attribute]
+
+
+class HyperPod:
+    """The clusters of all regions, the capacity that is missing, and the pace of time."""
+
+    def __init__(self, clients: Clients, eks: Eks, timing: Timing):
+        self.clients, self.eks, self.timing = clients, eks, timing
+        self.clusters: dict[tuple[str, str], Cluster] = {}
+        self.shortages: list[Shortage] = []
+        self.failing: dict[str, list[str]] = {}
+        """Groups whose lifecycle scripts fail, with what they print."""
+        self.images: dict[str, Any] = {"latest": hyperpod_software.FIRST_RELEASE}
+        """The newest release of HyperPod's image."""
+        self.lock = threading.RLock()
+        """Held by whoever changes a cluster: requests, and the clock."""
+        self.faults: dict[str, dict[str, str]] = {name: {} for name in FAULTS}
+        """What is wrong with jobs, queues, verdicts and exporters, by what it is wrong with (`hyperpod_faults`)."""
+        self.runs = JobRuns(timing, self.faults)
+        self.quotas = Quotas()
+        self.plans = TrainingPlanService(clients, self._in_use)
+        self.schedulers = Schedulers(eks, self.cluster, timing)
+
+    def all(self, region: str) -> list[Cluster]:
+        """The clusters of a region, settled to this moment; those whose deletion has ended are gone."""
+        with self.lock:
+            for (place, name), cluster in list(self.clusters.items()):
+                self._settle(cluster)
+                if cluster.outcome == "Deleting" and now() >= cluster.busy_until:
+                    del self.clusters[place, name]
+            return [cluster for (place, _), cluster in self.clusters.items() if place == region]
+
+    def _settle(self, cluster: Cluster) -> None:
+        moment = now()
+        cluster.settle(self, moment)
+        hyperpod_repair.proceed(cluster, self, moment)
+        hyperpod_software.proceed(cluster, self, moment)
+        for node in cluster.nodes:
+            if not node.logged and node.group in cluster.groups and node.ready <= moment:
+                node.logged = True
+                hyperpod_logs.lifecycle(cluster, node.group, node.instance_id, [hyperpod_logs.SUCCEEDED], node.launched)
+                publish(self.clients.client("s3", cluster.region), cluster, node, self.faults["verdicts"])
+
+    def tick(self, bus: EventBus) -> bool:
+        """Let time pass where somebody waits for what it brings; whether there was such a cluster."""
+        waiting = [
+            cluster for cluster in list(self.clusters.values()) if cluster.repairs or bus.listens(cluster.region)
+        ]
+        for cluster in waiting:
+            with self.lock:
+                self._settle(cluster)
+                news = hyperpod_news.news(cluster, now())
+            for detail_type, detail in news if bus.listens(cluster.region) else ():
+                bus.send(cluster.region, detail_type, cluster.arn, detail)
+        return bool(waiting)
+
+    def node(self, instance_id: str) -> tuple[Cluster, Node]:
+        """A node of any cluster. Raises ValueError."""
+        for cluster in self.clusters.values():
+            for node in cluster.nodes:
+                if node.instance_id == instance_id and not node.deleted:
+                    return cluster, node
+        raise ValueError(f"there is no node {instance_id}")
+
+    def break_node(self, cluster: Cluster, node: Node, fault: FaultKind) -> None:
+        """Let something happen to a node that the health agent finds."""
+        with self.lock:
+            cluster.repairs.append(Repair(node.instance_id, fault.action, fault))
+
+    def patch_node(self, region: str, eks_cluster: str, name: str, patch: JsonObject) -> None:
+        """Change a node's Kubernetes object. A health label that somebody sets is what HyperPod acts on."""
+        for cluster in self._of_eks(region, eks_cluster):
+            for node in cluster.nodes:
+                if f"hyperpod-{node.instance_id}" != name or node.deleted:
+                    continue
+                labels = dict(patch.get("metadata", {}).get("labels") or {})
+                health = labels.pop("sagemaker.amazonaws.com/node-health-status", node.health)
+                rest = {**patch, "metadata": {**patch.get("metadata", {}), "labels": labels}}
+                node.patch = merged(node.patch, rest)
+                actions: dict[str, Any] = {label: action for action, label in PENDING.items()}
+                if health != node.health and health in actions:
+                    with self.lock:
+                        cluster.repairs.append(Repair(node.instance_id, actions[health], None))
+                elif health == HEALTHY:
+                    node.health, node.fault = HEALTHY, {}
+
+    def run_pod(self, region: str, eks_cluster: str, pod: JsonObject) -> JsonObject | None:
+        """Play a drill: its pod succeeds at once, and the Xid that it writes is found by the health agent."""
+        if DRILL_LABEL not in (pod["metadata"].get("labels") or {}):
+            return None
+        for cluster in self._of_eks(region, eks_cluster):
+            for node in cluster.nodes:
+                if f"hyperpod-{node.instance_id}" == pod["spec"].get("nodeName") and not node.deleted:
+                    self.break_node(cluster, node, drilled(pod))
+                    ended = {"exitCode": 0, "reason": "Completed", "finishedAt": now().strftime("%Y-%m-%dT%H:%M:%SZ")}
+                    return {"phase": "Succeeded", "containerStatuses": [{"state": {"terminated": ended}}]}
+        return None
+
+    def settle_jobs(self, region: str, eks_cluster: str, store: KubernetesStore) -> None:
+        """Let happen to jobs what happened since somebody last looked."""
+        with self.lock:
+            self.runs.settle(store, self.kubernetes_nodes(region, eks_cluster))
+
+    def _of_eks(self, region: str, eks_cluster: str) -> list[Cluster]:
+        """The HyperPod cluster of an EKS cluster, if it has one."""
+        eks = self.eks.clusters.get((region, eks_cluster))
+        return [
+            cluster
+            for cluster in self.all(region)
+            if eks
+            and cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn") == eks.description["arn"]
+        ]
+
+    def cluster(self, region: str, name_or_arn: str) -> Cluster:
+        """A cluster by name or ARN; raises ResourceNotFound."""
+        for cluster in self.all(region):
+            if name_or_arn in (cluster.name, cluster.arn):
+                return cluster
+        raise refuse("ResourceNotFound", f"Cluster with name '{name_or_arn}' not found (sandbox)")
+
+    def create(self, region: str, values: JsonObject) -> Cluster:
+        """Create a cluster; raises the API's errors for what the service refuses."""
+        with self.lock:
+            return self._create(region, values)
+
+    def _create(self, region: str, values: JsonObject) -> Cluster:
+        name = values["ClusterName"]
+        if any(cluster.name == name for cluster in self.all(region)):
+            raise refuse(
+                "ResourceInUse",
+                f"Resource Already Exists: Cluster with name {name} already exists. Choose a different name.",
+            )
+        self._check_orchestrator(values)
+        request = {
+            key: value for key, value in values.items() if key not in ("InstanceGroups", "RestrictedInstanceGroups")
+        }
+        identifier = uuid.uuid4().hex[:12]
+        cluster = Cluster(
+            name,
+            f"arn:aws:sagemaker:{region}:{self.clients.account}:cluster/{identifier}",
+            region,
+            request,
+            self.timing,
+        )
+        groups = self._groups(values)
+        if not groups:
+            raise refuse("ValidationException", "At least one instance group is needed (sandbox)")
+        check(name, request, groups)
+        self.plans.check(region, {}, groups)
+        check_quotas(self.quotas, [], groups, self._others(region, name))
+        cluster.begun = not cluster.continuous or all(group.slurm_type is None for group in groups)
+        cluster.groups = {group.name: group for group in groups}
+        self._look_up_subnets(cluster)
+        self.clusters[region, name] = cluster
+        cluster.note("Cluster", f"Cluster {name} is being created.")
+        cluster.converge(self, "Creating")
+        return cluster
+
+    def update(self, region: str, values: JsonObject) -> Cluster:
+        """Change groups and settings; groups that are not named stay as they are."""
+        with self.lock:
+            return self._update(region, values)
+
+    def _update(self, region: str, values: JsonObject) -> Cluster:
+        cluster = self._idle(region, values["ClusterName"])
+        groups, removed = self._groups(values), values.get("InstanceGroupsToDelete", [])
+        check_immutable(cluster.groups, groups)
+        self.plans.check(region, cluster.groups, groups)
+        kept = {name: group for name, group in cluster.groups.items() if name not in removed}
+        later = kept | {group.name: group for group in groups}
+        check(cluster.name, cluster.request | values, list(later.values()))
+        before, others = list(cluster.groups.values()), self._others(region, cluster.name)
+        check_quotas(self.quotas, before, list(later.values()), others)
+        for group in groups:
+            if earlier := cluster.groups.get(group.name):
+                group.release, group.update = earlier.release, earlier.update
+            cluster.groups[group.name] = group
+        for name in removed:
+            group = cluster.groups.pop(name, None)
+            if group is None:
+                raise refuse("ValidationException", f"Instance group {name} does not exist (sandbox)")
+            cluster.retire(cluster.members(name, now()))
+        for key in (
+            "NodeRecovery",
+            "NodeProvisioningMode",
+            "TieredStorageConfig",
+            "ClusterRole",
+            "AutoScaling",
+            "RestrictedInstanceGroupsConfig",
+            "Orchestrator",
+        ):
+            if key in values:
+                cluster.request[key] = values[key]
+        self._look_up_subnets(cluster)
+        cluster.converge(self, "Updating")
+        return cluster
+
+    def delete(self, region: str, name: str) -> Cluster:
+        """Shut every node down and forget the cluster."""
+        with self.lock:
+            cluster = self.cluster(region, name)
+            cluster.retire([node for node in cluster.nodes if not node.deleted])
+            wait = self.timing.shutdown * self.timing.scale
+            cluster.busy, cluster.outcome = "Deleting", "Deleting"
+            cluster.busy_until = max([now(), *(node.deleted for node in cluster.nodes if node.deleted)])
+            cluster.busy_until += timedelta(seconds=wait)
+            return cluster
+
+    def obstacle(self, cluster: Cluster, group: Group) -> str | None:
+        """Why a group gets no new nodes: no capacity, no lifecycle script, or a network that EFA does not work in."""
+        if group.plan and (reason := self.plans.obstacle(cluster, group)):
+            return reason
+        if not group.plan and cluster.short_of(group, self.shortages):
+            return NO_CAPACITY
+        if both := two_masters(self.clients.client("s3", cluster.region), list(cluster.groups.values())):
+            return both
+        if not lifecycle_script_exists(self.clients.client("s3", cluster.region), group):
+            return LIFECYCLE_FAILED.format(instance=f"i-{uuid.uuid4().hex[:17]}")
+        if group.name in self.failing:
+            return self._failed_scripts(cluster, group)
+        if not efa_can_work(self.clients.client("ec2", cluster.region), cluster, group):
+            return EFA_FAILED.format(instance=f"i-{uuid.uuid4().hex[:17]}")
+        return None
+
+    def _failed_scripts(self, cluster: Cluster, group: Group) -> str:
+        """Let an instance fail in its lifecycle scripts, once for what they print."""
+        lines = self.failing[group.name]
+        known = cluster.told.get(f"failed {group.name}")
+        if known is None or known[0] != lines:
+            instance = f"i-{uuid.uuid4().hex[:17]}"
+            printed = [*lines, hyperpod_logs.FAILED.format(code=1)]
+            hyperpod_logs.lifecycle(cluster, group.name, instance, printed, now())
+            message = LIFECYCLE_FAILED.format(instance=instance)
+            known = cluster.told[f"failed {group.name}"] = (lines, message)
+            place = f"To view lifecycle script logs, visit log group {hyperpod_logs.group_of(cluster)}"
+            cluster.note(
+                "Instance",
+                f"Instance lifecycle script execution for EC2 Instance {instance} has Failed. {place}",
+                "Error",
+                group.name,
+                instance,
+                {"Instance": {"LcsExecutionState": "Failed", "FailureMessage": message}},
+            )
+        return known[1]
+
+    def waits(self, cluster: Cluster, group: Group) -> str | None:
+        """Which window of its training plan a group waits for."""
+        return self.plans.waits(cluster, group) if group.plan else None
+
+    def places(self, cluster: Cluster, group: Group) -> list[JsonObject] | None:
+        """The nodes that a group's training plan still has; None without a plan."""
+        return self.plans.places(cluster, group) if group.plan else None
+
+    def surplus(self, cluster: Cluster, group: Group) -> int:
+        """How many nodes of a group its training plan no longer holds."""
+        return self.plans.surplus(cluster, group) if group.plan else 0
+
+    def _in_use(self, region: str, plan: str, zone_id: str) -> Counter[str]:
+        """A training plan's nodes in a zone, by UltraServer."""
+        return Counter(
+            node.ultraserver.get("Id", "")
+            for (place, _), cluster in list(self.clusters.items())
+            if place == region
+            for node in cluster.nodes
+            if not node.deleted and node.zone_id == zone_id
+            if (group := cluster.groups.get(node.group)) and group.plan == plan
+        )
+
+    def kubernetes_version(self, cluster: Cluster) -> str:
+        """The Kubernetes version by which HyperPod chooses images now; `none` without EKS."""
+        found = self.eks.by_arn(cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", ""))
+        return found.description["version"] if found else "none"
+
+    def update_software(self, region: str, values: JsonObject) -> Cluster:
+        """Begin an update of nodes' software."""
+        with self.lock:
+            cluster = self.cluster(region, values["ClusterName"])
+            hyperpod_software.begin(cluster, self, values)
+            return cluster
+
+    def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[JsonObject]:
+        """The Node objects of an EKS cluster: those of its HyperPod cluster that have come up once."""
+        moment = now()
+        return [
+            kubernetes_node(cluster, node, moment)
+            for cluster in self._of_eks(region, eks_cluster)
+            for node in cluster.nodes
+            if node.status(moment) == "Running"
+            or (not node.deleted and (node.boots or node.checked or node.updating_until))
+        ]
+
+    def _others(self, region: str, name: str) -> list[Group]:
+        """The groups of all other clusters of a region."""
+        return [group for other in self.all(region) if other.name != name for group in other.groups.values()]
+
+    def _idle(self, region: str, name: str) -> Cluster:
+        cluster = self.cluster(region, name)
+        status = cluster.status(now())
+        if status != "InService" and not (cluster.continuous and status == "Updating"):
+            raise refuse(
+                "ConflictException", f"Cluster {cluster.name} is in status {status} and cannot be changed (sandbox)"
+            )
+        return cluster
+
+    def _groups(self, values: JsonObject) -> list[Group]:
+        groups = [Group(dict(item)) for item in values.get("InstanceGroups", [])]
+        groups += [Group(dict(item), True) for item in values.get("RestrictedInstanceGroups", [])]
+        names = [group.name for group in groups]
+        for name in names:
+            if names.count(name) > 1:
+                raise refuse("ValidationException", f"Instance group name {name} is used more than once (sandbox)")
+        for index, group in enumerate(groups, 1):
+            if group.instance_type not in _instance_types():
+                raise refuse(
+                    "ValidationException",
+                    f"1 validation error detected: Value '{group.instance_type}' at 'instanceGroups.{index}."
+                    "member.instanceType' failed to satisfy constraint: Member must satisfy enum value set: "
+                    f"[{', '.join(_instance_types())}]",
+                )
+            source = group.specification.get("LifeCycleConfig", {}).get("SourceS3Uri", "s3://sagemaker-")
+            if not source.startswith("s3://sagemaker"):
+                raise refuse(
+                    "ValidationException",
+                    f"Validation Error: SourceS3Uri {source} does not start with 's3://sagemaker'.",
+                )
+        return groups
+
+    def _look_up_subnets(self, cluster: Cluster) -> None:
+        names = [
+            subnet
+            for vpc in (
+                cluster.request.get("VpcConfig"),
+                *(group.specification.get("OverrideVpcConfig") for group in cluster.groups.values()),
+            )
+            if vpc
+            for subnet in vpc["Subnets"]
+        ]
+        unknown = sorted(set(names) - set(cluster.subnets))
+        if unknown:
+            answer = self.clients.client("ec2", cluster.region).describe_subnets(SubnetIds=unknown)
+            cluster.subnets |= {
+                subnet["SubnetId"]: {
+                    key: subnet[key] for key in ("SubnetId", "AvailabilityZone", "AvailabilityZoneId", "CidrBlock")
+                }
+                for subnet in answer["Subnets"]
+            }
+
+    def _check_orchestrator(self, values: JsonObject) -> None:
+        arn = values.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn")
+        if not arn:
+            return
+        eks = self.eks.by_arn(arn)
+        if eks is None:
+            raise refuse("ValidationException", f"Amazon EKS cluster {arn} does not exist (sandbox)")
+        if eks.description["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
+            raise refuse(
+                "ValidationException",
+                "The authentication mode of the Amazon EKS orchestrator cluster must be "
+                "API or API_AND_CONFIG_MAP (sandbox)",
+            )
+        store = self.eks.kubernetes.store(eks.description["arn"].split(":")[3], eks.description["name"])
+        if _DEPENDENCY not in store.objects:
+            # Source of the words: readme of the HyperPod Helm chart (aws/sagemaker-hyperpod-cli), note 1.
+            raise refuse(
+                "ValidationException",
+                "Amazon EKS orchestrator cluster is missing required dependencies. Install the HyperPod Helm chart "
+                "first (sandbox)",
+            )
+        for cluster in self.clusters.values():
+            if cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn") == arn:
+                raise refuse(
+                    "ResourceInUse",
+                    f"Amazon EKS cluster {arn} already belongs to HyperPod cluster {cluster.name} (sandbox)",
+                )
+        if "VpcConfig" not in values:
+            raise refuse("ValidationException", "VpcConfig is needed with an Amazon EKS orchestrator (sandbox)")

@@ -1,0 +1,222 @@
+"""The sandbox's AWS: moto's services in one WSGI application, some of them replaced by ours."""
+
+import io
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import moto.ce.urls
+import moto.cloudformation.urls
+import moto.eks.urls
+import moto.fsx.urls
+import moto.iam.urls
+import moto.logs.urls
+import moto.sagemaker.urls
+import moto.servicequotas.urls
+from botocore.exceptions import ClientError
+from moto.core.config import default_user_config
+from moto.iam.access_control import PermissionResult
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication
+from moto.s3.models import FakeBucket
+from werkzeug.wrappers import Response
+
+from ..protocol import accounts
+from ..sagemaker import capacity, faults as hyperpod_faults, image_releases
+from ..services import functions, quotas
+from ..telemetry import feed as metric_feed, workspace_queries
+from ..cloudformation import responses
+from ..training_plans import knobs as training_plan_knobs
+from ...config.catalog.sandbox_account import ACCOUNT
+from ..cloudformation.api import CloudFormationResponse
+from .cost_tags import CostTagsResponse
+from ..eks.api import EksResponse
+from ..protocol.failures import backend_app, readable
+from ..services.fsx import FsxResponse
+from ..telemetry.grafana import PREFIX as GRAFANA
+from ..telemetry.grafana import Grafana
+from ..telemetry.grafana_http import GrafanaHttp
+from ..hyperpod.cluster import Timing
+from ..sagemaker.hyperpod_api import HyperPodResponse
+from ..sagemaker.service import HyperPod
+from .kubernetes_api import KubernetesApi
+from ..services.log_groups import KeyedLogs
+from ..services.permissions import SimulatingIam
+from .persistence import Snapshots
+from ..telemetry.prometheus_workspaces import PrometheusWorkspaces
+from ..cloudformation.providers.custom import CustomResource
+from ..cloudformation.providers.kubernetes import KubectlResource
+from ..cloudformation.providers.registry import is_recorded_only
+from ..services.quotas import QuotasResponse
+from ..protocol.rest_service import RestService, scope_of
+from ...config.catalog.sandbox_account import RECORDED_TYPES
+from ..kubernetes.tls import certificates
+from ..telemetry.workspace_queries import WorkspaceQueries
+from .world import ByAccount, OfCaller, Place, World, Worlds
+
+Environ = dict[str, Any]
+StartResponse = Callable[..., Any]
+Application = Callable[[Environ, StartResponse], Iterable[bytes]]
+_SAVE_SECONDS = 2.0
+_TICK_SECONDS = 0.2
+_PATIENCE_SECONDS = 15.0
+# Operations of the sandbox's own; `?account=` says whose, without it the first account's.
+_KNOBS: Final[dict[str, Callable[[HyperPod], Application]]] = {
+    capacity.PATH: lambda hyperpod: partial(capacity.serve, hyperpod),
+    hyperpod_faults.PATH: lambda hyperpod: partial(hyperpod_faults.serve, hyperpod),
+    image_releases.PATH: lambda hyperpod: partial(image_releases.serve, hyperpod),
+    quotas.PATH: lambda hyperpod: hyperpod.quotas.serve,
+    training_plan_knobs.PATH: lambda hyperpod: partial(training_plan_knobs.serve, hyperpod.plans),
+}
+
+
+class Sandbox:
+    """Everything that the sandbox knows beside moto's backends.
+
+    `port` serves AWS over HTTP, `kubernetes_port` the Kubernetes API over HTTPS; `directory` is the state directory.
+    """
+
+    def __init__(self, port: int, kubernetes_port: int, directory: Path, timing: Timing):
+        authority, self.certificate, self.key = certificates(directory / "tls")
+        self._changed = threading.Event()
+        self.worlds = Worlds(Place(port, kubernetes_port, directory, authority, timing), self._changed.set)
+        self.queries = WorkspaceQueries(
+            self.worlds.prometheus_workspace, f"http://localhost:{port}", directory / "prometheus"
+        )
+        self.snapshots = Snapshots(directory, self.worlds.collect, self.worlds.restore)
+
+    def resume(self) -> None:
+        """Bring every operation to an end that the sandbox was stopped in."""
+        for world in self.worlds.all():
+            world.cloudformation.resume()
+
+    def keep_saving(self) -> None:
+        """Save in the background whenever something changed, for a tenth of the time at most."""
+
+        def loop() -> None:
+            took = 0.0
+            while True:
+                self._changed.wait()
+                time.sleep(max(_SAVE_SECONDS, 9 * took))
+                self._changed.clear()
+                begun = time.monotonic()
+                try:
+                    self.snapshots.save()
+                    took = time.monotonic() - begun
+                except RuntimeError as error:
+                    logging.warning("the state changed while it was saved, which is tried again: %s", error)
+                    self._changed.set()
+
+        threading.Thread(target=loop, daemon=True, name="snapshots").start()
+
+    def keep_time(self) -> None:
+        """Let time pass in the background for what is to be told without being asked."""
+
+        def loop() -> None:
+            while True:
+                time.sleep(_TICK_SECONDS)
+                try:
+                    for world in self.worlds.all():
+                        world.bus.tick()
+                        if world.hyperpod.tick(world.bus):
+                            self._changed.set()
+                except ClientError as error:
+                    logging.warning("the clock of HyperPod goes on after: %s", error)
+
+        threading.Thread(target=loop, daemon=True, name="clock").start()
+
+    def close(self) -> None:
+        """Let operations end, as far as they do so soon, and save."""
+        for world in self.worlds.all():
+            world.cloudformation.wait(_PATIENCE_SECONDS)
+        self.queries.close()
+        self.snapshots.save()
+
+    def mount(self) -> tuple[Application, Application]:
+        """The WSGI applications of AWS and of Kubernetes; the services of ours take the place of moto's."""
+        worlds = self.worlds
+        accounts.mount()
+        responses_of: list[tuple[Any, Callable[[World], Any]]] = [
+            (CloudFormationResponse, lambda world: world.cloudformation),
+            (EksResponse, lambda world: world.eks),
+            (FsxResponse, lambda world: world.fsx),
+            (HyperPodResponse, lambda world: world.hyperpod),
+            (CostTagsResponse, lambda world: world.cost_tags),
+            (QuotasResponse, lambda world: world.hyperpod.quotas),
+        ]
+        for response, service in responses_of:
+            response.service = OfCaller(worlds, service)
+        CustomResource.functions = ByAccount(worlds, lambda world: world.functions)
+        KubectlResource.eks = ByAccount(worlds, lambda world: world.eks)
+        functions.mount(lambda account: worlds.of(account).functions)
+        # Roles may attach AWS's managed policies only if AWS has them.
+        default_user_config["iam"] = {"load_aws_managed_policies": True}
+        # moto applies a bucket policy without its conditions, so "deny without TLS" would deny everything.
+        FakeBucket.get_permission = lambda self, action, resource: PermissionResult.NEUTRAL
+        moto.cloudformation.urls.url_paths = {"{0}/$": CloudFormationResponse.dispatch}
+        moto.eks.urls.url_paths = {"{0}/(?P<path>.*)$": EksResponse.dispatch}
+        moto.fsx.urls.url_paths = {"{0}/$": FsxResponse.dispatch}
+        moto.ce.urls.url_paths = {"{0}/$": CostTagsResponse.dispatch}
+        moto.iam.urls.url_paths = {"{0}/$": SimulatingIam.dispatch}
+        moto.logs.urls.url_paths = {"{0}/$": KeyedLogs.dispatch}
+        moto.servicequotas.urls.url_paths = {"{0}/$": QuotasResponse.dispatch}
+        moto.sagemaker.urls.url_paths = {"{0}/$": HyperPodResponse.dispatch}
+        services = readable(DomainDispatcherApplication(backend_app))
+        own = {
+            "aps": RestService("amp", PrometheusWorkspaces, lambda account: worlds.of(account).prometheus),
+            "grafana": RestService("grafana", Grafana, lambda account: worlds.of(account).grafana),
+        }
+        kubernetes = KubernetesApi(lambda account: worlds.of(account).eks, lambda account: worlds.of(account).hyperpod)
+        grafana = GrafanaHttp(worlds.grafana_workspace)
+
+        def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+            path = environ["PATH_INFO"]
+            if path.startswith(responses.PREFIX):
+                return responses.RESPONSES(environ, start_response)
+            if path == RECORDED_TYPES:
+                asked = parse_qs(environ["QUERY_STRING"]).get("type", [])
+                recorded = json.dumps([name for name in asked if is_recorded_only(name)])
+                return Response(recorded, content_type="application/json")(environ, start_response)
+            if path.startswith(metric_feed.PATH):
+                workspace = path.removeprefix(metric_feed.PATH)
+                text = "".join(
+                    metric_feed.page(world.hyperpod, workspace) for world in worlds.with_workspace(workspace)
+                )
+                return Response(text, content_type=metric_feed.CONTENT_TYPE)(environ, start_response)
+            if path in _KNOBS:
+                self._changed.set()
+                account = parse_qs(environ["QUERY_STRING"]).get("account", [ACCOUNT])[0]
+                return _KNOBS[path](worlds.of(account).hyperpod)(environ, start_response)
+            if workspace_queries.PATH.fullmatch(path):
+                return self.queries(environ, start_response)
+            reading = _only_reads(environ)
+            try:
+                return own.get(scope_of(environ)[1], services)(environ, start_response)
+            finally:
+                if not reading:
+                    self._changed.set()
+
+        def secured(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+            if environ["PATH_INFO"].startswith(GRAFANA):
+                self._changed.set()
+                return grafana(environ, start_response)
+            return kubernetes(environ, start_response)
+
+        return aws, secured
+
+
+def _only_reads(environ: Environ) -> bool:
+    """Whether a request asks only, by its method or by the name of its operation."""
+    if environ["REQUEST_METHOD"] in ("GET", "HEAD"):
+        return True
+    action = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
+    if not action and environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        environ["wsgi.input"] = io.BytesIO(body)
+        action = parse_qs(body.decode(errors="replace")).get("Action", [""])[0]
+    return action.startswith(("Describe", "List", "Get"))

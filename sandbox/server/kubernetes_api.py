@@ -1,0 +1,228 @@
+"""The HTTP face of the Kubernetes double: discovery, get, list, create, replace, patch, delete; no watch, no tables.
+
+Real clients (kubectl, the Kubernetes Python client, urllib) read and write through it. A caller needs a bearer token as
+`aws eks get-token` makes it; who it is must have an access entry on the cluster.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import yaml
+from werkzeug.wrappers import Request, Response
+
+from ..protocol.accounts import principal_of_key
+from ..eks.service import Eks
+from ..sagemaker.job_runs import JobRuns
+from ..kubernetes.store import ApiError, KubernetesStore
+from ..protocol.json_objects import merged
+from ..kubernetes.queue_states import with_state
+from ...config.catalog.sandbox_account import ACCOUNT
+from ..protocol.arns import account_of
+from ..protocol.json_objects import JsonObject
+
+PREFIX = "/podwright/kubernetes/"
+_TOKEN_PREFIX = "k8s-aws-v1."
+Place = tuple[str, str, str]
+"""A cluster: its account, region and name."""
+
+
+class Nodes(Protocol):
+    """Whoever has the clusters' nodes. A cluster goes by its region and name."""
+
+    def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[JsonObject]:
+        """Its nodes."""
+        ...
+
+    def patch_node(self, region: str, eks_cluster: str, name: str, patch: JsonObject) -> None:
+        """Change a node of it."""
+        ...
+
+    @property
+    def runs(self) -> JobRuns:
+        """What becomes of jobs."""
+        ...
+
+    def settle_jobs(self, region: str, eks_cluster: str, store: KubernetesStore) -> None:
+        """Let happen to jobs what happened since somebody last looked."""
+        ...
+
+    def run_pod(self, region: str, eks_cluster: str, pod: JsonObject) -> JsonObject | None:
+        """The status of a pod that a node runs; None for one that nobody runs."""
+        ...
+
+
+def prefix(account: str) -> str:
+    """What the paths of an account's clusters begin with."""
+    return PREFIX if account == ACCOUNT else f"{PREFIX}{account}/"
+
+
+class KubernetesApi:
+    """A WSGI application for everything below PREFIX; `clusters` and `nodes` are those of an account."""
+
+    def __init__(self, clusters: Callable[[str], Eks], nodes: Callable[[str], Nodes]):
+        self.clusters, self.nodes = clusters, nodes
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Serve one request."""
+        request = Request(environ)
+        try:
+            parts = [unquote(part) for part in request.path.removeprefix(PREFIX).split("/") if part]
+            account = parts.pop(0) if parts and parts[0].isdecimal() else ACCOUNT
+            region, cluster, *path = parts
+            self._authorize(request, account, region, cluster)
+            store = self.clusters(account).kubernetes.store(region, cluster)
+            status, answer = self._serve(request, store, path, (account, region, cluster))
+        except ApiError as error:
+            status = error.code
+            answer = {
+                "kind": "Status",
+                "apiVersion": "v1",
+                "metadata": {},
+                "status": "Failure",
+                "code": status,
+                "reason": error.reason,
+                "message": str(error),
+            }
+        if isinstance(answer, str):
+            return Response(answer, status, content_type="text/plain")(environ, start_response)
+        return Response(json.dumps(answer), status, content_type="application/json")(environ, start_response)
+
+    def _authorize(self, request: Request, account: str, region: str, cluster: str) -> None:
+        """Refuse a caller whose role has no access entry; the account's own user may do everything."""
+        text = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if not text.startswith(_TOKEN_PREFIX):
+            raise ApiError(401, "Unauthorized", "Unauthorized")
+        encoded = text.removeprefix(_TOKEN_PREFIX)
+        try:
+            url = urlsplit(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode())
+        except (binascii.Error, UnicodeDecodeError):
+            raise ApiError(401, "Unauthorized", "Unauthorized") from None
+        access_key = parse_qs(url.query).get("X-Amz-Credential", [""])[0].split("/")[0]
+        caller = principal_of_key(access_key)
+        own = account_of(caller) == account and ":role/" not in caller
+        if not own and caller not in self.clusters(account).cluster(region, cluster).entries:
+            raise ApiError(401, "Unauthorized", f"Unauthorized: {caller} has no access entry (sandbox)")
+
+    def _serve(self, request: Request, store: KubernetesStore, path: list[str], place: Place) -> tuple[int, Any]:
+        match path:
+            case ["version"]:
+                major, minor = store.version.split(".")[:2]
+                return 200, {"major": major, "minor": minor, "gitVersion": f"v{major}.{minor}.0-sandbox"}
+            case ["api"]:
+                return 200, {"kind": "APIVersions", "versions": ["v1"]}
+            case ["apis"]:
+                return 200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": store.groups()}
+            case ["api", version] | ["apis", _, version] if request.method == "GET":
+                group = path[1] if path[0] == "apis" else ""
+                return 200, {
+                    "kind": "APIResourceList",
+                    "apiVersion": "v1",
+                    "groupVersion": f"{group}/{version}".strip("/"),
+                    "resources": store.resources(group, version),
+                }
+            case ["api", version, *rest]:
+                return self._objects(request, store, "", version, rest, place)
+            case ["apis", group, version, *rest]:
+                return self._objects(request, store, group, version, rest, place)
+            case _:
+                raise ApiError(404, "NotFound", "the server could not find the requested resource")
+
+    def _objects(
+        self, request: Request, store: KubernetesStore, group: str, version: str, rest: list[str], place: Place
+    ) -> tuple[int, Any]:
+        namespace = ""
+        if len(rest) >= 3 and rest[0] == "namespaces":
+            namespace, rest = rest[1], rest[2:]
+        resource = next((item for item in store.resources(group, version) if item["name"] == rest[0]), None)
+        if resource is None:
+            raise ApiError(404, "NotFound", "the server could not find the requested resource")
+        api_version, kind = f"{group}/{version}".strip("/"), resource["kind"]
+        nodes, at = self.nodes(place[0]), place[1:]
+        nodes.settle_jobs(*at, store)
+        if rest[2:] == ["log"] and kind == "Pod":
+            text = nodes.runs.log(store, namespace, rest[1])
+            if text is None:
+                words = f'container in pod "{rest[1]}" is waiting to start, or is not simulated (sandbox)'
+                raise ApiError(400, "BadRequest", words)
+            return 200, text
+        extra = nodes.kubernetes_nodes(*at) if kind == "Node" and not group else []
+        if len(rest) == 1 and request.method == "GET":
+            found = [
+                item
+                for (key, of, _), item in store.objects.items()
+                if key == f"{group}/{kind}" and namespace in ("", of)
+            ] + extra
+            fields = request.args.get("fieldSelector", "")
+            return 200, {
+                "kind": f"{kind}List",
+                "apiVersion": api_version,
+                "metadata": {"resourceVersion": str(store.revision)},
+                "items": [
+                    with_state(store, item, nodes.runs.faults.get("queues", {}))
+                    for item in found
+                    if _selected(item, request.args.get("labelSelector", "")) and _has_fields(item, fields)
+                ],
+            }
+        if len(rest) == 1 and request.method == "POST":
+            manifest = _body(request)
+            return 201, self._run(place, store.create(manifest, namespace or "default"))
+        reference = {"apiVersion": api_version, "kind": kind, "metadata": {"name": rest[1], "namespace": namespace}}
+        current = store.objects.get(store.key(reference)) or next(
+            (item for item in extra if item["metadata"]["name"] == rest[1]), None
+        )
+        if request.method == "DELETE":
+            return 200, store.delete(reference, namespace)
+        if current is None and not (request.method == "PATCH" and "apply" in (request.content_type or "")):
+            raise ApiError(404, "NotFound", f'{rest[0]}{"." + group if group else ""} "{rest[1]}" not found')
+        if request.method == "GET":
+            return 200, with_state(store, current or {}, nodes.runs.faults.get("queues", {}))
+        changed = _body(request)
+        if current in extra:
+            if request.method != "PATCH":
+                raise ApiError(405, "MethodNotAllowed", "nodes of HyperPod can be patched only (sandbox)")
+            nodes.patch_node(*at, rest[1], changed)
+            return 200, merged(current or {}, changed)
+        if request.method == "PATCH":
+            changed = merged(current or reference, changed)
+        return 200, self._run(place, store.apply(changed, namespace or "default"))
+
+    def _run(self, place: Place, stored: JsonObject) -> JsonObject:
+        if stored["kind"] == "Pod" and (status := self.nodes(place[0]).run_pod(*place[1:], stored)):
+            stored["status"] = status
+        return stored
+
+
+def _body(request: Request) -> JsonObject:
+    return yaml.safe_load(request.get_data(as_text=True))
+
+
+def _has_fields(item: JsonObject, selector: str) -> bool:
+    """Whether fields have the values that a selector such as `metadata.name=a,spec.nodeName=b` wants."""
+    for part in filter(None, selector.split(",")):
+        path, _, wanted = part.replace("==", "=").partition("=")
+        value: Any = item
+        for key in path.split("."):
+            value = value.get(key, "") if isinstance(value, dict) else ""
+        if value != wanted:
+            return False
+    return True
+
+
+def _selected(item: JsonObject, selector: str) -> bool:
+    labels = item["metadata"].get("labels") or {}
+    for part in filter(None, selector.split(",")):
+        if "!=" in part:
+            name, value = part.split("!=")
+            if labels.get(name) == value:
+                return False
+        elif "=" in part:
+            name, value = part.replace("==", "=").split("=")
+            if labels.get(name) != value:
+                return False
+        elif part not in labels:
+            return False
+    return True

@@ -1,0 +1,189 @@
+"""What one account of the sandbox holds beside moto's back-ends, and all accounts that somebody has come to."""
+
+import base64
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from boto3.session import Session
+from botocore.config import Config
+from moto.core.responses import BaseResponse
+
+from . import kubernetes_api
+from ...config.catalog.sandbox_account import access_key
+from ..cloudformation.service import CloudFormation
+from .cost_tags import CostTags
+from ..eks.service import Eks
+from ..services.event_bus import EventBus
+from ..services.fsx import Fsx
+from ..services.functions import Functions
+from ..telemetry.grafana import Grafana
+from ..telemetry.grafana import Workspace as GrafanaWorkspace
+from ..hyperpod.cluster import Timing
+from ..sagemaker.service import HyperPod
+from ..kubernetes.store import Kubernetes
+from ..telemetry.prometheus_workspaces import PrometheusWorkspaces
+from ..telemetry.prometheus_workspaces import Workspace as PrometheusWorkspace
+from ..cloudformation.providers.registry import provider_for
+from ...config.catalog.sandbox_account import ACCOUNT
+
+# How much shorter a handler's own waiting is than in AWS; the sandbox's nodes boot in seconds instead of minutes.
+_HANDLER_SLEEP = 0.02
+State = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Loopback:
+    """boto3 clients that call the sandbox itself, with the credentials of an account."""
+
+    endpoint: str
+    account: str
+
+    def client(self, service: str, region: str) -> Any:
+        """The client of a service in a region; one is made and kept for each."""
+        return _client(self.endpoint, access_key(self.account), service, region)
+
+
+@cache
+def _client(endpoint: str, key: str, service: str, region: str) -> Any:
+    config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, read_timeout=60)
+    session: Any = Session(key, "sandbox", region_name=region)
+    return session.client(service, endpoint_url=endpoint, config=config)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the sandbox is: its ports, where it keeps files, whom its functions trust, and the pace of time."""
+
+    port: int
+    kubernetes_port: int
+    directory: Path
+    authority: Path
+    timing: Timing
+
+
+class World:
+    """The services of one account that the sandbox implements itself."""
+
+    def __init__(self, account: str, place: Place):
+        clients = Loopback(f"http://localhost:{place.port}", account)
+        grafana = f"localhost:{place.kubernetes_port}"
+        self.kubernetes = Kubernetes()
+        self.eks = Eks(
+            clients,
+            self.kubernetes,
+            f"https://{grafana}{kubernetes_api.prefix(account)}",
+            base64.b64encode(place.authority.read_bytes()).decode(),
+        )
+        self.hyperpod = HyperPod(clients, self.eks, place.timing)
+        self.eks.update_seconds, self.eks.nodes = place.timing.scale, self.hyperpod.kubernetes_nodes
+        self.fsx = Fsx(clients)
+        sleep = _HANDLER_SLEEP * place.timing.scale
+        self.functions = Functions(clients, place.directory / "functions", sleep, place.authority)
+        self.bus = EventBus(clients)
+        self.prometheus = PrometheusWorkspaces(clients.endpoint, account)
+        self.grafana = Grafana(grafana)
+        self.cloudformation = CloudFormation(clients, provider_for)
+        self.cost_tags = CostTags(self.cloudformation)
+
+    def collect(self) -> State:
+        """What has to be kept."""
+        return {name: getattr(service, attribute) for name, service, attribute in self._parts()}
+
+    def restore(self, state: State) -> None:
+        """Take back what was kept."""
+        for name, service, attribute in self._parts():
+            setattr(service, attribute, state[name])
+
+    def _parts(self) -> list[tuple[str, Any, str]]:
+        return [
+            ("stacks", self.cloudformation, "regions"),
+            ("kubernetes", self.kubernetes, "stores"),
+            ("eks", self.eks, "clusters"),
+            ("hyperpod", self.hyperpod, "clusters"),
+            ("shortages", self.hyperpod, "shortages"),
+            ("failing lifecycle scripts", self.hyperpod, "failing"),
+            ("image releases", self.hyperpod, "images"),
+            ("training plans", self.hyperpod.plans, "ledgers"),
+            ("times of training plans", self.hyperpod.plans, "times"),
+            ("file systems", self.fsx, "file_systems"),
+            ("associations", self.fsx, "associations"),
+            ("cost tags", self.cost_tags, "active"),
+            ("quotas", self.hyperpod.quotas, "values"),
+            ("compute quotas", self.hyperpod.schedulers, "objects"),
+            ("Prometheus workspaces", self.prometheus, "regions"),
+            ("Grafana workspaces", self.grafana, "regions"),
+        ]
+
+
+class Worlds:
+    """The accounts. One comes to be when somebody first comes with its credentials; AWS has them all already."""
+
+    def __init__(self, place: Place, finished: Callable[[], None]):
+        self.place, self.finished = place, finished
+        self._known: dict[str, World] = {}
+        self._lock = threading.RLock()
+        self.of(ACCOUNT)
+
+    def of(self, account: str) -> World:
+        """An account's."""
+        with self._lock:
+            if account not in self._known:
+                world = self._known[account] = World(account, self.place)
+                world.cloudformation.finished = self.finished
+            return self._known[account]
+
+    def all(self) -> list[World]:
+        """Those of all accounts so far."""
+        return list(self._known.values())
+
+    def collect(self) -> State:
+        """What has to be kept, by account."""
+        return {account: world.collect() for account, world in list(self._known.items())}
+
+    def restore(self, state: State) -> None:
+        """Take back what was kept."""
+        for account, kept in state.items():
+            self.of(account).restore(kept)
+
+    def prometheus_workspace(self, identifier: str) -> PrometheusWorkspace | None:
+        """A workspace of any account; its id says which."""
+        found = (world.prometheus.anywhere(identifier) for world in self.all())
+        return next((workspace for workspace in found if workspace), None)
+
+    def with_workspace(self, identifier: str) -> list[World]:
+        """The account that has a Prometheus workspace; none if no account has it."""
+        return [world for world in self.all() if world.prometheus.anywhere(identifier)]
+
+    def grafana_workspace(self, identifier: str) -> GrafanaWorkspace | None:
+        """A workspace of any account; its id says which."""
+        found = (world.grafana.anywhere(identifier) for world in self.all())
+        return next((workspace for workspace in found if workspace), None)
+
+
+class ByAccount(dict[str, Any]):
+    """A service of each account, by the account; `get` picks it from the account's world."""
+
+    def __init__(self, worlds: Worlds, get: Callable[[World], Any]):
+        super().__init__()
+        self.worlds, self.get_from = worlds, get
+
+    def __missing__(self, account: str) -> Any:
+        return self.get_from(self.worlds.of(account))
+
+
+class OfCaller:
+    """An attribute of a class of responses: the service of the account whose credentials a request has.
+
+    `get` picks the service from the account's world.
+    """
+
+    def __init__(self, worlds: Worlds, get: Callable[[World], Any]):
+        self.worlds, self.get = worlds, get
+
+    def __get__(self, response: BaseResponse | None, owner: type) -> Any:
+        """The caller's service; this object itself for the class, which moto looks through."""
+        return self if response is None else self.get(self.worlds.of(response.current_account))

@@ -1,0 +1,238 @@
+"""Lambda functions, run for real: a Python handler is unpacked and called in a process of its own.
+
+moto keeps the functions; this takes the place of its Docker-based invocation. The process has the function's
+environment, the credentials of its role and boto3, and talks to the sandbox only. Other runtimes are refused.
+"""
+
+import base64
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+import uuid
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+from moto.awslambda.models import LambdaFunction, lambda_backends
+
+from ..protocol.clients import Clients
+from ..protocol.clock import now
+
+# What AWS's Python runtime brings: boto3 and what it needs.
+_RUNTIME_PACKAGES = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "urllib3", "six")
+_BOOTSTRAP = Path(__file__).with_name("lambda_bootstrap.py")
+# AWS repeats a failed asynchronous invocation twice, unless the function's settings say otherwise.
+# Source: AWS Lambda Developer Guide, "Asynchronous invocation".
+_RETRIES = 2
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of an invocation."""
+
+    payload: str
+    failed: bool
+    log: str
+
+
+class Functions:
+    """Runs the functions of an account.
+
+    `directory` holds unpacked code, by content; `authority` is whom they trust over HTTPS.
+    """
+
+    def __init__(self, clients: Clients, directory: Path, sleep_scale: float, authority: Path):
+        self.clients, self.directory, self.sleep_scale, self.authority = clients, directory, sleep_scale, authority
+        self.running: Counter[str] = Counter()
+
+    def run(self, function: LambdaFunction, event: Any) -> Result:
+        """Call the handler once and wait for it; its output goes to its log group."""
+        if not str(function.run_time).startswith("python"):
+            message = f"Functions with runtime {function.run_time} cannot run in the sandbox; only Python can (sandbox)"
+            return Result(
+                json.dumps({"errorType": "Sandbox.UnsupportedRuntime", "errorMessage": message}), True, message
+            )
+        request_id, stream = str(uuid.uuid4()), f"{now():%Y/%m/%d}/[$LATEST]{uuid.uuid4().hex}"
+        configured: dict[str, str] = getattr(function, "logging_config", {})
+        group = configured.get("LogGroup") or f"/aws/lambda/{function.function_name}"
+        layers = [self._unpacked(content) for content in _layers(function)]
+        code = self._unpacked(function.code_bytes)
+        invocation = {
+            "Handler": function.handler,
+            "Event": event,
+            "FunctionName": function.function_name,
+            "FunctionArn": function.function_arn,
+            "MemorySize": function.memory_size,
+            "RequestId": request_id,
+            "LogGroup": group,
+            "LogStream": stream,
+            "Timeout": int(function.timeout),
+            "SleepScale": self.sleep_scale,
+            "Path": [str(code), *(str(layer / "python") for layer in layers), str(self._runtime())],
+        }
+        result = self._process(function, invocation, code)
+        self._write_log(function.region, group, stream, result.log)
+        return result
+
+    def start(self, function: LambdaFunction, event: Any) -> None:
+        """Call the handler in the background, again if it fails, as AWS does with asynchronous invocations.
+
+        A topic that the function names for failures gets the event in the end.
+        """
+        self.running[function.function_arn] += 1
+        settings: dict[str, Any] = function.event_invoke_config[0].config if function.event_invoke_config else {}
+        topic = settings.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
+
+        def attempts() -> None:
+            try:
+                for _ in range(1 + settings.get("MaximumRetryAttempts", _RETRIES)):
+                    if not self.run(function, event).failed:
+                        return
+                if topic and ":sns:" in topic:
+                    words = {"requestPayload": event, "requestContext": {"functionArn": function.function_arn}}
+                    self.clients.client("sns", function.region).publish(TopicArn=topic, Message=json.dumps(words))
+            finally:
+                self.running[function.function_arn] -= 1
+
+        threading.Thread(target=attempts, daemon=True, name=f"lambda {function.function_name}").start()
+
+    def _process(self, function: LambdaFunction, invocation: dict[str, Any], code: Path) -> Result:
+        reading, writing = os.pipe()
+        with os.fdopen(reading) as answers:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-B", str(_BOOTSTRAP), str(writing)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                cwd=code,
+                pass_fds=[writing],
+                env=self._environment(function),
+            )
+            os.close(writing)
+            try:
+                log, _ = process.communicate(json.dumps(invocation), timeout=float(function.timeout))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                log, _ = process.communicate()
+                message = (
+                    f"{now():%Y-%m-%dT%H:%M:%SZ} {invocation['RequestId']} Task timed out after "
+                    f"{function.timeout:.2f} seconds"
+                )
+                return Result(json.dumps({"errorMessage": message}), True, log + message)
+            text = answers.read()
+        answer = (
+            json.loads(text)
+            if text
+            else {
+                "error": {
+                    "errorType": "Runtime.ExitError",
+                    "errorMessage": f"RequestId: {invocation['RequestId']} Error: Runtime exited",
+                }
+            }
+        )
+        if "error" in answer:
+            return Result(json.dumps(answer["error"]), True, log)
+        return Result(json.dumps(answer["result"]), False, log)
+
+    def _environment(self, function: LambdaFunction) -> dict[str, str]:
+        role = self.clients.client("sts", function.region).assume_role(
+            RoleArn=function.role, RoleSessionName=function.function_name[:64]
+        )["Credentials"]
+        return {
+            "PATH": os.defpath,
+            "LANG": "en_US.UTF-8",
+            "TZ": ":UTC",
+            "AWS_REGION": function.region,
+            "AWS_DEFAULT_REGION": function.region,
+            "AWS_LAMBDA_FUNCTION_NAME": function.function_name,
+            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory_size),
+            "AWS_ACCESS_KEY_ID": role["AccessKeyId"],
+            "AWS_SECRET_ACCESS_KEY": role["SecretAccessKey"],
+            "AWS_SESSION_TOKEN": role["SessionToken"],
+            "AWS_ENDPOINT_URL": self.clients.endpoint,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "NO_PROXY": "localhost",
+            "SSL_CERT_FILE": str(self.authority),
+            **{key: str(value) for key, value in function.environment_vars.items()},
+        }
+
+    def _unpacked(self, content: bytes) -> Path:
+        target = self.directory / hashlib.sha256(content).hexdigest()[:32]
+        if not target.exists():
+            partial = self.directory / f"{target.name}.{uuid.uuid4().hex}"
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                archive.extractall(partial)
+            try:
+                partial.rename(target)
+            except OSError:
+                if not target.exists():  # another invocation was faster otherwise
+                    raise
+        return target
+
+    def _runtime(self) -> Path:
+        target = self.directory / f"runtime-{sys.version_info.major}.{sys.version_info.minor}"
+        target.mkdir(parents=True, exist_ok=True)
+        for name in _RUNTIME_PACKAGES:
+            spec, link = find_spec(name), target / name
+            if spec is None or spec.origin is None or link.is_symlink():
+                continue
+            source = Path(spec.origin)
+            source, link = (source.parent, link) if source.name == "__init__.py" else (source, target / source.name)
+            if not link.is_symlink():
+                link.symlink_to(source)
+        return target
+
+    def _write_log(self, region: str, group: str, stream: str, text: str) -> None:
+        logs = self.clients.client("logs", region)
+        try:
+            logs.create_log_group(logGroupName=group)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
+                raise
+        logs.create_log_stream(logGroupName=group, logStreamName=stream)
+        moment = int(now().timestamp() * 1000)
+        lines = [{"timestamp": moment, "message": line} for line in text.splitlines() if line] or [
+            {"timestamp": moment, "message": "END"}
+        ]
+        logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=lines[:10_000])
+
+
+def mount(functions_of: Callable[[str], Functions]) -> None:
+    """Let moto's Invoke operation call the handler, by what runs an account's functions."""
+    construct = LambdaFunction.__init__
+
+    def remember(function: Any, account_id: str, spec: dict[str, Any], *rest: Any, **more: Any) -> None:
+        construct(function, account_id, spec, *rest, **more)
+        function.logging_config = spec.get("LoggingConfig", {})
+
+    def invoke(function: LambdaFunction, body: str, request_headers: Any, response_headers: dict[str, str]) -> Any:
+        functions, event = functions_of(function.account_id), json.loads(body) if body else {}
+        if request_headers.get("x-amz-invocation-type") == "Event":
+            functions.start(function, event)
+            return ""
+        result = functions.run(function, event)
+        if result.failed:
+            response_headers["x-amz-function-error"] = "Unhandled"
+        response_headers["x-amz-log-result"] = base64.b64encode(result.log[-4096:].encode()).decode()
+        return result.payload.encode()
+
+    LambdaFunction.__init__ = remember
+    LambdaFunction.invoke = invoke  # pyrefly: ignore[bad-assignment]
+
+
+def _layers(function: LambdaFunction) -> list[bytes]:
+    backend = lambda_backends[function.account_id][function.region]
+    found = [backend.layers_versions_by_arn(layer["Arn"]) for layer in function.layers]
+    return [layer.code_bytes for layer in found if layer is not None]

@@ -1,0 +1,124 @@
+# ruff: noqa: D102 - the public methods of the response class are API operations; their names say which.
+"""Service Quotas: the quotas that podwright knows by name, with values that a person may set.
+
+There is plenty of everything until somebody says otherwise, and then HyperPod keeps to it: `PUT /podwright/quotas`
+takes `{"sagemaker": {"ml.p5.48xlarge for cluster usage": 0}}`, `GET` shows what was set. Their codes are made up.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from moto.core.responses import ActionResult
+from moto.servicequotas.responses import ServiceQuotasResponse
+from pydantic import NonNegativeFloat, TypeAdapter, ValidationError
+from werkzeug.wrappers import Request, Response
+
+from ...config.catalog import catalog
+from ...config.quotas import quotas
+from ..protocol.service import refuse
+from ..protocol.json_objects import JsonObject
+
+PATH = "/podwright/quotas"
+_PLENTY = 100_000.0
+_VALUES = TypeAdapter(dict[str, dict[str, NonNegativeFloat]])
+
+
+class Quotas:
+    """The values that were set, by service code and name; they hold in every region."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, dict[str, float]] = {}
+
+    def of(self, service: str) -> dict[str, float]:
+        """The value of each quota of a service."""
+        known = {
+            quota.named(instance_type)
+            for quota in quotas().values()
+            if quota.service == service
+            for instance_type in ([row.name for row in catalog()] if "{type}" in quota.name else [""])
+        }
+        return dict.fromkeys(sorted(known), _PLENTY) | self.values.get(service, {})
+
+    def limit(self, service: str, name: str) -> float | None:
+        """The value that somebody set; None where nobody did."""
+        return self.values.get(service, {}).get(name)
+
+    def serve(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Serve one request to PATH."""
+        request = Request(environ)
+        if request.method == "PUT":
+            try:
+                self.values = _VALUES.validate_json(request.get_data())
+            except ValidationError as error:
+                return Response(f"{error}\n", 400)(environ, start_response)
+        return Response(json.dumps(self.values), content_type="application/json")(environ, start_response)
+
+
+class QuotasResponse(ServiceQuotasResponse):
+    """Service Quotas' API: the quotas that podwright knows are ours, the defaults of other services moto's."""
+
+    service: ClassVar[Quotas]
+
+    def list_service_quotas(self) -> ActionResult:
+        return self._page(self._applied())
+
+    def list_aws_default_service_quotas(self) -> Any:
+        found = self._defaults()
+        return self._page(found) if found else super().list_aws_default_service_quotas()
+
+    def get_service_quota(self) -> Any:
+        found = self._applied()
+        return self._one(found) if found else super().get_service_quota()
+
+    def get_aws_default_service_quota(self) -> ActionResult:
+        return self._one(self._defaults())
+
+    def _request(self) -> JsonObject:
+        return json.loads(self.body)
+
+    def _applied(self) -> list[JsonObject]:
+        code = self._request()["ServiceCode"]
+        return [
+            _quota(self.current_account, self.region, code, name, value)
+            for name, value in self.service.of(code).items()
+        ]
+
+    def _defaults(self) -> list[JsonObject]:
+        return [quota | {"Value": _PLENTY} for quota in self._applied()]
+
+    def _page(self, found: list[JsonObject]) -> ActionResult:
+        request = self._request()
+        if not found:
+            raise refuse(
+                "NoSuchResourceException", f"The sandbox knows no quotas of {request['ServiceCode']} (sandbox)"
+            )
+        size, start = request.get("MaxResults", 100), int(request.get("NextToken", 0))
+        more = {"NextToken": str(start + size)} if len(found) > start + size else {}
+        return ActionResult({"Quotas": found[start : start + size], **more})
+
+    def _one(self, found: list[JsonObject]) -> ActionResult:
+        code = self._request()["QuotaCode"]
+        for quota in found:
+            if quota["QuotaCode"] == code:
+                return ActionResult({"Quota": quota})
+        raise refuse("NoSuchResourceException", f"The sandbox knows no quota {code} (sandbox)")
+
+
+def _code(name: str) -> str:
+    return f"L-{hashlib.sha256(name.encode()).hexdigest()[:8].upper()}"
+
+
+def _quota(account: str, region: str, service: str, name: str, value: float) -> JsonObject:
+    return {
+        "ServiceCode": service,
+        "ServiceName": service,
+        "QuotaArn": f"arn:aws:servicequotas:{region}:{account}:{service}/{_code(name)}",
+        "QuotaCode": _code(name),
+        "QuotaName": name,
+        "Value": value,
+        "Unit": "None",
+        "Adjustable": True,
+        "GlobalQuota": False,
+    }

@@ -1,0 +1,265 @@
+"""Amazon Managed Grafana: workspaces, service accounts and their tokens. `grafana_http` is what runs in a workspace.
+
+Source: botocore 1.44.5, service model of grafana.
+"""
+
+import secrets
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from ..protocol.service import refuse
+from ..protocol.clock import now
+from ..protocol.json_objects import JsonObject
+
+PREFIX = "/podwright/grafana/"
+# Source: Amazon Managed Grafana User Guide, "Use service accounts to authenticate with the Grafana HTTP APIs".
+_TOKEN_PREFIX = "glsa_"
+_LONGEST_TOKEN_SECONDS = 30 * 24 * 3600
+# A version that the service offers when none is asked for.
+_VERSION = "10.4"
+
+
+@dataclass
+class Token:
+    """A service account's token."""
+
+    identifier: str
+    name: str
+    key: str
+    created: datetime
+    expires: datetime
+
+
+@dataclass
+class Account:
+    """A service account."""
+
+    identifier: str
+    name: str
+    role: str
+    tokens: dict[str, Token] = field(default_factory=dict)
+
+
+@dataclass
+class Workspace:
+    """A workspace: its description as the API shows it, its accounts, and what is in its Grafana."""
+
+    description: JsonObject
+    accounts: dict[str, Account] = field(default_factory=dict)
+    configuration: str = "{}"
+    saml: JsonObject = field(default_factory=dict)
+    folders: dict[str, JsonObject] = field(default_factory=dict)
+    sources: dict[str, JsonObject] = field(default_factory=dict)
+    dashboards: dict[str, JsonObject] = field(default_factory=dict)
+
+    def role_of(self, key: str) -> str | None:
+        """The role that a token gives; None for one that is unknown or too old."""
+        for account in self.accounts.values():
+            for token in account.tokens.values():
+                if secrets.compare_digest(token.key, key) and now() < token.expires:
+                    return account.role
+        return None
+
+
+_SHARED = {
+    "accountAccessType": "accountAccessType",
+    "permissionType": "permissionType",
+    "organizationRoleName": "organizationRoleName",
+    "stackSetName": "stackSetName",
+    "workspaceDataSources": "dataSources",
+    "workspaceDescription": "description",
+    "workspaceName": "name",
+    "workspaceNotificationDestinations": "notificationDestinations",
+    "workspaceOrganizationalUnits": "organizationalUnits",
+    "workspaceRoleArn": "workspaceRoleArn",
+    "vpcConfiguration": "vpcConfiguration",
+    "networkAccessControl": "networkAccessControl",
+    "ipAddressType": "ipAddressType",
+}
+
+
+class Grafana:
+    """The workspaces of all regions. `address` is where their Grafana answers over HTTPS, without the scheme."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.regions: dict[str, dict[str, Workspace]] = defaultdict(dict)
+
+    def find(self, region: str, identifier: str) -> Workspace:
+        """A workspace; raises ResourceNotFoundException."""
+        if identifier not in self.regions[region]:
+            raise refuse("ResourceNotFoundException", f"Workspace {identifier} does not exist (sandbox)")
+        return self.regions[region][identifier]
+
+    def anywhere(self, identifier: str) -> Workspace | None:
+        """A workspace by its id alone."""
+        return next((found[identifier] for found in self.regions.values() if identifier in found), None)
+
+    def create_workspace(self, region: str, given: JsonObject) -> JsonObject:
+        """CreateWorkspace."""
+        identifier = f"g-{secrets.token_hex(5)}"
+        workspace = Workspace(
+            {
+                "dataSources": [],
+                **_shared(given),
+                "id": identifier,
+                "created": now(),
+                "modified": now(),
+                "endpoint": f"{self.address}{PREFIX}{identifier}",
+                "grafanaVersion": given.get("grafanaVersion", _VERSION),
+                "status": "ACTIVE",
+                "authentication": {
+                    "providers": given["authenticationProviders"],
+                    "samlConfigurationStatus": "NOT_CONFIGURED",
+                },
+                "tags": given.get("tags", {}),
+            },
+            configuration=given.get("configuration", "{}"),
+        )
+        self.regions[region][identifier] = workspace
+        return {"workspace": workspace.description}
+
+    def describe_workspace(self, region: str, given: JsonObject) -> JsonObject:
+        """DescribeWorkspace."""
+        return {"workspace": self.find(region, given["workspaceId"]).description}
+
+    def list_workspaces(self, region: str, given: JsonObject) -> JsonObject:
+        """ListWorkspaces, on one page."""
+        shown = ("id", "name", "created", "modified", "endpoint", "grafanaVersion", "status", "authentication", "tags")
+        return {
+            "workspaces": [
+                {key: workspace.description[key] for key in shown if key in workspace.description}
+                for workspace in self.regions[region].values()
+            ]
+        }
+
+    def update_workspace(self, region: str, given: JsonObject) -> JsonObject:
+        """UpdateWorkspace."""
+        workspace = self.find(region, given["workspaceId"])
+        workspace.description |= _shared(given) | {"modified": now()}
+        for flag, key in (
+            ("removeVpcConfiguration", "vpcConfiguration"),
+            ("removeNetworkAccessConfiguration", "networkAccessControl"),
+        ):
+            if given.get(flag):
+                workspace.description.pop(key, None)
+        return {"workspace": workspace.description}
+
+    def delete_workspace(self, region: str, given: JsonObject) -> JsonObject:
+        """DeleteWorkspace, with all that is in it."""
+        workspace = self.find(region, given["workspaceId"])
+        del self.regions[region][given["workspaceId"]]
+        return {"workspace": workspace.description | {"status": "DELETING"}}
+
+    def update_workspace_authentication(self, region: str, given: JsonObject) -> JsonObject:
+        """UpdateWorkspaceAuthentication."""
+        workspace = self.find(region, given["workspaceId"])
+        workspace.saml = given.get("samlConfiguration", {})
+        status = "CONFIGURED" if workspace.saml else "NOT_CONFIGURED"
+        workspace.description["authentication"] = {
+            "providers": given["authenticationProviders"],
+            "samlConfigurationStatus": status,
+        }
+        return self._authentication(workspace)
+
+    def describe_workspace_authentication(self, region: str, given: JsonObject) -> JsonObject:
+        """DescribeWorkspaceAuthentication."""
+        return self._authentication(self.find(region, given["workspaceId"]))
+
+    def _authentication(self, workspace: Workspace) -> JsonObject:
+        providers = workspace.description["authentication"]["providers"]
+        saml = {"saml": {"status": "CONFIGURED", "configuration": workspace.saml}} if workspace.saml else {}
+        return {"authentication": {"providers": providers, **saml}}
+
+    def update_workspace_configuration(self, region: str, given: JsonObject) -> JsonObject:
+        """UpdateWorkspaceConfiguration; another version is an upgrade."""
+        workspace = self.find(region, given["workspaceId"])
+        workspace.configuration = given["configuration"]
+        if version := given.get("grafanaVersion"):
+            if _number(version) < _number(workspace.description["grafanaVersion"]):
+                raise refuse("ValidationException", "Grafana can be upgraded only (sandbox)")
+            workspace.description["grafanaVersion"] = version
+        return {}
+
+    def describe_workspace_configuration(self, region: str, given: JsonObject) -> JsonObject:
+        """DescribeWorkspaceConfiguration."""
+        workspace = self.find(region, given["workspaceId"])
+        version = workspace.description["grafanaVersion"]
+        return {"configuration": workspace.configuration, "grafanaVersion": version}
+
+    def create_workspace_service_account(self, region: str, given: JsonObject) -> JsonObject:
+        """CreateWorkspaceServiceAccount."""
+        workspace = self.find(region, given["workspaceId"])
+        if any(account.name == given["name"] for account in workspace.accounts.values()):
+            raise refuse("ConflictException", f"Service account {given['name']} already exists (sandbox)")
+        identifier = str(len(workspace.accounts) + 2)
+        while identifier in workspace.accounts:
+            identifier = str(int(identifier) + 1)
+        workspace.accounts[identifier] = Account(identifier, given["name"], given["grafanaRole"])
+        return {**{key: given[key] for key in ("name", "grafanaRole", "workspaceId")}, "id": identifier}
+
+    def list_workspace_service_accounts(self, region: str, given: JsonObject) -> JsonObject:
+        """ListWorkspaceServiceAccounts, on one page."""
+        accounts = self.find(region, given["workspaceId"]).accounts.values()
+        return {
+            "serviceAccounts": [
+                {"id": item.identifier, "name": item.name, "grafanaRole": item.role, "isDisabled": "false"}
+                for item in accounts
+            ],
+            "workspaceId": given["workspaceId"],
+        }
+
+    def delete_workspace_service_account(self, region: str, given: JsonObject) -> JsonObject:
+        """DeleteWorkspaceServiceAccount, with its tokens."""
+        self._account(region, given)
+        del self.find(region, given["workspaceId"]).accounts[given["serviceAccountId"]]
+        return {key: given[key] for key in ("serviceAccountId", "workspaceId")}
+
+    def create_workspace_service_account_token(self, region: str, given: JsonObject) -> JsonObject:
+        """CreateWorkspaceServiceAccountToken; the key is shown this once."""
+        account, seconds = self._account(region, given), given["secondsToLive"]
+        if not 0 < seconds <= _LONGEST_TOKEN_SECONDS:
+            raise refuse("ValidationException", "secondsToLive is from 1 to 2592000 (sandbox)")
+        if any(token.name == given["name"] for token in account.tokens.values()):
+            raise refuse("ConflictException", f"Token {given['name']} already exists (sandbox)")
+        identifier = str(max([0, *map(int, account.tokens)]) + 1)
+        key = f"{_TOKEN_PREFIX}{secrets.token_urlsafe(24)}_{secrets.token_hex(4)}"
+        token = Token(identifier, given["name"], key, now(), now() + timedelta(seconds=seconds))
+        account.tokens[identifier] = token
+        return {
+            "serviceAccountToken": {"id": identifier, "name": token.name, "key": key},
+            **{name: given[name] for name in ("serviceAccountId", "workspaceId")},
+        }
+
+    def list_workspace_service_account_tokens(self, region: str, given: JsonObject) -> JsonObject:
+        """ListWorkspaceServiceAccountTokens, on one page."""
+        return {
+            "serviceAccountTokens": [
+                {"id": token.identifier, "name": token.name, "createdAt": token.created, "expiresAt": token.expires}
+                for token in self._account(region, given).tokens.values()
+            ],
+            **{name: given[name] for name in ("serviceAccountId", "workspaceId")},
+        }
+
+    def delete_workspace_service_account_token(self, region: str, given: JsonObject) -> JsonObject:
+        """DeleteWorkspaceServiceAccountToken."""
+        tokens = self._account(region, given).tokens
+        if given["tokenId"] not in tokens:
+            raise refuse("ResourceNotFoundException", f"Token {given['tokenId']} does not exist (sandbox)")
+        del tokens[given["tokenId"]]
+        return {key: given[key] for key in ("tokenId", "serviceAccountId", "workspaceId")}
+
+    def _account(self, region: str, given: JsonObject) -> Account:
+        accounts, identifier = self.find(region, given["workspaceId"]).accounts, given["serviceAccountId"]
+        if identifier not in accounts:
+            raise refuse("ResourceNotFoundException", f"Service account {identifier} does not exist (sandbox)")
+        return accounts[identifier]
+
+
+def _shared(given: JsonObject) -> JsonObject:
+    return {name: given[key] for key, name in _SHARED.items() if key in given}
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))

@@ -1,0 +1,162 @@
+"""How training plans go in the sandbox: an operation of its own, for what AWS has no switch.
+
+`GET /podwright/training-plans?region=us-west-2` shows the plans' time, what is for sale and what was bought. `PUT`
+takes a JSON object of `Knobs`, all of it or nothing: the time that plans live in, offers that vanish, calls that fail,
+and plans that exist already.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
+from werkzeug.wrappers import Request, Response
+
+from ...config.catalog import catalog
+from .faults import Fault
+from .life import Plan, Window
+from .offers import Supply
+from .plans import DuplicateNames
+from .service import TARGET, TrainingPlanService
+
+PATH = "/podwright/training-plans"
+_USUAL = timedelta(days=28)
+
+
+class Part(BaseModel):
+    """A window of a plan that exists; without times it opened a day ago and closes in four weeks."""
+
+    model_config = ConfigDict(extra="forbid")
+    zone: str
+    count: PositiveInt
+    start: AwareDatetime | None = None
+    end: AwareDatetime | None = None
+
+
+class Existing(BaseModel):
+    """A plan that exists, as an environment file names it. `count` of its parts is in instances."""
+
+    model_config = ConfigDict(extra="forbid")
+    arn: str
+    instance_type: str = ""
+    ultraserver_type: str = ""
+    spares: NonNegativeInt = 0
+    parts: list[Part] = Field(min_length=1)
+
+    def plan(self, service: TrainingPlanService, region: str) -> Plan:
+        """The plan as the sandbox keeps it; raises ValueError for what it does not know."""
+        zones, moment = service.region(region).zones, service.now(region)
+        server = catalog().ultraservers.get(self.ultraserver_type)
+        if self.ultraserver_type and server is None:
+            raise ValueError(f"{self.ultraserver_type} is no UltraServer type")
+        if unknown := [part.zone for part in self.parts if part.zone not in zones]:
+            raise ValueError(f"{region} has the zones {', '.join(sorted(zones))}, not {unknown[0]}")
+        windows = [
+            Window(
+                server.instance_type if server else self.instance_type,
+                part.count,
+                zones[part.zone],
+                part.zone,
+                part.start or moment - timedelta(days=1),
+                part.end or max(moment, part.start or moment) + _USUAL,
+                self.ultraserver_type,
+                part.count // server.instances if server else 0,
+                f"{self.arn.replace(':training-plan/', ':reserved-capacity/')}-{index}",
+            )
+            for index, part in enumerate(self.parts, 1)
+        ]
+        return Plan(
+            self.arn.rpartition("/")[2], self.arn, "", moment, moment, windows, Decimal(0), [TARGET], self.spares
+        )
+
+
+class Knobs(BaseModel):
+    """What a `PUT` changes; what it leaves out stays as it is."""
+
+    model_config = ConfigDict(extra="forbid")
+    region: str = "us-west-2"
+    at: AwareDatetime | None = None
+    """The time that plans live in."""
+    advance_hours: float = 0.0
+    """Hours to go on from there."""
+    speed: float | None = Field(default=None, gt=0)
+    """How many times as fast as the clock on the wall their time goes."""
+    duplicate_names: DuplicateNames | None = None
+    payment_seconds: float | None = Field(default=None, ge=0)
+    """How long a payment takes, in the plans' time."""
+    payment_failure: str | None = None
+    """Why payments fail from now on; "" lets them go through."""
+    stale_lists: NonNegativeInt | None = None
+    """How many lists do not show yet what is bought from now on."""
+    withdraw: bool = False
+    """Every offer that was made so far is gone."""
+    supply: list[Supply] | None = None
+    """What is for sale, in place of what was."""
+    faults: list[Fault] | None = None
+    """What goes wrong with the next calls, in place of what was to."""
+    existing: list[Existing] = []
+    """Plans that exist."""
+
+    def apply(self, service: TrainingPlanService) -> None:
+        """Change what is given; raises ValueError, and then nothing is changed."""
+        plans = service.region(self.region)
+        existing = [item.plan(service, self.region) for item in self.existing]
+        moment, time = service.now(self.region), service.times[self.region]
+        time.set((self.at or moment) + timedelta(hours=self.advance_hours), self.speed or time.speed)
+        changes = {
+            "duplicate_names": self.duplicate_names,
+            "payment": None if self.payment_seconds is None else timedelta(seconds=self.payment_seconds),
+            "payment_failure": self.payment_failure,
+            "stale_lists": self.stale_lists,
+            "supply": self.supply,
+            "faults": self.faults,
+        }
+        for name, value in changes.items():
+            if value is not None:
+                setattr(plans.ledger, name, value)
+        if self.withdraw:
+            plans.withdraw()
+        for plan in existing:
+            service.add_existing(self.region, plan)
+
+
+def serve(service: TrainingPlanService, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    """Serve one request."""
+    request = Request(environ)
+    region = request.args.get("region", Knobs().region)
+    if request.method == "PUT":
+        try:
+            knobs = Knobs.model_validate_json(request.get_data())
+            knobs.apply(service)
+        except (ValidationError, ValueError) as error:
+            return Response(f"{error}\n", 400)(environ, start_response)
+        region = knobs.region
+    text = json.dumps(_shown(service, region), default=_plain)
+    return Response(text, content_type="application/json")(environ, start_response)
+
+
+def _shown(service: TrainingPlanService, region: str) -> dict[str, Any]:
+    plans = service.region(region)
+    ledger, moment = plans.ledger, service.now(region)
+    return {
+        "region": region,
+        "at": moment,
+        "speed": service.times[region].speed,
+        "duplicate_names": ledger.duplicate_names,
+        "payment_seconds": ledger.payment.total_seconds(),
+        "payment_failure": ledger.payment_failure,
+        "stale_lists": ledger.stale_lists,
+        "supply": [asdict(item) for item in ledger.supply],
+        "faults": [asdict(item) for item in ledger.faults],
+        "plans": [{"arn": plan.arn, "status": plan.status(moment), "end": plan.end(moment)} for plan in ledger.plans],
+        "charges": [{"plan": arn, "offering": offering} for arn, offering in ledger.charges],
+    }
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} cannot be shown")

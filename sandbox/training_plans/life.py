@@ -1,0 +1,220 @@
+"""The life of SageMaker training plans: what was bought, and what it is at a moment.
+
+Nothing runs in the background: every status follows from the moment that is asked about. A plan is Pending until it is
+paid, Scheduled until its first window, Active in each window, Scheduled again between them, then Expired; one whose
+payment fails ends Failed. Sources: botocore 1.44.5 service model of SageMaker; Amazon SageMaker AI Developer Guide,
+"Reserve training plans" (blocks may have gaps between them) and "Training plans utilization" (instances are taken from
+30 minutes before the end of their block).
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from ..protocol.json_objects import JsonObject
+
+RECLAIM = timedelta(minutes=30)
+"""How long before the end of a window its instances go."""
+CURRENCY = "USD"
+
+
+@dataclass(frozen=True)
+class Window:
+    """A reserved capacity: instances of one type, in one zone, from `start` to `end`."""
+
+    instance_type: str
+    instances: int
+    zone: str
+    zone_id: str
+    start: datetime
+    end: datetime
+    ultraserver_type: str = ""
+    ultraservers: int = 0
+    arn: str = ""
+
+    @property
+    def servers(self) -> list[str]:
+        """The ids of its UltraServers."""
+        name = self.arn.partition("reserved-capacity/")[2].replace("/", "-")
+        return [f"us-{name}-{index + 1}" for index in range(self.ultraservers)]
+
+
+@dataclass
+class Extension:
+    """A bought prolongation of a plan's last window. It counts once it is `paid`."""
+
+    offering: str
+    bought: datetime
+    paid: datetime
+    start: datetime
+    end: datetime
+    fee: Decimal
+    failure: str = ""
+    unseen: int = 0
+
+    def holds(self, moment: datetime) -> bool:
+        """Whether the plan is longer by it."""
+        return moment >= self.paid and not self.failure
+
+    def status(self, moment: datetime) -> str:
+        """Pending, Failed, Scheduled, Active or Expired."""
+        if moment < self.paid:
+            return "Pending"
+        return "Failed" if self.failure else _phase(self.start, self.end, moment)
+
+
+@dataclass
+class Plan:
+    """A training plan as it was bought. `unseen`: how many more lists do not show it yet."""
+
+    name: str
+    arn: str
+    offering: str
+    created: datetime
+    paid: datetime
+    windows: list[Window]
+    fee: Decimal
+    target: list[str]
+    spares: int = 0
+    failure: str = ""
+    unseen: int = 0
+    extensions: list[Extension] = field(default_factory=list)
+
+    def end_of(self, window: Window, moment: datetime) -> datetime:
+        """When a window ends: extensions prolong the last one."""
+        if window != self.windows[-1]:
+            return window.end
+        return max([window.end, *(item.end for item in self.extensions if item.holds(moment))])
+
+    def end(self, moment: datetime) -> datetime:
+        """When the plan ends."""
+        return max(self.end_of(window, moment) for window in self.windows)
+
+    def status(self, moment: datetime) -> str:
+        """Pending, Failed, Scheduled, Active or Expired."""
+        if early := self._early(moment):
+            return early
+        phases = [self.window_status(window, moment) for window in self.windows]
+        if "Active" in phases:
+            return "Active"
+        return "Scheduled" if "Scheduled" in phases else "Expired"
+
+    def window_status(self, window: Window, moment: datetime) -> str:
+        """A reserved capacity's status."""
+        return self._early(moment) or _phase(window.start, self.end_of(window, moment), moment)
+
+    def _early(self, moment: datetime) -> str | None:
+        if moment < self.paid:
+            return "Pending"
+        return "Failed" if self.failure else None
+
+    def holds(self, moment: datetime) -> bool:
+        """Whether its capacity is taken from what others can buy: not once its payment has failed."""
+        return self.status(moment) != "Failed"
+
+    def spare_instances(self, window: Window) -> int:
+        """Instances of a window that are kept back for repairs."""
+        return self.spares * window.ultraservers
+
+    def open_windows(self, moment: datetime, zone_id: str) -> list[Window]:
+        """The windows whose instances clusters can have in a zone now: those of the last 30 minutes are going."""
+        return [
+            window
+            for window in self.windows
+            if window.zone_id == zone_id
+            and self.window_status(window, moment) == "Active"
+            and moment < self.end_of(window, moment) - RECLAIM
+        ]
+
+    def usable(self, moment: datetime, zone_id: str) -> int:
+        """How many instances clusters can have in a zone now."""
+        return sum(window.instances - self.spare_instances(window) for window in self.open_windows(moment, zone_id))
+
+    def describe(self, moment: datetime, in_use: int) -> JsonObject:
+        """The plan as ListTrainingPlans shows it; `in_use`: how many of its instances clusters have."""
+        total = max(window.instances for window in self.windows)
+        zones = {window.zone_id for window in self.windows}
+        usable = sum(self.usable(moment, zone_id) for zone_id in zones)
+        servers = max(window.ultraservers for window in self.windows)
+        message = {"StatusMessage": self.failure} if self.status(moment) == "Failed" else {}
+        seconds = sum((self.end_of(window, moment) - window.start).total_seconds() for window in self.windows)
+        return {
+            "TrainingPlanArn": self.arn,
+            "TrainingPlanName": self.name,
+            "Status": self.status(moment),
+            **message,
+            **duration(timedelta(seconds=seconds)),
+            "StartTime": min(window.start for window in self.windows),
+            "EndTime": self.end(moment),
+            "UpfrontFee": money(self.fee),
+            "CurrencyCode": CURRENCY,
+            "TotalInstanceCount": total,
+            "AvailableInstanceCount": max(0, usable - in_use),
+            "InUseInstanceCount": in_use,
+            **({"TotalUltraServerCount": servers} if servers else {}),
+            "TargetResources": list(self.target),
+            "ReservedCapacitySummaries": [self._summary(window, moment) for window in self.windows],
+        }
+
+    def _summary(self, window: Window, moment: datetime) -> JsonObject:
+        end = self.end_of(window, moment)
+        return {
+            "ReservedCapacityArn": window.arn,
+            **kind(window),
+            "InstanceType": window.instance_type,
+            "TotalInstanceCount": window.instances,
+            "Status": self.window_status(window, moment),
+            "AvailabilityZone": window.zone,
+            "AvailabilityZoneId": window.zone_id,
+            **duration(end - window.start),
+            "StartTime": window.start,
+            "EndTime": end,
+        }
+
+    def history(self, moment: datetime) -> list[JsonObject]:
+        """Its extensions as DescribeTrainingPlanExtensionHistory shows them. The words of PaymentStatus are ours."""
+        last = self.windows[-1]
+        return [
+            {
+                "TrainingPlanExtensionOfferingId": item.offering,
+                "ExtendedAt": item.bought,
+                "StartDate": item.start,
+                "EndDate": item.end,
+                "Status": item.status(moment),
+                "PaymentStatus": {"Pending": "Pending", "Failed": "Failed"}.get(item.status(moment), "Completed"),
+                "AvailabilityZone": last.zone,
+                "AvailabilityZoneId": last.zone_id,
+                "DurationHours": duration(item.end - item.start)["DurationHours"],
+                "UpfrontFee": money(item.fee),
+                "CurrencyCode": CURRENCY,
+            }
+            for item in self.extensions
+        ]
+
+
+def _phase(start: datetime, end: datetime, moment: datetime) -> str:
+    if moment < start:
+        return "Scheduled"
+    return "Active" if moment < end else "Expired"
+
+
+def duration(length: timedelta) -> JsonObject:
+    """A length as the API gives it: whole hours, and the minutes beyond."""
+    minutes = round(length.total_seconds()) // 60
+    return {"DurationHours": minutes // 60, "DurationMinutes": minutes % 60}
+
+
+def money(fee: Decimal) -> str:
+    """A fee as the API gives it."""
+    return f"{fee:.2f}"
+
+
+def kind(window: Window) -> JsonObject:
+    """Whether a window is of instances or of UltraServers, in the words of the API."""
+    if not window.ultraservers:
+        return {"ReservedCapacityType": "Instance"}
+    return {
+        "ReservedCapacityType": "UltraServer",
+        "UltraServerType": window.ultraserver_type,
+        "UltraServerCount": window.ultraservers,
+    }
