@@ -55,18 +55,18 @@ def add_validator(app: "cdk.App") -> None:
         cdk.Validations.of(app).add_plugins(cdk.CloudFormationValidatePlugin())
 
 
-from podwright.config.archives import archive_findings, locked_files  # noqa: E402
-from podwright.config.artifacts import chart_archive, chart_findings, read_artifacts  # noqa: E402
 from podwright.config.findings import Finding, InvalidFile, errors, write_findings  # noqa: E402
-from podwright.config.load import LoadedEnvironment  # noqa: E402
-from podwright.config.mirrors import mirror_findings, mirror_of  # noqa: E402
-from podwright.config.project import Project  # noqa: E402
-from podwright.config.rules import findings  # noqa: E402
-from podwright.config.rules.project import project_findings  # noqa: E402
-from podwright.config.wanted_charts import wanted_charts  # noqa: E402
+from podwright.config.loading.artifacts import chart_archive, chart_findings, read_artifacts  # noqa: E402
+from podwright.config.loading.load import LoadedEnvironment  # noqa: E402
+from podwright.config.loading.project import Project  # noqa: E402
 from podwright.operations.assets import needed  # noqa: E402
 from podwright.operations.charts import stand_in  # noqa: E402
 from podwright.operations.kernels import missing_programs, needed_programs  # noqa: E402
+from podwright.planning.helm.mirrors import mirror_findings, mirror_of  # noqa: E402
+from podwright.planning.helm.wanted_charts import wanted_charts  # noqa: E402
+from podwright.planning.node.archives import archive_findings, locked_files  # noqa: E402
+from podwright.planning.rules import findings  # noqa: E402
+from podwright.planning.rules.project.project import project_findings  # noqa: E402
 
 loaded_cdk.result()
 
@@ -126,7 +126,7 @@ def main() -> int:
 
 def promoted(project: Project) -> list[LoadedEnvironment]:
     """The environments that the project's pipeline deploys. Raises InvalidFile where it cannot deploy one."""
-    from podwright.config.promotable import promotable
+    from podwright.planning.delivery.promotable import promotable
 
     return promotable(project)
 

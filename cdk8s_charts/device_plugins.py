@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 import cdk8s
 from constructs import Construct
 
-from ..config.catalog import Catalog
-from ..config.chart_values import node_affinity, nodes_with
-from ..config.charts import NEURON_DEVICE_PLUGIN_IMAGE
-from ..config.groups import AnyGroup
-from ..config.images import Image
+from ..config.catalog.charts import NEURON_DEVICE_PLUGIN_IMAGE
+from ..config.catalog.images import Image
+from ..config.catalog.instance_types import Catalog
+from ..config.settings.groups import AnyGroup
+from ..planning.helm.chart_values import node_affinity, nodes_with
 
 _NAME = "neuron-device-plugin"
 _NAMESPACE = "kube-system"
@@ -23,8 +23,8 @@ class NeuronDevicePlugin(cdk8s.Chart):
     there. Empty when no group has Neuron devices.
 
     Example:
-        from podwright.config.catalog import catalog
-        from podwright.config.groups import InstanceGroup
+        from podwright.config.catalog.instance_types import catalog
+        from podwright.config.settings.groups import InstanceGroup
         group = InstanceGroup(instance_type="ml.trn2.48xlarge", count=4)
         NeuronDevicePlugin(cdk8s.App(), "neuron", groups=[group], types=catalog())
     """

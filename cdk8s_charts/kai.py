@@ -4,15 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ..config.access import TEAM_LABEL
-from ..config.catalog import Catalog
-from ..config.engines import KaiSettings
-from ..config.mig import MIG_RESOURCE
-from ..config.pools import KAI_POOL_LABEL, department_path, kai_department_queue, kai_queue
-from ..config.quota_amounts import CPU, GPU, MEMORY, Quantities
-from ..config.quota_policy import QuotaPolicy, TeamPolicy
-from ..config.teams import WaitForPods
-from ..config.topologies import topology
+from ..config.catalog.instance_types import Catalog
+from ..config.catalog.kubernetes_groups import TEAM_LABEL
+from ..config.catalog.mig import MIG_RESOURCE
+from ..config.catalog.topologies import topology
+from ..config.settings.governance.engines import KaiSettings
+from ..config.settings.governance.teams import WaitForPods
+from ..planning.quota.amounts import CPU, GPU, MEMORY, Quantities
+from ..planning.quota.node_pools import KAI_POOL_LABEL, department_path, kai_department_queue, kai_queue
+from ..planning.quota.policy import QuotaPolicy, TeamPolicy
 from .priority_classes import priority_classes
 from .scheduler_guard import scheduler_guard
 

@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ..config.access import TEAM_LABEL
-from ..config.catalog import Catalog
-from ..config.groups import InstanceGroup
-from ..config.kueue import KUEUE_API, Kueue
-from ..config.quota_amounts import GPU, NEURON, Quantities, quantity
-from ..config.quota_policy import QuotaPolicy, Share, TeamPolicy
-from ..config.quota_stock import Flavor
-from ..config.team_names import cluster_queue, local_queue, priority_class, team_namespace
-from ..config.topologies import topology
+from ..config.catalog.instance_types import Catalog
+from ..config.catalog.kubernetes_groups import TEAM_LABEL
+from ..config.catalog.topologies import topology
+from ..config.settings.governance.kueue import KUEUE_API, Kueue
+from ..config.settings.groups import InstanceGroup
+from ..planning.quota.amounts import GPU, NEURON, Quantities, quantity
+from ..planning.quota.policy import QuotaPolicy, Share, TeamPolicy
+from ..planning.quota.stock import Flavor
+from ..planning.quota.team_names import cluster_queue, local_queue, priority_class, team_namespace
 from .multikueue import MULTIKUEUE_CHECK, manager_objects, worker_objects
 
 KUEUE_ROOT: Final = "all.teams"

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from ..config.kueue import KUEUE_API, MultiKueue
+from ..config.settings.governance.kueue import KUEUE_API, MultiKueue
 
 MULTIKUEUE_CHECK: Final = "multikueue"
 """The admission check of a manager's queues, and its configuration."""

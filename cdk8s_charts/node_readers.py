@@ -3,7 +3,7 @@
 import cdk8s
 from constructs import Construct
 
-from ..config.access import NODE_READERS
+from ..config.catalog.kubernetes_groups import NODE_READERS
 
 
 class NodeReaders(cdk8s.Chart):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..config.team_names import pod_priority_class
+from ..planning.quota.team_names import pod_priority_class
 
 
 def priority_classes(priorities: Mapping[str, int]) -> list[dict[str, Any]]:

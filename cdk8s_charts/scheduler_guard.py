@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from ..config.access import TEAM_LABEL
+from ..config.catalog.kubernetes_groups import TEAM_LABEL
 
 _NAME: Final = "podwright-scheduler"
 _API: Final = "admissionregistration.k8s.io/v1"

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ..config.access import TEAM_LABEL, team_group
-from ..config.deployed_values import DeployedValues, LustreValues
-from ..config.team_access import Caps, Claim, ContainerLimits, Size, TeamAccess, TeamNetwork
-from ..config.team_names import team_namespace
-from ..config.teams import Engine, Team
+from ..config.catalog.kubernetes_groups import TEAM_LABEL, team_group
+from ..config.settings.governance.team_access import Caps, Claim, ContainerLimits, Size, TeamAccess, TeamNetwork
+from ..config.settings.governance.teams import Engine, Team
+from ..planning.kubernetes.deployed_values import DeployedValues, LustreValues
+from ..planning.quota.team_names import team_namespace
 
 Object = dict[str, Any]
 ROLES: Final = ("edit", "view")

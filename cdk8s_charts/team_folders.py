@@ -5,11 +5,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..config.chart_values import SystemPlacement
-from ..config.deployed_values import DeployedValues
-from ..config.images import Image
-from ..config.own_images import BENCHMARK_LABELS_IMAGE
-from ..config.teams import Team
+from ..config.catalog.images import Image
+from ..config.settings.governance.teams import Team
+from ..planning.helm.chart_values import SystemPlacement
+from ..planning.helm.own_images import BENCHMARK_LABELS_IMAGE
+from ..planning.kubernetes.deployed_values import DeployedValues
 
 _NAMESPACE: Final = "kube-system"
 _MAKE: Final = (

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ..config.charts import YUNIKORN
-from ..config.engines import OtherQueue, YuniKornSettings
-from ..config.pools import YUNIKORN_ROOT, department_path, yunikorn_department_queue
-from ..config.quota_amounts import CPU, GPU, MEMORY, NEURON, quantity
-from ..config.quota_policy import QuotaPolicy, Share, TeamPolicy
-from ..config.team_names import team_namespace
+from ..config.catalog.charts import YUNIKORN
+from ..config.settings.governance.engines import OtherQueue, YuniKornSettings
+from ..planning.quota.amounts import CPU, GPU, MEMORY, NEURON, quantity
+from ..planning.quota.node_pools import YUNIKORN_ROOT, department_path, yunikorn_department_queue
+from ..planning.quota.policy import QuotaPolicy, Share, TeamPolicy
+from ..planning.quota.team_names import team_namespace
 from .priority_classes import priority_classes
 from .scheduler_guard import scheduler_guard
 

@@ -112,3 +112,9 @@ class InvalidFile(Exception):
     def because(cls, id: str, message: str, hint: str, place: Place | None = None, path: str = "") -> "InvalidFile":
         """A file that one error keeps from being read."""
         return cls([Finding(id, Level.ERROR, path, message, hint, place)])
+
+
+def listed(values: Iterable[object], word: str = "or") -> str:
+    """Values in a sentence: `a`, `a or b`, `a, b or c`."""
+    *most, last = [str(value) for value in values] or ["none"]
+    return f"{', '.join(most)} {word} {last}" if most else last

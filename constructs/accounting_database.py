@@ -9,8 +9,8 @@ from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from ..config.rules import check
-from ..config.slurm import AccountingDatabase
+from ..config.settings.slurm import AccountingDatabase
+from ..planning.rules import check
 from .protection import Protection, removal_policy
 from .traffic import Ports, Traffic
 
@@ -38,7 +38,7 @@ class SlurmAccounting(Construct):
     deletion. Of an existing database only the way from the clients is opened, if its security group is given.
 
     Example:
-        from podwright.config.slurm import AccountingDatabase
+        from podwright.config.settings.slurm import AccountingDatabase
         from podwright.constructs.accounting_database import SlurmAccounting
         SlurmAccounting(stack, "Accounting", settings=AccountingDatabase(), vpc=vpc, subnets=vpc.private_subnets,
                         clients=clients, key=key, protection="retain")

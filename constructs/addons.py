@@ -8,9 +8,9 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ..config.addons import NODE_ADDONS, addon_version
-from ..config.cluster import AddonName, Eks
-from ..config.rules import check
+from ..config.settings.cluster import AddonName, Eks
+from ..planning.kubernetes.addons import NODE_ADDONS, addon_version
+from ..planning.rules import check
 from .permission import allow
 
 _NAMESPACE = "kube-system"
@@ -26,7 +26,7 @@ class NodeAddons(Construct):
     overwritten, because whatever was there before is not ours. The VPC CNI uses the node's role, as HyperPod wants it.
 
     Example:
-        from podwright.config.cluster import Eks
+        from podwright.config.settings.cluster import Eks
         NodeAddons(stack, "NodeAddons", settings=Eks(version="1.34"), cluster_name="prod")
     """
 
@@ -63,7 +63,7 @@ class WorkloadAddons(Construct):
     or delete any. Its role reaches it by pod identity. Nothing for an existing cluster: its owner decides.
 
     Example:
-        from podwright.config.cluster import Eks
+        from podwright.config.settings.cluster import Eks
         WorkloadAddons(stack, "WorkloadAddons", settings=Eks(), cluster_name="prod", lustre=True)
     """
 

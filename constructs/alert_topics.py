@@ -8,8 +8,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from ..config.observability import Alerts
-from ..config.rules import check
+from ..config.settings.observability import Alerts
+from ..planning.rules import check
 from .permission import allow
 from .protection import Protection, removal_policy
 
@@ -26,7 +26,7 @@ class AlertTopics(Construct):
     change. Services of other accounts may not publish.
 
     Example:
-        from podwright.config.observability import Alerts
+        from podwright.config.settings.observability import Alerts
         AlertTopics(stack, "Alerts", settings=Alerts(emails=("oncall@example.com",)))
     """
 

@@ -7,7 +7,7 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ..config.argo_cd import ArgoCd
+from ..config.settings.argo_cd import ArgoCd
 
 _NAME = "argocd"
 
@@ -21,7 +21,7 @@ class ArgoCdCapability(Construct):
     capability IAM role", 2026-11.
 
     Example:
-        from podwright.config.argo_cd import ArgoCd
+        from podwright.config.settings.argo_cd import ArgoCd
         settings = ArgoCd(identity_center="arn:aws:sso:::instance/ssoins-0123456789abcdef")
         ArgoCdCapability(stack, "ArgoCd", settings=settings, cluster_name="prod")
     """

@@ -7,8 +7,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from ..config.rules import check
-from ..config.storage import Buckets
+from ..config.settings.storage import Buckets
+from ..planning.rules import check
 from .protection import Protection, removal_policy
 
 
@@ -79,7 +79,7 @@ class LifecycleBucket(Construct):
     (see `config.names`). After a stack whose bucket survived, name that bucket in the settings to use it again.
 
     Example:
-        from podwright.config.names import lifecycle_bucket_name
+        from podwright.config.catalog.names import lifecycle_bucket_name
         name = lifecycle_bucket_name("prod", "111122223333", "us-west-2")
         LifecycleBucket(stack, "Lifecycle", settings=Buckets(), name=name, key=key, protection="retain")
     """

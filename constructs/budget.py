@@ -6,8 +6,8 @@ from typing import Final
 from aws_cdk import aws_budgets as budgets
 from constructs import Construct
 
-from ..config.budget import BUDGET_MARKS, MAX_ADDRESSES
-from ..config.cost_tags import ENVIRONMENT_TAG
+from ..planning.cost.budget import BUDGET_MARKS, MAX_ADDRESSES
+from ..planning.cost.cost_tags import ENVIRONMENT_TAG
 
 _EMAIL: Final = "EMAIL"
 

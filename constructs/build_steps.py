@@ -12,8 +12,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from ..config.pipeline import PipelinePackages
-from ..config.pipeline_steps import EVIDENCE
+from ..config.settings.pipeline import PipelinePackages
+from ..planning.delivery.pipeline_steps import EVIDENCE
 from .permission import allow
 
 IMAGE = codebuild.LinuxBuildImage.AMAZON_LINUX_2023_5

@@ -7,8 +7,8 @@ from aws_cdk import aws_chatbot as chatbot
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ..config.observability import Chat
-from ..config.rules import check
+from ..config.settings.observability import Chat
+from ..planning.rules import check
 
 
 class ChatChannels(Construct):
@@ -19,7 +19,7 @@ class ChatChannels(Construct):
     tenant has to be authorized in the service's console once, which no API does.
 
     Example:
-        from podwright.config.observability import Chat, SlackChannel
+        from podwright.config.settings.observability import Chat, SlackChannel
         chat = Chat(slack=SlackChannel(workspace="T07EA123LEP", channel="C0123456789"))
         ChatChannels(stack, "Chat", settings=chat, name="prod", topic_arn="arn:aws:sns:us-west-2:111122223333:alerts")
     """

@@ -8,12 +8,12 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from ..config.base import Tags
-from ..config.compute_quotas import compute_quotas, scheduler_config
-from ..config.quota_policy import QuotaPolicy
-from ..config.rules import check
-from ..config.task_governance import TYPES, QuotaType
-from ..config.teams import Governance
+from ..config.settings.base import Tags
+from ..config.settings.governance.task_governance import TYPES, QuotaType
+from ..config.settings.governance.teams import Governance
+from ..planning.quota.compute_quotas import compute_quotas, scheduler_config
+from ..planning.quota.policy import QuotaPolicy
+from ..planning.rules import check
 from .compute_quota_fallback.construct import ComputeQuotaFallback
 
 
@@ -29,10 +29,10 @@ class ComputeQuotas(Construct):
     Source: CloudFormation schemas of both types, 2026-10-20.
 
     Example:
-        from podwright.config.catalog import catalog
-        from podwright.config.groups import InstanceGroup
-        from podwright.config.quota_policy import quota_policy
-        from podwright.config.teams import Governance
+        from podwright.config.catalog.instance_types import catalog
+        from podwright.config.settings.groups import InstanceGroup
+        from podwright.planning.quota.policy import quota_policy
+        from podwright.config.settings.governance.teams import Governance
         governance = Governance.model_validate({"engine": "hyperpod", "teams": {"llm": {"quota": {"h200": 2}}}})
         groups = {"h200": InstanceGroup(instance_type="ml.p5en.48xlarge", count=4, zone="usw2-az2")}
         ComputeQuotas(stack, "Quotas", governance=governance, policy=quota_policy(governance, groups, catalog()),

@@ -18,7 +18,7 @@ from .permission import allow
 
 _ROOM = Path(__file__).resolve().parent
 _RUNTIME = _ROOM / "handler_runtime"
-_CONFIG = _ROOM.parent / "config"
+_PACKAGE = _ROOM.parent
 # Lambda runs an asynchronous invocation that failed twice more, after one and after two minutes.
 # Source: AWS Lambda Developer Guide, "Asynchronous invocation", 2026-10.
 _RUNS = 3
@@ -56,7 +56,7 @@ class HandlerFunction(Construct):
         subnets: Sequence[ec2.ISubnet] = (),
         security_groups: Sequence[ec2.ISecurityGroup] = (),
         environment: Mapping[str, str] | None = None,
-        config_files: Sequence[str] = (),
+        planning_files: Sequence[str] = (),
         runtime_files: Sequence[str] = ("response.py",),
     ) -> None:
         """Defines the function.
@@ -73,8 +73,8 @@ class HandlerFunction(Construct):
             subnets: Subnets of that VPC.
             security_groups: Its security groups there.
             environment: Environment variables.
-            config_files: Modules of `config/` that ship with the handler; they import the standard library and each
-                other.
+            planning_files: Modules of `planning/` that ship with the handler, by their paths in the package; they
+                import the standard library and each other.
             runtime_files: Modules of `handler_runtime/` that ship with the handler; what answers CloudFormation when
                 absent.
         """
@@ -98,7 +98,7 @@ class HandlerFunction(Construct):
         at = f"podwright/constructs/{relative.as_posix()}"
         files = shipped_files(folder, at=at)
         files |= {f"podwright/constructs/handler_runtime/{name}": _RUNTIME / name for name in runtime_files}
-        files |= {f"podwright/config/{name}": _CONFIG / name for name in config_files}
+        files |= {f"podwright/{name}": _PACKAGE / name for name in planning_files}
         with folder_code(files) as code:
             function = lambda_.Function(
                 self,

@@ -12,7 +12,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from ..config.pipeline_steps import INSTALL
+from ..planning.delivery.pipeline_steps import INSTALL
 from .build_steps import IMAGE, Builder, build_spec, plain
 from .permission import allow
 

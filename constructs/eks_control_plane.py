@@ -13,8 +13,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk.lambda_layer_kubectl_v35 import KubectlV35Layer
 from constructs import Construct, IConstruct
 
-from ..config.cluster import AdoptedEks, ControlPlaneLog, Eks
-from ..config.rules import check
+from ..config.settings.cluster import AdoptedEks, ControlPlaneLog, Eks
+from ..planning.rules import check
 from .custom_resource import allow_network_interfaces
 from .traffic import Ports, Traffic
 
@@ -46,7 +46,7 @@ class EksControlPlane(Construct):
     The provider then runs with `kubectl_role`, which Lambda has to be able to assume.
 
     Example:
-        from podwright.config.cluster import Eks
+        from podwright.config.settings.cluster import Eks
         subnets = {"usw2-az1": vpc.private_subnets[0], "usw2-az2": vpc.private_subnets[1]}
         EksControlPlane(stack, "Eks", settings=Eks(version="1.34"), vpc=vpc, control_plane_subnets=subnets,
                         node_security_group=nodes, key=key)

@@ -7,7 +7,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ..config.endpoints import GATEWAY_SERVICE, services
+from ..planning.network.endpoints import GATEWAY_SERVICE, services
 
 
 class Endpoints(Construct):
@@ -20,7 +20,7 @@ class Endpoints(Construct):
     China regions some services have another prefix.
 
     Example:
-        from podwright.config.network import Network
+        from podwright.config.settings.network import Network
         from podwright.constructs.vpc import ZonedVpc
         vpc = ZonedVpc(stack, "Vpc", settings=Network(zones=("usw2-az2", "usw2-az3")), protection="destroy")
         Endpoints(stack, "Endpoints", vpc=vpc.face, ranges=["10.16.0.0/16"], features={"nodes"},

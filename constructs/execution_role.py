@@ -10,7 +10,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from ..config.names import cluster_log_group
+from ..config.catalog.names import cluster_log_group
 from .permission import allow
 
 _DESCRIBE = [f"ec2:Describe{what}" for what in (

@@ -8,8 +8,8 @@ from aws_cdk import aws_grafana as grafana
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ..config.observability import Grafana
-from ..config.rules import check
+from ..config.settings.observability import Grafana
+from ..planning.rules import check
 from .permission import allow
 from .protection import Protection, removal_policy
 
@@ -48,7 +48,7 @@ class GrafanaWorkspace(Construct):
     Source: Amazon Managed Grafana User Guide, "Cross-service confused deputy prevention", 2026-11.
 
     Example:
-        from podwright.config.observability import Grafana
+        from podwright.config.settings.observability import Grafana
         from podwright.constructs.grafana_workspace import GrafanaWorkspace
         GrafanaWorkspace(stack, "Grafana", settings=Grafana(), name="prod", protection="retain",
                          metrics_arn="arn:aws:aps:us-west-2:111122223333:workspace/ws-1")

@@ -9,8 +9,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
-from ..config.artifacts import ChartArchive
-from ..config.charts import HYPERPOD_DEPENDENCIES, Chart
+from ..config.catalog.charts import HYPERPOD_DEPENDENCIES, Chart
+from ..config.loading.artifacts import ChartArchive
 from .assets import folder_asset, shipped_files
 
 _SYSTEM_NAMESPACE = "kube-system"
@@ -25,8 +25,8 @@ class HelmRelease(Construct):
     so they come before there are nodes to run them.
 
     Example:
-        from podwright.config.artifacts import stand_in_archive
-        from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
+        from podwright.config.loading.artifacts import stand_in_archive
+        from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
         (folder / "Chart.yaml").write_text("{apiVersion: v2, name: mine, version: 0.1.0}")
         archive = stand_in_archive(HYPERPOD_DEPENDENCIES, folder)
         HelmRelease(stack, "Dependencies", cluster=cluster, chart=chart(HYPERPOD_DEPENDENCIES),

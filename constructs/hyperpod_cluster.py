@@ -9,11 +9,11 @@ from aws_cdk import aws_iam as iam
 from aws_cdk.aws_sagemaker import CfnCluster
 from constructs import Construct, IDependable
 
-from ..config.catalog import Catalog
-from ..config.cluster import Cluster, SharedRestrictedEnvironment
-from ..config.groups import InstanceGroup, RestrictedInstanceGroup
-from ..config.rules import check
-from ..config.slurm_facts import AccountingFacts
+from ..config.catalog.instance_types import Catalog
+from ..config.settings.cluster import Cluster, SharedRestrictedEnvironment
+from ..config.settings.groups import InstanceGroup, RestrictedInstanceGroup
+from ..planning.node.slurm_facts import AccountingFacts
+from ..planning.rules import check
 from .instance_group import GroupResources, instance_group, restricted_instance_group, restricted_lustre
 
 _STRATEGIES = {"merge": "Merge", "managed": "Managed", "overwrite": "Overwrite"}
@@ -31,8 +31,8 @@ class HyperPodCluster(Construct):
     Source: AWS CloudFormation schema AWS::SageMaker::Cluster, 2026-10-20.
 
     Example:
-        from podwright.config.cluster import Cluster
-        from podwright.config.groups import InstanceGroup
+        from podwright.config.settings.cluster import Cluster
+        from podwright.config.settings.groups import InstanceGroup
         from podwright.constructs.hyperpod_cluster import HyperPodCluster
         from podwright.constructs.instance_group import GroupResources
         resources = GroupResources(subnets={"usw2-az2": subnet}, security_groups=[group], execution_role=role,

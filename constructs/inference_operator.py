@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import aws_cdk as cdk
 from constructs import Construct
 
-from ..config.cluster import Eks
-from ..config.platform import INFERENCE, METRICS_SERVER, S3_DRIVER, InferenceOperator
-from ..config.rules import check
+from ..config.settings.cluster import Eks
+from ..config.settings.platform import INFERENCE, METRICS_SERVER, S3_DRIVER, InferenceOperator
+from ..planning.rules import check
 from .addons import addon
 
 
@@ -19,8 +19,8 @@ class InferenceEndpoints(Construct):
     Source of the configuration: Terraform of awslabs/awsome-distributed-ai, hyperpod_inference_operator, 2026-07-23.
 
     Example:
-        from podwright.config.cluster import Eks
-        from podwright.config.platform import InferenceOperator
+        from podwright.config.settings.cluster import Eks
+        from podwright.config.settings.platform import InferenceOperator
         role = "arn:aws:iam::111122223333:role/Inference"
         settings = InferenceOperator(execution_role=role, tls_bucket="hyperpod-tls-acme", load_balancer_role=role,
                                      autoscaler_role=role, s3_driver_role=role)

@@ -10,8 +10,15 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk.aws_sagemaker import CfnCluster
 
-from ..config.groups import GroupBase, InstanceGroup, Patching, RestrictedInstanceGroup, RestrictedLustre, Rollout
-from ..config.node_facts import FileSystems
+from ..config.settings.groups import (
+    GroupBase,
+    InstanceGroup,
+    Patching,
+    RestrictedInstanceGroup,
+    RestrictedLustre,
+    Rollout,
+)
+from ..planning.node.facts import FileSystems
 
 ENTRY_POINT: Final = "on_create.sh"
 """The script of ours that HyperPod runs on a new node, which then sets the whole node up."""

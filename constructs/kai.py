@@ -5,9 +5,9 @@ from typing import Any
 
 from constructs import Construct
 
-from ..config.access import KAI_CONTROLLER, KAI_READERS
-from ..config.artifacts import ChartArchive
-from ..config.charts import KAI, chart
+from ..config.catalog.charts import KAI, chart
+from ..config.catalog.kubernetes_groups import KAI_CONTROLLER, KAI_READERS
+from ..config.loading.artifacts import ChartArchive
 from .helm_release import HelmRelease
 from .manifests import Manifests
 from .nodes_ready.deployment import DeploymentReady
@@ -21,7 +21,7 @@ class Kai(Construct):
     scheduler. Queues come once the controller that checks them answers, parents before their children.
 
     Example:
-        from podwright.config.artifacts import stand_in_archive
+        from podwright.config.loading.artifacts import stand_in_archive
         from podwright.constructs.nodes_ready.waiter import Place
         (folder / "Chart.yaml").write_text("{apiVersion: v2, name: mine, version: 0.1.0}")
         place = Place(eks_cluster=cluster, vpc=vpc, subnets=tuple(vpc.private_subnets), security_group=nodes, key=key)

@@ -7,8 +7,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from ..config.rules import check
-from ..config.storage import Storage
+from ..config.settings.storage import Storage
+from ..planning.rules import check
 from .protection import Protection, removal_policy
 
 

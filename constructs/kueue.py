@@ -7,8 +7,8 @@ import aws_cdk as cdk
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from ..config.artifacts import ChartArchive
-from ..config.charts import KUEUE, chart
+from ..config.catalog.charts import KUEUE, chart
+from ..config.loading.artifacts import ChartArchive
 from .helm_release import HelmRelease
 from .manifests import Manifests
 
@@ -21,7 +21,7 @@ class KueueQueues(Construct):
     after it. What is removed goes the other way round: queues, then Kueue with its custom resource definitions.
 
     Example:
-        from podwright.config.artifacts import stand_in_archive
+        from podwright.config.loading.artifacts import stand_in_archive
         (folder / "Chart.yaml").write_text("{apiVersion: v2, name: mine, version: 0.1.0}")
         flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "h200"}}
         KueueQueues(stack, "Kueue", cluster=cluster, archive=stand_in_archive("kueue", folder), values={},

@@ -9,9 +9,9 @@ from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from ..config.limits import limits
-from ..config.rules import check
-from ..config.storage import AdoptedLustre, DataRepository, Lustre, ReadCache
+from ..config.catalog.limits import limits
+from ..config.settings.storage import AdoptedLustre, DataRepository, Lustre, ReadCache
+from ..planning.rules import check
 from .protection import Protection, removal_policy
 from .traffic import ALL, Ports, Traffic
 

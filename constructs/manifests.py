@@ -9,7 +9,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from ..config.access import TEAM_LABEL
+from ..config.catalog.kubernetes_groups import TEAM_LABEL
 
 # CloudFormation sends the new and the old properties to Lambda in one asynchronous event of at most 1 MB. Source: AWS
 # Lambda Developer Guide, "Lambda quotas", 2026-11. Two of these fit with room for what wraps them.

@@ -5,12 +5,12 @@ from typing import cast
 import aws_cdk as cdk
 from constructs import Construct, IDependable
 
-from ..config.addons import OBSERVABILITY_ADDON
-from ..config.cluster import Eks
-from ..config.metric_levels import addon_configuration
-from ..config.names import cluster_log_group
-from ..config.observability import Observability
-from ..config.rules import check
+from ..config.catalog.names import cluster_log_group
+from ..config.settings.cluster import Eks
+from ..config.settings.observability import Observability
+from ..planning.kubernetes.addons import OBSERVABILITY_ADDON
+from ..planning.monitoring.metric_levels import addon_configuration
+from ..planning.rules import check
 from .addons import addon
 from .permission import allow
 from .pod_role import PodRole
@@ -29,8 +29,8 @@ class MetricCollector(Construct):
     "Setting up" and "Troubleshooting the SageMaker HyperPod observability add-on", 2026-11.
 
     Example:
-        from podwright.config.cluster import Eks
-        from podwright.config.observability import Observability
+        from podwright.config.settings.cluster import Eks
+        from podwright.config.settings.observability import Observability
         from podwright.constructs.prometheus_workspace import PrometheusWorkspace
         metrics = PrometheusWorkspace(stack, "Metrics", settings=Observability(), name="prod", key=key,
                                       protection="retain")

@@ -9,7 +9,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from ..config.platform import Mlflow
+from ..config.settings.platform import Mlflow
 from .permission import allow
 
 _OBJECTS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
@@ -27,7 +27,7 @@ class MlflowApp(Construct):
     Jobs reach it with `sagemaker-mlflow` and the permission `sagemaker:CallMlflowAppApi`.
 
     Example:
-        from podwright.config.platform import Mlflow
+        from podwright.config.settings.platform import Mlflow
         MlflowApp(stack, "Mlflow", name="prod", settings=Mlflow(), bucket=bucket, prefix="mlflow", key=key)
     """
 

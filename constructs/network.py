@@ -7,8 +7,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from ..config.network import AdoptedVpc, Network
-from ..config.rules import check
+from ..config.settings.network import AdoptedVpc, Network
+from ..planning.rules import check
 from .endpoints import Endpoints
 from .flow_logs import FlowLogs
 from .protection import Protection, removal_policy

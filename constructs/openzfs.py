@@ -6,8 +6,8 @@ from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from ..config.rules import check
-from ..config.storage import OpenZfs
+from ..config.settings.storage import OpenZfs
+from ..planning.rules import check
 from .protection import Protection, removal_policy
 from .traffic import Ports, Traffic
 

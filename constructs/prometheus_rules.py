@@ -6,11 +6,11 @@ import aws_cdk as cdk
 from aws_cdk import aws_aps as aps
 from constructs import Construct
 
-from ..config.alerts import Watched, alert_groups
-from ..config.alerts.manager import as_yaml, definition
-from ..config.observability import Observability
-from ..config.recordings import recording_groups
-from ..config.rules import check
+from ..config.settings.observability import Observability
+from ..planning.monitoring.alerts import Watched, alert_groups
+from ..planning.monitoring.alerts.manager import as_yaml, definition
+from ..planning.monitoring.recordings import recording_groups
+from ..planning.rules import check
 from .prometheus_workspace import PrometheusWorkspace
 
 
@@ -22,7 +22,7 @@ class PrometheusRules(Construct):
     owner's, who finds ours in `podwright alerts --manager`.
 
     Example:
-        from podwright.config.observability import Observability
+        from podwright.config.settings.observability import Observability
         from podwright.constructs.prometheus_workspace import PrometheusWorkspace
         settings = Observability()
         home = PrometheusWorkspace(stack, "Metrics", settings=settings, name="prod", key=key, protection="retain")

@@ -7,8 +7,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from ..config.observability import Observability
-from ..config.rules import check
+from ..config.settings.observability import Observability
+from ..planning.rules import check
 from .permission import allow
 from .protection import Protection, removal_policy
 
@@ -23,7 +23,7 @@ class PrometheusWorkspace(Construct):
     survives its stack with `protection: retain`: 150 days of measurements are not to be had again.
 
     Example:
-        from podwright.config.observability import Observability
+        from podwright.config.settings.observability import Observability
         PrometheusWorkspace(stack, "Metrics", settings=Observability(), name="prod", key=key, protection="retain")
     """
 

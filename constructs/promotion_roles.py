@@ -7,8 +7,8 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ..config.pipeline_steps import Place
-from ..config.promotion_roles import ENVIRONMENT_TAG, permissions, role_arn, role_name
+from ..planning.delivery.pipeline_steps import Place
+from ..planning.delivery.promotion_roles import ENVIRONMENT_TAG, permissions, role_arn, role_name
 from .permission import allow
 
 GITHUB = "token.actions.githubusercontent.com"
@@ -18,7 +18,7 @@ class PromotionRoles(Construct):
     """A role to read, one to prove and, where no pipeline deploys, one to deploy, in the account of one environment.
 
     Decided for you: their names, since whoever takes them on is in another account and has to know them; permissions by
-    `config/data/promotion_actions.csv`. None of them changes resources: whoever deploys does so through the roles of
+    `promotion_actions.csv` of the catalog. None of them changes resources: whoever deploys does so through the roles of
     `cdk bootstrap`.
 
     Example:

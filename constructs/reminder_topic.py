@@ -8,8 +8,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from ..config.plan_reminders import PlanReminders
-from ..config.rules import check
+from ..config.settings.plan_reminders import PlanReminders
+from ..planning.rules import check
 from .permission import allow
 
 

@@ -14,7 +14,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from ..config.access import NODE_READERS
+from ..config.catalog.kubernetes_groups import NODE_READERS
 from .permission import allow
 
 Access = Literal["view", "admin"]

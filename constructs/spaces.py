@@ -6,9 +6,9 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ..config.cluster import Eks
-from ..config.platform import BLOCK_STORAGE_DRIVER, SPACES
-from ..config.rules import check
+from ..config.settings.cluster import Eks
+from ..config.settings.platform import BLOCK_STORAGE_DRIVER, SPACES
+from ..planning.rules import check
 from .addons import addon
 from .permission import allow
 from .pod_role import PodRole
@@ -26,7 +26,7 @@ class Spaces(Construct):
     Source: SageMaker Developer Guide, roles of the Spaces add-on, 2026-11.
 
     Example:
-        from podwright.config.cluster import Eks
+        from podwright.config.settings.cluster import Eks
         Spaces(stack, "Spaces", settings=Eks(), cluster_name="prod", environment="prod",
                hyperpod_arn="arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl")
     """

@@ -5,11 +5,11 @@ from typing import Any
 
 from constructs import Construct
 
-from ..config.access import KUEUE_READERS
-from ..config.addons import addon_version
-from ..config.cluster import Eks
-from ..config.rules import check
-from ..config.task_governance import ADDON, CONTROLLER, NAMESPACE
+from ..config.catalog.kubernetes_groups import KUEUE_READERS
+from ..config.settings.cluster import Eks
+from ..config.settings.governance.task_governance import ADDON, CONTROLLER, NAMESPACE
+from ..planning.kubernetes.addons import addon_version
+from ..planning.rules import check
 from .addons import addon
 from .nodes_ready.deployment import DeploymentReady
 from .nodes_ready.waiter import Place

@@ -10,10 +10,10 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from ..config.access import team_group
-from ..config.team_access import ServiceAccount
-from ..config.team_names import team_namespace
-from ..config.teams import Engine, Team
+from ..config.catalog.kubernetes_groups import team_group
+from ..config.settings.governance.team_access import ServiceAccount
+from ..config.settings.governance.teams import Engine, Team
+from ..planning.quota.team_names import team_namespace
 from .permission import allow
 
 _READ = ("s3:GetObject",)
@@ -28,7 +28,7 @@ class TeamRoles(Construct):
     AmazonEKSEditPolicy knows no training jobs and may change network policies.
 
     Example:
-        from podwright.config.teams import Team
+        from podwright.config.settings.governance.teams import Team
         llm = Team.model_validate({"access": {"roles": {"arn:aws:iam::111122223333:role/Llm": "edit"}}})
         TeamRoles(stack, "Roles", cluster_name="prod", teams={"llm": llm})
     """
@@ -71,7 +71,7 @@ class TeamIdentities(Construct):
     Identity", 2026-11.
 
     Example:
-        from podwright.config.teams import Team
+        from podwright.config.settings.governance.teams import Team
         llm = Team.model_validate({"access": {"service_accounts": {"trainer": {"checkpoints": True}}}})
         TeamIdentities(stack, "Identities", engine="kueue", teams={"llm": llm}, cluster_name="prod",
                        cluster_arn="arn:aws:eks:us-west-2:111122223333:cluster/prod", checkpoints=bucket, key=key)

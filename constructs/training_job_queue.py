@@ -6,10 +6,10 @@ import aws_cdk as cdk
 from aws_cdk import aws_batch as batch
 from constructs import Construct
 
-from ..config.platform import TrainingJobQueue
-from ..config.queue_shares import queue_shares
-from ..config.rules import check
-from ..config.teams import Team
+from ..config.settings.governance.teams import Team
+from ..config.settings.platform import TrainingJobQueue
+from ..planning.quota.queue_shares import queue_shares
+from ..planning.rules import check
 
 
 class TrainingJobs(Construct):
@@ -22,8 +22,8 @@ class TrainingJobs(Construct):
     Source: AWS Batch API, CreateServiceEnvironment and CreateQuotaShare, 2026-11.
 
     Example:
-        from podwright.config.platform import TrainingJobQueue
-        from podwright.config.teams import Team
+        from podwright.config.settings.platform import TrainingJobQueue
+        from podwright.config.settings.governance.teams import Team
         queue = TrainingJobQueue(capacity={"ml.p5.48xlarge": 8}, quota={"llm": {"ml.p5.48xlarge": 6}})
         TrainingJobs(stack, "Queue", name="prod-train", settings=queue, teams={"llm": Team(share="lend")})
     """

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import aws_cdk as cdk
 from constructs import Construct
 
-from ..config.cluster import Eks
-from ..config.platform import TRAINING_OPERATOR
-from ..config.rules import check
+from ..config.settings.cluster import Eks
+from ..config.settings.platform import TRAINING_OPERATOR
+from ..planning.rules import check
 from .addons import addon
 from .permission import allow
 from .pod_role import PodRole
@@ -22,7 +22,7 @@ class TrainingOperator(Construct):
     association of its own, because version 1.2.1 refuses the add-on's inline form.
 
     Example:
-        from podwright.config.cluster import Eks
+        from podwright.config.settings.cluster import Eks
         TrainingOperator(stack, "Operator", settings=Eks(), cluster_name="prod",
                          hyperpod_arn="arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl")
     """

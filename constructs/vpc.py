@@ -6,10 +6,10 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ..config.cidrs import SubnetKey, nat_zones, plan
-from ..config.network import Network, SubnetRole
-from ..config.rules import check
-from ..config.zones import is_local
+from ..config.catalog.zones import is_local
+from ..config.settings.network import Network, SubnetRole
+from ..planning.network.cidrs import SubnetKey, nat_zones, plan
+from ..planning.rules import check
 from .protection import Protection, removal_policy
 
 # Which subnets the AWS load balancer controller uses, found by these tags. A Local Zone has none of the network kind.

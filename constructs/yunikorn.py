@@ -6,8 +6,8 @@ from typing import Any
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from ..config.artifacts import ChartArchive
-from ..config.charts import YUNIKORN, chart
+from ..config.catalog.charts import YUNIKORN, chart
+from ..config.loading.artifacts import ChartArchive
 from .helm_release import HelmRelease
 from .manifests import Manifests
 

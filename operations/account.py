@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from ..config.environment import Environment
-from .output import Stop
 from ..config.catalog.sandbox_account import ACCOUNT as SANDBOX_ACCOUNT
 from ..config.catalog.sandbox_account import access_key
+from ..config.settings.environment import Environment
+from .output import Stop
 
 _EXPIRED: Final = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 _UNKNOWN: Final = {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "AuthFailure"}

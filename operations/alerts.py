@@ -7,13 +7,13 @@ alert manager. Both are what a deployment gives to a workspace of the environmen
 import argparse
 from collections.abc import Iterator
 
-from ..config.alerts import Watched, alert_groups, threshold, unmeasured, wanted, watched
-from ..config.alerts.alert import Alert
-from ..config.observability import Observability
-from ..config.project import Project
-from ..config.recordings import recording_groups
-from ..config.rules.rule import listed
-from ..config.rules.run import environment_types
+from ..config.catalog.instance_types import environment_types
+from ..config.findings import listed
+from ..config.loading.project import Project
+from ..config.settings.observability import Observability
+from ..planning.monitoring.alerts import Watched, alert_groups, threshold, unmeasured, wanted, watched
+from ..planning.monitoring.alerts.alert import Alert
+from ..planning.monitoring.recordings import recording_groups
 from .columns import columns
 from .output import Stop, stop_on_errors, write_json, write_line
 
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     types = environment_types(environment.instance_types)
     cluster = watched(environment, types)
     if args.rules:
-        from ..config.alerts.manager import as_yaml
+        from ..planning.monitoring.alerts.manager import as_yaml
 
         groups = [*recording_groups(cluster.cluster, settings.scrape_seconds), *alert_groups(settings, cluster)]
         write_line(as_yaml({"groups": groups}).rstrip())
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _manager(settings: Observability, account: str, region: str) -> str:
     """The definition with topics whose names only a deployment knows."""
-    from ..config.alerts.manager import definition
+    from ..planning.monitoring.alerts.manager import definition
 
     kinds = ["mail", *(["chat"] if settings.alerts.chat.slack or settings.alerts.chat.teams else [])]
     return definition({kind: f"arn:aws:sns:{region}:{account}:TOPIC-FOR-{kind.upper()}" for kind in kinds}, region)

@@ -8,11 +8,11 @@ is in artifacts.lock already has to come out again; --update accepts another one
 import argparse
 from pathlib import Path
 
-from ..config.archives import Archive, archive_findings, archives_of, cached_file, digest_of
-from ..config.artifacts import CACHE, LOCK, LockedArchive, read_artifacts, write_artifacts
-from ..config.environment import Environment
-from ..config.project import Project
-from ..config.rules.run import environment_types
+from ..config.catalog.instance_types import environment_types
+from ..config.loading.artifacts import CACHE, LOCK, LockedArchive, read_artifacts, write_artifacts
+from ..config.loading.project import Project
+from ..config.settings.environment import Environment
+from ..planning.node.archives import Archive, archive_findings, archives_of, cached_file, digest_of
 from .downloads import download, download_wheel
 from .output import Stop, write_line
 

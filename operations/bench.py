@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ..config.benchmark_results import BenchmarkResults
-from ..config.environment import Environment
-from ..config.names import benchmark_prefix, lifecycle_bucket_name
+from ..config.catalog.names import benchmark_prefix, lifecycle_bucket_name
+from ..config.settings.environment import Environment
+from ..planning.node.benchmark_results import BenchmarkResults
 from .account import Account, account_of
 from .benchmark_picture import picture
 from .benchmark_table import write_tables

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
-from ..config.benchmark_results import BenchmarkResults
+from ..planning.node.benchmark_results import BenchmarkResults
 from .benchmark_rows import ORDER, Point, Row, rows
 from .benchmark_table import number
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ..config.benchmark_results import BenchmarkResults, Measurement, Outcome
+from ..planning.node.benchmark_results import BenchmarkResults, Measurement, Outcome
 
 ORDER: tuple[Outcome, ...] = ("fail", "warn", "pass", "skip")
 """Outcomes, the worst first."""

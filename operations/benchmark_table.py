@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ..config.benchmark_results import BenchmarkResults
+from ..planning.node.benchmark_results import BenchmarkResults
 from .benchmark_rows import ORDER, Row, devices_of, faults, rows
 
 _WIDTH: Final = 160

@@ -15,7 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from ..config.artifacts import (
+from ..config.catalog.charts import Chart, pin
+from ..config.catalog.images import Image
+from ..config.loading.artifacts import (
     LOCK,
     Artifacts,
     ChartArchive,
@@ -28,12 +30,10 @@ from ..config.artifacts import (
     stand_in_archive,
     write_artifacts,
 )
-from ..config.charts import Chart, pin
-from ..config.environment import Environment
-from ..config.images import Image
-from ..config.project import Project
-from ..config.source import read_source
-from ..config.wanted_charts import wanted_charts
+from ..config.loading.project import Project
+from ..config.loading.source import read_source
+from ..config.settings.environment import Environment
+from ..planning.helm.wanted_charts import wanted_charts
 from .helm import helm, images_of
 from .output import Stop, write_line
 

@@ -9,8 +9,8 @@ import sys
 from typing import Any
 
 from ..config.findings import Finding, InvalidFile, counted, errors
-from ..config.load import LoadedEnvironment
-from ..config.project import Project
+from ..config.loading.load import LoadedEnvironment
+from ..config.loading.project import Project
 from .output import Stop, write_findings, write_json, write_line
 
 Result = tuple[str, int, list[Finding], dict[str, Any] | None]
@@ -60,14 +60,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _compared(loaded: dict[str, LoadedEnvironment]) -> dict[str, list[Finding]]:
     """What the rules of projects find, by environment."""
-    from ..config.rules.project import project_findings
+    from ..planning.rules.project.project import project_findings
 
     return project_findings(loaded)
 
 
 def _check(loaded: LoadedEnvironment, compared: list[Finding]) -> tuple[int, list[Finding], dict[str, Any] | None]:
     """Exit code, findings and, where nothing is wrong, what the environment costs."""
-    from ..config.rules import findings
+    from ..planning.rules import findings
     from .cost import brief
 
     found = [*findings(loaded.environment, loaded.source), *compared]

@@ -7,12 +7,12 @@ from typing import Any, Final
 from urllib.parse import urlencode
 from urllib.request import ProxyHandler, build_opener
 
-from ..config.environment import Environment
+from ..config.catalog.sandbox_account import RECORDED_TYPES
+from ..config.settings.environment import Environment
 from .account import Account
 from .applied_objects import APPLIED, applied_objects, object_rows
 from .deployment import deployed_stacks
 from .quota_table import quota_cells, quota_rows
-from ..config.catalog.sandbox_account import RECORDED_TYPES
 from .tables import coloured, empty_table
 
 _SHOWN_NODES: Final = 32

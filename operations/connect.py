@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ..config.environment import Environment
+from ..config.settings.environment import Environment
 from .account import Account, account_of
 from .deployed import eks_cluster_name
 from .deployment import add_environment, load

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
-from ..config.costs import NOT_COUNTED, Cost, Sum, TeamCost, Upfront, by_stack, by_team, costs, total, upfronts
-from ..config.environment import Environment
-from ..config.prices import HOURS_PER_MONTH
-from ..config.project import Project
+from ..config.catalog.prices import HOURS_PER_MONTH
+from ..config.loading.project import Project
+from ..config.settings.environment import Environment
+from ..planning.cost.costs import NOT_COUNTED, Cost, Sum, TeamCost, Upfront, by_stack, by_team, costs, total, upfronts
 from .columns import columns
 from .output import stop_on_errors, write_json, write_line
 

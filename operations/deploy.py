@@ -11,14 +11,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from ..config.archives import archive_findings
-from ..config.artifacts import chart_findings, read_artifacts
-from ..config.environment import Environment
 from ..config.findings import Finding, errors
-from ..config.load import LoadedEnvironment
-from ..config.mirrors import mirror_findings
-from ..config.rules import findings
-from ..config.wanted_charts import wanted_charts
+from ..config.loading.artifacts import chart_findings, read_artifacts
+from ..config.loading.load import LoadedEnvironment
+from ..config.settings.environment import Environment
+from ..planning.helm.mirrors import mirror_findings
+from ..planning.helm.wanted_charts import wanted_charts
+from ..planning.node.archives import archive_findings
+from ..planning.rules import findings
 from .account import is_sandboxed
 from .assets import needed
 from .cdk import Cdk

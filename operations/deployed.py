@@ -1,6 +1,6 @@
 """What the stacks of an environment made, found by type: no name is ours to guess."""
 
-from ..config.environment import Environment
+from ..config.settings.environment import Environment
 from .account import Account
 from .output import Stop
 

@@ -8,9 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ..config.artifacts import LOCK, newer_writer
-from ..config.load import LoadedEnvironment
-from ..config.project import Project
+from ..config.loading.artifacts import LOCK, newer_writer
+from ..config.loading.load import LoadedEnvironment
+from ..config.loading.project import Project
 from .account import Account, account_of
 from .cdk import Cdk
 from .output import Stop, write_line

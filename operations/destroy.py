@@ -10,8 +10,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..config.environment import Environment
-from ..config.isolation import names_identities
+from ..config.settings.environment import Environment
+from ..planning.kubernetes.isolation import names_identities
 from .account import Account
 from .cdk import Cdk
 from .deployment import add_environment, cdk_for, deployed_stacks, failure, load, wait_for_earlier_run

@@ -8,8 +8,8 @@ import argparse
 import difflib
 import sys
 
-from ..config.rules.pages import UnknownFinding, explain, level, titles
-from ..config.rules.rule import listed
+from ..config.findings import listed
+from ..planning.rules.pages import UnknownFinding, explain, level, titles
 from .output import Stop, write_json, write_line
 
 
@@ -48,8 +48,8 @@ def _alert(name: str) -> str:
     """The page of an alert; empty for a name that none has. Ids of findings have digits, which no alert's name has."""
     if not name.isalpha():
         return ""
-    from ..config.alerts import alerts
-    from ..config.alerts.pages import page
+    from ..planning.monitoring.alerts import alerts
+    from ..planning.monitoring.alerts.pages import page
 
     known = {item.lower(): item for item in alerts()}
     if name.lower() not in known:

@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 from ruamel.yaml import YAML
 
-from ..config.artifacts import ChartArchive
-from ..config.charts import Chart
+from ..config.catalog.charts import Chart
+from ..config.loading.artifacts import ChartArchive
 from .output import Stop
 
 _DOCUMENT = re.compile(r"^---\s*$", re.MULTILINE)

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from ..config.catalog import UnknownInstanceType, catalog
-from ..config.facts import table
+from ..config.catalog.facts import table
+from ..config.catalog.images import Image
+from ..config.catalog.instance_types import UnknownInstanceType, catalog
+from ..config.catalog.software_matrix import NAMES, mismatches
 from ..config.findings import Level
-from ..config.images import Image
-from ..config.software_matrix import NAMES, mismatches
 from .image_files import ImageFiles, files_of_folder, files_of_image
 from .output import Stop, write_json, write_line
 from .registry import Registry

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
-from ..config.images import Image
+from ..config.catalog.images import Image
 from .output import Stop
 from .registry import Registry
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..config.artifacts import Artifacts, ChartArchive, read_artifacts, write_artifacts
-from ..config.charts import chart
-from ..config.environment import Environment
-from ..config.images import Image, ecr_registry, eks_registry
-from ..config.mirrors import mirror_of
-from ..config.own_images import own_images
-from ..config.wanted_charts import chart_archives, wanted_charts
+from ..config.catalog.charts import chart
+from ..config.catalog.images import Image, ecr_registry, eks_registry
+from ..config.loading.artifacts import Artifacts, ChartArchive, read_artifacts, write_artifacts
+from ..config.settings.environment import Environment
+from ..planning.helm.mirrors import mirror_of
+from ..planning.helm.own_images import own_images
+from ..planning.helm.wanted_charts import chart_archives, wanted_charts
 from .account import SANDBOX_ACCOUNT, Account, account_of
 from .charts import stand_ins
 from .deployment import add_environment, load

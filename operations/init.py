@@ -11,13 +11,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
+from ..config.catalog.regions import UnknownRegion, region
 from ..config.findings import InvalidFile, errors
-from ..config.load import environment_from
-from ..config.project import Project
-from ..config.regions import UnknownRegion, region
-from ..config.rules import findings
-from ..config.schema import environment_schema
-from ..config.source import parse_source
+from ..config.loading.load import environment_from
+from ..config.loading.project import Project
+from ..config.loading.schema import environment_schema
+from ..config.loading.source import parse_source
+from ..planning.rules import findings
 from .output import Stop, write_line
 
 SANDBOX_ACCOUNT: Final = "123456789012"

@@ -10,12 +10,12 @@ from ruamel.yaml import YAML
 
 from ..cdk8s_charts.jobs.recipe import script
 from ..cdk8s_charts.jobs.render import render
+from ..config.catalog.instance_types import environment_types
 from ..config.findings import Finding, Level, dotted, errors
-from ..config.job_origins import field_of
-from ..config.job_plan import JobPlan, Planner
-from ..config.load import LoadedEnvironment
-from ..config.rules import findings
-from ..config.rules.run import environment_types
+from ..config.loading.load import LoadedEnvironment
+from ..planning.jobs.origins import field_of
+from ..planning.jobs.plan import JobPlan, Planner
+from ..planning.rules import findings
 from .output import Stop, write_findings
 
 Manifest = dict[str, Any]

@@ -21,13 +21,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, get_args
 
-from ..config.archives import Architecture, Archive, cached_file, digest_of
-from ..config.artifacts import CACHE, LOCK, LockedArchive, read_artifacts, write_artifacts
-from ..config.environment import Environment
+from ..config.catalog.instance_types import environment_types
 from ..config.findings import Finding
-from ..config.kernels import MACHINES, SOURCES, program_findings, programs, programs_of, recipe, wheels
-from ..config.project import Project
-from ..config.rules.run import environment_types
+from ..config.loading.artifacts import CACHE, LOCK, LockedArchive, read_artifacts, write_artifacts
+from ..config.loading.project import Project
+from ..config.settings.environment import Environment
+from ..planning.node.archives import Architecture, Archive, cached_file, digest_of
+from ..planning.node.kernels import MACHINES, SOURCES, program_findings, programs, programs_of, recipe, wheels
 from .assets import fetch
 from .output import Stop, write_line
 

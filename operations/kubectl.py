@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..config.environment import Environment
+from ..config.settings.environment import Environment
 from .account import Account
 from .connect import reachable, write_kubeconfig
 from .deployed import eks_cluster_name

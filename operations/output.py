@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from ..config import findings as _findings
 from ..config.findings import Finding
-from ..config.load import LoadedEnvironment
+from ..config.loading.load import LoadedEnvironment
 
 
 class Stop(Exception):
@@ -47,7 +47,7 @@ def stop_on_errors(loaded: LoadedEnvironment) -> list[Finding]:
     Raises:
         Stop: there are errors that nobody accepted. They are printed: such a file means nothing sure.
     """
-    from ..config.rules import findings
+    from ..planning.rules import findings
 
     found = findings(loaded.environment, loaded.source)
     if bad := _findings.errors(found):

@@ -7,12 +7,12 @@ import argparse
 import sys
 from typing import Any
 
-from ..config.charts import KUEUE, chart
-from ..config.environment import Environment
-from ..config.links import Link, is_private, links, ranges, worker_of
-from ..config.load import LoadedEnvironment
-from ..config.project import Project
-from ..config.rules.project import project_findings
+from ..config.catalog.charts import KUEUE, chart
+from ..config.loading.load import LoadedEnvironment
+from ..config.loading.project import Project
+from ..config.settings.environment import Environment
+from ..planning.quota.links import Link, is_private, links, ranges, worker_of
+from ..planning.rules.project.project import project_findings
 from .columns import columns
 from .output import Stop, write_findings, write_json, write_line
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from ..config.environment import Environment
+from ..config.settings.environment import Environment
 
 Report = dict[str, Any]
 _SHARING: Final = {"LendAndBorrow": "lends, borrows up to", "Lend": "lends", "DontLend": "keeps its own"}

@@ -8,11 +8,11 @@ import argparse
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ..config.environment import Environment
-from ..config.project import Project
-from ..config.quota_amounts import CPU, EFA, GPU, MEMORY, NEURON
-from ..config.quota_policy import QuotaPolicy, Share, environment_policy
-from ..config.rules.run import environment_types
+from ..config.catalog.instance_types import environment_types
+from ..config.loading.project import Project
+from ..config.settings.environment import Environment
+from ..planning.quota.amounts import CPU, EFA, GPU, MEMORY, NEURON
+from ..planning.quota.policy import QuotaPolicy, Share, environment_policy
 from .columns import columns
 from .output import stop_on_errors, write_json, write_line
 

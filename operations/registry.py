@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
-from ..config.images import Image
+from ..config.catalog.images import Image
 from .output import Stop
 
 _ACCEPT: Final = {

@@ -18,14 +18,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ..config.artifacts import read_artifacts
-from ..config.deployed_values import OUTPUT_DESCRIPTION, DeployedValues, known_values, value_paths
-from ..config.environment import Environment
-from ..config.images import Image
-from ..config.mirrors import mirror_of
-from ..config.regions import regions
-from ..config.source import read_source
-from ..config.wanted_charts import wanted_charts
+from ..config.catalog.images import Image
+from ..config.catalog.regions import regions
+from ..config.loading.artifacts import read_artifacts
+from ..config.loading.source import read_source
+from ..config.settings.environment import Environment
+from ..planning.helm.mirrors import mirror_of
+from ..planning.helm.wanted_charts import wanted_charts
+from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION, DeployedValues, known_values, value_paths
 from .account import Account, account_of
 from .deployment import add_environment, deployed_stacks, load
 from .node import use_bundled_node

@@ -6,17 +6,16 @@ A test holds this list to the templates: for each environment both have the same
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ..config.access import TEAM_LABEL
-from ..config.catalog import Catalog
-from ..config.chart_values import system_placement
-from ..config.deployed_values import DeployedValues
-from ..config.environment import Environment
-from ..config.images import Image
-from ..config.isolation import team_access
-from ..config.job_queue import pod_priorities
-from ..config.quota_policy import countable_groups, environment_policy
-from ..config.rules.run import environment_types
-from ..config.teams import Engine
+from ..config.catalog.images import Image
+from ..config.catalog.instance_types import Catalog, environment_types
+from ..config.catalog.kubernetes_groups import TEAM_LABEL
+from ..config.settings.environment import Environment
+from ..config.settings.governance.teams import Engine
+from ..planning.helm.chart_values import system_placement
+from ..planning.jobs.queue import pod_priorities
+from ..planning.kubernetes.deployed_values import DeployedValues
+from ..planning.kubernetes.isolation import team_access
+from ..planning.quota.policy import countable_groups, environment_policy
 
 Object = dict[str, Any]
 
@@ -80,8 +79,8 @@ def _readers(name: str, group: str, deployment: str) -> Iterable[Object]:
 
 def _hyperpod(environment: Environment, types: Catalog) -> Iterator[Object]:
     """Quotas are CloudFormation's; Kubernetes only has who may watch the add-on."""
-    from ..config.access import KUEUE_READERS
-    from ..config.task_governance import CONTROLLER
+    from ..config.catalog.kubernetes_groups import KUEUE_READERS
+    from ..config.settings.governance.task_governance import CONTROLLER
 
     yield from _readers("podwright-kueue-readers", KUEUE_READERS, CONTROLLER)
 
@@ -97,7 +96,7 @@ def _kueue(environment: Environment, types: Catalog) -> Iterator[Object]:
 
 def _kai(environment: Environment, types: Catalog) -> Iterator[Object]:
     from ..cdk8s_charts.kai import kai_objects
-    from ..config.access import KAI_CONTROLLER, KAI_READERS
+    from ..config.catalog.kubernetes_groups import KAI_CONTROLLER, KAI_READERS
 
     governance = environment.governance
     yield from _readers("podwright-kai-readers", KAI_READERS, KAI_CONTROLLER)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ..config.environment import Environment
+from ..config.settings.environment import Environment
 from .account import Account
 from .deployed import physical_id
 from .output import Stop

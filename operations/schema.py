@@ -6,7 +6,7 @@ that `extends:` joins have a schema of their own, in which nothing is required.
 
 import argparse
 
-from ..config.schema import environment_schema
+from ..config.loading.schema import environment_schema
 from .output import write_json
 
 

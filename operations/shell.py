@@ -6,8 +6,8 @@ NODE is an instance id (i-0123456789abcdef0) or a Kubernetes node name (hyperpod
 
 import argparse
 
-from ..config.environment import Environment
-from ..config.project import Project
+from ..config.loading.project import Project
+from ..config.settings.environment import Environment
 from .account import Account, account_of
 from .output import Stop
 from .session import ClusterNode, hand_over, nodes, shell

@@ -11,14 +11,14 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from ..config.cidrs import usable
-from ..config.environment import Environment
+from ..config.catalog.instance_types import environment_types
 from ..config.findings import Path, Place, dotted
-from ..config.load import LoadedEnvironment
-from ..config.project import Project
-from ..config.rules.addresses import demand
-from ..config.rules.network import planned
-from ..config.rules.run import environment_types
+from ..config.loading.load import LoadedEnvironment
+from ..config.loading.project import Project
+from ..config.settings.environment import Environment
+from ..planning.network.cidrs import usable
+from ..planning.rules.network.addresses import demand
+from ..planning.rules.network.network import planned
 from .output import write_json, write_line
 
 _COMMENTS = 60  # column of the marks

@@ -9,13 +9,12 @@ import dataclasses
 import re
 from typing import Any
 
-from ..config.catalog import Catalog, catalog
-from ..config.environment import Environment
-from ..config.limits import limits
-from ..config.prices import Price, hourly
-from ..config.project import Project
-from ..config.rules.run import environment_types
-from ..config.sizing import (
+from ..config.catalog.instance_types import Catalog, catalog, environment_types
+from ..config.catalog.limits import limits
+from ..config.catalog.prices import Price, hourly
+from ..config.loading.project import Project
+from ..config.settings.environment import Environment
+from ..planning.sizing import (
     GB,
     CannotSize,
     Layout,

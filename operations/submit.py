@@ -12,7 +12,7 @@ import json
 import sys
 from typing import Any, Final
 
-from ..config.load import LoadedEnvironment
+from ..config.loading.load import LoadedEnvironment
 from .account import Account, account_of
 from .deployment import load
 from .job_manifests import Manifest, job_manifests, rejection

@@ -18,8 +18,8 @@ from types import FrameType
 
 from werkzeug.serving import make_server
 
-from .server.application import Sandbox
 from .hyperpod.cluster import Timing
+from .server.application import Sandbox
 from .server.persistence import DamagedSnapshot
 
 _HOST = "127.0.0.1"

@@ -3,9 +3,9 @@
 import aws_cdk as cdk
 from constructs import Construct
 
-from ..config.deployed_values import OUTPUT_DESCRIPTION
-from ..config.environment import Environment
+from ..config.settings.environment import Environment
 from ..constructs.team_access import TeamIdentities, TeamRoles
+from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION
 from .eks import EksStack
 from .network import NetworkStack
 from .storage import StorageStack

@@ -3,7 +3,7 @@
 import aws_cdk as cdk
 from constructs import Construct
 
-from ..config.environment import Environment
+from ..config.settings.environment import Environment
 from ..constructs.reminder_topic import ReminderTopic
 from ..constructs.training_plan.construct import TrainingPlans
 from .network import NetworkStack

@@ -9,19 +9,11 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from ..config.archives import LockedFile
-from ..config.benchmarks import benchmark_policy
-from ..config.deployed_values import OUTPUT_DESCRIPTION
-from ..config.environment import Environment
-from ..config.groups import InstanceGroup
-from ..config.kernels import COMPONENT, driver_minimum
-from ..config.names import benchmark_prefix
-from ..config.node_facts import BenchmarkFacts, ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
-from ..config.node_labels import labelled_groups
-from ..config.provisioning_parameters import provisioning_parameters
-from ..config.rules.run import environment_types
-from ..config.slurm_facts import AccountingFacts, SlurmFacts, slurm_facts
-from ..config.software_facts import archive_facts
+from ..config.catalog.instance_types import environment_types
+from ..config.catalog.names import benchmark_prefix
+from ..config.settings.benchmarks import benchmark_policy
+from ..config.settings.environment import Environment
+from ..config.settings.groups import InstanceGroup
 from ..constructs.addons import WorkloadAddons
 from ..constructs.eks_control_plane import EksControlPlane
 from ..constructs.execution_role import ExecutionRole
@@ -30,6 +22,14 @@ from ..constructs.instance_group import GroupResources
 from ..constructs.karpenter_role import KarpenterRole
 from ..constructs.lifecycle_publication.construct import LifecyclePublication, archives_uri
 from ..constructs.nodes_ready.construct import NodesReady
+from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION
+from ..planning.node.archives import LockedFile
+from ..planning.node.facts import BenchmarkFacts, ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
+from ..planning.node.kernels import COMPONENT, driver_minimum
+from ..planning.node.labels import labelled_groups
+from ..planning.node.provisioning_parameters import provisioning_parameters
+from ..planning.node.slurm_facts import AccountingFacts, SlurmFacts, slurm_facts
+from ..planning.node.software_facts import archive_facts
 from .eks import EksStack
 from .network import NetworkStack
 from .storage import StorageStack

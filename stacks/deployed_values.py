@@ -1,6 +1,6 @@
 """What the stacks of one environment tell Kubernetes objects about themselves."""
 
-from ..config.deployed_values import DeployedValues, LustreValues
+from ..planning.kubernetes.deployed_values import DeployedValues, LustreValues
 from .cluster import ClusterStack
 from .eks import EksStack
 from .storage import StorageStack

@@ -11,18 +11,18 @@ from constructs import Construct
 from ..cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
 from ..cdk8s_charts.device_plugins import NeuronDevicePlugin
 from ..cdk8s_charts.node_readers import NodeReaders
-from ..config.artifacts import ChartArchive
-from ..config.charts import HYPERPOD_DEPENDENCIES
-from ..config.deployed_values import OUTPUT_DESCRIPTION
-from ..config.environment import Environment
-from ..config.images import Image
-from ..config.isolation import isolates_networks
-from ..config.rules.run import environment_types
-from ..config.wanted_charts import wanted_chart
+from ..config.catalog.charts import HYPERPOD_DEPENDENCIES
+from ..config.catalog.images import Image
+from ..config.catalog.instance_types import environment_types
+from ..config.loading.artifacts import ChartArchive
+from ..config.settings.environment import Environment
 from ..constructs.addons import NodeAddons
 from ..constructs.eks_control_plane import EksControlPlane
 from ..constructs.helm_release import HelmRelease
 from ..constructs.runner import Runner
+from ..planning.helm.wanted_charts import wanted_chart
+from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION
+from ..planning.kubernetes.isolation import isolates_networks
 from .network import NetworkStack
 
 

@@ -9,24 +9,24 @@ from constructs import Construct
 from ..cdk8s_charts.deployment_readers import deployment_readers
 from ..cdk8s_charts.team import team_namespaces, team_objects, team_roles
 from ..cdk8s_charts.team_folders import team_folders
-from ..config.access import KAI_CONTROLLER, KAI_READERS, KUEUE_READERS
-from ..config.artifacts import ChartArchive
-from ..config.chart_values import system_placement
-from ..config.charts import KAI, KUEUE, YUNIKORN
-from ..config.deployed_values import DeployedValues
-from ..config.environment import Environment
-from ..config.images import Image
-from ..config.isolation import team_access
-from ..config.job_queue import pod_priorities
-from ..config.quota_policy import countable_groups, environment_policy
-from ..config.rules.run import environment_types
-from ..config.task_governance import CONTROLLER
-from ..config.teams import Engine
-from ..config.wanted_charts import wanted_chart
+from ..config.catalog.charts import KAI, KUEUE, YUNIKORN
+from ..config.catalog.images import Image
+from ..config.catalog.instance_types import environment_types
+from ..config.catalog.kubernetes_groups import KAI_CONTROLLER, KAI_READERS, KUEUE_READERS
+from ..config.loading.artifacts import ChartArchive
+from ..config.settings.environment import Environment
+from ..config.settings.governance.task_governance import CONTROLLER
+from ..config.settings.governance.teams import Engine
 from ..constructs.compute_quotas import ComputeQuotas
 from ..constructs.manifests import Manifests
 from ..constructs.nodes_ready.waiter import Place
 from ..constructs.task_governance import TaskGovernance
+from ..planning.helm.chart_values import system_placement
+from ..planning.helm.wanted_charts import wanted_chart
+from ..planning.jobs.queue import pod_priorities
+from ..planning.kubernetes.deployed_values import DeployedValues
+from ..planning.kubernetes.isolation import team_access
+from ..planning.quota.policy import countable_groups, environment_policy
 from .cluster import ClusterStack
 from .eks import EksStack
 from .network import NetworkStack

@@ -3,10 +3,10 @@
 import aws_cdk as cdk
 from constructs import Construct
 
-from ..config.endpoints import features
-from ..config.environment import Environment
+from ..config.settings.environment import Environment
 from ..constructs.key import EnvironmentKey
 from ..constructs.network import EnvironmentNetwork
+from ..planning.network.endpoints import features
 from .adopted import keep_deployable
 
 

@@ -8,20 +8,20 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from ..config.environment import Environment
-from ..config.names import benchmark_prefix, cluster_log_group
-from ..config.prices import hourly
-from ..config.rules.run import environment_types
+from ..config.catalog.instance_types import environment_types
+from ..config.catalog.names import benchmark_prefix, cluster_log_group
+from ..config.catalog.prices import hourly
+from ..config.settings.environment import Environment
 from .cluster import ClusterStack
 from .eks import EksStack
 from .network import NetworkStack
 from .storage import StorageStack
 
 if TYPE_CHECKING:
-    from ..config.dashboards.panel import Dashboard
-    from ..config.observability import Grafana
+    from ..config.settings.observability import Grafana
     from ..constructs.alert_topics import AlertTopics
     from ..constructs.prometheus_workspace import PrometheusWorkspace
+    from ..planning.monitoring.dashboards.panel import Dashboard
 
 
 class ObservabilityStack(cdk.Stack):
@@ -124,8 +124,8 @@ class ObservabilityStack(cdk.Stack):
                 workspace=workspace,
             )
         else:
-            from ..config.metric_levels import EXTENSION, extension_configuration
             from ..constructs.cluster_extension.construct import ClusterExtension
+            from ..planning.monitoring.metric_levels import EXTENSION, extension_configuration
 
             ClusterExtension(
                 self,
@@ -207,8 +207,8 @@ class ObservabilityStack(cdk.Stack):
         return topics
 
     def _rules(self, workspace: "PrometheusWorkspace") -> None:
-        from ..config.alerts import watched
         from ..constructs.prometheus_rules import PrometheusRules
+        from ..planning.monitoring.alerts import watched
 
         PrometheusRules(
             self,
@@ -222,9 +222,9 @@ class ObservabilityStack(cdk.Stack):
 
     def _dashboards(self, storage: StorageStack, cluster: ClusterStack) -> None:
         """Pages in Managed Grafana where it is wanted, else in CloudWatch; what AWS measures itself always there."""
-        from ..config.collected import collected
-        from ..config.dashboards import dashboards
         from ..constructs.cloudwatch_dashboards.construct import CloudWatchDashboards
+        from ..planning.monitoring.collected import collected
+        from ..planning.monitoring.dashboards import dashboards
 
         environment, settings = self._environment, self._settings
         found = collected(environment, environment_types(environment.instance_types))
@@ -244,9 +244,9 @@ class ObservabilityStack(cdk.Stack):
 
     def _grafana(self, settings: "Grafana", workspace: "PrometheusWorkspace", pages: Sequence["Dashboard"]) -> None:
         from ..cdk8s_charts.dashboards import data_source_uid, grafana_json, tag
-        from ..config.dashboards.panel import uid
         from ..constructs.grafana_content.construct import GrafanaContent
         from ..constructs.grafana_workspace import GrafanaWorkspace
+        from ..planning.monitoring.dashboards.panel import uid
 
         environment = self._environment
         name, source = environment.name, data_source_uid(environment.name)

@@ -15,12 +15,10 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import pipelines
 from constructs import Construct
 
-from ..config.environment import Environment
-from ..config.pipeline import Pipeline, PipelineSource, PipelineStage
-from ..config.pipeline_steps import ASSEMBLY, INSTALL, Place, Step
-from ..config.promotion_roles import builder_name, role_arn, role_name
-from ..config.regions import region
-from ..config.storage import Storage
+from ..config.catalog.regions import region
+from ..config.settings.environment import Environment
+from ..config.settings.pipeline import Pipeline, PipelineSource, PipelineStage
+from ..config.settings.storage import Storage
 from ..constructs.approval_step import ApprovalStep
 from ..constructs.buckets import PrivateBucket
 from ..constructs.build_steps import IMAGE, Builder, build_spec, install_phase, login
@@ -28,6 +26,8 @@ from ..constructs.drift_look import DriftLook
 from ..constructs.key import EnvironmentKey
 from ..constructs.permission import allow
 from ..constructs.promotion_notices import PromotionNotices
+from ..planning.delivery.pipeline_steps import ASSEMBLY, INSTALL, Place, Step
+from ..planning.delivery.promotion_roles import builder_name, role_arn, role_name
 from .pipeline_findings import acknowledge
 from .pipeline_notices import notices
 

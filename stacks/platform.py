@@ -7,16 +7,16 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from ..cdk8s_charts.training_runtime import torch_runtime
-from ..config.artifacts import ChartArchive
-from ..config.chart_values import system_placement
-from ..config.environment import Environment
-from ..config.images import Image
-from ..config.platform import CERT_MANAGER, KUBEFLOW_TRAINER, KUBERAY
-from ..config.platform_values import cert_manager_values
-from ..config.wanted_charts import wanted_charts
+from ..config.catalog.images import Image
+from ..config.loading.artifacts import ChartArchive
+from ..config.settings.environment import Environment
+from ..config.settings.platform import CERT_MANAGER, KUBEFLOW_TRAINER, KUBERAY
 from ..constructs.addons import addon
 from ..constructs.helm_release import HelmRelease
 from ..constructs.manifests import Manifests
+from ..planning.helm.chart_values import system_placement
+from ..planning.helm.platform_values import cert_manager_values
+from ..planning.helm.wanted_charts import wanted_charts
 from .cluster import ClusterStack
 from .eks import EksStack
 from .network import NetworkStack

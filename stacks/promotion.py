@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import aws_cdk as cdk
 
-from ..config.environment import Environment
-from ..config.pipeline_steps import drift_steps, stages, steps
-from ..config.project import Project
-from ..config.promotable import source_of
+from ..config.loading.project import Project
+from ..config.settings.environment import Environment
+from ..planning.delivery.pipeline_steps import drift_steps, stages, steps
+from ..planning.delivery.promotable import source_of
 from .pipeline_access import PipelineAccess
 from .stage import TrainingStage
 

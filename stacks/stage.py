@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 from constructs import Construct
 
-from ..config.archives import LockedFile
-from ..config.artifacts import ChartArchive
-from ..config.environment import Environment
-from ..config.images import Image
-from ..config.isolation import names_identities
+from ..config.catalog.images import Image
+from ..config.loading.artifacts import ChartArchive
+from ..config.settings.environment import Environment
+from ..planning.kubernetes.isolation import names_identities
+from ..planning.node.archives import LockedFile
 from .cluster import ClusterStack
 from .eks import EksStack
 from .network import NetworkStack
@@ -36,7 +36,7 @@ def import_parts(environment: Environment) -> None:
         from . import governance  # noqa: F401
     if environment.observability:
         from ..cdk8s_charts import dashboards as drawn  # noqa: F401
-        from ..config import alerts, dashboards  # noqa: F401
+        from ..planning.monitoring import alerts, dashboards  # noqa: F401
         from . import observability  # noqa: F401
 
 

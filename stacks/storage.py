@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 from constructs import Construct
 
-from ..config.deployed_values import OUTPUT_DESCRIPTION, lustre_paths
-from ..config.environment import Environment
-from ..config.names import lifecycle_bucket_name
-from ..config.slurm import AccountingDatabase
+from ..config.catalog.names import lifecycle_bucket_name
+from ..config.settings.environment import Environment
+from ..config.settings.slurm import AccountingDatabase
 from ..constructs.buckets import CheckpointBucket, LifecycleBucket
 from ..constructs.lustre import LustreFileSystem
 from ..constructs.openzfs import OpenZfsHome
 from ..constructs.protection import Protection
+from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION, lustre_paths
 from .adopted import keep_deployable
 from .network import NetworkStack
 

@@ -3,7 +3,7 @@
 import aws_cdk as cdk
 from constructs import Construct
 
-from ..config.environment import Environment
+from ..config.settings.environment import Environment
 from ..constructs.training_job_queue import TrainingJobs
 
 

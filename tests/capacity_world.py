@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from podwright.config.environment import Environment
-from podwright.config.load import load_environment
-from podwright.config.source import parse_source
+from podwright.config.loading.load import load_environment
+from podwright.config.loading.source import parse_source
+from podwright.config.settings.environment import Environment
 from podwright.operations import cli
 from podwright.operations.account import Account
 from podwright.operations.capacity import extend, purchase, search, show

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from podwright.config.drills import GROUP_LABEL, HEALTH_LABEL
+from podwright.config.catalog.drills import GROUP_LABEL, HEALTH_LABEL
 from podwright.operations.kubectl import Kubectl
 from podwright.operations.nodes.members import Member
 from podwright.operations.nodes.snapshot import Observer

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from podwright.config.catalog import catalog
-from podwright.config.groups import InstanceGroup
-from podwright.config.instances import InstanceType
-from podwright.config.node_facts import ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
-from podwright.config.slurm_facts import SlurmFacts
+from podwright.config.catalog.instance_type import InstanceType
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.settings.groups import InstanceGroup
+from podwright.planning.node.facts import ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
+from podwright.planning.node.slurm_facts import SlurmFacts
 
 SCRIPTS = Path(__file__).parents[1] / "lifecycle_scripts"
 FAKES = Path(__file__).parent / "node" / "fakes"

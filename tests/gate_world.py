@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from governed_cluster import TOKEN
-from podwright.config.environment import Environment
-from podwright.config.gate_table import gate_table
-from podwright.config.gates import GateName
-from podwright.config.load import LoadedEnvironment
-from podwright.config.source import parse_source
+from podwright.config.loading.load import LoadedEnvironment
+from podwright.config.loading.source import parse_source
+from podwright.config.settings.environment import Environment
+from podwright.config.settings.gates import GateName
 from podwright.operations.account import Account
 from podwright.operations.gates.gate import Context
 from podwright.operations.gates.jobs import resource
 from podwright.operations.kubectl import Kubectl, Refused
+from podwright.planning.delivery.gate_table import gate_table
 
 FILE = """
 name: gated

@@ -9,7 +9,7 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
-from podwright.config.task_governance import ADDON
+from podwright.config.settings.governance.task_governance import ADDON
 from sandbox_network import eks_cluster, surroundings
 
 Aws = Callable[[str], Any]

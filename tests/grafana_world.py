@@ -12,9 +12,9 @@ import pytest
 from botocore.exceptions import ClientError
 from werkzeug.test import Client
 
+from podwright.sandbox.protocol.service import Refusal
 from podwright.sandbox.telemetry.grafana import PREFIX, Grafana, Workspace
 from podwright.sandbox.telemetry.grafana_http import GrafanaHttp
-from podwright.sandbox.protocol.service import Refusal
 
 REGION = "us-west-2"
 

@@ -9,9 +9,9 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from podwright.cdk8s_charts.jobs.render import render
-from podwright.config.environment import Environment
-from podwright.config.job_plan import JobPlan, Planner
-from podwright.config.rules.run import environment_types
+from podwright.config.catalog.instance_types import environment_types
+from podwright.config.settings.environment import Environment
+from podwright.planning.jobs.plan import JobPlan, Planner
 
 # Put there by .ci/run: the package itself, since what it depends on is 600 MB that its models do not need.
 _PACKAGE = Path(__file__).parents[1] / ".podwright/models/sagemaker_hyperpod"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopback import Call, Reply
-from podwright.config.drills import HEALTH_LABEL
-from podwright.config.environment import Environment
+from podwright.config.catalog.drills import HEALTH_LABEL
+from podwright.config.settings.environment import Environment
 from podwright.operations.kubectl import Refused
 
 ENVIRONMENT = Environment.model_validate(

@@ -13,14 +13,14 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from podwright.config.base import Settings
-from podwright.config.catalog import catalog
-from podwright.config.environment import Environment
+from podwright.config.catalog.instance_types import catalog
 from podwright.config.findings import InvalidFile, errors
-from podwright.config.load import environment_from
-from podwright.config.project import Project
-from podwright.config.rules import findings
-from podwright.config.source import parse_source
+from podwright.config.loading.load import environment_from
+from podwright.config.loading.project import Project
+from podwright.config.loading.source import parse_source
+from podwright.config.settings.base import Settings
+from podwright.config.settings.environment import Environment
+from podwright.planning.rules import findings
 
 ROOT = Path(__file__).parent.parent
 _ROLE = "arn:aws:iam::111122223333:role/path/Role"

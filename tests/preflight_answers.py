@@ -7,8 +7,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from podwright.config.addons import addon_pins
-from podwright.config.endpoints import services
+from podwright.planning.kubernetes.addons import addon_pins
+from podwright.planning.network.endpoints import services
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ACCOUNT, REGION = "111122223333", "us-west-2"

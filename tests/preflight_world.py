@@ -17,10 +17,10 @@ import botocore.session
 from botocore import xform_name
 from botocore.validate import ParamValidator
 
-from podwright.config.artifacts import LOCK
-from podwright.config.catalog import catalog
-from podwright.config.load import LoadedEnvironment
-from podwright.config.source import parse_source
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.loading.artifacts import LOCK
+from podwright.config.loading.load import LoadedEnvironment
+from podwright.config.loading.source import parse_source
 from podwright.operations.preflight.check import CHECKS, Ask, Outcome, run_checks
 from podwright.operations.preflight.quota_codes import Codes
 from podwright.operations.preflight.reader import Reader

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from podwright.config.project import Project
+from podwright.config.loading.project import Project
 
 CONNECTION = "arn:aws:codeconnections:us-west-2:012345678901:connection/0e3a1b2c-1111-2222-3333-444455556666"
 PIPELINE = f"""

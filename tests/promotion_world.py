@@ -9,7 +9,7 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_s3_assets
 
-from podwright.config.project import Project
+from podwright.config.loading.project import Project
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 from podwright.stacks.promotion import add_promotion
 from promotion_project import PIPELINE, PLACES, write_project

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from podwright.config.plan_record import TABLE
-from podwright.config.plan_steps import Call
+from podwright.planning.purchase.record import TABLE
+from podwright.planning.purchase.steps import Call
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 START = datetime(2027, 1, 4, 11, 30, tzinfo=UTC)

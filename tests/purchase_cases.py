@@ -4,9 +4,9 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from podwright.config.plan_record import TABLE, Record
-from podwright.config.plan_sightings import LOOKS_AFTER
-from podwright.config.plan_steps import Call, Steps
+from podwright.planning.purchase.observations import LOOKS_AFTER
+from podwright.planning.purchase.record import TABLE, Record
+from podwright.planning.purchase.steps import Call, Steps
 from purchase_aws import Bought, Flow, World, plan_shape
 from purchase_world import FAULTS, Buyer, Fault, alone, by_turns, closed, is_unknown, verdict
 

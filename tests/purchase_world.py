@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, Literal, get_args
 
-from podwright.config.plan_offers import Request
-from podwright.config.plan_purchase import acquire, close, extend, reserve
-from podwright.config.plan_run import Outcome, Result
-from podwright.config.plan_sightings import LOOKS_AFTER
-from podwright.config.plan_steps import Call, Now, Sleep, Steps, Tell
+from podwright.planning.purchase.observations import LOOKS_AFTER
+from podwright.planning.purchase.offers import Request
+from podwright.planning.purchase.purchase import acquire, close, extend, reserve
+from podwright.planning.purchase.run import Outcome, Result
+from podwright.planning.purchase.steps import Call, Now, Sleep, Steps, Tell
 from purchase_aws import ARN, END, NOW, Flow, Refusal, World
 
 REQUEST = Request(

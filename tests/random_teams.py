@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from podwright.config.groups import InstanceGroup
+from podwright.config.settings.groups import InstanceGroup
 
 GROUPS = {
     "h200": InstanceGroup(instance_type="ml.p5en.48xlarge", count=8),

@@ -8,12 +8,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from podwright.config.load import LoadedEnvironment
-from podwright.config.project import Project
-from podwright.config.rules import findings
+from podwright.config.loading.load import LoadedEnvironment
+from podwright.config.loading.project import Project
 from podwright.operations.report.assembly import Assembly
 from podwright.operations.report.page import document
 from podwright.operations.report.scene import Scene
+from podwright.planning.rules import findings
 
 ROOT = Path(__file__).parent.parent
 NAMES = Project.at(ROOT).names

@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any
 
 from podwright.config.findings import InvalidFile
-from podwright.config.load import LoadedEnvironment, environment_from
-from podwright.config.rules import RULES, findings
-from podwright.config.rules.pages import BEFORE_RULES, FOLDER, titles
-from podwright.config.rules.project import project_findings
-from podwright.config.source import Source, parse_source, read_source
+from podwright.config.loading.load import LoadedEnvironment, environment_from
+from podwright.config.loading.source import Source, parse_source, read_source
+from podwright.planning.rules import RULES, findings
+from podwright.planning.rules.pages import BEFORE_RULES, FOLDER, titles
+from podwright.planning.rules.project.project import project_findings
 
 _SECTION = re.compile(r"^## (Found|Passes)(?:, with ([A-Z0-9 ]+))?\n\n```yaml\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from fake_node import FakeNode, facts_of, make_node, publish
-from podwright.config.archives import LockedFile, archives_of
-from podwright.config.artifacts import LockedArchive
-from podwright.config.catalog import catalog
-from podwright.config.groups import InstanceGroup
-from podwright.config.software import NodeSoftware
-from podwright.config.software_facts import cluster_software, group_software, published_name
-from podwright.config.software_matrix import efa_installers
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.catalog.software_matrix import efa_installers
+from podwright.config.loading.artifacts import LockedArchive
+from podwright.config.settings.groups import InstanceGroup
+from podwright.config.settings.software import NodeSoftware
+from podwright.planning.node.archives import LockedFile, archives_of
+from podwright.planning.node.software_facts import cluster_software, group_software, published_name
 
 WORLD = Path(__file__).parent / "node" / "software"
 RUN = WORLD / "run_steps.py"

@@ -9,9 +9,9 @@ from typing import Any
 import boto3
 import pytest
 
-from podwright.config.plan_offers import Request
-from podwright.config.plan_steps import Call
 from podwright.constructs.training_plan.handler import index
+from podwright.planning.purchase.offers import Request
+from podwright.planning.purchase.steps import Call
 from podwright.sandbox.training_plans.plans import TrainingPlans
 from purchase_aws import World as Ledger
 

@@ -8,11 +8,11 @@ from typing import Any
 import cdk8s
 from constructs import Construct
 
-from ...config.benchmarks import benchmark_policy
-from ...config.catalog import Catalog
-from ...config.groups import InstanceGroup
-from ...config.images import Image
-from ...config.own_images import BENCHMARK_LABELS_IMAGE
+from ...config.catalog.images import Image
+from ...config.catalog.instance_types import Catalog
+from ...config.settings.benchmarks import benchmark_policy
+from ...config.settings.groups import InstanceGroup
+from ...planning.helm.own_images import BENCHMARK_LABELS_IMAGE
 from .handler.benchmark_labeller import CARRIED_OVER, HEALTH, REASON, VERDICT
 
 _NAME = "podwright-benchmark-labels"
@@ -39,8 +39,8 @@ class BenchmarkLabels(cdk8s.Chart):
     Service Accounts" (node name in bound tokens), 2026-11.
 
     Example:
-        from podwright.config.catalog import catalog
-        from podwright.config.groups import InstanceGroup
+        from podwright.config.catalog.instance_types import catalog
+        from podwright.config.settings.groups import InstanceGroup
         h200 = InstanceGroup(instance_type="ml.p5en.48xlarge", count=4, benchmarks="gate")
         BenchmarkLabels(cdk8s.App(), "labels", groups={"h200": h200}, types=catalog())
     """

@@ -1,7 +1,7 @@
 """Kubernetes' own Job."""
 
-from ...config.job_kinds import BatchJob, GpuShare
-from ...config.job_plan import JobPlan
+from ...config.settings.jobs.kinds import BatchJob, GpuShare
+from ...planning.jobs.plan import JobPlan
 from .pod import Manifest, metadata, pod_template
 
 

@@ -3,9 +3,9 @@
 import json
 from typing import Any, Final
 
-from ...config.job_base import DistributedJob
-from ...config.job_kinds import RayJob
-from ...config.job_plan import JobPlan
+from ...config.settings.jobs.base import DistributedJob
+from ...config.settings.jobs.kinds import RayJob
+from ...planning.jobs.plan import JobPlan
 
 _GROUP: Final = "pods"
 

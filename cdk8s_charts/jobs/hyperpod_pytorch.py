@@ -4,9 +4,9 @@ Sources: sagemaker-hyperpod 3.12.0 (fields and types); SageMaker Developer Guide
 elastic training, 2026-11; hyperpod-elastic-agent 1.1.3 (hyperpodrun); hyperpod-checkpointless-training 1.0.1.
 """
 
-from ...config.job_plan import JobPlan
-from ...config.job_pytorch import Elastic, HyperPodPyTorchJob, LogRule
-from ...config.job_queue import PRIORITY_LABEL
+from ...config.settings.jobs.pytorch import Elastic, HyperPodPyTorchJob, LogRule
+from ...planning.jobs.plan import JobPlan
+from ...planning.jobs.queue import PRIORITY_LABEL
 from .pod import Manifest, metadata, pod_template
 
 # The agent listens here for the operator; checkpointless training takes the others.

@@ -3,8 +3,8 @@
 Sources: sagemaker-hyperpod 3.12.0 (fields and types); SageMaker Developer Guide, deploying custom models, 2026-11.
 """
 
-from ...config.job_plan import JobPlan
-from ...config.job_services import InferenceEndpoint, ModelSource
+from ...config.settings.jobs.services import InferenceEndpoint, ModelSource
+from ...planning.jobs.plan import JobPlan
 from .pod import Manifest, metadata, pod_spec, resources
 
 

@@ -1,7 +1,7 @@
 """MPIJob, of the MPI operator 0.5, for programs of your own and for NVIDIA's nccl-tests."""
 
-from ...config.job_kinds import MpiJob, NcclTest
-from ...config.job_plan import JobPlan
+from ...config.settings.jobs.kinds import MpiJob, NcclTest
+from ...planning.jobs.plan import JobPlan
 from .pod import Manifest, beside_template, metadata, pod_template
 
 _CLEAN_PODS = {"all": "All", "running": "Running", "none": "None"}

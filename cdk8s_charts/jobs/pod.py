@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from ...config.job_kinds import SmallPod
-from ...config.job_plan import JobPlan
-from ...config.quota_amounts import CPU, MEMORY, quantity
+from ...config.settings.jobs.kinds import SmallPod
+from ...planning.jobs.plan import JobPlan
+from ...planning.quota.amounts import CPU, MEMORY, quantity
 from .gang import gang_annotations
 from .nvlink import container_claims, pod_claims
 

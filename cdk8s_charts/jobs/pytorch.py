@@ -3,8 +3,8 @@
 Sources: Kubeflow Training Operator 1.9; SageMaker Developer Guide, automatic resumption of jobs on EKS, 2026-11.
 """
 
-from ...config.job_plan import JobPlan
-from ...config.job_pytorch import PyTorchJob
+from ...config.settings.jobs.pytorch import PyTorchJob
+from ...planning.jobs.plan import JobPlan
 from .pod import Manifest, metadata, pod_template
 
 _CLEAN_PODS = {"all": "All", "running": "Running", "none": "None"}

@@ -2,8 +2,8 @@
 
 import shlex
 
-from ...config.job_kinds import RayJob
-from ...config.job_plan import JobPlan
+from ...config.settings.jobs.kinds import RayJob
+from ...planning.jobs.plan import JobPlan
 from .pod import Manifest, beside_template, metadata, pod_template
 
 # Ray's own ports of the head: where nodes register, the dashboard with its API for jobs, and clients.

@@ -5,9 +5,9 @@ Its k8s cluster type takes the settings of `recipes_collection/cluster/k8s.yaml`
 
 import shlex
 
-from ...config.job_plan import JobPlan
-from ...config.job_pytorch import RecipeJob
-from ...config.job_queue import PRIORITY_LABEL, QUEUE_LABEL
+from ...config.settings.jobs.pytorch import RecipeJob
+from ...planning.jobs.plan import JobPlan
+from ...planning.jobs.queue import PRIORITY_LABEL, QUEUE_LABEL
 
 _LAUNCHER = "SAGEMAKER_TRAINING_LAUNCHER_DIR"
 

@@ -6,7 +6,7 @@ Nothing here needs jsii: hundreds of jobs are rendered in the time that a chart 
 from collections.abc import Callable
 from typing import Final
 
-from ...config.job_plan import JobPlan
+from ...planning.jobs.plan import JobPlan
 from . import batch, hyperpod_pytorch, inference, mpi, pytorch, ray, space, train
 from .nvlink import compute_domain
 from .pod import Manifest

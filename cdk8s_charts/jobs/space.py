@@ -3,8 +3,8 @@
 Sources: hyperpod-space-template 1.1.0 and jupyter-k8s, API workspace.jupyter.org/v1alpha1, 2026-11.
 """
 
-from ...config.job_plan import JobPlan
-from ...config.job_services import Space
+from ...config.settings.jobs.services import Space
+from ...planning.jobs.plan import JobPlan
 from .pod import Manifest, metadata, pod_spec, resources
 
 

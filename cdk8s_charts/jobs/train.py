@@ -3,8 +3,8 @@
 A runtime says how pods of a job find each other; what belongs to the group's nodes is a patch of it.
 """
 
-from ...config.job_kinds import TrainJob
-from ...config.job_plan import JobPlan
+from ...config.settings.jobs.kinds import TrainJob
+from ...planning.jobs.plan import JobPlan
 from .pod import Manifest, metadata, pod_metadata, pod_spec, resources
 
 _MANAGER = "podwright"

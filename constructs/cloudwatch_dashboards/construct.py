@@ -9,7 +9,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from ...config.dashboards.panel import Dashboard
+from ...planning.monitoring.dashboards.panel import Dashboard
 from ..custom_resource import HandlerFunction
 from ..permission import allow
 from ..prometheus_workspace import PrometheusWorkspace
@@ -27,7 +27,7 @@ class CloudWatchDashboards(Construct):
     (Amazon CloudWatch pricing, 2026-11).
 
     Example:
-        from podwright.config.observability import Observability
+        from podwright.config.settings.observability import Observability
         metrics = PrometheusWorkspace(stack, "Metrics", settings=Observability(), name="prod", key=key,
                                       protection="retain")
         CloudWatchDashboards(stack, "Dashboards", workspace=metrics, lustre={"datasets": "fs-0123456789abcdef0"})

@@ -6,7 +6,7 @@ Source: CloudWatch API Reference, "Dashboard body structure and syntax", 2026-11
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ...config.dashboards.panel import UNITS, WIDTH, Choice, Dashboard, Panel, filled
+from ...planning.monitoring.dashboards.panel import UNITS, WIDTH, Choice, Dashboard, Panel, filled
 
 _VIEWS: Final = {
     "lines": {"view": "timeSeries", "stacked": False},

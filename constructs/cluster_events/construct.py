@@ -28,7 +28,7 @@ class ClusterEvents(Construct):
     provisioning; the other two kinds always.
 
     Example:
-        from podwright.config.observability import Alerts
+        from podwright.config.settings.observability import Alerts
         topics = AlertTopics(stack, "Alerts", settings=Alerts())
         arn = "arn:aws:sagemaker:us-west-2:111122223333:cluster/a1b2c3d4e5f6"
         ClusterEvents(stack, "Events", environment="prod", cluster_arn=arn, topics=topics, key=key)

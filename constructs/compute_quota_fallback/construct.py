@@ -9,7 +9,7 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from ...config.rules.rule import listed
+from ...config.findings import listed
 from ..custom_resource import HandlerFunction
 from ..permission import allow
 

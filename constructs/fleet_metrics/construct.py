@@ -13,7 +13,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from ...config.access import NODE_READERS
+from ...config.catalog.kubernetes_groups import NODE_READERS
 from ..custom_resource import HandlerFunction
 from ..nodes_ready.waiter import Place
 from ..permission import allow
@@ -51,7 +51,7 @@ class FleetMetrics(Construct):
     workspace. A source that it cannot ask becomes a metric, and the others go on.
 
     Example:
-        from podwright.config.observability import Observability
+        from podwright.config.settings.observability import Observability
         from podwright.constructs.fleet_metrics.construct import Fleet, FleetMetrics
         from podwright.constructs.prometheus_workspace import PrometheusWorkspace
         metrics = PrometheusWorkspace(stack, "Metrics", settings=Observability(), name="prod", key=key,

@@ -9,7 +9,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from ...config.dashboards.panel import uid
+from ...planning.monitoring.dashboards.panel import uid
 from ..assets import folder_asset
 from ..custom_resource import HandlerFunction
 from ..permission import allow

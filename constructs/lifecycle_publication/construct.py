@@ -10,9 +10,9 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
-from ...config.archives import LockedFile
-from ...config.node_facts import NodeFacts
-from ...config.software_facts import published_name
+from ...planning.node.archives import LockedFile
+from ...planning.node.facts import NodeFacts
+from ...planning.node.software_facts import published_name
 from ..assets import folder_asset, shipped_files
 from ..custom_resource import HandlerFunction
 from ..permission import allow
@@ -37,8 +37,8 @@ class LifecyclePublication(Construct):
     node: a node takes the one it needs.
 
     Example:
-        from podwright.config.catalog import catalog
-        from podwright.config.node_facts import ClusterFacts, FileSystems, node_facts
+        from podwright.config.catalog.instance_types import catalog
+        from podwright.planning.node.facts import ClusterFacts, FileSystems, node_facts
         from podwright.constructs.lifecycle_publication.construct import LifecyclePublication
         cluster = ClusterFacts(name="prod", orchestrator="eks", region=stack.region, dns_suffix=stack.url_suffix)
         facts = node_facts(cluster=cluster, groups=environment.instance_groups, types=catalog(),

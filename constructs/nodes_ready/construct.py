@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from ...config.access import NODE_READERS
+from ...config.catalog.kubernetes_groups import NODE_READERS
 from .waiter import Place, wait
 
 

@@ -10,14 +10,14 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
-from ...config.groups import GroupBase
-from ...config.limits import limits
-from ...config.plan_offers import Request
-from ...config.plan_purchase import SHIPPED
-from ...config.plan_record import TABLE
-from ...config.plan_words import plan_name, shown
-from ...config.plans import TrainingPlan
-from ...config.rules import check
+from ...config.catalog.limits import limits
+from ...config.settings.groups import GroupBase
+from ...config.settings.plans import TrainingPlan
+from ...planning.purchase.offers import Request
+from ...planning.purchase.purchase import SHIPPED
+from ...planning.purchase.record import TABLE
+from ...planning.purchase.words import plan_name, shown
+from ...planning.rules import check
 from ..custom_resource import HandlerFunction
 from ..permission import allow
 from ..reminder_topic import ReminderTopic
@@ -94,7 +94,7 @@ class TrainingPlans(Construct):
             description=f"Resolves or buys training plans of {environment}",
             timeout_seconds=900,
             key=key,
-            config_files=SHIPPED,
+            planning_files=SHIPPED,
         )
         stack = cdk.Stack.of(self)
         if existing := sorted({plan.arn for plan in plans.values() if plan.arn}):

@@ -5,10 +5,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from podwright.config.alerts import GROUPS
-from podwright.config.alerts.pages import page as alert_page
-from podwright.config.preflight import AREA as PREFLIGHT
-from podwright.config.rules.pages import explain, titles
+from podwright.config.catalog.preflight_checks import AREA as PREFLIGHT
+from podwright.planning.monitoring.alerts import GROUPS
+from podwright.planning.monitoring.alerts.pages import page as alert_page
+from podwright.planning.rules.pages import explain, titles
 
 AREAS: Final = {
     "ART": "Archives of node software",
@@ -56,7 +56,8 @@ def alert_place(name: str) -> str:
 def alerts_by_group() -> dict[str, list[str]]:
     """The names of all alerts, by the module that defines them."""
     return {
-        group: [alert.name for alert in import_module(f"podwright.config.alerts.{group}").ALERTS] for group in GROUPS
+        group: [alert.name for alert in import_module(f"podwright.planning.monitoring.alerts.{group}").ALERTS]
+        for group in GROUPS
     }
 
 
@@ -83,9 +84,9 @@ def pages() -> dict[str, str]:
 
 def sources() -> dict[Path, str]:
     """Where the file of each page went, by its path in the checkout."""
-    rules = {Path("config/rules/pages", f"{id}.md"): finding_place(id) for id in titles()}
+    rules = {Path("planning/rules/pages", f"{id}.md"): finding_place(id) for id in titles()}
     return rules | {
-        Path("config/runbooks", f"{name}.md"): alert_place(name)
+        Path("planning/monitoring/runbooks", f"{name}.md"): alert_place(name)
         for names in alerts_by_group().values()
         for name in names
     }

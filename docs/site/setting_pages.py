@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from podwright.config.environment import Environment
-from podwright.config.project import ProjectSettings
-from podwright.config.schema import attribute_docstrings, environment_schema
+from podwright.config.loading.project import ProjectSettings
+from podwright.config.loading.schema import attribute_docstrings, environment_schema
+from podwright.config.settings.environment import Environment
 
 Schema = dict[str, Any]
 FOLDER = "reference/settings"

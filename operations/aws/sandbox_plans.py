@@ -9,8 +9,8 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from ...config.catalog import catalog
-from ...config.environment import Environment
+from ...config.catalog.instance_types import catalog
+from ...config.settings.environment import Environment
 from ..account import SANDBOX_ACCOUNT
 from ..output import Stop
 

@@ -15,11 +15,11 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from ...config.environment import Environment
-from ...config.plan_offers import Plan, money, shown
-from ...config.plan_purchase import extend as extended
-from ...config.plan_record import State, read
-from ...config.plan_run import Outcome, Result
+from ...config.settings.environment import Environment
+from ...planning.purchase.offers import Plan, money, shown
+from ...planning.purchase.purchase import extend as extended
+from ...planning.purchase.record import State, read
+from ...planning.purchase.run import Outcome, Result
 from ..account import account_of
 from ..deployment import load
 from ..output import Stop, write_json, write_line

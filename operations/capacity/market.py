@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ...config.limits import limits
-from ...config.plan_offers import Request
-from ...config.regions import zone
+from ...config.catalog.limits import limits
+from ...config.catalog.regions import zone
+from ...planning.purchase.offers import Request
 from .offers import Found
 
 _SEARCHES_AT_ONCE: Final = 4

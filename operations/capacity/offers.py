@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from ...config.plan_offers import Offer, Request, misfits
+from ...planning.purchase.offers import Offer, Request, misfits
 
 _DAY = timedelta(days=1)
 

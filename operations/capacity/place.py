@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from ...config.environment import Environment
-from ...config.prices import Price, hourly
+from ...config.catalog.prices import Price, hourly
+from ...config.settings.environment import Environment
 from .offers import Found
 
 

@@ -20,8 +20,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
 from ...config.findings import InvalidFile
-from ...config.load import environment_from, resolved
-from ...config.source import Source, parse_source, read_source
+from ...config.loading.load import environment_from, resolved
+from ...config.loading.source import Source, parse_source, read_source
 
 Values = Mapping[str, str | int | datetime | list[dict[str, str | int | datetime]] | dict[str, str | dict[str, str]]]
 """Settings by name, as a mapping of an environment file takes them, such as `training_plans.<plan>`."""

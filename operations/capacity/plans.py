@@ -6,11 +6,12 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ...config.environment import Environment
-from ...config.plan_offers import Plan, misfits, shown
-from ...config.plan_record import Record, read
-from ...config.plan_steps import run
-from ...config.plans import TrainingPlan
+from ...config.settings.environment import Environment
+from ...config.settings.plans import TrainingPlan
+from ...planning.purchase.offers import Plan, misfits, shown
+from ...planning.purchase.record import Record, read
+from ...planning.purchase.requests import plan_request
+from ...planning.purchase.steps import run
 
 Json = dict[str, Any]
 
@@ -77,7 +78,7 @@ def _record(key: str, clients: Mapping[Any, Any]) -> tuple[Record | None, str]:
 def _differs(environment: Environment, name: str, settings: TrainingPlan, shape: Json) -> list[str]:
     """Where SageMaker and the file disagree."""
     # An extension makes a plan longer than what was asked for.
-    wanted = replace(settings.request(environment.name, name), hours=None, start_after=None, end_before=None)
+    wanted = replace(plan_request(settings, environment.name, name), hours=None, start_after=None, end_before=None)
     found = misfits(wanted, Plan.of(shape))
     for field, there in (("start", shape.get("StartTime")), ("end", shape.get("EndTime"))):
         given = getattr(settings, field)

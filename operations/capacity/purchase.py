@@ -11,16 +11,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from ...config.environment import Environment
 from ...config.findings import InvalidFile
-from ...config.load import resolved
-from ...config.plan_offers import Part, Plan, over_limit
-from ...config.plan_purchase import NothingToClose, close
-from ...config.plan_record import NotRecorded, Record, read
-from ...config.plan_run import NotSold, Outcome, Purchase, Result
-from ...config.plan_steps import ONE_ATTEMPT, Sleep, Steps, Tell, run
-from ...config.project import Project
-from ...config.source import read_source
+from ...config.loading.load import resolved
+from ...config.loading.project import Project
+from ...config.loading.source import read_source
+from ...config.settings.environment import Environment
+from ...planning.purchase.offers import Part, Plan, over_limit
+from ...planning.purchase.purchase import NothingToClose, close
+from ...planning.purchase.record import NotRecorded, Record, read
+from ...planning.purchase.run import NotSold, Outcome, Purchase, Result
+from ...planning.purchase.steps import ONE_ATTEMPT, Sleep, Steps, Tell, run
 from ..account import SANDBOX_ACCOUNT, Account
 from ..output import Stop, write_findings, write_json, write_line
 from .market import zone_ids

@@ -12,14 +12,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from ...config.environment import Environment
 from ...config.findings import errors
-from ...config.load import LoadedEnvironment
-from ...config.plan_offers import Plan, Request
-from ...config.plan_purchase import reserve as reserved
-from ...config.plan_run import Outcome, Result
-from ...config.plan_words import plan_name
-from ...config.rules import findings
+from ...config.loading.load import LoadedEnvironment
+from ...config.settings.environment import Environment
+from ...planning.purchase.offers import Plan, Request
+from ...planning.purchase.purchase import reserve as reserved
+from ...planning.purchase.run import Outcome, Result
+from ...planning.purchase.words import plan_name
+from ...planning.rules import findings
 from ..account import account_of
 from ..deployment import load
 from ..output import Stop, write_findings, write_json, write_line

@@ -14,12 +14,13 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ...config.environment import Environment
-from ...config.limits import limits
-from ...config.plan_offers import Request
-from ...config.plans import Instant, TrainingPlan
-from ...config.regions import InvalidZoneId, UnknownRegion, region, zone
-from ...config.rules.run import environment_types
+from ...config.catalog.instance_types import environment_types
+from ...config.catalog.limits import limits
+from ...config.catalog.regions import InvalidZoneId, UnknownRegion, region, zone
+from ...config.settings.environment import Environment
+from ...config.settings.plans import Instant, TrainingPlan
+from ...planning.purchase.offers import Request
+from ...planning.purchase.requests import plan_request
 from ..account import Account, account_of
 from ..deployment import load
 from ..output import Stop, write_json, write_line
@@ -139,7 +140,7 @@ def _request(args: argparse.Namespace, environment: Environment) -> Request:
 
 def wanted(environment: Environment, name: str) -> Request:
     """What a plan of the file asks for. Of UltraServers, only what does not follow from their type."""
-    request = plan_of(environment, name).request(environment.name, name)
+    request = plan_request(plan_of(environment, name), environment.name, name)
     return replace(request, instance_type=None, count=None) if request.ultraserver_type else request
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ...config.limits import limits
-from ...config.plan_offers import money
+from ...config.catalog.limits import limits
+from ...planning.purchase.offers import money
 from ..account import account_of
 from ..deployment import load
 from ..output import write_json

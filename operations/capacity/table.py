@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ...config.environment import Environment
-from ...config.plan_offers import Part
+from ...config.settings.environment import Environment
+from ...planning.purchase.offers import Part
 from .market import Answer
 from .offers import Found, hours, minute
 from .place import compared, file_systems, places

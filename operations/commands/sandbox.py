@@ -8,10 +8,10 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from ..account import require_sandbox
-from ..output import Stop, write_json, write_line
 from ...config.catalog.sandbox_account import ACCOUNT
+from ..account import require_sandbox
 from ..aws.sandbox_server import Running, SandboxError, reset, start, status, stop
+from ..output import Stop, write_json, write_line
 
 _AT_REST = {
     "status": "The sandbox does not run.",

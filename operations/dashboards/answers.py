@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...config.dashboards.panel import Choice, Panel, filled
+from ...planning.monitoring.dashboards.panel import Choice, Panel, filled
 from ..prometheus import Prometheus
 
 _LABEL: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")

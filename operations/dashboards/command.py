@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...config.collected import collected
-from ...config.dashboards import dashboards
-from ...config.dashboards.panel import Dashboard, uid
-from ...config.environment import Environment
-from ...config.observability import Observability
-from ...config.rules.run import environment_types
+from ...config.catalog.instance_types import environment_types
+from ...config.settings.environment import Environment
+from ...config.settings.observability import Observability
+from ...planning.monitoring.collected import collected
+from ...planning.monitoring.dashboards import dashboards
+from ...planning.monitoring.dashboards.panel import Dashboard, uid
 from ..account import account_of
 from ..deployment import add_environment, load
 from ..output import Stop, write_line

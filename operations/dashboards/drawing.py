@@ -6,7 +6,7 @@ from functools import cache
 from html import escape
 from typing import Any, Final
 
-from ...config.dashboards.panel import Colour, Panel
+from ...planning.monitoring.dashboards.panel import Colour, Panel
 from .answers import Series, Span
 from .quantities import scale, written
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
-from ...config.dashboards.panel import Dashboard, Panel
+from ...planning.monitoring.dashboards.panel import Dashboard, Panel
 from .answers import Series, Span
 from .drawing import PIXELS, figure, text
 

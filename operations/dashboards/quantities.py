@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ...config.dashboards.panel import UNITS
+from ...planning.monitoring.dashboards.panel import UNITS
 
 _BYTES: Final = (("TiB", 1024.0**4), ("GiB", 1024.0**3), ("MiB", 1024.0**2), ("KiB", 1024.0), ("B", 1.0))
 _TIMES: Final = (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))

@@ -9,16 +9,16 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-from ...config.environment import Environment
-from ...config.observability import Observability
-from ...config.recordings import recording_groups
+from ...config.settings.environment import Environment
+from ...config.settings.observability import Observability
+from ...planning.monitoring.recordings import recording_groups
+from ...planning.monitoring.synthetic.cluster import world_of
+from ...planning.monitoring.synthetic.faults import FAULTS, Fault, with_faults
+from ...planning.monitoring.synthetic.metrics import history as made_up_metrics
 from ..account import Account
 from ..deployed import physical_id
 from ..output import Stop
 from ..prometheus import Prometheus, QueryError, history
-from ...planning.monitoring.synthetic.faults import FAULTS, Fault, with_faults
-from ...planning.monitoring.synthetic.cluster import world_of
-from ...planning.monitoring.synthetic.metrics import history as made_up_metrics
 
 MADE_UP_STEP: Final = 60.0
 """Seconds between two samples of a made-up cluster."""

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from ...config.environment import Environment
+from ...config.settings.environment import Environment
 from ..account import Account
 from ..deployed import eks_cluster_name
 from ..deployment import deployed_stacks

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ...config.environment import Environment
+from ...config.settings.environment import Environment
 from ..account import Account
 from ..kubectl import Kubectl, Refused, way
 from ..output import Stop

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from ...config.names import cluster_log_group
+from ...config.catalog.names import cluster_log_group
 from ..preflight.reader import Reader, Unavailable, code_of
 from .bundle import SOURCES
 

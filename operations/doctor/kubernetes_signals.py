@@ -171,7 +171,7 @@ def _devices(bundle: Bundle, still: Sequence[Pod], after: dict[str, set[str]]) -
 
 
 def _missing(kind: str, offered: dict[str, Any]) -> Iterator[str]:
-    from ...config.catalog import catalog
+    from ...config.catalog.instance_types import catalog
 
     known = catalog().find(kind)
     if not known:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ...config.catalog import Catalog, catalog
+from ...config.catalog.instance_types import Catalog, catalog
 from .bundle import SOURCES, Bundle, moment
 from .evidence import CLUSTER, Group, Scene, Signal
 

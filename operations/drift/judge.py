@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from ...config.facts import cited, table
+from ...config.catalog.facts import cited, table
 from ..effects.compare import Difference, canonical, differences
 from .resolve import Unknown
 

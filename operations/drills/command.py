@@ -11,11 +11,11 @@ import sys
 import time
 from pathlib import Path
 
-from ...config.artifacts import read_artifacts
-from ...config.drills import DrillKind, drill_kinds
-from ...config.environment import Environment
-from ...config.mirrors import mirror_of
-from ...config.observability import Targets
+from ...config.catalog.drills import DrillKind, drill_kinds
+from ...config.loading.artifacts import read_artifacts
+from ...config.settings.environment import Environment
+from ...config.settings.observability import Targets
+from ...planning.helm.mirrors import mirror_of
 from ..account import Account, account_of
 from ..columns import columns
 from ..confirm import confirm

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from ...config.catalog import Catalog
-from ...config.drills import DrillKind, drill_kinds
-from ...config.environment import Environment
-from ...config.groups import InstanceGroup
-from ...config.rules.run import environment_types
+from ...config.catalog.drills import DrillKind, drill_kinds
+from ...config.catalog.instance_types import Catalog, environment_types
+from ...config.settings.environment import Environment
+from ...config.settings.groups import InstanceGroup
 from ..nodes.members import Member
 from ..nodes.snapshot import Snapshot
 from ..output import Stop

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from ...config.drills import HEALTH_LABEL, DrillKind
-from ...config.images import Image
-from ...config.own_images import BENCHMARK_LABELS_IMAGE
+from ...config.catalog.drills import HEALTH_LABEL, DrillKind
+from ...config.catalog.images import Image
+from ...planning.helm.own_images import BENCHMARK_LABELS_IMAGE
 from ..kubectl import Kubectl, Refused
 from ..nodes.members import Member
 from ..nodes.snapshot import Snapshot

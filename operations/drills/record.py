@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ...config.drills import DrillKind
-from ...config.observability import Targets
+from ...config.catalog.drills import DrillKind
+from ...config.settings.observability import Targets
 from ..columns import columns
 from ..nodes.members import Member
 from ..nodes.timeline import MARKS, Timeline, shown

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...config.approvals import ApprovedChange
-from ...config.effects import Effect, reasons, stateful
 from ...config.findings import Level
+from ...config.settings.approvals import ApprovedChange
+from ...planning.delivery.effects import Effect, reasons, stateful
 from ..output import Stop
 from .changes import ResourceChange
 from .counts import Fall

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from ...config.effects import Change, Effect, Known, known, lasting_name, replacing, stateful, worst
+from ...planning.delivery.effects import Change, Effect, Known, known, lasting_name, replacing, stateful, worst
 from .compare import differences, same
 from .references import Exports, Target, exports, references
 from .templates import NESTED, Pair, resources

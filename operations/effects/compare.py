@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...config.effects import Change
+from ...planning.delivery.effects import Change
 
 _NAMES: Final = ("InstanceGroupName", "Key", "Sid", "PolicyName", "InstanceType", "Name", "Id")
 # Words that stand in for a value; CloudFormation resolves them.

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from ...config.costs import included_metadata_iops
-from ...config.limits import limits
-from ...config.prices import HOURS_PER_MONTH, Price, hourly, service_items, service_price
+from ...config.catalog.limits import limits
+from ...config.catalog.prices import HOURS_PER_MONTH, Price, hourly, service_items, service_price
+from ...planning.cost.costs import included_metadata_iops
 from .templates import Pair, Template, resources
 
 

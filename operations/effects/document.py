@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ...config.effects import Effect, known, stateful
-from ...config.environment import Environment
+from ...config.settings.environment import Environment
+from ...planning.delivery.effects import Effect, known, stateful
 from ..account import Account
 from .approval import Need, answered, buys, entry, needs
 from .changes import ResourceChange, Row, changes, short

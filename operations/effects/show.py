@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from ...config.effects import Effect
+from ...planning.delivery.effects import Effect
 from ..cost import money
 from .approval import entry
 from .changes import ResourceChange, Row

@@ -3,13 +3,13 @@
 from contextlib import ExitStack
 from typing import Any, Final
 
-from ...config.artifacts import read_artifacts
-from ...config.images import Image
-from ...config.job_kinds import BatchJob
-from ...config.mig import partitions
-from ...config.mirrors import mirror_of
-from ...config.own_images import BENCHMARK_LABELS_IMAGE
-from ...config.quota_policy import environment_policy
+from ...config.catalog.images import Image
+from ...config.catalog.mig import partitions
+from ...config.loading.artifacts import read_artifacts
+from ...config.settings.jobs.kinds import BatchJob
+from ...planning.helm.mirrors import mirror_of
+from ...planning.helm.own_images import BENCHMARK_LABELS_IMAGE
+from ...planning.quota.policy import environment_policy
 from ..kubectl import Refused
 from ..output import Stop
 from .gate import Context, Look, Result

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from ...config.drills import HEALTH_LABEL, HEALTHY
+from ...config.catalog.drills import HEALTH_LABEL, HEALTHY
 from ..nodes.members import Member, members
 from .gate import Context, Look, Result
 

@@ -14,11 +14,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
 
-from ...config.gate_evidence import Evidence
-from ...config.gate_table import Gate, gate_table, settings_of, why_not
-from ...config.gates import GateName
-from ...config.load import LoadedEnvironment
-from ...config.rules.run import environment_types
+from ...config.catalog.instance_types import environment_types
+from ...config.loading.load import LoadedEnvironment
+from ...config.settings.gates import GateName
+from ...planning.delivery.gate_evidence import Evidence
+from ...planning.delivery.gate_table import Gate, gate_table, settings_of, why_not
 from ..account import Account, account_of
 from ..columns import columns
 from ..deployment import load

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ...config.environment import Environment
-from ...config.gate_evidence import Evidence, Verdict
-from ...config.gate_table import settings_of
-from ...config.names import lifecycle_bucket_name
+from ...config.catalog.names import lifecycle_bucket_name
+from ...config.settings.environment import Environment
+from ...planning.delivery.gate_evidence import Evidence, Verdict
+from ...planning.delivery.gate_table import settings_of
 from ..account import Account
 from ..doctor.redact import redact, redact_text
 from ..output import Stop

@@ -9,12 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from ...config.catalog import Catalog
-from ...config.gate_evidence import Check
-from ...config.gate_table import Gate, settings_of
-from ...config.gates import Gates
-from ...config.load import LoadedEnvironment
-from ...config.rules.run import environment_types
+from ...config.catalog.instance_types import Catalog, environment_types
+from ...config.loading.load import LoadedEnvironment
+from ...config.settings.gates import Gates
+from ...planning.delivery.gate_evidence import Check
+from ...planning.delivery.gate_table import Gate, settings_of
 from ..account import Account
 from ..kubectl import Kubectl, Refused
 

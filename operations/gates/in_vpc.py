@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ...config.environment import Environment
+from ...config.settings.environment import Environment
 from ..account import Account
 from ..kubectl import Kubectl, Refused, way
 from ..output import Stop

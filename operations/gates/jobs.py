@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-from ...config.catalog import Catalog
-from ...config.environment import Environment
-from ...config.job_base import Job
-from ...config.job_plan import engine_of
-from ...config.quota_amounts import CPU, EFA, MEMORY
-from ...config.quota_policy import environment_policy
+from ...config.catalog.instance_types import Catalog
+from ...config.settings.environment import Environment
+from ...config.settings.jobs.base import Job
+from ...planning.jobs.plan import engine_of
+from ...planning.quota.amounts import CPU, EFA, MEMORY
+from ...planning.quota.policy import environment_policy
 from ..doctor.pods import Pod
 from ..job_manifests import Manifest, job_manifests
 from ..kubectl import Kubectl, Refused

@@ -4,11 +4,11 @@ import time
 from collections.abc import Iterable
 from typing import Any, Final
 
-from ...config.catalog import Catalog
-from ...config.collected import collected, exporters
-from ...config.environment import Environment
-from ...config.metrics import metrics
-from ...config.recordings import recordings
+from ...config.catalog.instance_types import Catalog
+from ...config.catalog.metrics import metrics
+from ...config.settings.environment import Environment
+from ...planning.monitoring.collected import collected, exporters
+from ...planning.monitoring.recordings import recordings
 from ..dashboards.sources import workspace
 from ..output import Stop
 from ..prometheus import Prometheus, QueryError

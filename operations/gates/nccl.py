@@ -4,9 +4,9 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from ...config.collective_lines import Line, all_reduce_line, thresholds_version
-from ...config.gate_table import nccl_groups, nccl_image
-from ...config.job_kinds import NcclTest
+from ...config.settings.jobs.kinds import NcclTest
+from ...planning.delivery.gate_table import nccl_groups, nccl_image
+from ...planning.node.collective_thresholds import Line, all_reduce_line, thresholds_version
 from ..kubectl import Refused
 from ..output import Stop
 from .gate import Context, Look, Result

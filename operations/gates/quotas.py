@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from ...config.artifacts import read_artifacts
-from ...config.compute_quotas import compute_quotas, scheduler_config
-from ...config.mirrors import mirror_of
-from ...config.quota_policy import environment_policy
-from ...config.task_governance import NAMESPACE as _GOVERNED
-from ...config.team_names import cluster_queue, local_queue, team_namespace
+from ...config.loading.artifacts import read_artifacts
+from ...config.settings.governance.task_governance import NAMESPACE as _GOVERNED
+from ...planning.helm.mirrors import mirror_of
+from ...planning.quota.compute_quotas import compute_quotas, scheduler_config
+from ...planning.quota.policy import environment_policy
+from ...planning.quota.team_names import cluster_queue, local_queue, team_namespace
 from ..kubectl import Refused
 from ..output import Stop
 from .gate import Context, Look, Result
@@ -180,7 +180,7 @@ def _conditions(context: Context, engine: Any, look: Look) -> None:
 
 def _accounts(context: Context, slurm: Any) -> Look:
     """Teams are accounts of Slurm, limited to what they are guaranteed."""
-    from ...config.slurm_facts import team_limits
+    from ...planning.node.slurm_facts import team_limits
 
     look = Look(
         next_step=f"`podwright doctor {context.environment.name}`; the controller's set-up log says what failed"

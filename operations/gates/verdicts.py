@@ -4,10 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ...config.benchmark_results import BenchmarkResults
-from ...config.benchmarks import benchmark_policy
-from ...config.collective_lines import thresholds_version
-from ...config.names import benchmark_prefix, lifecycle_bucket_name
+from ...config.catalog.names import benchmark_prefix, lifecycle_bucket_name
+from ...config.settings.benchmarks import benchmark_policy
+from ...planning.node.benchmark_results import BenchmarkResults
+from ...planning.node.collective_thresholds import thresholds_version
 from ..bench import parsed
 from .gate import Context, Look, Result
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ...config.drills import FAULT_LABELS, HEALTH_LABEL
-from ...config.environment import Environment
-from ...config.team_names import cluster_queue
+from ...config.catalog.drills import FAULT_LABELS, HEALTH_LABEL
+from ...config.settings.environment import Environment
+from ...planning.quota.team_names import cluster_queue
 from ..account import Account
 from ..kubectl import Kubectl, Refused, way
 from ..nodes.members import Member, members

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ...config.environment import Environment
-from ...config.groups import InstanceGroup
+from ...config.settings.environment import Environment
+from ...config.settings.groups import InstanceGroup
 from ..account import Account, account_of
 from ..confirm import confirm
 from ..deployment import load

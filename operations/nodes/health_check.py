@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ...config.environment import Environment
-from ...config.names import cluster_log_group
+from ...config.catalog.names import cluster_log_group
+from ...config.settings.environment import Environment
 from ..account import Account
 from ..confirm import confirm
 from ..output import Stop, write_json, write_line

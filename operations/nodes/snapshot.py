@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ...config.drills import FAULT_LABELS, GROUP_LABEL, HEALTH_LABEL, HEALTHY
+from ...config.catalog.drills import FAULT_LABELS, GROUP_LABEL, HEALTH_LABEL, HEALTHY
 from ..kubectl import Kubectl
 from .members import Member, members
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from ...config.drills import HEALTHY
-from ...config.observability import Targets
+from ...config.catalog.drills import HEALTHY
+from ...config.settings.observability import Targets
 from .snapshot import Snapshot
 
 Action = Literal["reboot", "replace", "none"]

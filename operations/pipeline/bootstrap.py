@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ...config.execution_policy import MAX_POLICIES, documents, needed, policies_template
-from ...config.pipeline import Pipeline, PipelineSource
-from ...config.pipeline_steps import ASSEMBLY
-from ...config.project import Project
-from ...config.promotable import promotable, source_of
-from ...config.regions import region
+from ...config.catalog.regions import region
+from ...config.loading.project import Project
+from ...config.settings.pipeline import Pipeline, PipelineSource
+from ...planning.delivery.execution_policy import MAX_POLICIES, documents, needed, policies_template
+from ...planning.delivery.pipeline_steps import ASSEMBLY
+from ...planning.delivery.promotable import promotable, source_of
 from ..output import Stop, write_json, write_line
 from .synth import synthesize
 
@@ -120,7 +120,7 @@ def _prepare(account: _Account, settings: Pipeline, source: PipelineSource, qual
         types = ", ".join(sorted(wanted.unknown))
         raise Stop(
             f"it is not known what CloudFormation needs for {types}",
-            "add the type to config/data/handler_permissions.json",
+            "add the type to config/catalog/data/handler_permissions.json",
         )
     found = documents(
         wanted.actions, partition=partition, account=account.id, prefixes=account.prefixes, existing=wanted.roles

@@ -8,9 +8,9 @@ import argparse
 import os
 from pathlib import Path
 
-from ...config.artifacts import CACHE
-from ...config.project import Project
-from ...config.promotable import source_of
+from ...config.loading.artifacts import CACHE
+from ...config.loading.project import Project
+from ...planning.delivery.promotable import source_of
 from ..account import Account
 from ..output import Stop, write_line
 

@@ -7,9 +7,9 @@ has told how to prepare.
 
 import argparse
 
-from ...config.pipeline_steps import ASSEMBLY
-from ...config.project import Project
-from ...config.promotable import promoted_names, source_of
+from ...config.loading.project import Project
+from ...planning.delivery.pipeline_steps import ASSEMBLY
+from ...planning.delivery.promotable import promoted_names, source_of
 from ..cdk import run_app
 from ..output import Stop
 from .synth import context

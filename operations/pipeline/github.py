@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from textwrap import indent
 from typing import Final
 
-from ...config.environment import Environment
+from ...config.catalog.regions import region
 from ...config.findings import InvalidFile
-from ...config.pipeline_steps import EVIDENCE, INSTALL, Place, Step, drift_steps, stages, steps
-from ...config.project import Project
-from ...config.promotable import promotable, source_of
-from ...config.promotion_roles import role_arn, role_name
-from ...config.regions import region
+from ...config.loading.project import Project
+from ...config.settings.environment import Environment
+from ...planning.delivery.pipeline_steps import EVIDENCE, INSTALL, Place, Step, drift_steps, stages, steps
+from ...planning.delivery.promotable import promotable, source_of
+from ...planning.delivery.promotion_roles import role_arn, role_name
 
 PROMOTION: Final = ".github/workflows/podwright.yml"
 DRIFT: Final = ".github/workflows/podwright-drift.yml"

@@ -4,8 +4,8 @@ import argparse
 import sys
 from dataclasses import asdict
 
-from ...config.pipeline_steps import Step, drift_steps, steps
-from ...config.project import Project
+from ...config.loading.project import Project
+from ...planning.delivery.pipeline_steps import Step, drift_steps, steps
 from ..output import write_json, write_line
 from ..tables import empty_table
 

@@ -7,8 +7,8 @@ is deployed. With --sandbox, charts of podwright's own stand in for those that a
 import argparse
 from pathlib import Path
 
-from ...config.pipeline_steps import ASSEMBLY
-from ...config.project import Project
+from ...config.loading.project import Project
+from ...planning.delivery.pipeline_steps import ASSEMBLY
 from ..account import SANDBOX_ACCOUNT
 from ..cdk import run_app
 from ..output import Stop, write_line
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
 
 def context(project: Project, *, sandbox: bool = False) -> dict[str, str]:
     """What the app is told: to add what promotes, where the file says who does."""
-    from ...config.promotable import promotable, promoted_names
+    from ...planning.delivery.promotable import promotable, promoted_names
 
     promotes = project.settings.pipeline is not None and project.settings.pipeline.source is not None
     if promotes:

@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ...config.cost_tags import ENVIRONMENT_TAG, cost_tag_keys
-from ...config.environment import Environment
-from ...config.facts import table
-from ...config.findings import Path
-from ...config.limits import limits
-from ...config.rules.rule import Problem, listed
-from ...config.rules.zones import sections
+from ...config.catalog.facts import table
+from ...config.catalog.limits import limits
+from ...config.findings import Path, listed
+from ...config.settings.environment import Environment
+from ...planning.cost.cost_tags import ENVIRONMENT_TAG, cost_tag_keys
+from ...planning.rules.capacity.zones import sections
+from ...planning.rules.framework.rule import Problem
 from .check import Answers, Ask, Note, Skip, check
 from .shared import STACK_PARTS, own_groups, partition, stack
 
@@ -105,7 +105,7 @@ def cloudformation_role(ask: Ask) -> Answers:
 
 
 def deployment_actions(environment: Environment) -> list[str]:
-    """What CloudFormation does for the environment, by `config/data/deployment_actions.csv`."""
+    """What CloudFormation does for the environment, by `config/catalog/data/deployment_actions.csv`."""
     network, storage, cluster = environment.network, environment.storage, environment.cluster
     created = [lustre for lustre in storage.lustres.values() if lustre.existing is None]
     eks = cluster.orchestrator == "eks"

@@ -9,13 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from ...config.catalog import Catalog
-from ...config.environment import Environment
+from ...config.catalog.instance_types import Catalog
+from ...config.catalog.preflight_checks import PreflightCheck, preflight_checks
 from ...config.findings import Finding, dotted
-from ...config.preflight import PreflightCheck, preflight_checks
-from ...config.rules.acknowledgements import accepted_by
-from ...config.rules.rule import Problem
-from ...config.source import Source
+from ...config.loading.source import Source
+from ...config.settings.environment import Environment
+from ...planning.rules.framework.acknowledgements import accepted_by
+from ...planning.rules.framework.rule import Problem
 from .quota_codes import Codes
 from .reader import Reader, Unavailable, code_of
 
@@ -90,7 +90,7 @@ CHECKS: Final[dict[str, Check]] = {}
 
 
 def check(id: str) -> Callable[[Check], Check]:
-    """Register a function as the check of that id; level, title and calls stand in `config/data/preflight.csv`."""
+    """Register a function as the check of that id; `preflight.csv` of the catalog has level, title and calls."""
 
     def register(function: Check) -> Check:
         if id in CHECKS:

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from ...config.catalog.preflight_checks import preflight_checks
 from ...config.findings import counted, errors
-from ...config.preflight import preflight_checks
 from ..account import account_of
 from ..deployment import add_environment, load
 from ..output import write_findings, write_json, write_line

@@ -3,12 +3,18 @@
 from datetime import timedelta
 from typing import Any, Final
 
-from ...config.addons import GOVERNANCE_ADDONS, NODE_ADDONS, OBSERVABILITY_ADDON, WORKLOAD_ADDONS, addon_version
-from ...config.cluster import AddonName, AdoptedEks
-from ...config.findings import Path
-from ...config.kubernetes_upgrades import step_problem
-from ...config.rules.rule import Problem, listed
-from ...config.task_governance import ADDON as _GOVERNANCE
+from ...config.findings import Path, listed
+from ...config.settings.cluster import AddonName, AdoptedEks
+from ...config.settings.governance.task_governance import ADDON as _GOVERNANCE
+from ...planning.delivery.kubernetes_upgrades import step_problem
+from ...planning.kubernetes.addons import (
+    GOVERNANCE_ADDONS,
+    NODE_ADDONS,
+    OBSERVABILITY_ADDON,
+    WORKLOAD_ADDONS,
+    addon_version,
+)
+from ...planning.rules.framework.rule import Problem
 from .check import Answers, Ask, Note, Skip, check
 from .reader import Unavailable
 from .shared import cluster, other_clusters, stack

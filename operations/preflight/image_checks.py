@@ -1,9 +1,9 @@
 """Checks of images of nodes and containers, and of secrets and topics that nodes read."""
 
-from ...config.artifacts import read_artifacts
-from ...config.mirrors import mirror_of
-from ...config.rules.groups import known
-from ...config.rules.rule import Problem
+from ...config.loading.artifacts import read_artifacts
+from ...planning.helm.mirrors import mirror_of
+from ...planning.rules.framework.rule import Problem
+from ...planning.rules.groups.groups import known
 from .check import Answers, Ask, Note, check
 from .shared import cluster, own_groups
 

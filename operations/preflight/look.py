@@ -7,9 +7,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from ...config.catalog.instance_types import environment_types
 from ...config.findings import Finding
-from ...config.load import LoadedEnvironment
-from ...config.rules.run import environment_types
+from ...config.loading.load import LoadedEnvironment
 from ..account import Account
 from .check import Ask, Outcome, run_checks
 from .kubernetes_api import api_groups

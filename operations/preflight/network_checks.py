@@ -6,12 +6,12 @@ from ipaddress import IPv4Network
 from math import ceil
 from typing import Any, Final
 
-from ...config.endpoints import GATEWAY_SERVICE, features, services
-from ...config.findings import Path
-from ...config.network import AdoptedVpc
-from ...config.rules.groups import with_efa
-from ...config.rules.rule import Problem, listed
-from ...config.rules.zones import sections
+from ...config.findings import Path, listed
+from ...config.settings.network import AdoptedVpc
+from ...planning.network.endpoints import GATEWAY_SERVICE, features, services
+from ...planning.rules.capacity.zones import sections
+from ...planning.rules.framework.rule import Problem
+from ...planning.rules.groups.groups import with_efa
 from .check import Answers, Ask, Note, Skip, check
 from .shared import addresses, own_groups, running
 

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from ...config.regions import offering_regions, regions
-from ...config.rules.rule import Problem, listed
-from ...config.rules.zones import sections
-from ...config.task_governance import TYPES
+from ...config.catalog.regions import offering_regions, regions
+from ...config.findings import listed
+from ...config.settings.governance.task_governance import TYPES
+from ...planning.rules.capacity.zones import sections
+from ...planning.rules.framework.rule import Problem
 from .check import Answers, Ask, Note, check
 
 

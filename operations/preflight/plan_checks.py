@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ...config.limits import limits
-from ...config.plans import TrainingPlan
-from ...config.rules.rule import Problem, listed
-from ...config.rules.zones import sections
+from ...config.catalog.limits import limits
+from ...config.findings import listed
+from ...config.settings.plans import TrainingPlan
+from ...planning.rules.capacity.zones import sections
+from ...planning.rules.framework.rule import Problem
 from .check import Answers, Ask, Note, check
 from .shared import running, stack
 

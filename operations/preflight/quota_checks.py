@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from ...config.cidrs import nat_zones
+from ...config.catalog.service_quotas import quotas
 from ...config.findings import Path
-from ...config.groups import AnyGroup
-from ...config.quotas import quotas
-from ...config.rules.rule import Problem
-from ...config.rules.zones import lustre_path, sections
+from ...config.settings.groups import AnyGroup
+from ...planning.network.cidrs import nat_zones
+from ...planning.rules.capacity.zones import lustre_path, sections
+from ...planning.rules.framework.rule import Problem
 from .check import Answers, Ask, Note, Skip, check
 from .shared import other_clusters, stack
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ...config.catalog import Catalog
-from ...config.environment import Environment
+from ...config.catalog.instance_types import Catalog
 from ...config.findings import Path
-from ...config.groups import AnyGroup, InstanceGroup
-from ...config.rules.groups import known
-from ...config.rules.zones import sections
+from ...config.settings.environment import Environment
+from ...config.settings.groups import AnyGroup, InstanceGroup
+from ...planning.rules.capacity.zones import sections
+from ...planning.rules.groups.groups import known
 from .check import Ask
 
 STACK_PARTS = ("network", "storage", "eks", "capacity", "cluster", "platform", "governance")
@@ -58,8 +58,8 @@ def addresses(group: AnyGroup, types: Catalog, environment: Environment) -> int:
 
 def partition(region: str) -> str:
     """The partition in ARNs of a region."""
-    from ...config.regions import UnknownRegion
-    from ...config.regions import region as known_region
+    from ...config.catalog.regions import UnknownRegion
+    from ...config.catalog.regions import region as known_region
 
     try:
         return known_region(region).partition

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ...config.environment import Environment
+from ...config.catalog.names import lifecycle_bucket_name
 from ...config.findings import Path
-from ...config.names import lifecycle_bucket_name
-from ...config.rules.rule import Problem
-from ...config.rules.zones import lustre_path, sections
+from ...config.settings.environment import Environment
+from ...planning.rules.capacity.zones import lustre_path, sections
+from ...planning.rules.framework.rule import Problem
 from .check import Answers, Ask, Note, Skip, check
 from .shared import own_groups, partition, stack
 

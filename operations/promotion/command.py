@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ...config.pipeline_steps import Step, stages, steps
-from ...config.project import Project
+from ...config.loading.project import Project
+from ...planning.delivery.pipeline_steps import Step, stages, steps
 from ..columns import columns
 from ..output import Stop, write_line
 from .content import Content, content_of
@@ -134,8 +134,8 @@ def _store(args: argparse.Namespace) -> Store:
     import boto3
 
     if args.sandbox:
-        from ..account import require_sandbox
         from ...config.catalog.sandbox_account import ACCOUNT, access_key
+        from ..account import require_sandbox
         from ..aws.sandbox_server import start
 
         require_sandbox()

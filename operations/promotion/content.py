@@ -15,8 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from ...config.pipeline_steps import ASSEMBLY, EVIDENCE
-from ...config.project import Project
+from ...config.loading.project import Project
+from ...planning.delivery.pipeline_steps import ASSEMBLY, EVIDENCE
 
 _ROOMS: Final = ("bin", "cdk8s_charts", "config", "constructs", "lifecycle_scripts", "operations", "stacks")
 _WRITTEN: Final = (EVIDENCE, ASSEMBLY, ".podwright")

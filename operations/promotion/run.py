@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ...config.pipeline_steps import EVIDENCE, Step
+from ...planning.delivery.pipeline_steps import EVIDENCE, Step
 from ..output import Stop
 from .content import Content
 from .record import Entry, Record

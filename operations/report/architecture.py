@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv4Network
 from typing import Any, Final
 
-from ...config.cidrs import usable
-from ...config.environment import Environment
-from ...config.rules.addresses import control_plane_demand, demand
-from ...config.rules.network import planned
-from ...config.rules.run import environment_types
+from ...config.catalog.instance_types import environment_types
+from ...config.settings.environment import Environment
+from ...planning.network.cidrs import usable
+from ...planning.rules.network.addresses import control_plane_demand, demand
+from ...planning.rules.network.network import planned
 from .assembly import Assembly, Resource
 
 Data = dict[str, Any]

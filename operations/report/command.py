@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...config.findings import Finding
-from ...config.load import LoadedEnvironment
+from ...config.loading.load import LoadedEnvironment
 from ..bench import parsed
 from ..cost import today
 from ..deployment import load

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...config.benchmark_results import BenchmarkResults
-from ...config.environment import Environment
+from ...config.settings.environment import Environment
+from ...planning.node.benchmark_results import BenchmarkResults
 from ..account import Account, account_of
 from ..bench import published
 from ..nodes.members import members

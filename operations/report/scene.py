@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from ...config.benchmark_results import BenchmarkResults
-from ...config.environment import Environment
 from ...config.findings import Finding
-from ...config.load import LoadedEnvironment
+from ...config.loading.load import LoadedEnvironment
+from ...config.settings.environment import Environment
+from ...planning.node.benchmark_results import BenchmarkResults
 from .assembly import Assembly
 
 Data = dict[str, Any]

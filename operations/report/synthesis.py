@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from ...config.load import LoadedEnvironment
-from ...config.project import Project
+from ...config.loading.load import LoadedEnvironment
+from ...config.loading.project import Project
 from ..node import use_bundled_node
 from ..output import Stop
 from .assembly import Assembly, read_assembly

@@ -3,8 +3,8 @@
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from ...config.cost_tags import ENVIRONMENT_TAG
-from ...config.environment import Environment
+from ...config.settings.environment import Environment
+from ...planning.cost.cost_tags import ENVIRONMENT_TAG
 from ..account import Account
 from ..deployed import physical_id
 

@@ -9,10 +9,10 @@ import dataclasses
 import time
 from typing import Any, Final
 
-from ...config.environment import Environment
-from ...config.observability import Observability
-from ...config.showback import TeamSpend, rates, spends
-from ...config.team_names import team_namespace
+from ...config.settings.environment import Environment
+from ...config.settings.observability import Observability
+from ...planning.cost.showback import TeamSpend, rates, spends
+from ...planning.quota.team_names import team_namespace
 from ..account import Account, account_of
 from ..columns import columns
 from ..cost import money

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ...config.recordings import INTERVAL_SECONDS, filled
-from ...config.showback import Hours
+from ...planning.cost.showback import Hours
+from ...planning.monitoring.recordings import INTERVAL_SECONDS, filled
 from ..prometheus import Prometheus
 
 DAY: Final = 86400

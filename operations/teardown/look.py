@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from ...config.costs import by_stack, costs
-from ...config.environment import Environment
-from ...config.names import cluster_log_group, lifecycle_bucket_name
+from ...config.catalog.names import cluster_log_group, lifecycle_bucket_name
+from ...config.settings.environment import Environment
+from ...planning.cost.costs import by_stack, costs
 from ..account import Account
 from .contents import bucket_content, content, log_groups, plan_end, volumes
 from .data import COSTING

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from ...config.environment import Environment
+from ...config.settings.environment import Environment
 from ..account import Account
 from ..kubectl import Refused, way
 from ..output import Stop

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ...config.environment import Environment
-from ...config.kubernetes_upgrades import ROLLBACK_DAYS
-from ...config.load import LoadedEnvironment
-from ...config.project import Project
-from ...config.source import Source
+from ...config.loading.load import LoadedEnvironment
+from ...config.loading.project import Project
+from ...config.loading.source import Source
+from ...config.settings.environment import Environment
+from ...planning.delivery.kubernetes_upgrades import ROLLBACK_DAYS
 from ..account import account_of
 from ..capacity.plan_file import NotWritten, lines, write_values
 from ..columns import columns

@@ -11,9 +11,9 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ...config.environment import Environment
-from ...config.groups import InstanceGroup, Rollout
-from ...config.rules.updates import batch_nodes
+from ...config.settings.environment import Environment
+from ...config.settings.groups import InstanceGroup, Rollout
+from ...planning.rules.groups.updates import batch_nodes
 from ..account import Account, account_of
 from ..confirm import confirm
 from ..deployment import load

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...config.environment import Environment
+from ...config.settings.environment import Environment
 from ..account import Account, account_of
 from ..columns import columns
 from ..deployed import eks_cluster_name

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
-from ...config.addons import addon_version
-from ...config.artifacts import archive_file, read_artifacts
-from ...config.cluster import AddonName
-from ...config.deployed_values import known_values
-from ...config.eks_versions import eks_versions
-from ...config.environment import Environment
-from ...config.kubernetes_upgrades import minor, removed, skew_problem, step_problem
-from ...config.mirrors import mirror_of
-from ...config.source import parse_source
-from ...config.wanted_charts import wanted_charts
+from ...config.catalog.eks_versions import eks_versions
+from ...config.loading.artifacts import archive_file, read_artifacts
+from ...config.loading.source import parse_source
+from ...config.settings.cluster import AddonName
+from ...config.settings.environment import Environment
+from ...planning.delivery.kubernetes_upgrades import minor, removed, skew_problem, step_problem
+from ...planning.helm.mirrors import mirror_of
+from ...planning.helm.wanted_charts import wanted_charts
+from ...planning.kubernetes.addons import addon_version
+from ...planning.kubernetes.deployed_values import known_values
 from ..account import Account
 from ..helm import tool
 from ..kubectl import Kubectl

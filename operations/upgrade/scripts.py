@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from ...config.environment import Environment
+from ...config.settings.environment import Environment
 from ..account import Account, account_of
 from ..columns import columns
 from ..confirm import confirm

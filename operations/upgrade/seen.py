@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...config.drills import GROUP_LABEL, HEALTH_LABEL, HEALTHY
-from ...config.kubernetes_upgrades import minor as number
+from ...config.catalog.drills import GROUP_LABEL, HEALTH_LABEL, HEALTHY
+from ...planning.delivery.kubernetes_upgrades import minor as number
 from ..account import Account
 from ..kubectl import Kubectl
 from ..nodes.snapshot import job_of

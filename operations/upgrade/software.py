@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...config.environment import Environment
-from ...config.groups import InstanceGroup, Rollout
-from ...config.rules.updates import batch_nodes
+from ...config.settings.environment import Environment
+from ...config.settings.groups import InstanceGroup, Rollout
+from ...planning.rules.groups.updates import batch_nodes
 from ..output import Stop
 
 ACTIVE: Final = ("Pending", "InProgress", "RollbackInProgress")

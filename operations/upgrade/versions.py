@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ...config.effects import Effect
-from ...config.project import Project
+from ...config.loading.project import Project
+from ...planning.delivery.effects import Effect
 from ..account import SANDBOX_ACCOUNT
 from ..deployment import load
 from ..effects.changes import ResourceChange, changes, short

@@ -5,12 +5,12 @@ from typing import Any, ClassVar
 
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 
+from ..protocol.json_objects import JsonObject
+from ..protocol.service import refuse
 from . import schemas
 from .service import CloudFormation, ValidationError
-from ..protocol.service import refuse
 from .stack import DELETED, Event, Resource, Stack
 from .template import TemplateError, parse
-from ..protocol.json_objects import JsonObject
 
 _PAGE = 100
 

@@ -4,13 +4,13 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..protocol.json_objects import JsonObject
 from . import parameters, schemas
 from .evaluate import KNOWN_AFTER_APPLY, Evaluator
 from .graph import order
 from .scope import DeployedScope, PlannedScope
 from .stack import Resource, Stack, StackRequest
 from .template import TemplateError
-from ..protocol.json_objects import JsonObject
 from .validation import Failure, validate_properties
 
 

@@ -6,16 +6,16 @@ from collections.abc import Callable
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ..protocol.clients import Clients
+from ..protocol.clock import now
+from ..protocol.json_objects import JsonObject
 from . import parameters, schemas
 from .evaluate import Evaluator, text_of
 from .graph import order
 from .providers.base import HandlerError, Outcome, Provider, Request
-from ..protocol.clients import Clients
 from .scope import DeployedScope
 from .stack import DELETED, Before, Region, Resource, Stack, StackRequest
-from ..protocol.clock import now
 from .template import TemplateError
-from ..protocol.json_objects import JsonObject
 from .validation import validate_properties
 
 _LOG = logging.getLogger(__name__)

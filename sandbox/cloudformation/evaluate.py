@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from .template import TemplateError
 from ..protocol.json_objects import JsonObject
+from .template import TemplateError
 
 _SUB_VARIABLE = re.compile(r"\$\{(!?)([^}]*)\}")
 _DYNAMIC_REFERENCE = re.compile(r"\{\{resolve:(ssm|ssm-secure|secretsmanager):([^}]*)\}\}")

@@ -2,9 +2,9 @@
 
 from graphlib import CycleError, TopologicalSorter
 
+from ..protocol.json_objects import JsonObject
 from .evaluate import Evaluator, conditional_references, references
 from .template import TemplateError
-from ..protocol.json_objects import JsonObject
 
 
 def active_resources(evaluator: Evaluator) -> dict[str, JsonObject]:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from ..protocol.json_objects import JsonObject
 from .evaluate import Evaluator
 from .template import TemplateError
-from ..protocol.json_objects import JsonObject
 
 _SSM_VALUE = re.compile(r"AWS::SSM::Parameter::Value<(.*)>")
 

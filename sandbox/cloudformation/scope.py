@@ -5,12 +5,12 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from ..protocol.clients import Clients
+from ..protocol.json_objects import JsonObject
 from . import schemas
 from .evaluate import KNOWN_AFTER_APPLY
-from ..protocol.clients import Clients
 from .stack import Region, Stack
 from .template import TemplateError
-from ..protocol.json_objects import JsonObject
 
 
 class DeployedScope:

@@ -5,17 +5,17 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from ..protocol.arns import PARTITION
+from ..protocol.clients import Clients
+from ..protocol.clock import now
+from ..protocol.json_objects import JsonObject
+from ..protocol.service import Refusal, refuse
 from . import parameters, schemas
 from .changes import plan
 from .deployment import Deployment, ProviderLookup
-from ..protocol.clients import Clients
 from .scope import DeployedScope
-from ..protocol.service import Refusal, refuse
 from .stack import DELETED, REVIEW, ChangeSet, Region, Stack, StackRequest
-from ..protocol.arns import PARTITION
-from ..protocol.clock import now
 from .template import TemplateError, parse
-from ..protocol.json_objects import JsonObject
 
 _UPDATABLE = {
     "CREATE_COMPLETE",

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ...config.catalog.sandbox_account import ACCOUNT
-from ..protocol.arns import PARTITION, account_of
+from ..protocol.arns import PARTITION
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
 

@@ -20,13 +20,13 @@ from cfnlint.jsonschema.exceptions import ValidationError
 from cfnlint.rules import CloudFormationLintRule
 from cfnlint.template import Template
 
+from ...config.catalog.sandbox_account import ACCOUNT
+from ..protocol.json_objects import JsonObject
 from . import parameters, schemas
 from .evaluate import KNOWN_AFTER_APPLY, Evaluator
 from .graph import order
 from .scope import PlannedScope
 from .stack import Stack, StackRequest
-from ...config.catalog.sandbox_account import ACCOUNT
-from ..protocol.json_objects import JsonObject
 
 # E3644 refuses instance types by a region list that is known to be incomplete (it has ml.p5e.48xlarge in no region).
 # E3022, E3060, E3064 and E3701 compare the resources of a template; a handler sees one, and EC2 refuses an overlap.

@@ -6,13 +6,14 @@ from typing import Any, ClassVar
 
 from moto.core.responses import ActionResult
 
-from ...config.task_governance import ADDON
-from . import upgrades as eks_upgrades, task_governance
-from .service import Eks, EksCluster
-from .offers import addons, cluster_versions
-from ..protocol.service import OwnResponse, refuse
+from ...config.settings.governance.task_governance import ADDON
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
+from ..protocol.service import OwnResponse, refuse
+from . import task_governance
+from . import upgrades as eks_upgrades
+from .offers import addons, cluster_versions
+from .service import Eks, EksCluster
 
 _SUMMARY = "categorySpecificSummary"
 

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from ...config.addons import NODE_ADDONS, PLATFORM_ADDONS, WORKLOAD_ADDONS, addon_pins
-from ...config.eks_versions import eks_versions
+from ...config.catalog.eks_versions import eks_versions
+from ...planning.kubernetes.addons import NODE_ADDONS, PLATFORM_ADDONS, WORKLOAD_ADDONS, addon_pins
 from ..protocol.json_objects import JsonObject
 
 # EKS alone lists the versions of these; this stands for whichever it has.

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from ..kubernetes.store import Kubernetes
 from ..protocol.clients import Clients
-from ..protocol.service import refuse
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
+from ..protocol.service import refuse
 
 # EKS's default changes; this is the newest that HyperPod's documentation named in November 2026.
 _DEFAULT_VERSION = "1.34"

@@ -10,9 +10,9 @@ Sources: SageMaker Developer Guide, "Task governance"; sagemaker-hyperpod 3.12.0
 
 from typing import Any, Final
 
-from ...config.catalog import catalog
-from ...config.task_governance import CONTROLLER, NAMESPACE
-from ...config.team_names import cluster_queue, local_queue, priority_class, team_namespace
+from ...config.catalog.instance_types import catalog
+from ...config.settings.governance.task_governance import CONTROLLER, NAMESPACE
+from ...planning.quota.team_names import cluster_queue, local_queue, priority_class, team_namespace
 from ..kubernetes.store import KubernetesStore
 from ..protocol.json_objects import JsonObject
 

@@ -10,11 +10,11 @@ import uuid
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from .service import Eks, EksCluster
-from .offers import addons
-from ..protocol.service import refuse
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
+from ..protocol.service import refuse
+from .offers import addons
+from .service import Eks, EksCluster
 
 _ROLLBACK_DAYS: Final = 7
 _KUBELET_SKEW: Final = 3

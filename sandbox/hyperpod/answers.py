@@ -5,9 +5,8 @@ import uuid
 from datetime import datetime
 from typing import Any
 
+from ..protocol.json_objects import JsonObject, merged
 from .cluster import HEALTHY, Cluster, Group, Node
-from ..protocol.json_objects import merged
-from ..protocol.json_objects import JsonObject
 
 
 def group_answer(cluster: Cluster, group: Group, moment: datetime, plan_status: str | None) -> JsonObject:

@@ -7,8 +7,8 @@ reference", 2026-11.
 
 from datetime import datetime
 
-from .cluster import Cluster, ClusterEvent
 from ..protocol.json_objects import JsonObject
+from .cluster import Cluster, ClusterEvent
 
 STATE = "SageMaker HyperPod Cluster State Change"
 HEALTH = "SageMaker HyperPod Cluster Node Health Event"

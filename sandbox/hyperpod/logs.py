@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 
 from moto.logs.models import logs_backends
 
-from ...config.names import cluster_log_group
-from .cluster import Cluster, Node
+from ...config.catalog.names import cluster_log_group
 from ..protocol.arns import account_of
 from ..protocol.json_objects import JsonObject
+from .cluster import Cluster, Node
 
 STARTED = "[SageMaker] Downloading lifecycle scripts from {source}"
 SUCCEEDED = "[SageMaker] The lifecycle scripts succeeded."

@@ -6,10 +6,10 @@ Only quotas that somebody set count. The words are those with which SageMaker re
 from collections import Counter
 from collections.abc import Iterable
 
-from ...config.quotas import quotas
-from .cluster import Group
-from ..services.quotas import Quotas
+from ...config.catalog.service_quotas import quotas
 from ..protocol.service import refuse
+from ..services.quotas import Quotas
+from .cluster import Group
 
 
 def check_quotas(values: Quotas, before: list[Group], after: list[Group], others: list[Group]) -> None:

@@ -6,15 +6,14 @@ replacement keeps the node's logical id is our reading of "NodeLogicalId".
 """
 
 import dataclasses
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final
 
-from . import logs as hyperpod_logs
-from .cluster import HEALTHY, Cluster, Node, Provisioning
-from .in_progress import Action, FaultKind, Repair
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
+from . import logs as hyperpod_logs
+from .cluster import HEALTHY, Cluster, Node, Provisioning
+from .in_progress import FaultKind, Repair
 
 PENDING: Final = {
     "reboot": "UnschedulablePendingReboot",

@@ -9,9 +9,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from .cluster import Group
-from ..protocol.service import refuse
 from ..protocol.json_objects import JsonObject
+from ..protocol.service import refuse
+from .cluster import Group
 
 
 def check(cluster: str, request: JsonObject, groups: list[Group]) -> None:

@@ -13,13 +13,13 @@ back, and the words of refusals, are field notes and ours.
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from . import logs as hyperpod_logs
-from .cluster import Cluster, Group, Node
-from .in_progress import SoftwareUpdate
-from ..protocol.service import refuse
 from ..protocol.clients import Clients
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
+from ..protocol.service import refuse
+from . import logs as hyperpod_logs
+from .cluster import Cluster, Group, Node
+from .in_progress import SoftwareUpdate
 
 FIRST_RELEASE: Final = "1.0.0"
 """The newest release of HyperPod's image, until somebody says that there is another one."""
@@ -118,7 +118,12 @@ def _set_up(cluster: Cluster, service: UpdateService, group: Group, node: Node) 
 
 
 def _proceed(
-    cluster: Cluster, service: UpdateService, group: Group, update: SoftwareUpdate, members: list[Node], moment: datetime
+    cluster: Cluster,
+    service: UpdateService,
+    group: Group,
+    update: SoftwareUpdate,
+    members: list[Node],
+    moment: datetime,
 ) -> None:
     by_id = {node.instance_id: node for node in members}
     update.under_way = [name for name in update.under_way if name in by_id]

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from ...config.catalog import catalog
-from .cluster import Cluster, Node
+from ...config.catalog.instance_types import catalog
 from ..protocol.json_objects import JsonObject
+from .cluster import Cluster, Node
 
 VERDICTS: Final = ("pass", "warn", "fail", "skip", "none")
 """What a fault can make of a node's verdict; none: it publishes nothing."""

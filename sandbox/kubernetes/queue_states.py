@@ -7,12 +7,12 @@ a job that fits quota and borrowing limit is let in.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ...config.job_queue import PRIORITY_LABEL, QUEUE_LABEL
-from ...config.quota_amounts import GPU, NEURON
-from .store import KubernetesStore
-from .kueue_rules import GROUP
+from ...planning.jobs.queue import PRIORITY_LABEL, QUEUE_LABEL
+from ...planning.quota.amounts import GPU, NEURON
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
+from .kueue_rules import GROUP
+from .store import KubernetesStore
 
 QUEUES: Final = (f"{GROUP}/ClusterQueue", f"{GROUP}/LocalQueue")
 

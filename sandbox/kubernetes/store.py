@@ -19,10 +19,10 @@ from typing import Any
 import kubernetes_validate
 from kubernetes_validate import utils
 
-from .custom_kinds import installed_by, violations_of
-from .kueue_rules import kueue_refusals
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
+from .custom_kinds import installed_by, violations_of
+from .kueue_rules import kueue_refusals
 
 # It reads a megabyte of definitions again for each manifest.
 utils.schema_contents = cache(utils.schema_contents)

@@ -22,9 +22,9 @@ from moto.sts.models import sts_backends
 from moto.sts.responses import TokenResponse
 
 from ...config.catalog.sandbox_account import named_account
-from .service import refuse
 from .arns import PARTITION, account_of
 from .json_objects import JsonObject
+from .service import refuse
 
 _CREDENTIAL: Final = re.compile(r"Credential=([^/]+)/")
 _ASSUME: Final = "sts:AssumeRole"

@@ -21,8 +21,8 @@ from moto.core.exceptions import ServiceException
 from werkzeug.wrappers import Request, Response
 
 from .accounts import account_of_request
-from .service import refuse
 from .json_objects import JsonObject
+from .service import refuse
 
 _SCOPE = re.compile(r"Credential=[^/]+/[0-9]+/([^/]+)/([^/]+)/aws4_request")
 

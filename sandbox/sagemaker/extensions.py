@@ -13,11 +13,10 @@ from typing import Any, ClassVar, Final
 from moto.core.responses import ActionResult
 
 from ..hyperpod.cluster import Cluster
-from ..protocol.json_objects import merged
-from .schedulers_api import SchedulerOperations
-from ..protocol.service import refuse
 from ..protocol.clock import now
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, merged
+from ..protocol.service import refuse
+from .schedulers_api import SchedulerOperations
 
 _VERSIONS: Final = ("1.0.0", "1.1.0")
 

@@ -20,11 +20,11 @@ from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
-from . import job_runs
 from ..hyperpod.repair import FAULT_KINDS
-from .service import FAULTS, HyperPod
 from ..hyperpod.verdicts import VERDICTS, republish
 from ..protocol.json_objects import JsonObject
+from . import job_runs
+from .service import FAULTS, HyperPod
 
 PATH = "/podwright/faults"
 

@@ -6,15 +6,15 @@ Every other SageMaker operation stays moto's.
 
 from moto.core.responses import ActionResult
 
-from ..hyperpod.cluster import Cluster, Node
 from ..hyperpod.answers import group_answer, node_answer
-from .extensions import ExtensionOperations
-from .node_health_api import HealthOperations
+from ..hyperpod.cluster import Cluster, Node
 from ..hyperpod.software import describe, status_of
-from .schedulers_api import SchedulerOperations
-from ..protocol.service import refuse
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
+from ..protocol.service import refuse
+from .extensions import ExtensionOperations
+from .node_health_api import HealthOperations
+from .schedulers_api import SchedulerOperations
 from .training_plans_api import TrainingPlanOperations
 
 

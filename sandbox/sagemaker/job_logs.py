@@ -5,7 +5,7 @@ The numbers are made up: on a curve that reaches a little more than what is expe
 
 from typing import Final
 
-from ...config.collective_lines import all_reduce_line
+from ...planning.node.collective_thresholds import all_reduce_line
 from ..protocol.json_objects import JsonObject
 
 _UNITS: Final = {"K": 2**10, "M": 2**20, "G": 2**30}

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from ...config.catalog import catalog
-from ...config.quota_amounts import GPU, NEURON
+from ...config.catalog.instance_types import catalog
+from ...planning.quota.amounts import GPU, NEURON
 from ..hyperpod.cluster import HEALTHY, Timing
-from .job_logs import log_of
-from ..kubernetes.store import KubernetesStore
 from ..kubernetes.queue_states import priority_of, queue_refusal
+from ..kubernetes.store import KubernetesStore
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
+from .job_logs import log_of
 
 KINDS: Final = (
     "batch/Job",

@@ -11,10 +11,10 @@ from moto.sagemaker.responses import SageMakerResponse
 from ..hyperpod import logs as hyperpod_logs
 from ..hyperpod.cluster import Cluster, ClusterEvent, Node
 from ..hyperpod.repair import reboot, replace
-from .service import HyperPod
-from ..protocol.service import refuse
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
+from ..protocol.service import refuse
+from .service import HyperPod
 
 
 class HealthOperations(SageMakerResponse):

@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ..eks.service import Eks
+from ..eks.task_governance import apply_policy, apply_quota, installed, remove_quota
 from ..hyperpod.cluster import Cluster, Timing
 from ..kubernetes.store import KubernetesStore
-from ..protocol.service import refuse
 from ..protocol.arns import account_of
 from ..protocol.clock import now
-from ..eks.task_governance import apply_policy, apply_quota, installed, remove_quota
 from ..protocol.json_objects import JsonObject
+from ..protocol.service import refuse
 
 Kind = Literal["ComputeQuota", "ClusterSchedulerConfig"]
 _WORDS: dict[Kind, str] = {"ComputeQuota": "compute-quota", "ClusterSchedulerConfig": "cluster-scheduler-config"}

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 from moto.core.responses import ActionResult
 from moto.sagemaker.responses import SageMakerResponse
 
-from .service import HyperPod
-from .schedulers import Kind, SchedulerObject
 from ..protocol.clock import now
+from .schedulers import Kind, SchedulerObject
+from .service import HyperPod
 
 
 class SchedulerOperations(SageMakerResponse):

@@ -9,27 +9,29 @@ from typing import Any
 
 from botocore.session import Session
 
-from ..hyperpod import logs as hyperpod_logs, events as hyperpod_news, repair as hyperpod_repair, software as hyperpod_software
 from ..eks.service import Eks
-from ..services.event_bus import EventBus
-from ..hyperpod.cluster import HEALTHY, NO_CAPACITY, Cluster, Group, Node, Shortage, Timing
+from ..hyperpod import events as hyperpod_news
+from ..hyperpod import logs as hyperpod_logs
+from ..hyperpod import repair as hyperpod_repair
+from ..hyperpod import software as hyperpod_software
 from ..hyperpod.answers import kubernetes_node
 from ..hyperpod.boot import EFA_FAILED, LIFECYCLE_FAILED, efa_can_work, lifecycle_script_exists
+from ..hyperpod.cluster import HEALTHY, NO_CAPACITY, Cluster, Group, Node, Shortage, Timing
+from ..hyperpod.in_progress import FaultKind, Repair
 from ..hyperpod.quotas import check_quotas
 from ..hyperpod.repair import DRILL_LABEL, PENDING, drilled
-from ..hyperpod.in_progress import FaultKind, Repair
 from ..hyperpod.slurm import check, check_immutable, two_masters
 from ..hyperpod.verdicts import publish
-from .job_runs import JobRuns
 from ..kubernetes.store import KubernetesStore
-from ..protocol.json_objects import merged
 from ..protocol.clients import Clients
-from ..services.quotas import Quotas
-from .schedulers import Schedulers
-from ..protocol.service import refuse
 from ..protocol.clock import now
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, merged
+from ..protocol.service import refuse
+from ..services.event_bus import EventBus
+from ..services.quotas import Quotas
 from ..training_plans.service import TrainingPlanService
+from .job_runs import JobRuns
+from .schedulers import Schedulers
 
 FAULTS = ("jobs", "queues", "verdicts", "exporters")
 # What stands for the HyperPod Helm chart: its deep-health-check subchart, which every installation has.

@@ -9,8 +9,8 @@ from botocore.exceptions import ClientError
 from moto.core.responses import ActionResult
 from moto.sagemaker.responses import SageMakerResponse
 
-from .service import HyperPod
 from ..protocol.json_objects import JsonObject
+from .service import HyperPod
 
 _TIMES = ("StartTimeAfter", "StartTimeBefore", "EndTimeBefore")
 Answer = ActionResult | tuple[str, JsonObject]

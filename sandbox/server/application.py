@@ -26,37 +26,38 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
 from werkzeug.wrappers import Response
 
-from ..protocol import accounts
-from ..sagemaker import capacity, faults as hyperpod_faults, image_releases
-from ..services import functions, quotas
-from ..telemetry import feed as metric_feed, workspace_queries
+from ...config.catalog.sandbox_account import ACCOUNT, RECORDED_TYPES
 from ..cloudformation import responses
-from ..training_plans import knobs as training_plan_knobs
-from ...config.catalog.sandbox_account import ACCOUNT
 from ..cloudformation.api import CloudFormationResponse
-from .cost_tags import CostTagsResponse
-from ..eks.api import EksResponse
-from ..protocol.failures import backend_app, readable
-from ..services.fsx import FsxResponse
-from ..telemetry.grafana import PREFIX as GRAFANA
-from ..telemetry.grafana import Grafana
-from ..telemetry.grafana_http import GrafanaHttp
-from ..hyperpod.cluster import Timing
-from ..sagemaker.hyperpod_api import HyperPodResponse
-from ..sagemaker.service import HyperPod
-from .kubernetes_api import KubernetesApi
-from ..services.log_groups import KeyedLogs
-from ..services.permissions import SimulatingIam
-from .persistence import Snapshots
-from ..telemetry.prometheus_workspaces import PrometheusWorkspaces
 from ..cloudformation.providers.custom import CustomResource
 from ..cloudformation.providers.kubernetes import KubectlResource
 from ..cloudformation.providers.registry import is_recorded_only
-from ..services.quotas import QuotasResponse
-from ..protocol.rest_service import RestService, scope_of
-from ...config.catalog.sandbox_account import RECORDED_TYPES
+from ..eks.api import EksResponse
+from ..hyperpod.cluster import Timing
 from ..kubernetes.tls import certificates
+from ..protocol import accounts
+from ..protocol.failures import backend_app, readable
+from ..protocol.rest_service import RestService, scope_of
+from ..sagemaker import capacity, image_releases
+from ..sagemaker import faults as hyperpod_faults
+from ..sagemaker.hyperpod_api import HyperPodResponse
+from ..sagemaker.service import HyperPod
+from ..services import functions, quotas
+from ..services.fsx import FsxResponse
+from ..services.log_groups import KeyedLogs
+from ..services.permissions import SimulatingIam
+from ..services.quotas import QuotasResponse
+from ..telemetry import feed as metric_feed
+from ..telemetry import workspace_queries
+from ..telemetry.grafana import PREFIX as GRAFANA
+from ..telemetry.grafana import Grafana
+from ..telemetry.grafana_http import GrafanaHttp
+from ..telemetry.prometheus_workspaces import PrometheusWorkspaces
 from ..telemetry.workspace_queries import WorkspaceQueries
+from ..training_plans import knobs as training_plan_knobs
+from .cost_tags import CostTagsResponse
+from .kubernetes_api import KubernetesApi
+from .persistence import Snapshots
 from .world import ByAccount, OfCaller, Place, World, Worlds
 
 Environ = dict[str, Any]

@@ -14,15 +14,14 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import yaml
 from werkzeug.wrappers import Request, Response
 
-from ..protocol.accounts import principal_of_key
-from ..eks.service import Eks
-from ..sagemaker.job_runs import JobRuns
-from ..kubernetes.store import ApiError, KubernetesStore
-from ..protocol.json_objects import merged
-from ..kubernetes.queue_states import with_state
 from ...config.catalog.sandbox_account import ACCOUNT
+from ..eks.service import Eks
+from ..kubernetes.queue_states import with_state
+from ..kubernetes.store import ApiError, KubernetesStore
+from ..protocol.accounts import principal_of_key
 from ..protocol.arns import account_of
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, merged
+from ..sagemaker.job_runs import JobRuns
 
 PREFIX = "/podwright/kubernetes/"
 _TOKEN_PREFIX = "k8s-aws-v1."

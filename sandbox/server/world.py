@@ -12,23 +12,22 @@ from boto3.session import Session
 from botocore.config import Config
 from moto.core.responses import BaseResponse
 
-from . import kubernetes_api
-from ...config.catalog.sandbox_account import access_key
+from ...config.catalog.sandbox_account import ACCOUNT, access_key
+from ..cloudformation.providers.registry import provider_for
 from ..cloudformation.service import CloudFormation
-from .cost_tags import CostTags
 from ..eks.service import Eks
+from ..hyperpod.cluster import Timing
+from ..kubernetes.store import Kubernetes
+from ..sagemaker.service import HyperPod
 from ..services.event_bus import EventBus
 from ..services.fsx import Fsx
 from ..services.functions import Functions
 from ..telemetry.grafana import Grafana
 from ..telemetry.grafana import Workspace as GrafanaWorkspace
-from ..hyperpod.cluster import Timing
-from ..sagemaker.service import HyperPod
-from ..kubernetes.store import Kubernetes
 from ..telemetry.prometheus_workspaces import PrometheusWorkspaces
 from ..telemetry.prometheus_workspaces import Workspace as PrometheusWorkspace
-from ..cloudformation.providers.registry import provider_for
-from ...config.catalog.sandbox_account import ACCOUNT
+from . import kubernetes_api
+from .cost_tags import CostTags
 
 # How much shorter a handler's own waiting is than in AWS; the sandbox's nodes boot in seconds instead of minutes.
 _HANDLER_SLEEP = 0.02

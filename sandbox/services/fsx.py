@@ -14,9 +14,9 @@ from typing import ClassVar
 from moto.core.responses import ActionResult
 
 from ..protocol.clients import Clients
-from ..protocol.service import OwnResponse, Refusal, refuse
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
+from ..protocol.service import OwnResponse, Refusal, refuse
 
 # MB/s/TiB of PERSISTENT_2 SSD storage to the capacity step in GiB of a file system with EFA.
 _EFA_STEPS = {125: 38_400, 250: 19_200, 500: 9_600, 1000: 4_800}

@@ -15,10 +15,10 @@ from moto.servicequotas.responses import ServiceQuotasResponse
 from pydantic import NonNegativeFloat, TypeAdapter, ValidationError
 from werkzeug.wrappers import Request, Response
 
-from ...config.catalog import catalog
-from ...config.quotas import quotas
-from ..protocol.service import refuse
+from ...config.catalog.instance_types import catalog
+from ...config.catalog.service_quotas import quotas
 from ..protocol.json_objects import JsonObject
+from ..protocol.service import refuse
 
 PATH = "/podwright/quotas"
 _PLENTY = 100_000.0

@@ -8,13 +8,13 @@ import json
 from datetime import datetime
 from typing import Final
 
-from ...config.catalog import catalog
-from ...config.metrics import metrics
-from ..hyperpod.cluster import Cluster
-from ..sagemaker.service import HyperPod
+from ...config.catalog.instance_types import catalog
+from ...config.catalog.metrics import metrics
 from ...planning.monitoring.synthetic.cluster import Node, World, teams_and_jobs
 from ...planning.monitoring.synthetic.metrics import snapshot
+from ..hyperpod.cluster import Cluster
 from ..protocol.clock import now
+from ..sagemaker.service import HyperPod
 
 PATH: Final = "/podwright/metrics/"
 """Below it, the page of each workspace."""

@@ -8,9 +8,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from ..protocol.service import refuse
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
+from ..protocol.service import refuse
 
 PREFIX = "/podwright/grafana/"
 # Source: Amazon Managed Grafana User Guide, "Use service accounts to authenticate with the Grafana HTTP APIs".

@@ -11,8 +11,8 @@ from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
-from .grafana import PREFIX, Workspace
 from ..protocol.json_objects import JsonObject
+from .grafana import PREFIX, Workspace
 
 _WRITERS = {"sources": ("ADMIN",), "folders": ("ADMIN", "EDITOR"), "dashboards": ("ADMIN", "EDITOR")}
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import yaml
 
-from ..protocol.service import refuse
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
+from ..protocol.service import refuse
 
 _ACTIVE = {"statusCode": "ACTIVE"}
 # Source: Amazon Managed Service for Prometheus User Guide, "Ingest Prometheus metrics": 150 days unless configured.

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 from werkzeug.wrappers import Request, Response
 
-from ...config.catalog import catalog
+from ...config.catalog.instance_types import catalog
 from .faults import Fault
 from .life import Plan, Window
 from .offers import Supply

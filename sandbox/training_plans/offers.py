@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from ...config.catalog import catalog
+from ...config.catalog.instance_types import catalog
 from ..protocol.json_objects import JsonObject
 from .life import CURRENCY, Plan, Window, duration, kind, money
 

@@ -16,9 +16,9 @@ from functools import partial
 
 from ..hyperpod.cluster import NO_CAPACITY, Cluster, Group
 from ..protocol.clients import Clients
-from ..protocol.service import refuse
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
+from ..protocol.service import refuse
 from .life import Plan
 from .offers import default_supply
 from .plans import Ledger, TrainingPlans

@@ -13,10 +13,10 @@ from timing import ROOT
 sys.path.insert(0, str(ROOT / "tests"))
 
 from effect_cases import CASES, edited, reviewed
-from podwright.config.effects import Effect
-from podwright.config.facts import DATA, table
+from podwright.config.catalog.facts import DATA, table
 from podwright.operations.effects.changes import changes
 from podwright.operations.effects.templates import pairs
+from podwright.planning.delivery.effects import Effect
 
 _CPU_LIMIT = 0.5
 

@@ -12,7 +12,7 @@ from timing import ROOT
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from podwright.config import plan_run
+from podwright.planning.purchase import run as plan_run
 from purchase_cases import FLOWS, MUTATIONS, RANDOM_SCHEDULES, VARIANTS, Case, every_case, random_case, violations
 
 LIMIT_SECONDS = 40.0

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from table import Report, markdown
 
-from podwright.config.catalog import catalog
-from podwright.config.observability import Level
-from podwright.config.series import bill, series_rows
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.settings.observability import Level
+from podwright.planning.cost.series import bill, series_rows
 
 TYPES = ("ml.p5en.48xlarge", "ml.p5.48xlarge", "ml.trn2.48xlarge", "ml.m5.4xlarge")
 LEVELS: tuple[Level, ...] = ("basic", "advanced")

@@ -71,8 +71,8 @@ def where_time_goes(folder: Path) -> list[tuple[str, float]]:
         return sum(row[3] for (path, _, name), row in stats.items() if path.endswith(file) and name == function)
 
     parts = [
-        ("reading the environment", cumulative("config/project.py", "load")),
-        ("rules", cumulative("config/rules/run.py", "findings")),
+        ("reading the environment", cumulative("config/loading/project.py", "load")),
+        ("rules", cumulative("planning/rules/run.py", "findings")),
         ("constructs and stacks", cumulative("stacks/stage.py", "__init__")),
         ("app.synth: templates, assets, validation", cumulative("aws_cdk/__init__.py", "synth")),
     ]

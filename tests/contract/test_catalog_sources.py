@@ -17,11 +17,11 @@ from cfnlint.helpers import LIMITS
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
-from podwright.config.catalog import catalog, conflicts
-from podwright.config.facts import DATA, table
-from podwright.config.instances import Conflict, InstanceType
-from podwright.config.limits import limits
-from podwright.config.regions import offering_regions, regions
+from podwright.config.catalog.facts import DATA, table
+from podwright.config.catalog.instance_type import Conflict, InstanceType
+from podwright.config.catalog.instance_types import catalog, conflicts
+from podwright.config.catalog.limits import limits
+from podwright.config.catalog.regions import offering_regions, regions
 
 EC2 = json.loads(gzip.decompress((Path(moto.__file__).parent / "ec2/resources/instance_types.json.gz").read_bytes()))
 SESSION = botocore.session.get_session()

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from podwright.config.endpoints import features, services
-from podwright.config.zones import takes_control_plane
+from podwright.config.catalog.zones import takes_control_plane
+from podwright.planning.network.endpoints import features, services
 from synthesis import NAMES, Synthesis, environment, synthesis
 
 CLOSED = [name for name in NAMES if environment(name).network.endpoints == "closed"]

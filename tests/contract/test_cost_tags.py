@@ -8,7 +8,7 @@ from typing import Any
 
 import cfnlint
 
-from podwright.config.cost_tags import ENVIRONMENT_TAG
+from podwright.planning.cost.cost_tags import ENVIRONMENT_TAG
 
 ROOT = Path(__file__).parents[1] / "snapshot/templates"
 SCHEMAS = Path(cfnlint.__file__).parent / "data/schemas"

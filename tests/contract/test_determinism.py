@@ -36,7 +36,7 @@ def test_what_is_imported_while_node_is_busy_asks_it_for_nothing() -> None:
 from importlib import import_module
 from pathlib import Path
 from podwright.bin.app import NODE_MODULES, loaded_cdk, loaded_there, validator
-from podwright.config.project import Project
+from podwright.config.loading.project import Project
 from jsii._kernel.providers.process import ProcessProvider
 
 environments = [loaded.environment for loaded in Project.at(Path()).load_all()]

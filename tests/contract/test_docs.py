@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from podwright.config.findings import errors
-from podwright.config.load import environment_from
-from podwright.config.rules import findings
-from podwright.config.rules.pages import titles
-from podwright.config.source import parse_source
+from podwright.config.loading.load import environment_from
+from podwright.config.loading.source import parse_source
 from podwright.operations.charts import stand_in
 from podwright.operations.cli import COMMANDS, main
+from podwright.planning.rules import findings
+from podwright.planning.rules.pages import titles
 from rule_pages import base
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,7 +78,7 @@ def commands(page: Path) -> Iterator[list[str]]:
 
 
 def paths(page: Path) -> Iterator[str]:
-    """Files and folders of the repository that the page names in code, such as `config/defaults.py`."""
+    """Files and folders of the repository that the page names in code, such as `config/settings/defaults.py`."""
     for text in INLINE.findall(prose(page)):
         if re.fullmatch(r"[a-z0-9_.]+(/[\w.-]+)+/?", text) and text.partition("/")[0] in ROOMS:
             yield text
@@ -150,7 +150,7 @@ def test_pieces_of_environment_files_pass_their_checks(text: str) -> None:
 
 @pytest.mark.parametrize("number", range(len(blocks(ROOT / "docs/user.md", "python"))))
 def test_python_of_the_user_guide_runs(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podwright.config.wanted_charts.chart_archive", lambda root, chart: stand_in(chart))
+    monkeypatch.setattr("podwright.planning.helm.wanted_charts.chart_archive", lambda root, chart: stand_in(chart))
     monkeypatch.chdir(ROOT)
     names: dict[str, Any] = {}
     exec(compile(blocks(ROOT / "docs/user.md", "python")[number], f"docs/user.md, Python {number + 1}", "exec"), names)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.plan_purchase import SHIPPED
+from podwright.planning.purchase.purchase import SHIPPED
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = {
@@ -37,7 +37,7 @@ CLOCK_CHANCE_OR_NETWORK = {
     "urllib3",
 }
 
-WITH_THE_BUYER = {f"config.{file.removesuffix('.py')}" for file in SHIPPED}
+WITH_THE_BUYER = {file.removesuffix(".py").replace("/", ".") for file in SHIPPED}
 """Modules that travel with the handler that buys. The command line buys by them too; a synthesis runs none of them."""
 
 READS = re.compile(r"os\.(environb?|getenv|urandom)|(.+\.)?(datetime|date)\.(now|today|utcnow)")
@@ -116,7 +116,7 @@ def test_rooms_import_one_way() -> None:
         ("config/deep/x.py", "from ...operations.cli import main", "config may import no other room"),
         ("operations/x.py", "from .. import constructs", "operations may import cdk8s_charts, config"),
         ("operations/x.py", "def f():\n    from ..stacks.stage import TrainingStage", "operations may import"),
-        ("stacks/x.py", "from podwright.config.base import Settings", "imports are relative"),
+        ("stacks/x.py", "from podwright.config.settings.base import Settings", "imports are relative"),
         ("stacks/x.py", "from config.base import Settings", "under two names"),
         ("tests/unit/x.py", "import stacks", "under two names"),
         ("constructs/x.py", "from ..config.environment import Environment", "smallest settings model"),
@@ -173,7 +173,7 @@ def test_synthesis_reads_no_clock_chance_network_or_process_environment() -> Non
 
 
 def test_what_ships_with_the_buyer_needs_python_alone() -> None:
-    for file in (ROOT / "config" / name for name in SHIPPED):
+    for file in (ROOT / name for name in SHIPPED):
         assert list(foreign(file)) == []
         ours = {absolute(file, name, level) for _, name, level in imports(file) if level}
         assert {".".join(name.split(".")[1:3]) for name in ours} <= WITH_THE_BUYER, file

@@ -11,8 +11,8 @@ import pytest
 
 from mutations import Outcome, examine, mutation
 from podwright.config.findings import errors
-from podwright.config.project import Project
-from podwright.config.rules import findings
+from podwright.config.loading.project import Project
+from podwright.planning.rules import findings
 
 ROOT = Path(__file__).parents[2]
 SEEDS = 300
@@ -22,7 +22,7 @@ from ruamel.yaml import YAML
 class Model(BaseModel):
     number: int = Field(ge=0)
 """
-_OURS = "import podwright.config.project, podwright.config.rules\n"
+_OURS = "import podwright.config.loading.project, podwright.planning.rules\n"
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

@@ -18,11 +18,11 @@ import pages
 import pytest
 import setting_pages
 
-from podwright.config.alerts import alerts
-from podwright.config.project import ProjectSettings
-from podwright.config.rules.pages import titles
-from podwright.config.schema import environment_schema
+from podwright.config.loading.project import ProjectSettings
+from podwright.config.loading.schema import environment_schema
 from podwright.operations.cli import COMMANDS, main
+from podwright.planning.monitoring.alerts import alerts
+from podwright.planning.rules.pages import titles
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^(#{1,6}) +(.+)$", re.MULTILINE)
@@ -145,14 +145,14 @@ def relinked(text: str) -> str:
 
 
 def test_links_follow_their_files() -> None:
-    assert relinked("[x](../../config/runbooks/GpuXid.md)") == "[x](../reference/alerts/gpus.md#gpuxid)"
+    assert relinked("[x](../../planning/monitoring/runbooks/GpuXid.md)") == "[x](../reference/alerts/gpus.md#gpuxid)"
     assert relinked("[x](../../CHANGELOG.md#unreleased)") == "[x](../changelog.md#unreleased)"
     assert relinked("[x](../../environments/dev.yaml)") == "[x](../reference/environments/dev.md)"
     assert relinked("[x](#levels) [y](https://example.com/)") == "[x](#levels) [y](https://example.com/)"
 
 
 def test_a_link_to_code_is_its_name_and_one_to_nothing_is_refused() -> None:
-    assert relinked("see [the table](../../config/metrics.py)") == "see the table"
+    assert relinked("see [the table](../../config/catalog/metrics.py)") == "see the table"
     with pytest.raises(pages.DeadLink, match=r"docs/operator/alerts\.md: \.\./nothing\.md leads nowhere"):
         relinked("[x](../nothing.md)")
 

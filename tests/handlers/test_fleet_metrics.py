@@ -17,7 +17,7 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
 from loopback import Call, Reply, serving
-from podwright.config.metrics import metrics, of_exporter
+from podwright.config.catalog.metrics import metrics, of_exporter
 from podwright.constructs.fleet_metrics.handler import benchmarks, fleet, index
 from podwright.constructs.fleet_metrics.handler.remote_write import Sample, snappy, write
 from podwright.operations import prometheus

@@ -20,9 +20,9 @@ import pytest
 from benchmark_world import record
 from podwright.cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
 from podwright.cdk8s_charts.benchmark_labels.handler import benchmark_labeller
-from podwright.config.catalog import catalog
-from podwright.config.groups import InstanceGroup
-from podwright.config.images import Image
+from podwright.config.catalog.images import Image
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.settings.groups import InstanceGroup
 from podwright.lifecycle_scripts.podwright_node.benchmarks import RECORD
 from podwright.sandbox.kubernetes.tls import certificates
 

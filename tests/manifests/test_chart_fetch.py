@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from loopback import Call, Reply, serving
-from podwright.config.artifacts import ChartArchive, chart_archive, chart_findings, read_artifacts
-from podwright.config.charts import HYPERPOD_DEPENDENCIES, Chart, chart
+from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, Chart, chart
+from podwright.config.loading.artifacts import ChartArchive, chart_archive, chart_findings, read_artifacts
 from podwright.operations import charts
 from podwright.operations.charts import fetch
 from podwright.operations.helm import helm

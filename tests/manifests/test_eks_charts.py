@@ -8,11 +8,11 @@ import pytest
 
 from podwright.cdk8s_charts.device_plugins import NeuronDevicePlugin
 from podwright.cdk8s_charts.node_readers import NodeReaders
-from podwright.config.access import NODE_READERS
-from podwright.config.catalog import catalog
-from podwright.config.charts import NEURON_DEVICE_PLUGIN_IMAGE
-from podwright.config.groups import InstanceGroup
-from podwright.config.images import Image
+from podwright.config.catalog.charts import NEURON_DEVICE_PLUGIN_IMAGE
+from podwright.config.catalog.images import Image
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.catalog.kubernetes_groups import NODE_READERS
+from podwright.config.settings.groups import InstanceGroup
 
 VERSIONS = ("1.33", "1.34", "1.35")
 

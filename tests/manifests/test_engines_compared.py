@@ -10,13 +10,13 @@ from engine_queues import Queue, kai_queues, yunikorn_queues
 from podwright.cdk8s_charts.kai import kai_objects
 from podwright.cdk8s_charts.kueue import kueue_objects
 from podwright.cdk8s_charts.yunikorn import yunikorn_objects
-from podwright.config.catalog import catalog
-from podwright.config.engines import KaiSettings, YuniKornSettings
-from podwright.config.groups import InstanceGroup
-from podwright.config.pools import kai_queue, yunikorn_queue
-from podwright.config.quota_policy import QuotaPolicy, quota_policy
-from podwright.config.rules.rule import RULES
-from podwright.config.teams import Governance
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.settings.governance.engines import KaiSettings, YuniKornSettings
+from podwright.config.settings.governance.teams import Governance
+from podwright.config.settings.groups import InstanceGroup
+from podwright.planning.quota.node_pools import kai_queue, yunikorn_queue
+from podwright.planning.quota.policy import QuotaPolicy, quota_policy
+from podwright.planning.rules.framework.rule import RULES
 from quota_tree import Node, tree
 from random_teams import GROUPS, TEAMS
 

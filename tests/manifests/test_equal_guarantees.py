@@ -13,13 +13,13 @@ from hypothesis import Phase, given, settings
 from podwright.cdk8s_charts.kai import kai_objects
 from podwright.cdk8s_charts.kueue import kueue_objects
 from podwright.cdk8s_charts.yunikorn import yunikorn_objects
-from podwright.config.catalog import catalog
-from podwright.config.compute_quotas import compute_quotas
-from podwright.config.engines import KaiSettings, YuniKornSettings
-from podwright.config.kueue import Kueue
-from podwright.config.quota_amounts import node
-from podwright.config.quota_policy import QuotaPolicy, quota_policy
-from podwright.config.teams import Governance
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.settings.governance.engines import KaiSettings, YuniKornSettings
+from podwright.config.settings.governance.kueue import Kueue
+from podwright.config.settings.governance.teams import Governance
+from podwright.planning.quota.amounts import node
+from podwright.planning.quota.compute_quotas import compute_quotas
+from podwright.planning.quota.policy import QuotaPolicy, quota_policy
 from random_teams import GROUPS, TEAMS
 
 TYPES = catalog()

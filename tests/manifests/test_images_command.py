@@ -13,15 +13,15 @@ import pytest
 from botocore.stub import Stubber
 
 from loopback import serving
-from podwright.config.artifacts import read_artifacts
-from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
-from podwright.config.environment import Environment
-from podwright.config.own_images import BENCHMARK_LABELS_IMAGE
-from podwright.config.project import Project
-from podwright.config.teams import Governance
+from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
+from podwright.config.loading.artifacts import read_artifacts
+from podwright.config.loading.project import Project
+from podwright.config.settings.environment import Environment
+from podwright.config.settings.governance.teams import Governance
 from podwright.operations import images
 from podwright.operations.charts import stand_ins
 from podwright.operations.output import Stop
+from podwright.planning.helm.own_images import BENCHMARK_LABELS_IMAGE
 from registry_double import Double, client
 
 CHART = chart(HYPERPOD_DEPENDENCIES)

@@ -8,12 +8,12 @@ import pytest
 
 from podwright.cdk8s_charts.kai import kai_amounts, kai_objects
 from podwright.cdk8s_charts.scheduler_guard import scheduler_guard
-from podwright.config.catalog import catalog
-from podwright.config.engines import KaiSettings
-from podwright.config.groups import InstanceGroup
-from podwright.config.node_labels import labelled_groups
-from podwright.config.quota_policy import quota_policy
-from podwright.config.teams import Governance
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.settings.governance.engines import KaiSettings
+from podwright.config.settings.governance.teams import Governance
+from podwright.config.settings.groups import InstanceGroup
+from podwright.planning.node.labels import labelled_groups
+from podwright.planning.quota.policy import quota_policy
 from podwright.sandbox.kubernetes import custom_kinds
 from rule_pages import loaded
 

@@ -7,11 +7,11 @@ import pytest
 
 from podwright.cdk8s_charts.kueue import KUEUE_ROOT, kueue_objects
 from podwright.cdk8s_charts.multikueue import worker_objects
-from podwright.config.catalog import catalog
-from podwright.config.groups import InstanceGroup
-from podwright.config.kueue import MultiKueue
-from podwright.config.quota_policy import quota_policy
-from podwright.config.teams import Governance
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.settings.governance.kueue import MultiKueue
+from podwright.config.settings.governance.teams import Governance
+from podwright.config.settings.groups import InstanceGroup
+from podwright.planning.quota.policy import quota_policy
 from podwright.sandbox.kubernetes import custom_kinds
 from podwright.sandbox.kubernetes.kueue_rules import kueue_refusals
 

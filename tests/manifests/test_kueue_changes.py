@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from podwright.cdk8s_charts.kueue import kueue_objects
-from podwright.config.catalog import catalog
-from podwright.config.groups import InstanceGroup
-from podwright.config.quota_policy import quota_policy
-from podwright.config.teams import Governance
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.settings.governance.teams import Governance
+from podwright.config.settings.groups import InstanceGroup
+from podwright.planning.quota.policy import quota_policy
 from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore
 
 BEFORE: dict[str, Any] = {

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import yaml
 
-from podwright.config.artifacts import stand_in_archive
-from podwright.config.chart_values import HEALTH_TOLERATION, SystemPlacement
-from podwright.config.charts import KUEUE, chart
-from podwright.config.kueue_values import kueue_values, manager_configuration
-from podwright.config.teams import Governance
+from podwright.config.catalog.charts import KUEUE, chart
+from podwright.config.loading.artifacts import stand_in_archive
+from podwright.config.settings.governance.teams import Governance
 from podwright.operations.helm import render
+from podwright.planning.helm.chart_values import HEALTH_TOLERATION, SystemPlacement
+from podwright.planning.helm.kueue_values import kueue_values, manager_configuration
 
 GOVERNANCE = Governance.model_validate({"engine": "kueue", "wait_for_pods": {"tries": 3}})
 # As Kueue's own chart reads what it is given: it parses the text, and asks which frameworks are on for its webhooks.

@@ -8,11 +8,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from podwright.cdk8s_charts.kueue import kueue_objects
-from podwright.config.catalog import catalog
-from podwright.config.groups import InstanceGroup
-from podwright.config.quota_amounts import CPU, MEMORY
-from podwright.config.quota_policy import QuotaPolicy, quota_policy
-from podwright.config.teams import Governance
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.settings.governance.teams import Governance
+from podwright.config.settings.groups import InstanceGroup
+from podwright.planning.quota.amounts import CPU, MEMORY
+from podwright.planning.quota.policy import QuotaPolicy, quota_policy
 from quota_tree import Item, Node, tree
 
 GROUPS = {

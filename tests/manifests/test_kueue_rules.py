@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore
 from podwright.sandbox.kubernetes.kueue_rules import kueue_refusals
+from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore
 
 LEVELS = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
 FLAVOR = {"nodeLabels": {"group": "a"}, "topologyName": "t"}

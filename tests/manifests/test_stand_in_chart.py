@@ -9,15 +9,15 @@ import kubernetes_validate
 import pytest
 from ruamel.yaml import YAML
 
-from podwright.config.artifacts import stand_in_archive
-from podwright.config.chart_values import dependencies_values
-from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
-from podwright.config.environment import Environment
-from podwright.config.project import Project
-from podwright.config.rules.run import environment_types
+from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
+from podwright.config.catalog.instance_types import environment_types
+from podwright.config.loading.artifacts import stand_in_archive
+from podwright.config.loading.project import Project
+from podwright.config.settings.environment import Environment
 from podwright.operations.charts import stand_in
 from podwright.operations.helm import images_in, render
 from podwright.operations.output import Stop
+from podwright.planning.helm.chart_values import dependencies_values
 
 CHART = chart(HYPERPOD_DEPENDENCIES)
 PROJECT = Project.at(Path(__file__).parents[2])

@@ -11,9 +11,9 @@ import pytest
 
 from podwright.cdk8s_charts.team import team_namespaces, team_objects, team_roles
 from podwright.cdk8s_charts.team_folders import team_folders
-from podwright.config.chart_values import SystemPlacement
-from podwright.config.deployed_values import DeployedValues, LustreValues
-from podwright.config.teams import Team
+from podwright.config.settings.governance.teams import Team
+from podwright.planning.helm.chart_values import SystemPlacement
+from podwright.planning.kubernetes.deployed_values import DeployedValues, LustreValues
 
 LUSTRE = LustreValues("fs-0123456789abcdef0", "fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com", "abcdefgh")
 VALUES = DeployedValues("arn", "prod", "bucket", {"lustre": LUSTRE}, {})

@@ -3,7 +3,7 @@
 import pytest
 
 from podwright.cdk8s_charts.training_runtime import RUNTIME, torch_runtime
-from podwright.config.job_kinds import TrainJob
+from podwright.config.settings.jobs.kinds import TrainJob
 from podwright.sandbox.kubernetes import custom_kinds
 from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore
 

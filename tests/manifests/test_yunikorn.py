@@ -9,14 +9,14 @@ import pytest
 
 from engine_queues import yunikorn_queues, yunikorn_text
 from podwright.cdk8s_charts.yunikorn import yunikorn_objects
-from podwright.config.catalog import catalog
-from podwright.config.chart_values import SystemPlacement
-from podwright.config.charts import YUNIKORN, chart
-from podwright.config.engines import YuniKornSettings
-from podwright.config.groups import InstanceGroup
-from podwright.config.quota_policy import quota_policy
-from podwright.config.scheduler_values import yunikorn_namespaces, yunikorn_values
-from podwright.config.teams import Governance
+from podwright.config.catalog.charts import YUNIKORN, chart
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.settings.governance.engines import YuniKornSettings
+from podwright.config.settings.governance.teams import Governance
+from podwright.config.settings.groups import InstanceGroup
+from podwright.planning.helm.chart_values import SystemPlacement
+from podwright.planning.helm.scheduler_values import yunikorn_namespaces, yunikorn_values
+from podwright.planning.quota.policy import quota_policy
 
 GROUPS = {"h100": InstanceGroup(instance_type="ml.p5.48xlarge", count=4)}
 OTHERS = {"analytics": {"guaranteed": {"vcore": "64"}, "max": {"memory": "1Ti"}, "namespaces": ["spark", "etl"]}}

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from podwright.config.benchmark_results import BenchmarkResults
 from podwright.lifecycle_scripts.podwright_benchmarks import __main__ as by_hand
 from podwright.lifecycle_scripts.podwright_benchmarks import efa, files, job, neuron, run
 from podwright.lifecycle_scripts.podwright_benchmarks.measured import results
 from podwright.lifecycle_scripts.podwright_benchmarks.programs import HOME, Unavailable, obtain
+from podwright.planning.node.benchmark_results import BenchmarkResults
 
 TYPE = "ml.p5en.48xlarge"
 MACHINE = {"x86_64": "x86_64", "aarch64": "arm64"}.get(platform.machine(), "x86_64")

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from cuda_toolkit import toolkit
-from podwright.config.kernels import SOURCES, programs, recipe, wheels
 from podwright.lifecycle_scripts.podwright_benchmarks.measured import results
 from podwright.operations.kernels import compile_programs, newest_glibc, pack_programs
 from podwright.operations.output import Stop
+from podwright.planning.node.kernels import SOURCES, programs, recipe, wheels
 
 NAMES = ("gemm", "memory", "transfer", "collectives")
 ROOT = SOURCES.parents[1]
@@ -135,7 +135,7 @@ def test_versions_follow_from_the_sources(monkeypatch, tmp_path):
     assert before.name != programs("arm64").name
     changed = tmp_path / "sources"
     shutil.copytree(SOURCES, changed)
-    monkeypatch.setattr("podwright.config.kernels.SOURCES", changed)
+    monkeypatch.setattr("podwright.planning.node.kernels.SOURCES", changed)
     assert programs("x86_64") == before
     (changed / "gemm.cu").write_text((changed / "gemm.cu").read_text() + "\n")
     assert programs("x86_64").name != before.name

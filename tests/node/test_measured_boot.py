@@ -10,7 +10,7 @@ import jsonschema
 
 from benchmark_world import record
 from fake_node import FakeNode, make_node, publish
-from podwright.config.benchmark_results import benchmark_schema
+from podwright.planning.node.benchmark_results import benchmark_schema
 
 INSTANCE = "i-0123456789abcdef0"
 AWS = """

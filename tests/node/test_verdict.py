@@ -10,11 +10,11 @@ import jsonschema
 import pytest
 
 from benchmark_world import INSTANCE, World, measurement, record
-from podwright.config.benchmark_results import benchmark_schema
 from podwright.lifecycle_scripts.podwright_node import benchmarks, metrics, retry
 from podwright.lifecycle_scripts.podwright_node.benchmarks import RECORD, measure, settled
 from podwright.lifecycle_scripts.podwright_node.failure import Failure
 from podwright.lifecycle_scripts.podwright_node.node import Node
+from podwright.planning.node.benchmark_results import benchmark_schema
 
 COUNT = "replacements/h200/2026-11.json"
 

@@ -12,11 +12,11 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from podwright.config.environment import Environment
-from podwright.operations.account import Account
-from podwright.operations.deployment import deployed_stacks, is_bootstrapped
 from podwright.config.catalog.sandbox_account import ACCOUNT, access_key
+from podwright.config.settings.environment import Environment
+from podwright.operations.account import Account
 from podwright.operations.aws.sandbox_server import Running
+from podwright.operations.deployment import deployed_stacks, is_bootstrapped
 from podwright.operations.token import token
 from sandbox_network import eks_cluster, surroundings
 from sandbox_stacks import StackUnderTest

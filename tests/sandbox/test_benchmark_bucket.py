@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from benchmark_world import URI, World, record
-from podwright.config.project import Project
+from podwright.config.loading.project import Project
 from podwright.lifecycle_scripts.podwright_node.benchmarks import measure
 from podwright.lifecycle_scripts.podwright_node.failure import Failure
 from podwright.lifecycle_scripts.podwright_node.node import Node
 from podwright.lifecycle_scripts.podwright_node.object_store import NEW, Changed, Store
 from podwright.lifecycle_scripts.podwright_node.replacements import claim
 from podwright.operations import bench
-from podwright.operations.output import Stop
 from podwright.operations.aws import sandbox_server as server
+from podwright.operations.output import Stop
 
 Aws = Callable[[str], Any]
 

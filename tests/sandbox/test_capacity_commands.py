@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from podwright.config.load import load_environment
+from podwright.config.loading.load import load_environment
 from podwright.operations import cli
 from podwright.operations.account import SANDBOX_ACCOUNT, Account
-from podwright.operations.capacity import extend, purchase, reserve, search, show
 from podwright.operations.aws.sandbox_server import Running
+from podwright.operations.capacity import extend, purchase, reserve, search, show
 
 # A region of their own: the time of its plans, and what is for sale, is nobody else's.
 REGION = "eu-west-1"

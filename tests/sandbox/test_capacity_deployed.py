@@ -12,9 +12,9 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_kms as kms
 
-from podwright.config.groups import InstanceGroup
-from podwright.config.plan_reminders import PlanReminders
-from podwright.config.plans import TrainingPlan
+from podwright.config.settings.groups import InstanceGroup
+from podwright.config.settings.plan_reminders import PlanReminders
+from podwright.config.settings.plans import TrainingPlan
 from podwright.constructs.reminder_topic import ReminderTopic
 from podwright.constructs.training_plan.construct import TrainingPlans
 from podwright.operations.aws.sandbox_server import Running

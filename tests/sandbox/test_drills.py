@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from governed_cluster import GovernedCluster, until
-from podwright.config.drills import drill_kinds
-from podwright.config.environment import Environment
+from podwright.config.catalog.drills import drill_kinds
+from podwright.config.settings.environment import Environment
 from podwright.operations.account import Account
+from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.connect import write_kubeconfig
 from podwright.operations.drills.inject import fault_pod, inject
 from podwright.operations.kubectl import Kubectl
@@ -20,7 +21,6 @@ from podwright.operations.nodes.follow import Events
 from podwright.operations.nodes.members import Member, members
 from podwright.operations.nodes.snapshot import Observer
 from podwright.operations.nodes.timeline import Timeline
-from podwright.operations.aws.sandbox_server import Running
 
 Aws = Callable[[str], Any]
 NAME = "drilled"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.load import load_environment
+from podwright.config.loading.load import load_environment
 from podwright.operations.account import SANDBOX_ACCOUNT, Account
+from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.preflight.check import CHECKS, Outcome
 from podwright.operations.preflight.look import preflight
-from podwright.operations.aws.sandbox_server import Running
 
 FILE = f"""
 account: "{SANDBOX_ACCOUNT}"

@@ -17,10 +17,10 @@ from typing import Any
 import boto3
 import pytest
 
-from podwright.config.pipeline_steps import steps
-from podwright.config.project import Project
-from podwright.operations.aws import sandbox_server as server
 from podwright.config.catalog.sandbox_account import access_key
+from podwright.config.loading.project import Project
+from podwright.operations.aws import sandbox_server as server
+from podwright.planning.delivery.pipeline_steps import steps
 
 PLACES = {
     "dev": ("111122223333", "us-west-2", "usw2"),

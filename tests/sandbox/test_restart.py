@@ -13,8 +13,8 @@ from typing import Any
 import boto3
 import pytest
 
-from podwright.operations.aws import sandbox_server as server
 from podwright.config.catalog.sandbox_account import access_key
+from podwright.operations.aws import sandbox_server as server
 from sandbox_network import eks_cluster, surroundings
 from sandbox_stacks import StackUnderTest
 

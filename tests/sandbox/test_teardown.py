@@ -12,10 +12,10 @@ import pytest
 
 from podwright.operations import destroy
 from podwright.operations.account import SANDBOX_ACCOUNT, Account
+from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.cdk import App, Cdk
 from podwright.operations.output import Stop
 from podwright.operations.progress import Progress
-from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.teardown import network as teardown_network
 from podwright.operations.teardown.record import left_behind
 from sandbox_stacks import StackUnderTest

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from podwright.operations.cli import main
 from podwright.operations.aws import sandbox_server as server
+from podwright.operations.cli import main
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/tutorial.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

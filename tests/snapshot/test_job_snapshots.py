@@ -5,7 +5,7 @@ from pathlib import Path
 import kubernetes_validate
 import pytest
 
-from podwright.config.project import Project
+from podwright.config.loading.project import Project
 from podwright.operations.job_manifests import job_manifests, recipes, yaml_text
 from podwright.sandbox.kubernetes import custom_kinds
 

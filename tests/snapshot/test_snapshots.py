@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from podwright.config.deployed_values import OUTPUT_DESCRIPTION, DeployedValues, known_values, value_paths
 from podwright.operations.rendered import placed, rendered
+from podwright.planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION, DeployedValues, known_values, value_paths
 from synthesis import NAMES, ROOT, Synthesis, environment, synthesis
 
 SNAPSHOTS = ROOT / "tests" / "snapshot" / "templates"

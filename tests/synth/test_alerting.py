@@ -11,15 +11,15 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Template
 from ruamel.yaml import YAML
 
-from podwright.config.alerts import Watched, alerts
-from podwright.config.observability import Alerts, Chat, Observability, SlackChannel, TeamsChannel
-from podwright.config.recordings import recordings
+from podwright.config.settings.observability import Alerts, Chat, Observability, SlackChannel, TeamsChannel
 from podwright.constructs.alert_topics import AlertTopics
 from podwright.constructs.chat_channels import ChatChannels
 from podwright.constructs.cluster_events.construct import ClusterEvents
 from podwright.constructs.prometheus_rules import PrometheusRules
 from podwright.constructs.prometheus_workspace import PrometheusWorkspace
 from podwright.constructs.upkeep_alarms import UpkeepAlarms
+from podwright.planning.monitoring.alerts import Watched, alerts
+from podwright.planning.monitoring.recordings import recordings
 
 CLUSTER_ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/a1b2c3d4e5f6"
 SLACK = SlackChannel(workspace="T07EA123LEP", channel="C0123456789")

@@ -3,7 +3,7 @@
 import aws_cdk as cdk
 from aws_cdk.assertions import Match, Template
 
-from podwright.config.argo_cd import ArgoCd
+from podwright.config.settings.argo_cd import ArgoCd
 from podwright.constructs.argo_cd import ArgoCdCapability
 
 CENTER = "arn:aws:sso:::instance/ssoins-0123456789abcdef"

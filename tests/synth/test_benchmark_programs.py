@@ -6,10 +6,10 @@ from typing import Any
 
 import aws_cdk as cdk
 
-from podwright.config.archives import LockedFile, digest_of
-from podwright.config.artifacts import LockedArchive
-from podwright.config.kernels import driver_minimum, programs
+from podwright.config.loading.artifacts import LockedArchive
 from podwright.operations.charts import stand_ins
+from podwright.planning.node.archives import LockedFile, digest_of
+from podwright.planning.node.kernels import driver_minimum, programs
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 from podwright.stacks.stage import TrainingStage
 from synthesis import assembly_folder, environment_of

@@ -10,12 +10,12 @@ import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
-from podwright.config.plan_purchase import SHIPPED
-from podwright.config.plan_reminders import PlanReminders
-from podwright.config.plans import TrainingPlan
-from podwright.config.rules.run import Refused
+from podwright.config.settings.plan_reminders import PlanReminders
+from podwright.config.settings.plans import TrainingPlan
 from podwright.constructs.reminder_topic import ReminderTopic
 from podwright.constructs.training_plan.construct import RESOURCE_TYPE, TrainingPlans
+from podwright.planning.purchase.purchase import SHIPPED
+from podwright.planning.rules.run import Refused
 from synthesis import Synthesis, environment_of, synthesize
 from synthesis import synthesis as synthesis_of
 
@@ -151,7 +151,7 @@ def test_the_function_ships_what_buys_and_nothing_else() -> None:
     (folder,) = synthesis(EXISTS).directory.parent.glob(f"asset.{digest}")
     shipped = {file.relative_to(folder / "podwright").as_posix() for file in folder.rglob("*") if file.is_file()}
     handler = {f"constructs/training_plan/handler/{name}.py" for name in ("index", "fit", "reminders")}
-    assert shipped == handler | {"constructs/handler_runtime/response.py"} | {f"config/{name}" for name in SHIPPED}
+    assert shipped == handler | {"constructs/handler_runtime/response.py"} | set(SHIPPED)
 
 
 def test_without_a_plan_there_is_no_stack_and_nothing_is_imported() -> None:

@@ -9,13 +9,13 @@ import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
-from podwright.config.dashboards import dashboards
-from podwright.config.metrics import metrics
-from podwright.config.observability import Grafana, Observability
+from podwright.config.catalog.metrics import metrics
+from podwright.config.settings.observability import Grafana, Observability
 from podwright.constructs.cloudwatch_dashboards.construct import CloudWatchDashboards
 from podwright.constructs.grafana_content.construct import GrafanaContent
 from podwright.constructs.grafana_workspace import GrafanaWorkspace
 from podwright.constructs.prometheus_workspace import PrometheusWorkspace
+from podwright.planning.monitoring.dashboards import dashboards
 
 ACCOUNT, REGION = "111122223333", "us-west-2"
 GROUP = "11111111-2222-3333-4444-555555555555"

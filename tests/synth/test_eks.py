@@ -13,9 +13,9 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
-from podwright.config.artifacts import ChartArchive, pack
-from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
-from podwright.config.cluster import AdoptedEks, Eks
+from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
+from podwright.config.loading.artifacts import ChartArchive, pack
+from podwright.config.settings.cluster import AdoptedEks, Eks
 from podwright.constructs.addons import NodeAddons, WorkloadAddons
 from podwright.constructs.eks_control_plane import EksControlPlane
 from podwright.constructs.helm_release import HelmRelease

@@ -23,8 +23,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 
-from podwright.config.catalog import catalog
-from podwright.config.project import Project
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.loading.project import Project
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 10

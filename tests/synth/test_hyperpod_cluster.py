@@ -11,12 +11,12 @@ from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
-from podwright.config.cluster import Cluster
-from podwright.config.groups import InstanceGroup, RestrictedInstanceGroup
-from podwright.config.node_facts import FileSystems, LustreMount, OpenZfsMount
-from podwright.config.rules import Refused
+from podwright.config.settings.cluster import Cluster
+from podwright.config.settings.groups import InstanceGroup, RestrictedInstanceGroup
 from podwright.constructs.hyperpod_cluster import HyperPodCluster
 from podwright.constructs.instance_group import GroupResources
+from podwright.planning.node.facts import FileSystems, LustreMount, OpenZfsMount
+from podwright.planning.rules import Refused
 
 EKS = "arn:aws:eks:us-west-2:111122223333:cluster/prod"
 KEY = "arn:aws:kms:us-west-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"

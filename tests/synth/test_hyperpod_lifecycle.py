@@ -10,10 +10,10 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 
-from podwright.config.catalog import catalog
-from podwright.config.groups import InstanceGroup
-from podwright.config.node_facts import ClusterFacts, FileSystems, LustreMount, NodeFacts, node_facts
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.settings.groups import InstanceGroup
 from podwright.constructs.lifecycle_publication.construct import LifecyclePublication
+from podwright.planning.node.facts import ClusterFacts, FileSystems, LustreMount, NodeFacts, node_facts
 
 KEY = "arn:aws:kms:us-west-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"
 SYSTEM = InstanceGroup(instance_type="ml.m5.4xlarge", count=2, zone="usw2-az2")

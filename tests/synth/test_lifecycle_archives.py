@@ -9,13 +9,13 @@ import pytest
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 
-from podwright.config.archives import Archive, LockedFile
-from podwright.config.artifacts import LockedArchive
-from podwright.config.catalog import catalog
-from podwright.config.groups import InstanceGroup
-from podwright.config.node_facts import ClusterFacts, FileSystems, node_facts
-from podwright.config.software import NodeSoftware, SoftwareVersions
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.loading.artifacts import LockedArchive
+from podwright.config.settings.groups import InstanceGroup
+from podwright.config.settings.software import NodeSoftware, SoftwareVersions
 from podwright.constructs.lifecycle_publication.construct import LifecyclePublication, archives_uri
+from podwright.planning.node.archives import Archive, LockedFile
+from podwright.planning.node.facts import ClusterFacts, FileSystems, node_facts
 
 CONTENT = b"an installer"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

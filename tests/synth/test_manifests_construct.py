@@ -10,10 +10,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
 from podwright.cdk8s_charts.team import team_objects
-from podwright.config.access import TEAM_LABEL
-from podwright.config.deployed_values import DeployedValues, LustreValues
-from podwright.config.teams import Team
+from podwright.config.catalog.kubernetes_groups import TEAM_LABEL
+from podwright.config.settings.governance.teams import Team
 from podwright.constructs.manifests import Manifests
+from podwright.planning.kubernetes.deployed_values import DeployedValues, LustreValues
 
 KIND = "Custom::AWSCDK-EKS-KubernetesResource"
 BARRIER = "AWS::CloudFormation::WaitConditionHandle"

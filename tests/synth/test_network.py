@@ -7,10 +7,10 @@ import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Annotations, Match, Template
 
-from podwright.config.cidrs import plan
-from podwright.config.network import Network
+from podwright.config.settings.network import Network
 from podwright.constructs.network import EnvironmentNetwork
 from podwright.constructs.protection import Protection
+from podwright.planning.network.cidrs import plan
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 
 ZONES = ("usw2-az2", "usw2-az3")

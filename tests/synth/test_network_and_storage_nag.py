@@ -9,9 +9,9 @@ import aws_cdk as cdk
 import cdk_nag
 import pytest
 
-from podwright.config.names import lifecycle_bucket_name
-from podwright.config.network import Network
-from podwright.config.storage import Buckets, Lustre, OpenZfs, Storage
+from podwright.config.catalog.names import lifecycle_bucket_name
+from podwright.config.settings.network import Network
+from podwright.config.settings.storage import Buckets, Lustre, OpenZfs, Storage
 from podwright.constructs.buckets import CheckpointBucket, LifecycleBucket
 from podwright.constructs.key import EnvironmentKey
 from podwright.constructs.lustre import LustreFileSystem

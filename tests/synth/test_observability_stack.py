@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from podwright.config.names import benchmark_prefix
+from podwright.config.catalog.names import benchmark_prefix
 from synthesis import Synthesis, Template, environment, environment_of, synthesis, synthesize
 
 CLOSED = """

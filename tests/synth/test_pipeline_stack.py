@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podwright.config.preflight import preflight_checks
+from podwright.config.catalog.preflight_checks import preflight_checks
 from promotion_project import GITHUB, PIPELINE, PLACES
 from promotion_world import Promotion, of_type, promotion, statements
 

@@ -12,9 +12,9 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 
-from podwright.config.cluster import Eks
-from podwright.config.platform import InferenceOperator, Mlflow, TrainingJobQueue
-from podwright.config.teams import Team
+from podwright.config.settings.cluster import Eks
+from podwright.config.settings.governance.teams import Team
+from podwright.config.settings.platform import InferenceOperator, Mlflow, TrainingJobQueue
 from podwright.constructs.addons import addon
 from podwright.constructs.inference_operator import InferenceEndpoints
 from podwright.constructs.mlflow import MlflowApp

@@ -7,9 +7,9 @@ import pytest
 
 from podwright.cdk8s_charts.kai import kai_objects
 from podwright.cdk8s_charts.yunikorn import yunikorn_objects
-from podwright.config.quota_policy import environment_policy
-from podwright.config.rules.run import environment_types
-from podwright.config.wanted_charts import wanted_charts
+from podwright.config.catalog.instance_types import environment_types
+from podwright.planning.helm.wanted_charts import wanted_charts
+from podwright.planning.quota.policy import environment_policy
 from podwright.sandbox.kubernetes.store import KubernetesStore
 from synthesis import environment, environment_of, synthesis
 

@@ -13,9 +13,9 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
-from podwright.config.slurm import AccountingDatabase, AdoptedDatabase
-from podwright.config.slurm_facts import SlurmFacts
+from podwright.config.settings.slurm import AccountingDatabase, AdoptedDatabase
 from podwright.constructs.accounting_database import SlurmAccounting
+from podwright.planning.node.slurm_facts import SlurmFacts
 from synthesis import Synthesis, environment, environment_of, synthesis, synthesize
 
 KEY = "arn:aws:kms:us-west-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"

@@ -8,8 +8,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Match, Template
 
-from podwright.config.names import lifecycle_bucket_name
-from podwright.config.storage import Buckets, Lustre, OpenZfs, Storage
+from podwright.config.catalog.names import lifecycle_bucket_name
+from podwright.config.settings.storage import Buckets, Lustre, OpenZfs, Storage
 from podwright.constructs.buckets import CheckpointBucket, LifecycleBucket
 from podwright.constructs.key import EnvironmentKey
 from podwright.constructs.lustre import LustreFileSystem

@@ -16,14 +16,14 @@ from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
 from podwright.cdk8s_charts.deployment_readers import deployment_readers
-from podwright.config.catalog import catalog
-from podwright.config.cluster import Eks
-from podwright.config.groups import InstanceGroup
-from podwright.config.quota_policy import quota_policy
-from podwright.config.teams import Governance
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.settings.cluster import Eks
+from podwright.config.settings.governance.teams import Governance
+from podwright.config.settings.groups import InstanceGroup
 from podwright.constructs.compute_quotas import ComputeQuotas
 from podwright.constructs.nodes_ready.waiter import Place
 from podwright.constructs.task_governance import TaskGovernance
+from podwright.planning.quota.policy import quota_policy
 from podwright.sandbox.cloudformation.validation import validate_properties
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 from synthesis import synthesis

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from podwright.config.rules.template import cluster_bytes, storage_resources
+from podwright.planning.rules.environment.template import cluster_bytes, storage_resources
 from rule_pages import loaded
 from synthesis import synthesize
 

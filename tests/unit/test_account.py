@@ -4,7 +4,7 @@ import boto3
 import pytest
 from botocore import exceptions
 
-from podwright.config.environment import Environment
+from podwright.config.settings.environment import Environment
 from podwright.operations.account import Account, account_of
 from podwright.operations.output import Stop
 

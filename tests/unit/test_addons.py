@@ -5,7 +5,9 @@ from typing import get_args
 import pytest
 from pydantic import TypeAdapter
 
-from podwright.config.addons import (
+from podwright.config.settings.cluster import AddonName, AddonVersion, Eks
+from podwright.config.settings.platform import Platform
+from podwright.planning.kubernetes.addons import (
     GOVERNANCE_ADDONS,
     NODE_ADDONS,
     OBSERVABILITY_ADDON,
@@ -15,8 +17,6 @@ from podwright.config.addons import (
     addon_version,
     unpinned_addons,
 )
-from podwright.config.cluster import AddonName, AddonVersion, Eks
-from podwright.config.platform import Platform
 
 
 def test_every_addon_belongs_to_one_group() -> None:

@@ -22,7 +22,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from loopback import Call, Reply, Server, serving
-from podwright.config.alerts.manager import definition
+from podwright.planning.monitoring.alerts.manager import definition
 
 ACCOUNT = "arn:aws:sns:us-west-2:111122223333"
 TOPICS = {"mail": f"{ACCOUNT}:mail", "chat": f"{ACCOUNT}:chat"}

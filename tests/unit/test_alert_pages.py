@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.alerts import RUNBOOKS, alerts
-from podwright.config.alerts.pages import header, needs_advanced, page
-from podwright.config.alerts.table import markdown
-from podwright.config.collected import names_in
-from podwright.config.metrics import metrics
-from podwright.config.recordings import recordings
+from podwright.config.catalog.metrics import metrics
 from podwright.operations.cli import COMMANDS, main
+from podwright.planning.monitoring.alerts import RUNBOOKS, alerts
+from podwright.planning.monitoring.alerts.pages import header, needs_advanced, page
+from podwright.planning.monitoring.alerts.table import markdown
+from podwright.planning.monitoring.collected import names_in
+from podwright.planning.monitoring.recordings import recordings
 
 _PARTS = ("**Where to look**", "**To mend it:**")
 

@@ -11,9 +11,9 @@ import pytest
 
 from alert_cases import CASES
 from alert_histories import CLUSTER, Case
-from podwright.config.alerts import Watched, alert_groups, alert_rule, alerts, wanted
-from podwright.config.observability import Alerts, Observability
-from podwright.config.recordings import recording_groups, recordings
+from podwright.config.settings.observability import Alerts, Observability
+from podwright.planning.monitoring.alerts import Watched, alert_groups, alert_rule, alerts, wanted
+from podwright.planning.monitoring.recordings import recording_groups, recordings
 
 SETTINGS = Observability(budget_usd_per_month=400000)
 WATCHED = Watched(CLUSTER, "eks", instances=18)

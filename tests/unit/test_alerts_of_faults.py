@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.alerts import Watched, alert_rule, alerts
-from podwright.config.collected import names_in
-from podwright.config.load import load_environment
-from podwright.config.observability import Observability
-from podwright.config.recordings import recording_groups
+from podwright.config.loading.load import load_environment
+from podwright.config.settings.observability import Observability
 from podwright.operations.prometheus import history, installed
-from podwright.planning.monitoring.synthetic.faults import Fault, with_faults
+from podwright.planning.monitoring.alerts import Watched, alert_rule, alerts
+from podwright.planning.monitoring.collected import names_in
+from podwright.planning.monitoring.recordings import recording_groups
 from podwright.planning.monitoring.synthetic.cluster import world_of
+from podwright.planning.monitoring.synthetic.faults import Fault, with_faults
 from podwright.planning.monitoring.synthetic.metrics import history as metrics_of
 
 START = 1_780_000_000.0

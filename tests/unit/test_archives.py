@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from loopback import Call, Reply, Server, serving
-from podwright.config.archives import Archive, archive_findings, cached_file, digest_of, locked_files
-from podwright.config.artifacts import read_artifacts
+from podwright.config.loading.artifacts import read_artifacts
 from podwright.operations.assets import fetch, needed
 from podwright.operations.deploy import _artifact_findings
 from podwright.operations.output import Stop
+from podwright.planning.node.archives import Archive, archive_findings, cached_file, digest_of, locked_files
 from rule_pages import loaded
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.artifacts import (
+from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
+from podwright.config.findings import InvalidFile
+from podwright.config.loading.artifacts import (
     Artifacts,
     LockedChart,
     archive_file,
@@ -20,8 +22,6 @@ from podwright.config.artifacts import (
     stand_in_archive,
     write_artifacts,
 )
-from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
-from podwright.config.findings import InvalidFile
 
 CHART = chart(HYPERPOD_DEPENDENCIES)
 

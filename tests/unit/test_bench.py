@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 
 from benchmark_world import measurement, record
-from podwright.config.benchmark_results import BenchmarkResults, benchmark_schema
 from podwright.operations.benchmark_picture import picture
 from podwright.operations.benchmark_rows import faults, rows
 from podwright.operations.cli import main
+from podwright.planning.node.benchmark_results import BenchmarkResults, benchmark_schema
 
 ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"

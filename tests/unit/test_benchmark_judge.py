@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from podwright.config.benchmark_results import BenchmarkResults
 from podwright.lifecycle_scripts.podwright_benchmarks.judge import THRESHOLDS, judge, verdict
 from podwright.lifecycle_scripts.podwright_benchmarks.measured import Measured
+from podwright.planning.node.benchmark_results import BenchmarkResults
 
 H200 = "ml.p5en.48xlarge"
 # What a healthy H200 may reach; 0.7 % between clean GPUs is what thresholds.json assumes and no measurement of ours.

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from podwright.config.catalog import catalog
+from podwright.config.catalog.instance_types import catalog
 from podwright.lifecycle_scripts.podwright_benchmarks.judge import THRESHOLDS, bound
 
 LINES = THRESHOLDS["lines"]

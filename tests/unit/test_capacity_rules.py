@@ -2,7 +2,7 @@
 
 import pytest
 
-from podwright.config.rules import findings
+from podwright.planning.rules import findings
 from rule_pages import loaded
 
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/q1"

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from capacity_world import NOW, World, open_world
-from podwright.config.limits import limits
-from podwright.config.plan_offers import Request
+from podwright.config.catalog.limits import limits
 from podwright.operations.capacity.market import beside
 from podwright.operations.capacity.offers import Found, amount, day, described, span
 from podwright.operations.capacity.place import compared
+from podwright.planning.purchase.offers import Request
 from podwright.sandbox.training_plans.faults import Fault, client_error
 from podwright.sandbox.training_plans.offers import Supply
 

@@ -4,8 +4,14 @@ from datetime import date
 
 import pytest
 
-from podwright.config.catalog import OVERRIDABLE, InvalidOverride, UnknownInstanceType, catalog, conflicts
-from podwright.config.instances import InstanceType
+from podwright.config.catalog.instance_type import InstanceType
+from podwright.config.catalog.instance_types import (
+    OVERRIDABLE,
+    InvalidOverride,
+    UnknownInstanceType,
+    catalog,
+    conflicts,
+)
 
 
 def test_a_row_holds_what_ec2_sagemaker_and_nvidia_say():
@@ -221,7 +227,7 @@ def _in_fresh_python(code: str) -> str:
 def test_the_import_brings_in_the_standard_library_only():
     loaded = _in_fresh_python(
         "import sys, podwright.config; known = set(sys.modules); "
-        "import podwright.config.catalog; "
+        "import podwright.config.catalog.instance_types; "
         "print(*{name.partition('.')[0] for name in set(sys.modules) - known})"
     ).split()
     assert set(loaded) - set(sys.stdlib_module_names) == {"podwright"}
@@ -234,7 +240,8 @@ def test_the_import_costs_at_most_20_ms_and_loading_at_most_10_ms():
     code = (
         "import time, dataclasses, json, pathlib, typing, podwright.config; "
         "now = time.process_time; start = now(); sum(number * number for number in range(100_000)); "
-        "unit = max(0.008, now() - start); start = now(); import podwright.config.catalog as module; imported = now(); "
+        "unit = max(0.008, now() - start); start = now(); import podwright.config.catalog.instance_types as module; "
+        "imported = now(); "
         "module.catalog(); "
         "print((imported - start) / unit, (now() - imported) / unit)"
     )

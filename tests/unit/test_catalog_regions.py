@@ -2,9 +2,17 @@ from datetime import date
 
 import pytest
 
-from podwright.config.catalog import catalog
-from podwright.config.eks_versions import eks_versions
-from podwright.config.regions import InvalidZoneId, UnknownRegion, offered, offering_regions, region, regions, zone
+from podwright.config.catalog.eks_versions import eks_versions
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.catalog.regions import (
+    InvalidZoneId,
+    UnknownRegion,
+    offered,
+    offering_regions,
+    region,
+    regions,
+    zone,
+)
 
 
 @pytest.mark.parametrize(

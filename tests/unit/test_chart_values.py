@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from podwright.config.catalog import catalog
-from podwright.config.chart_values import dependencies_values, set_mirrored, system_placement
-from podwright.config.charts import HYPERPOD_DEPENDENCIES, ImageValues, chart
-from podwright.config.cluster import Cluster
-from podwright.config.groups import AnyGroup, InstanceGroup, RestrictedInstanceGroup
-from podwright.config.images import Image
+from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, ImageValues, chart
+from podwright.config.catalog.images import Image
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.settings.cluster import Cluster
+from podwright.config.settings.groups import AnyGroup, InstanceGroup, RestrictedInstanceGroup
+from podwright.planning.helm.chart_values import dependencies_values, set_mirrored, system_placement
 
 HEALTH = {
     "key": "sagemaker.amazonaws.com/node-health-status",

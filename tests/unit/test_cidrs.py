@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podwright.config.cidrs import collisions, nat_zones, plan, slot, strays, usable
-from podwright.config.network import Network
-from podwright.config.zones import takes_control_plane, without_control_plane
+from podwright.config.catalog.zones import takes_control_plane, without_control_plane
+from podwright.config.settings.network import Network
+from podwright.planning.network.cidrs import collisions, nat_zones, plan, slot, strays, usable
 
 VPCS = st.builds(
     lambda second, third, prefix: str(IPv4Network((f"10.{second}.{third}.0", prefix), strict=False)),

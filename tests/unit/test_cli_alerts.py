@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from podwright.config.alerts import alerts
 from podwright.operations.cli import main
+from podwright.planning.monitoring.alerts import alerts
 
 BASE = """
 account: "111122223333"

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from podwright.config.rules import RULES
 from podwright.operations import cli
+from podwright.planning.rules import RULES
 
 
 def test_prints_the_page_of_a_rule(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from podwright.operations import cli
-from podwright.operations.commands import sandbox as command
 from podwright.operations.aws import sandbox_server as server
+from podwright.operations.commands import sandbox as command
 
 RUNNING = server.Running(4599, 4600, 12, "server.log")
 

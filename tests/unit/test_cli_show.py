@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.load import environment_from, load_environment
-from podwright.config.source import parse_source
+from podwright.config.loading.load import environment_from, load_environment
+from podwright.config.loading.source import parse_source
 from podwright.operations import cli
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from loopback import Call, Reply, serving
-from podwright.config.environment import Environment
+from podwright.config.settings.environment import Environment
 from podwright.operations.account import Account
 from podwright.operations.cluster_table import report, write_report
 

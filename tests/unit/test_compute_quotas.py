@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from podwright.config.catalog import catalog
-from podwright.config.compute_quotas import compute_quotas, scheduler_config
-from podwright.config.groups import InstanceGroup
-from podwright.config.limits import limits
-from podwright.config.quota_policy import QuotaPolicy, quota_policy
-from podwright.config.teams import Governance
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.catalog.limits import limits
+from podwright.config.settings.governance.teams import Governance
+from podwright.config.settings.groups import InstanceGroup
+from podwright.planning.quota.compute_quotas import compute_quotas, scheduler_config
+from podwright.planning.quota.policy import QuotaPolicy, quota_policy
 from podwright.sandbox.cloudformation.validation import validate_properties
 
 TYPES = {"h200": "ml.p5en.48xlarge", "a10": "ml.g5.12xlarge", "trn": "ml.trn1.32xlarge", "cpu": "ml.m5.4xlarge"}

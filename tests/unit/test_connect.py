@@ -17,8 +17,8 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from podwright.config.environment import Environment
-from podwright.config.project import Project
+from podwright.config.loading.project import Project
+from podwright.config.settings.environment import Environment
 from podwright.operations import connect, runner, session, shell
 from podwright.operations.deployed import eks_cluster_name, physical_id
 from podwright.operations.output import Stop

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from podwright.config.catalog import catalog
-from podwright.config.costs import by_stack, by_team, costs, included_metadata_iops, total, upfronts
-from podwright.config.environment import Environment
-from podwright.config.facts import cited, table
-from podwright.config.prices import Price, hourly, service_items, service_price
-from podwright.config.regions import regions
-from podwright.config.rules.run import findings
+from podwright.config.catalog.facts import cited, table
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.catalog.prices import Price, hourly, service_items, service_price
+from podwright.config.catalog.regions import regions
+from podwright.config.settings.environment import Environment
 from podwright.operations import cli
+from podwright.planning.cost.costs import by_stack, by_team, costs, included_metadata_iops, total, upfronts
+from podwright.planning.rules.run import findings
 from rule_pages import loaded
 
 DAY = date(2026, 11, 21)

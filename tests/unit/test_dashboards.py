@@ -12,23 +12,23 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard as GrafanaDashboard
 
 from podwright.cdk8s_charts.dashboards import grafana_json
-from podwright.config.catalog import catalog
-from podwright.config.collected import collected, names_in
-from podwright.config.dashboards import NAMES, dashboards
-from podwright.config.dashboards.panel import UID_CHARACTERS, UNITS, WIDTH, Dashboard, Panel, uid
-from podwright.config.environment import Environment
-from podwright.config.load import load_environment
-from podwright.config.metrics import metrics
-from podwright.config.observability import Observability, Targets
-from podwright.config.recordings import recording_groups, recordings
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.catalog.metrics import metrics
+from podwright.config.loading.load import load_environment
+from podwright.config.settings.environment import Environment
+from podwright.config.settings.observability import Observability, Targets
 from podwright.constructs.cloudwatch_dashboards.widgets import panels as widgets
 from podwright.operations.dashboards.answers import Series, Span, ask
 from podwright.operations.dashboards.drawing import figure, text
 from podwright.operations.dashboards.page import Drawn, html
 from podwright.operations.dashboards.quantities import written
 from podwright.operations.prometheus import Prometheus, history, installed
-from podwright.planning.monitoring.synthetic.faults import Fault, with_faults
+from podwright.planning.monitoring.collected import collected, names_in
+from podwright.planning.monitoring.dashboards import NAMES, dashboards
+from podwright.planning.monitoring.dashboards.panel import UID_CHARACTERS, UNITS, WIDTH, Dashboard, Panel, uid
+from podwright.planning.monitoring.recordings import recording_groups, recordings
 from podwright.planning.monitoring.synthetic.cluster import Node, World, world_of
+from podwright.planning.monitoring.synthetic.faults import Fault, with_faults
 from podwright.planning.monitoring.synthetic.metrics import history as made_up_metrics
 
 END = 1_800_000_000.0

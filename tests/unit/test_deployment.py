@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from podwright.config.artifacts import chart_findings
+from podwright.config.catalog.preflight_checks import preflight_checks
 from podwright.config.findings import Finding, Level
-from podwright.config.preflight import preflight_checks
+from podwright.config.loading.artifacts import chart_findings
 from podwright.operations import deploy, deployment
 from podwright.operations.account import Account
 from podwright.operations.cdk import App, Cdk

@@ -9,10 +9,9 @@ from typing import Any, cast
 import pytest
 
 from drill_world import BROKEN, OTHER, REPLACED, FakeKubectl, World, pod
-from podwright.config.drills import HEALTH_LABEL, drill_kinds
-from podwright.config.environment import Environment
-from podwright.config.images import Image
-from podwright.config.own_images import BENCHMARK_LABELS_IMAGE, own_images
+from podwright.config.catalog.drills import HEALTH_LABEL, drill_kinds
+from podwright.config.catalog.images import Image
+from podwright.config.settings.environment import Environment
 from podwright.operations.cli import main
 from podwright.operations.drills import command, guard, inject
 from podwright.operations.kubectl import Kubectl, Refused
@@ -20,6 +19,7 @@ from podwright.operations.nodes import follow
 from podwright.operations.nodes.members import Member
 from podwright.operations.nodes.timeline import Timeline
 from podwright.operations.output import Stop
+from podwright.planning.helm.own_images import BENCHMARK_LABELS_IMAGE, own_images
 
 FILE = """\
 account: "111122223333"

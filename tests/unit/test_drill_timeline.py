@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from drill_world import BOTH, BROKEN, FRESH, MARKED, OTHER, PENDING, REPLACED, WHOLE, Moment, World, node, pod
-from podwright.config.drills import drill_kinds
-from podwright.config.observability import Targets
+from podwright.config.catalog.drills import drill_kinds
+from podwright.config.settings.observability import Targets
 from podwright.operations.drills.record import record
 from podwright.operations.nodes.follow import Events, follow
 from podwright.operations.nodes.timeline import Action, Timeline

@@ -12,12 +12,9 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from effect_cases import CASES, SNAPSHOTS, Case, Templates, at, drop, edited, put, put_group, resource, reviewed
 from effect_cases import unprotected as without_protection
-from podwright.config.approvals import ApprovedChange
-from podwright.config.costs import costs as costs_of_file
-from podwright.config.costs import total
-from podwright.config.effects import Effect, known, reasons, stateful
-from podwright.config.facts import DATA
-from podwright.config.project import Project
+from podwright.config.catalog.facts import DATA
+from podwright.config.loading.project import Project
+from podwright.config.settings.approvals import ApprovedChange
 from podwright.operations.effects.approval import answered, entry, needs, stop_unapproved
 from podwright.operations.effects.changes import changes
 from podwright.operations.effects.cost import costs, items
@@ -26,6 +23,9 @@ from podwright.operations.effects.document import ChangeSet, data_at_risk, docum
 from podwright.operations.effects.show import lines
 from podwright.operations.effects.templates import pairs, synthesized
 from podwright.operations.output import Stop
+from podwright.planning.cost.costs import costs as costs_of_file
+from podwright.planning.cost.costs import total
+from podwright.planning.delivery.effects import Effect, known, reasons, stateful
 from podwright.sandbox.cloudformation.schemas import find as schema_of
 
 ROOT = Path(__file__).parents[2]

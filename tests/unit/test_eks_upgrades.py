@@ -8,8 +8,8 @@ import pytest
 
 from podwright.sandbox.eks import upgrades as eks_upgrades
 from podwright.sandbox.eks.upgrades import insights, update_version
-from podwright.sandbox.protocol.service import Refusal
 from podwright.sandbox.protocol.clock import now
+from podwright.sandbox.protocol.service import Refusal
 
 
 def world(version: str, kubelet: str) -> tuple[Any, Any]:

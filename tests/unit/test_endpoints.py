@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.endpoints import calls, features, services
-from podwright.config.load import environment_from
-from podwright.config.project import Project
-from podwright.config.source import parse_source
+from podwright.config.loading.load import environment_from
+from podwright.config.loading.project import Project
+from podwright.config.loading.source import parse_source
+from podwright.planning.network.endpoints import calls, features, services
 
 TEXT = """
 account: "111122223333"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from podwright.config.execution_policy import MAX_CHARACTERS, documents, needed, policies_template
-from podwright.config.facts import DATA
+from podwright.config.catalog.facts import DATA
+from podwright.planning.delivery.execution_policy import MAX_CHARACTERS, documents, needed, policies_template
 
 ROOT = Path(__file__).resolve().parents[2]
 

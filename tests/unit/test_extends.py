@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from podwright.config.findings import InvalidFile
-from podwright.config.load import LoadedEnvironment
-from podwright.config.project import Project
-from podwright.config.rules import findings
+from podwright.config.loading.load import LoadedEnvironment
+from podwright.config.loading.project import Project
 from podwright.operations import cli
 from podwright.operations.capacity.plan_file import holder, write_plan
+from podwright.planning.rules import findings
 
 BASE = """\
 account: "111122223333"

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from gate_world import Clock, context
-from podwright.config.load import load_environment
+from podwright.config.loading.load import load_environment
 from podwright.operations.gates import metrics
 from podwright.operations.gates.gate import Result
 from podwright.operations.prometheus import QueryError
 from podwright.sandbox.hyperpod.cluster import Cluster, Node, Timing
-from podwright.sandbox.telemetry.feed import page
 from podwright.sandbox.protocol.clock import now
+from podwright.sandbox.telemetry.feed import page
 
 SANDBOX = load_environment(Path(__file__).parents[2] / "environments/sandbox.yaml")
 

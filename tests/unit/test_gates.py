@@ -14,10 +14,8 @@ import jsonschema
 import pytest
 
 from gate_world import FILE, Clock, context, loaded
-from podwright.config.catalog import catalog
-from podwright.config.gate_evidence import evidence_schema
-from podwright.config.gate_table import gate_actions, gate_table, why_not
-from podwright.config.gates import Gates
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.settings.gates import Gates
 from podwright.operations.cli import main
 from podwright.operations.gates import command, in_vpc, metrics
 from podwright.operations.gates.evidence import Keeper, evidence_of
@@ -25,6 +23,8 @@ from podwright.operations.gates.gate import Context, Look, Result
 from podwright.operations.gates.jobs import state_of, submitted, team_for
 from podwright.operations.kubectl import Refused
 from podwright.operations.output import Stop
+from podwright.planning.delivery.gate_evidence import evidence_schema
+from podwright.planning.delivery.gate_table import gate_actions, gate_table, why_not
 
 ROOT = Path(__file__).parents[2]
 AWS = SimpleNamespace(endpoint=None, id="111122223333", region="us-west-2")
@@ -116,7 +116,7 @@ def test_a_role_gets_what_the_gates_need() -> None:
 
 
 def loaded_example(name: str) -> Any:
-    from podwright.config.load import load_environment
+    from podwright.config.loading.load import load_environment
 
     return load_environment(ROOT / f"environments/{name}.yaml")
 

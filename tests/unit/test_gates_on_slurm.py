@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gate_world import context
-from podwright.config.load import load_environment
+from podwright.config.loading.load import load_environment
 from podwright.operations.gates import canary, nccl, quotas, slurm
 from podwright.operations.gates.gate import Context
 from podwright.operations.output import Stop
@@ -124,8 +124,8 @@ def test_bandwidth_comes_from_the_programs_of_the_nodes(run: Callable[..., Conte
 
 
 def test_teams_are_accounts_with_their_limits(run: Callable[..., Context], node: Any) -> None:
-    from podwright.config.rules.run import environment_types
-    from podwright.config.slurm_facts import team_limits
+    from podwright.config.catalog.instance_types import environment_types
+    from podwright.planning.node.slurm_facts import team_limits
 
     environment = ENVIRONMENT.environment
     limits = team_limits(environment.governance, environment.instance_groups, environment_types({}))

@@ -11,10 +11,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from podwright.config.findings import InvalidFile
-from podwright.config.pipeline_steps import drift_steps, steps
-from podwright.config.project import Project
+from podwright.config.loading.project import Project
 from podwright.operations import cli
 from podwright.operations.pipeline.github import DRIFT, PROMOTION, github_cron
+from podwright.planning.delivery.pipeline_steps import drift_steps, steps
 from promotion_project import GITHUB, write_project
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from podwright.config.environment import Environment
 from podwright.config.findings import InvalidFile
-from podwright.config.teams import Amount, Governance
+from podwright.config.settings.environment import Environment
+from podwright.config.settings.governance.teams import Amount, Governance
 from podwright.operations import cli
 from rule_pages import loaded
 

@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from loopback import Server, serving
+from podwright.config.catalog.images import Image
 from podwright.config.findings import Level
-from podwright.config.images import Image
 from podwright.operations import cli, image_check
 from podwright.operations.image_check import Found, judged
 from podwright.operations.image_files import files_of_image

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podwright.config.images import Image, ecr_registry, eks_registry
+from podwright.config.catalog.images import Image, ecr_registry, eks_registry
 
 DIGEST = "sha256:" + "a" * 64
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from podwright.config.findings import errors
-from podwright.config.project import Project
-from podwright.config.rules import findings
+from podwright.config.loading.project import Project
 from podwright.operations import cli
+from podwright.planning.rules import findings
 
 
 def init(folder: Path, *arguments: str) -> int:

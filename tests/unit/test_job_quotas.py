@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from job_world import planned, with_jobs
 from podwright.cdk8s_charts.jobs.render import render
-from podwright.config.quota_policy import environment_policy
-from podwright.config.rules.run import environment_types, findings
+from podwright.config.catalog.instance_types import environment_types
+from podwright.planning.quota.policy import environment_policy
+from podwright.planning.rules.run import findings
 
 GPU = "nvidia.com/gpu"
 ENGINES = st.sampled_from(["hyperpod", "kueue", "kai", "yunikorn"])

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from podwright.config.archives import Archive, digest_of, locked_files
-from podwright.config.artifacts import read_artifacts
-from podwright.config.benchmarks import Benchmarks
-from podwright.config.catalog import catalog
-from podwright.config.groups import InstanceGroup
-from podwright.config.kernels import SOURCES, program_findings, programs, programs_of, recipe, wheels
-from podwright.config.software_facts import archive_facts
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.loading.artifacts import read_artifacts
+from podwright.config.settings.benchmarks import Benchmarks
+from podwright.config.settings.groups import InstanceGroup
 from podwright.lifecycle_scripts.podwright_benchmarks.programs import obtain
 from podwright.operations import kernels
 from podwright.operations.output import Stop
+from podwright.planning.node.archives import Archive, digest_of, locked_files
+from podwright.planning.node.kernels import SOURCES, program_findings, programs, programs_of, recipe, wheels
+from podwright.planning.node.software_facts import archive_facts
 
 
 def group(kind: str, **given: Any) -> InstanceGroup:
@@ -142,5 +142,5 @@ def test_line_ends_of_a_checkout_change_no_version(tmp_path, monkeypatch):
     shutil.copytree(SOURCES, copy)
     for file in copy.iterdir():
         file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
-    monkeypatch.setattr("podwright.config.kernels.SOURCES", copy)
+    monkeypatch.setattr("podwright.planning.node.kernels.SOURCES", copy)
     assert programs("x86_64") == before

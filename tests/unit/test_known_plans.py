@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podwright.config.environment import Environment
+from podwright.config.settings.environment import Environment
 from podwright.operations.aws.sandbox_plans import existing_plans
 
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/elsewhere"

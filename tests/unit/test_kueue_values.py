@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from podwright.config.chart_values import SystemPlacement
-from podwright.config.charts import KUEUE, chart
-from podwright.config.facts import table
-from podwright.config.images import Image
-from podwright.config.kueue_values import kueue_values, manager_configuration
-from podwright.config.teams import Governance
+from podwright.config.catalog.charts import KUEUE, chart
+from podwright.config.catalog.facts import table
+from podwright.config.catalog.images import Image
+from podwright.config.settings.governance.teams import Governance
+from podwright.planning.helm.chart_values import SystemPlacement
+from podwright.planning.helm.kueue_values import kueue_values, manager_configuration
 
 
 def configuration(*, neuron: bool = False, **settings: Any) -> dict[str, Any]:

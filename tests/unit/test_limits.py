@@ -4,7 +4,7 @@ from typing import get_args, get_origin, get_type_hints
 
 import pytest
 
-from podwright.config.limits import limits
+from podwright.config.catalog.limits import limits
 
 LIMITS = {
     f"{section}.{name}": (kind, getattr(getattr(limits(), section), name))

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from live_world import ENVIRONMENT, Cluster, Sagemaker
 from loopback import Call, Reply, Server, serving
-from podwright.config.drills import HEALTH_LABEL
+from podwright.config.catalog.drills import HEALTH_LABEL
 from podwright.operations.account import Account
 from podwright.operations.kubectl import Kubectl
 from podwright.operations.live import look

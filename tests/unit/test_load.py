@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.base import Settings
-from podwright.config.environment import Environment
 from podwright.config.findings import Finding, InvalidFile
-from podwright.config.load import environment_from, load_environment
-from podwright.config.project import Project
-from podwright.config.source import parse_source
+from podwright.config.loading.load import environment_from, load_environment
+from podwright.config.loading.project import Project
+from podwright.config.loading.source import parse_source
+from podwright.config.settings.base import Settings
+from podwright.config.settings.environment import Environment
 
 MINIMAL = """\
 account: "111122223333"

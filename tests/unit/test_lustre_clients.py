@@ -3,9 +3,9 @@
 import pytest
 
 from fake_node import FILE_SYSTEMS, facts_of
-from podwright.config.catalog import catalog
-from podwright.config.facts import cited, table
-from podwright.config.lustre_clients import lustre_efa_interfaces
+from podwright.config.catalog.facts import cited, table
+from podwright.config.catalog.instance_types import catalog
+from podwright.planning.node.lustre_clients import lustre_efa_interfaces
 
 
 @pytest.mark.parametrize(

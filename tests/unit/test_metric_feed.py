@@ -4,8 +4,8 @@ import re
 from types import SimpleNamespace
 from typing import Any
 
-from podwright.sandbox.telemetry.feed import page
 from podwright.sandbox.protocol.clock import now
+from podwright.sandbox.telemetry.feed import page
 
 
 def hyperpod(count: int) -> Any:

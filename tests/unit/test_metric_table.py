@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.alerts import alerts
-from podwright.config.catalog import catalog
-from podwright.config.metrics import metrics
-from podwright.config.metrics_page import metrics_page
-from podwright.config.recordings import recordings
-from podwright.config.series import Load, bill, series_rows
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.catalog.metrics import metrics
+from podwright.planning.cost.series import Load, bill, series_rows
+from podwright.planning.monitoring.alerts import alerts
+from podwright.planning.monitoring.metrics_page import metrics_page
+from podwright.planning.monitoring.recordings import recordings
 
 ROOT = Path(__file__).parents[2]
 H200 = catalog().find("ml.p5en.48xlarge")

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from podwright.config.artifacts import Artifacts, LockedChart
-from podwright.config.charts import HYPERPOD_DEPENDENCIES, NEURON_DEVICE_PLUGIN_IMAGE, chart
-from podwright.config.environment import Environment
-from podwright.config.load import environment_from
-from podwright.config.mirrors import foreign_images, mirror_findings, mirror_of
-from podwright.config.own_images import BENCHMARK_LABELS_IMAGE
-from podwright.config.source import parse_source
+from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, NEURON_DEVICE_PLUGIN_IMAGE, chart
+from podwright.config.loading.artifacts import Artifacts, LockedChart
+from podwright.config.loading.load import environment_from
+from podwright.config.loading.source import parse_source
+from podwright.config.settings.environment import Environment
+from podwright.planning.helm.mirrors import foreign_images, mirror_findings, mirror_of
+from podwright.planning.helm.own_images import BENCHMARK_LABELS_IMAGE
 
 CHART = chart(HYPERPOD_DEPENDENCIES)
 REGISTRY = "111122223333.dkr.ecr.us-west-2.amazonaws.com"

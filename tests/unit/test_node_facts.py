@@ -9,13 +9,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from podwright.config.catalog import UnknownInstanceType, catalog
-from podwright.config.groups import InstanceGroup
-from podwright.config.node_facts import ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
-from podwright.config.node_schema import node_schema
+from podwright.config.catalog.instance_types import UnknownInstanceType, catalog
+from podwright.config.settings.groups import InstanceGroup
 from podwright.lifecycle_scripts.podwright_node import name_resolution, storage
 from podwright.lifecycle_scripts.podwright_node.log import Log
 from podwright.lifecycle_scripts.podwright_node.node import FACTS_VERSION, Node
+from podwright.planning.node.facts import ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
+from podwright.planning.node.schema import node_schema
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = node_schema()

@@ -7,10 +7,15 @@ from typing import Any
 import pytest
 
 from podwright.config.findings import InvalidFile
-from podwright.config.load import environment_from
-from podwright.config.metric_levels import addon_configuration, addon_levels, extension_configuration, metrics_provider
-from podwright.config.observability import Grafana, Observability
-from podwright.config.source import parse_source
+from podwright.config.loading.load import environment_from
+from podwright.config.loading.source import parse_source
+from podwright.config.settings.observability import Grafana, Observability
+from podwright.planning.monitoring.metric_levels import (
+    addon_configuration,
+    addon_levels,
+    extension_configuration,
+    metrics_provider,
+)
 
 BASE = """
 account: "111122223333"
@@ -29,14 +34,14 @@ def observed(text: str) -> Observability:
 
 def test_an_environment_that_is_not_observed_does_not_import_it() -> None:
     code = (
-        "import sys\nfrom podwright.config.load import environment_from\n"
-        "from podwright.config.rules import findings\nfrom podwright.config.source import parse_source\n"
+        "import sys\nfrom podwright.config.loading.load import environment_from\n"
+        "from podwright.planning.rules import findings\nfrom podwright.config.loading.source import parse_source\n"
         f"loaded = environment_from(parse_source({BASE!r}, 'test.yaml'), 'test')\n"
         "findings(loaded.environment, loaded.source)\n"
         "print(loaded.environment.observability, [name for name in sys.modules if 'observability' in name])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "None ['podwright.config.rules.observability']"
+    assert done.stdout.strip() == "None ['podwright.planning.rules.observability.observability']"
 
 
 def test_an_empty_mapping_is_every_default() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from podwright.config.findings import InvalidFile
-from podwright.config.pipeline_steps import Step, drift_steps, steps
-from podwright.config.project import Project
+from podwright.config.loading.project import Project
 from podwright.operations import cli
+from podwright.planning.delivery.pipeline_steps import Step, drift_steps, steps
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.load import load_environment
-from podwright.config.source import parse_source
+from podwright.config.loading.load import load_environment
+from podwright.config.loading.source import parse_source
 from podwright.operations.capacity.plan_file import NotWritten, Values, edited, lines, write_plan
 
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/prod-h200"

@@ -12,12 +12,13 @@ from botocore.config import Config
 from botocore.validate import ParamValidator
 from moto import mock_aws
 
-from podwright.config.plan_offers import Offer, Part, Plan, Request, best, misfits
-from podwright.config.plan_purchase import NoOffer, NothingToClose, acquire, close, extend, reserve
-from podwright.config.plan_record import TABLE, Record, State, ensure_table, read
-from podwright.config.plan_run import NotSold, Result
-from podwright.config.plan_steps import ONE_ATTEMPT, Call, Steps, run
-from podwright.config.plans import TrainingPlan
+from podwright.config.settings.plans import TrainingPlan
+from podwright.planning.purchase.offers import Offer, Part, Plan, Request, best, misfits
+from podwright.planning.purchase.purchase import NoOffer, NothingToClose, acquire, close, extend, reserve
+from podwright.planning.purchase.record import TABLE, Record, State, ensure_table, read
+from podwright.planning.purchase.requests import plan_request
+from podwright.planning.purchase.run import NotSold, Result
+from podwright.planning.purchase.steps import ONE_ATTEMPT, Call, Steps, run
 from podwright.sandbox.training_plans.faults import Fault
 from podwright.sandbox.training_plans.plans import TrainingPlans
 from purchase_aws import ARN, END, NOW, START, Bought, Flow, World, plan_shape
@@ -295,8 +296,8 @@ def test_the_file_makes_the_request() -> None:
         "zone": "usw2-az2", "instance_type": "ml.p5en.48xlarge", "count": "16", "days": "28",
         "start_after": "2027-01-01", "max_upfront_usd": "900000",
     }  # fmt: skip
-    assert TrainingPlan.model_validate(fields).request("prod", "q1") == REQUEST
+    assert plan_request(TrainingPlan.model_validate(fields), "prod", "q1") == REQUEST
     existing = TrainingPlan.model_validate({**fields, "arn": f"{ARN}0"})
-    assert (existing.state, existing.request("prod", "q1").hours) == ("exists", None)
+    assert (existing.state, plan_request(existing, "prod", "q1").hours) == ("exists", None)
     search = REQUEST.search(datetime.fromisoformat("2027-02-01T00:00Z"))
     assert search["StartTimeAfter"] == datetime.fromisoformat("2027-02-01T00:00Z")

@@ -7,7 +7,7 @@ does not reach, chance does: more buyers, more faults each, any order of steps.
 
 import pytest
 
-from podwright.config import plan_run
+from podwright.planning.purchase import run as plan_run
 from purchase_aws import Flow
 from purchase_cases import FLOWS, MUTATIONS, RANDOM_SCHEDULES, SHARDS, VARIANTS, every_case, random_case, violations
 

@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from podwright.config.findings import Finding
-from podwright.config.plans import TrainingPlan
-from podwright.config.rules import findings
+from podwright.config.settings.plans import TrainingPlan
+from podwright.planning.rules import findings
 from rule_pages import loaded
 
 PLAN = "arn: arn:aws:sagemaker:us-west-2:111122223333:training-plan/q1, zone: usw2-az2"

@@ -4,20 +4,20 @@ from typing import Any
 
 import pytest
 
-from podwright.config.chart_values import SystemPlacement
-from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
-from podwright.config.cluster import AdoptedEks
-from podwright.config.environment import Environment
-from podwright.config.images import Image, gpu_operator_registry
-from podwright.config.load import environment_from
-from podwright.config.mig import MIG_LABEL, chart_layouts, partitions
-from podwright.config.node_room import asked
-from podwright.config.platform import KUBEFLOW_TRAINER, KUBERAY, KubeRay, TrainingJobQueue
-from podwright.config.platform_values import cert_manager_values, kuberay_values, trainer_values
-from podwright.config.queue_shares import Share, queue_shares
-from podwright.config.source import parse_source
-from podwright.config.teams import Engine, Team
-from podwright.config.wanted_charts import wanted_chart, wanted_charts
+from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
+from podwright.config.catalog.images import Image, gpu_operator_registry
+from podwright.config.catalog.mig import MIG_LABEL, chart_layouts, partitions
+from podwright.config.loading.load import environment_from
+from podwright.config.loading.source import parse_source
+from podwright.config.settings.cluster import AdoptedEks
+from podwright.config.settings.environment import Environment
+from podwright.config.settings.governance.teams import Engine, Team
+from podwright.config.settings.platform import KUBEFLOW_TRAINER, KUBERAY, KubeRay, TrainingJobQueue
+from podwright.planning.helm.chart_values import SystemPlacement
+from podwright.planning.helm.platform_values import cert_manager_values, kuberay_values, trainer_values
+from podwright.planning.helm.wanted_charts import wanted_chart, wanted_charts
+from podwright.planning.node.allocatable import asked
+from podwright.planning.quota.queue_shares import Share, queue_shares
 
 PLACE = SystemPlacement({"group": "system"}, ({"key": "health", "operator": "Exists"},))
 PLACED = {"nodeSelector": {"group": "system"}, "tolerations": [{"key": "health", "operator": "Exists"}]}

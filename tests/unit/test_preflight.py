@@ -10,7 +10,7 @@ import pytest
 from botocore import exceptions
 from botocore.parsers import ResponseParserError
 
-from podwright.config.preflight import preflight_checks
+from podwright.config.catalog.preflight_checks import preflight_checks
 from podwright.operations import cli
 from podwright.operations.account import Account
 from podwright.operations.preflight import command, look

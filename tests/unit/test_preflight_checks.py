@@ -9,10 +9,10 @@ import preflight_account_cases
 import preflight_network_cases
 import preflight_quota_cases
 import preflight_storage_cases
-from podwright.config.facts import table
-from podwright.config.preflight import preflight_checks
-from podwright.config.rules.pages import explain
+from podwright.config.catalog.facts import table
+from podwright.config.catalog.preflight_checks import preflight_checks
 from podwright.operations.preflight.check import CHECKS, Outcome
+from podwright.planning.rules.pages import explain
 from preflight_answers import ACCOUNT, DIGEST, REGION
 from preflight_case import Case
 from preflight_world import ADOPTED, CLOSED, NEW, SLURM, World, examine, operations

@@ -4,7 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from podwright.config.project import Project
+from podwright.config.loading.project import Project
 from podwright.operations.preflight.account_checks import deployment_actions, roles
 from podwright.operations.preflight.place_checks import hyperpod_here
 

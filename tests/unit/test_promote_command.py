@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.project import Project
+from podwright.config.loading.project import Project
 from podwright.operations import cli
 from podwright.operations.promotion.content import Content, content_of
 

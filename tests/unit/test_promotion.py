@@ -12,12 +12,12 @@ from typing import Any
 import boto3
 import pytest
 
-from podwright.config.pipeline_steps import PLACES, Kind, Step
 from podwright.operations.output import Stop
 from podwright.operations.promotion.content import Content
 from podwright.operations.promotion.locks import only_promotion
 from podwright.operations.promotion.record import Bucket, Entry, Folder, Record
 from podwright.operations.promotion.run import Failed, Promotion, advice
+from podwright.planning.delivery.pipeline_steps import PLACES, Kind, Step
 
 
 def step(environment: str | None, kind: Kind, needs: tuple[str, ...], *commands: str, stage: str | None = None) -> Step:

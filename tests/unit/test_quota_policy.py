@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from podwright.config.catalog import catalog
-from podwright.config.groups import InstanceGroup
-from podwright.config.mig import partitions, partitions_per_gpu
-from podwright.config.quota_amounts import CPU, EFA, GPU, MEMORY, NEURON, in_words, quantity
-from podwright.config.quota_policy import QuotaPolicy, environment_policy, quota_policy
-from podwright.config.team_names import local_queue, priority_class, team_namespace
-from podwright.config.teams import Governance
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.catalog.mig import partitions, partitions_per_gpu
+from podwright.config.settings.governance.teams import Governance
+from podwright.config.settings.groups import InstanceGroup
+from podwright.planning.quota.amounts import CPU, EFA, GPU, MEMORY, NEURON, in_words, quantity
+from podwright.planning.quota.policy import QuotaPolicy, environment_policy, quota_policy
+from podwright.planning.quota.team_names import local_queue, priority_class, team_namespace
 from random_teams import GROUPS, TEAMS
 from rule_pages import loaded
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from podwright.config.environment import Environment
+from podwright.config.settings.environment import Environment
 from podwright.operations.quota_table import quota_cells, quota_rows
 
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from loopback import Server, serving
-from podwright.config.images import Image
+from podwright.config.catalog.images import Image
 from podwright.operations.output import Stop
 from podwright.operations.registry import Registry, copy, digest_of
 from registry_double import INDEX, Double, client

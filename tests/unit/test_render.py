@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.load import environment_from
-from podwright.config.source import parse_source
+from podwright.config.loading.load import environment_from
+from podwright.config.loading.source import parse_source
 from podwright.operations import cli, render
 from podwright.operations.output import Stop
 

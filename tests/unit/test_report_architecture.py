@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from podwright.config.rules.addresses import demand
-from podwright.config.rules.run import environment_types
+from podwright.config.catalog.instance_types import environment_types
 from podwright.constructs.training_plan.handler.reminders import BEFORE
 from podwright.operations.output import Stop
 from podwright.operations.report.architecture import architecture
 from podwright.operations.report.assembly import Assembly, read_assembly
 from podwright.operations.report.iam import foreigners, roles
 from podwright.operations.report.time_line import REMINDERS, said, time_line, unknown
+from podwright.planning.rules.network.addresses import demand
 from report_world import NAMES, REASON, assembly, changed, loaded, report, write_assembly
 
 CLUSTER = "AWS::SageMaker::Cluster"

@@ -13,13 +13,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from benchmark_world import measurement, record
-from podwright.config.benchmark_results import BenchmarkResults
 from podwright.operations.account import Account
 from podwright.operations.cli import main
 from podwright.operations.nodes.members import Member
 from podwright.operations.report import live as asked
 from podwright.operations.report.page import SECTIONS, document, page
 from podwright.operations.report.style import SHEET
+from podwright.planning.node.benchmark_results import BenchmarkResults
 from report_world import NAMES, ROOT, Tree, report, scene, write_assembly
 
 HOSTILE = """</style></title><script>alert(1)</script><img src=x onerror=alert(1)>"' onload="x&amp;"""

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.catalog import catalog
-from podwright.config.load import environment_from
-from podwright.config.rules import RULES, findings
-from podwright.config.rules.pages import FOLDER, UnknownFinding, acceptable, explain, header, level, titles
-from podwright.config.rules.rule import rules_for
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.loading.load import environment_from
+from podwright.planning.rules import RULES, findings
+from podwright.planning.rules.framework.rule import rules_for
+from podwright.planning.rules.pages import FOLDER, UnknownFinding, acceptable, explain, header, level, titles
 from rule_pages import Case, base, cases, found_in
 
 CASES = list(cases().values())
@@ -93,7 +93,7 @@ def test_index_lists_every_finding(request: pytest.FixtureRequest) -> None:
     lines = []
     for id, title in titles().items():
         accepted = "yes" if acceptable(id) else "no"
-        lines.append(f"| [{id}](../config/rules/pages/{id}.md) | {level(id)} | {accepted} | {title} |")
+        lines.append(f"| [{id}](../planning/rules/pages/{id}.md) | {level(id)} | {accepted} | {title} |")
     text = INDEX.read_text(encoding="utf-8")
     head, _, _ = text.partition("\n| Id |")
     table = "\n| Id | Level | Can be accepted | What is wrong |\n|---|---|---|---|\n" + "\n".join(lines) + "\n"

@@ -3,12 +3,12 @@
 import pytest
 
 from podwright.config.findings import Finding
-from podwright.config.groups import InstanceGroup
-from podwright.config.load import environment_from
-from podwright.config.network import Network
-from podwright.config.rules import Refused, check, findings
-from podwright.config.source import parse_source
-from podwright.config.storage import Lustre, Storage
+from podwright.config.loading.load import environment_from
+from podwright.config.loading.source import parse_source
+from podwright.config.settings.groups import InstanceGroup
+from podwright.config.settings.network import Network
+from podwright.config.settings.storage import Lustre, Storage
+from podwright.planning.rules import Refused, check, findings
 from rule_pages import loaded
 
 FILE = """\

@@ -8,14 +8,14 @@ import pytest
 from moto import mock_aws
 from moto.logs.models import logs_backends
 
-from podwright.sandbox.hyperpod import repair as hyperpod_repair
-from podwright.sandbox.hyperpod.cluster import Cluster, Group, Node, Timing
-from podwright.sandbox.hyperpod.answers import kubernetes_node
-from podwright.sandbox.hyperpod.logs import group_of
-from podwright.sandbox.hyperpod.events import news
-from podwright.sandbox.hyperpod.repair import FAULT_KINDS, drilled, proceed
-from podwright.sandbox.hyperpod.in_progress import FaultKind, Repair
 from podwright.config.catalog.sandbox_account import ACCOUNT
+from podwright.sandbox.hyperpod import repair as hyperpod_repair
+from podwright.sandbox.hyperpod.answers import kubernetes_node
+from podwright.sandbox.hyperpod.cluster import Cluster, Group, Node, Timing
+from podwright.sandbox.hyperpod.events import news
+from podwright.sandbox.hyperpod.in_progress import FaultKind, Repair
+from podwright.sandbox.hyperpod.logs import group_of
+from podwright.sandbox.hyperpod.repair import FAULT_KINDS, drilled, proceed
 
 HEALTH = "sagemaker.amazonaws.com/node-health-status"
 EKS = {"Eks": {"ClusterArn": "arn:aws:eks:us-west-2:123456789012:cluster/e"}}

@@ -14,15 +14,15 @@ from moto.core.exceptions import ServiceException
 
 from podwright.sandbox.cloudformation import schemas
 from podwright.sandbox.cloudformation.evaluate import KNOWN_AFTER_APPLY
-from podwright.sandbox.services.fsx import check_lustre
-from podwright.sandbox.hyperpod.cluster import Cluster, Group, Shortage, Timing
-from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore, plural
-from podwright.sandbox.server.persistence import Snapshots
 from podwright.sandbox.cloudformation.providers.api import fit
 from podwright.sandbox.cloudformation.providers.recorded import attributes_of
 from podwright.sandbox.cloudformation.providers.registry import is_recorded_only, real_types
-from podwright.sandbox.protocol.clock import now
 from podwright.sandbox.cloudformation.validation import validate_properties
+from podwright.sandbox.hyperpod.cluster import Cluster, Group, Shortage, Timing
+from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore, plural
+from podwright.sandbox.protocol.clock import now
+from podwright.sandbox.server.persistence import Snapshots
+from podwright.sandbox.services.fsx import check_lustre
 
 REGION = "us-west-2"
 

@@ -4,18 +4,18 @@ from math import ceil
 
 import pytest
 
-from podwright.config.chart_values import SystemPlacement
-from podwright.config.charts import KAI, YUNIKORN, chart
-from podwright.config.engines import KaiSettings
-from podwright.config.environment import Environment
-from podwright.config.facts import table
-from podwright.config.groups import InstanceGroup
-from podwright.config.images import Image
-from podwright.config.kai_services import kai_services
-from podwright.config.node_room import asked
-from podwright.config.scheduler_values import kai_values, yunikorn_values
+from podwright.config.catalog.charts import KAI, YUNIKORN, chart
+from podwright.config.catalog.facts import table
+from podwright.config.catalog.images import Image
+from podwright.config.settings.environment import Environment
+from podwright.config.settings.governance.engines import KaiSettings
+from podwright.config.settings.groups import InstanceGroup
 from podwright.operations.charts import stand_in
 from podwright.operations.helm import images_of
+from podwright.planning.helm.chart_values import SystemPlacement
+from podwright.planning.helm.scheduler_values import kai_values, yunikorn_values
+from podwright.planning.kubernetes.kai_services import kai_services
+from podwright.planning.node.allocatable import asked
 
 PLACE = SystemPlacement({"group": "system"}, ({"key": "system", "operator": "Exists", "effect": "NoSchedule"},))
 MIRROR = "111122223333.dkr.ecr.us-west-2.amazonaws.com"

@@ -9,9 +9,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.constructor import SafeConstructor
 
 from podwright.config.findings import InvalidFile, Path
-from podwright.config.load import environment_from
-from podwright.config.schema import environment_schema
-from podwright.config.source import Source, parse_source
+from podwright.config.loading.load import environment_from
+from podwright.config.loading.schema import environment_schema
+from podwright.config.loading.source import Source, parse_source
 
 ROOT = FilePath(__file__).parents[2]
 SCHEMA = environment_schema()

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podwright.config.catalog import catalog
-from podwright.config.sizing import (
+from podwright.config.catalog.instance_types import catalog
+from podwright.operations import cli
+from podwright.planning.sizing import (
     GB,
     CannotSize,
     Layout,
@@ -22,7 +23,6 @@ from podwright.config.sizing import (
     room,
     smallest,
 )
-from podwright.operations import cli
 
 TYPES = catalog()
 H100 = machine(TYPES, "ml.p5.48xlarge")

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from podwright.config.catalog import catalog
-from podwright.config.environment import Environment
+from podwright.config.catalog.instance_types import catalog
 from podwright.config.findings import InvalidFile
-from podwright.config.load import environment_from
-from podwright.config.node_facts import LustreMount
-from podwright.config.provisioning_parameters import provisioning_parameters
-from podwright.config.rules import findings
-from podwright.config.slurm_facts import AccountingFacts, SlurmFacts, slurm_facts
-from podwright.config.source import parse_source
+from podwright.config.loading.load import environment_from
+from podwright.config.loading.source import parse_source
+from podwright.config.settings.environment import Environment
+from podwright.planning.node.facts import LustreMount
+from podwright.planning.node.provisioning_parameters import provisioning_parameters
+from podwright.planning.node.slurm_facts import AccountingFacts, SlurmFacts, slurm_facts
+from podwright.planning.rules import findings
 
 BASE: dict[str, Any] = {
     "account": "111122223333",

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from podwright.config.archives import archives_of, components_of
-from podwright.config.catalog import catalog
-from podwright.config.facts import table
-from podwright.config.groups import InstanceGroup
-from podwright.config.software import COMPONENTS, NodeSoftware, SoftwareVersions, job_variables
-from podwright.config.software_facts import cluster_software
-from podwright.config.software_matrix import efa_installers, mismatches, number, older, with_contents
+from podwright.config.catalog.facts import table
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.catalog.software_matrix import efa_installers, mismatches, number, older, with_contents
+from podwright.config.settings.groups import InstanceGroup
+from podwright.config.settings.software import COMPONENTS, NodeSoftware, SoftwareVersions, job_variables
 from podwright.lifecycle_scripts.podwright_node import software_matrix as on_node
+from podwright.planning.node.archives import archives_of, components_of
+from podwright.planning.node.software_facts import cluster_software
 
 EVERYTHING = SoftwareVersions(
     efa_installer="1.50.0", nccl="2.31.2", aws_ofi_nccl="1.21.1", gdrcopy="2.5.2", nccl_tests="2.18.3"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from podwright.config.findings import Finding, InvalidFile
-from podwright.config.source import parse_source, read_source
+from podwright.config.loading.source import parse_source, read_source
 
 
 def data(text: str) -> object:

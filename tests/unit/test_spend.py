@@ -9,14 +9,14 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError
 
-from podwright.config.environment import Environment
-from podwright.config.metrics import metrics
-from podwright.config.recordings import recordings
-from podwright.config.showback import Hours, Rate, rates, spends
+from podwright.config.catalog.metrics import metrics
+from podwright.config.settings.environment import Environment
 from podwright.operations.account import Account
 from podwright.operations.prometheus import Prometheus, history, installed
 from podwright.operations.spend import measured
 from podwright.operations.spend.command import lines, report
+from podwright.planning.cost.showback import Hours, Rate, rates, spends
+from podwright.planning.monitoring.recordings import recordings
 
 END = 1_800_000_000
 DAY = 86400

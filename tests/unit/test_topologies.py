@@ -2,8 +2,8 @@
 
 import pytest
 
-from podwright.config.catalog import catalog
-from podwright.config.topologies import HOSTNAME, topology
+from podwright.config.catalog.instance_types import catalog
+from podwright.config.catalog.topologies import HOSTNAME, topology
 
 LAYERS = tuple(f"topology.k8s.aws/network-node-layer-{number}" for number in (1, 2, 3))
 

@@ -3,8 +3,8 @@
 import pytest
 
 from podwright.config.findings import Finding, InvalidFile
-from podwright.config.load import environment_from
-from podwright.config.source import parse_source
+from podwright.config.loading.load import environment_from
+from podwright.config.loading.source import parse_source
 
 GOOD = """\
 account: "111122223333"

@@ -8,16 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from podwright.config.artifacts import Artifacts, LockedChart, archive_file, write_artifacts
-from podwright.config.charts import HYPERPOD_DEPENDENCIES, chart
-from podwright.config.kubernetes_upgrades import minor, removed, removed_apis, skew_problem, step_problem
-from podwright.config.load import LoadedEnvironment, load_environment
+from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
+from podwright.config.loading.artifacts import Artifacts, LockedChart, archive_file, write_artifacts
+from podwright.config.loading.load import LoadedEnvironment, load_environment
 from podwright.operations.account import Account
 from podwright.operations.kubectl import Kubectl
 from podwright.operations.output import Stop
 from podwright.operations.upgrade import eks, readiness
 from podwright.operations.upgrade.readiness import Addon, Readiness, allows, look
 from podwright.operations.upgrade.seen import jobs_on_nodes
+from podwright.planning.delivery.kubernetes_upgrades import minor, removed, removed_apis, skew_problem, step_problem
 
 FILE = """\
 account: "111122223333"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ....config.plan_offers import TARGET
+from ....planning.purchase.offers import TARGET
 
 _OVER: Final = ("Expired", "Failed")
 

@@ -20,12 +20,12 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from ....config.plan_offers import Plan, Request
-from ....config.plan_offers import misfits as differences
-from ....config.plan_purchase import NoOffer, acquire
-from ....config.plan_run import Result
-from ....config.plan_steps import ONE_ATTEMPT, Service, code_of, run
-from ....config.plan_words import shown
+from ....planning.purchase.offers import Plan, Request
+from ....planning.purchase.offers import misfits as differences
+from ....planning.purchase.purchase import NoOffer, acquire
+from ....planning.purchase.run import Result
+from ....planning.purchase.steps import ONE_ATTEMPT, Service, code_of, run
+from ....planning.purchase.words import shown
 from ...handler_runtime.response import Answer, answering
 from .fit import Need, misfits
 from .reminders import SUBJECT_CHARACTERS, keep, reminders

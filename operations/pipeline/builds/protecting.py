@@ -7,8 +7,8 @@ import argparse
 import json
 from pathlib import Path
 
-from ....config.pipeline_steps import ASSEMBLY
-from ....config.project import Project
+from ....config.loading.project import Project
+from ....planning.delivery.pipeline_steps import ASSEMBLY
 from ...account import account_of
 from ...output import Stop, write_line
 

@@ -9,8 +9,8 @@ import json
 import time
 from typing import Any, Final
 
-from ....config.pipeline_steps import ASSEMBLY
-from ....config.project import Project
+from ....config.loading.project import Project
+from ....planning.delivery.pipeline_steps import ASSEMBLY
 from ...account import Account
 from ...output import Stop, write_line
 from ..cache import pipeline_account

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from ....config.benchmarks import benchmark_policy
-from ....config.rules.run import environment_types
+from ....config.catalog.instance_types import environment_types
+from ....config.settings.benchmarks import benchmark_policy
 from ...benchmark_picture import picture
 from ...benchmark_rows import faults, rows
 from ...benchmark_table import number

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ....config.costs import costs
-from ....config.prices import HOURS_PER_MONTH
+from ....config.catalog.prices import HOURS_PER_MONTH
+from ....planning.cost.costs import costs
 from ... import cost
 from ..markup import Markup, details, joined, table, tag
 from ..scene import Scene

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any, Final
 
 from ....config.findings import counted
-from ....config.rules.pages import titles
+from ....planning.rules.pages import titles
 from ..markup import Markup, badge, details, joined, tag
 from ..scene import Scene
 

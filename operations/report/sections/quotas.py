@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ....config.quota_amounts import CPU, GPU, NEURON
-from ....config.quota_policy import environment_policy
-from ....config.rules.run import environment_types
+from ....config.catalog.instance_types import environment_types
+from ....planning.quota.amounts import CPU, GPU, NEURON
+from ....planning.quota.policy import environment_policy
 from ... import quotas
 from ..markup import Markup, details, joined, table, tag
 from ..scene import Scene

@@ -11,8 +11,8 @@ from functools import cached_property
 from math import inf
 from typing import Literal
 
-from ....config.catalog import catalog
-from ....config.environment import Environment
+from ....config.catalog.instance_types import catalog
+from ....config.settings.environment import Environment
 
 HOUR = 3600.0
 _CHECKPOINT_EVERY, _CHECKPOINT_SECONDS = 1800.0, 120.0

@@ -1,4 +1,4 @@
-"""The metrics of a made-up cluster as OpenMetrics text: every one of `config/metrics.py` that the cluster would have.
+"""The metrics of a made-up cluster as OpenMetrics text: every one of the catalog that it would have.
 
 `history` writes a span of time, which `promtool tsdb create-blocks-from openmetrics` puts into a Prometheus at once.
 `snapshot` is what an exporter shows at a moment.
@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator
 from itertools import pairwise
 from random import Random
 
-from ....config.metrics import Metric, metrics
+from ....config.catalog.metrics import Metric, metrics
+from .cluster import Change, World
 from .places import Labels, Place, places, series_of
 from .signals import Signal, signal_of, wavers
-from .cluster import Change, World
 
 _ORCHESTRATOR = {"eks": ("slurm",), "slurm": ("kube_state", "kubernetes_api", "cadvisor", "kueue", "training_operator")}
 _DAY = 86400.0

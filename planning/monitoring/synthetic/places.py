@@ -10,8 +10,8 @@ from itertools import product
 from math import inf
 from typing import Final
 
-from ....config.metrics import Metric
-from ....config.prices import hourly
+from ....config.catalog.metrics import Metric
+from ....config.catalog.prices import hourly
 from .cluster import Job, Node, Plan, Team, World
 
 Labels = dict[str, str]

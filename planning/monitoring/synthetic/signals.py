@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from math import inf, isinf
 from typing import Final
 
-from ....config.metrics import Metric
-from .places import KERNELS, Place, price
+from ....config.catalog.metrics import Metric
 from .cluster import RESTART_SECONDS, World
+from .places import KERNELS, Place, price
 
 Signal = Callable[[World, Place, float], float | None]
 

@@ -8,9 +8,9 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from ...protocol.json_objects import JsonObject
 from ...services.functions import Functions
 from ..responses import PREFIX, RESPONSES
-from ...protocol.json_objects import JsonObject
 from .base import HandlerError, Outcome, Request
 
 _DEFAULT_TIMEOUT = 3600.0

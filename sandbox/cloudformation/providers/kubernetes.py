@@ -21,8 +21,7 @@ from ....operations.helm import helm
 from ....operations.output import Stop
 from ...eks.service import Eks
 from ...kubernetes.store import ApiError, KubernetesStore
-from ...protocol.json_objects import merged
-from ...protocol.json_objects import JsonObject
+from ...protocol.json_objects import JsonObject, merged
 from .base import HandlerError, Outcome, Provider, Request
 
 _RELEASE_TYPE = "helm.sh/release.v1"

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from podwright.config.environment import Environment
-from podwright.config.project import Project
+from podwright.config.loading.project import Project
+from podwright.config.settings.environment import Environment
 
 
 def stack(environment: Environment) -> dict[str, Any]:

@@ -1,0 +1,194 @@
+"""From a YAML file to a validated Environment, with every error as a finding at its line."""
+
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from ..findings import Finding, InvalidFile, Level, Path, dotted
+from ..settings.defaults import with_defaults
+from ..settings.environment import Environment
+from .source import EXTENDS, Source, read_source
+
+_ALLOWED_HERE = "; allowed: "
+# What pydantic calls by Python's names.
+_ALLOWED = {
+    "int_parsing": "a whole number",
+    "bool_parsing": "true or false",
+    "string_type": "text",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "tuple_type": "a list",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedEnvironment:
+    """An environment and the file that it came from."""
+
+    environment: Environment
+    source: Source
+
+
+def load_environment(file: FilePath, shown_as: str | None = None) -> LoadedEnvironment:
+    """Load one environment file, with what it extends.
+
+    Raises:
+        InvalidFile: the file is not YAML, or not an environment; it carries every finding with its line.
+    """
+    return environment_from(resolved(read_source(file, shown_as), file), file.stem)
+
+
+def resolved(source: Source, file: FilePath) -> Source:
+    """`source`, read from `file`, with what it extends. Raises InvalidFile."""
+    if not isinstance(source.data, dict) or EXTENDS not in source.data:
+        return source
+    from .extends import with_extended  # most files stand alone
+
+    return with_extended(source, file)
+
+
+def environment_from(source: Source, stem: str) -> LoadedEnvironment:
+    """The environment that a source describes; `stem` is its name when the file gives none."""
+    if not isinstance(source.data, dict):
+        hint = "start with `account:` and `region:`; `podwright init` writes an example"
+        raise InvalidFile.because("ENV003", "the file is not a mapping of settings", hint, source.place(()))
+    if EXTENDS in source.data:
+        hint = "read it with `load_environment`, or take `extends` out"
+        place = source.place((EXTENDS,))
+        raise InvalidFile.because("ENV008", "extends needs a file, and this is text alone", hint, place, EXTENDS)
+    data = {"name": stem} | source.data
+    try:
+        return LoadedEnvironment(Environment.model_validate(data), source)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        causes = [detail for detail in details if not _is_derived(detail["loc"], data)]
+        raise InvalidFile(_alternatives_joined(_finding(detail, source) for detail in causes or details)) from None
+
+
+def _alternatives_joined(findings: Iterable[Finding]) -> list[Finding]:
+    """Where a value may be of several kinds, pydantic reports each that it is not; people read one sentence."""
+    joined: dict[tuple[str, str], Finding] = {}
+    for finding in findings:
+        key = (finding.id, finding.path)
+        if finding.id == "ENV003" and key in joined:
+            also = finding.message.partition(_ALLOWED_HERE)[2]
+            finding = replace(joined[key], message=f"{joined[key].message}, or {also}")
+        joined[key] = finding
+    return list(joined.values())
+
+
+def _is_derived(loc: Path, given: Any) -> bool:
+    """Whether only the defaults made what stands at `loc`. What is wrong with it then follows from another error."""
+    completed: Any = with_defaults(given)
+    for part in loc:
+        if not _holds(completed, part):
+            continue
+        if not _holds(given, part) or (given[part] is None and completed[part] is not None):
+            return True
+        completed, given = completed[part], given[part]
+    return False
+
+
+def _in_data(loc: Path, data: Any) -> Path:
+    """The part of pydantic's location that is in the file (unions add names of their own)."""
+    path: list[str | int] = []
+    for position, part in enumerate(loc):
+        if _holds(data, part):
+            data = data[part]
+        elif position == len(loc) - 1 and isinstance(data, dict) and part != "[key]":
+            return (*path, part)
+        else:
+            continue
+        path.append(part)
+    return tuple(path)
+
+
+def _holds(data: Any, part: str | int) -> bool:
+    return part in data if isinstance(data, dict) else isinstance(data, list) and part in range(len(data))
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)
+
+
+def _owners(path: Path) -> list[type[BaseModel]]:
+    """The models that the last part of `path` may be a setting of."""
+    models: list[type[BaseModel]] = [Environment]
+    for part in path[:-1]:
+        fields = [
+            field for model in models for name, field in model.model_fields.items() if part in (name, field.alias)
+        ]
+        models = [model for field in fields for model in _models(field.annotation)] or models
+    return models
+
+
+def _known_keys(path: Path) -> list[str]:
+    """The keys that are allowed beside the last part of `path`."""
+    own = [] if path[1:] else [EXTENDS]
+    return [field.alias or name for model in _owners(path) for name, field in model.model_fields.items()] + own
+
+
+def _described(path: Path) -> str:
+    """What the docstring of the setting at `path` says; of the list or mapping that it is an item of."""
+    from .schema import attribute_docstrings  # reads source files, which only a wrong value is worth
+
+    for end in range(len(path), 0, -1):
+        for model in _owners(path[:end]):
+            for name, field in model.model_fields.items():
+                if path[end - 1] in (name, field.alias):
+                    return f"{path[end - 1]}: {attribute_docstrings(model)[name]}"
+    return "`podwright schema` prints what each setting takes"
+
+
+def _finding(detail: ErrorDetails, source: Source) -> Finding:
+    loc: Path = detail["loc"]
+    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        # Pydantic puts it on the whole item; what is wrong is the one setting that says of what kind it is.
+        loc = (*loc, context["discriminator"].strip("'"))
+    path = _in_data(loc, source.data)
+    place = source.place(path)
+    shown = dotted(path)
+    if kind == "extra_forbidden":
+        known = _known_keys(path)
+        close = difflib.get_close_matches(str(loc[-1]), known, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"remove it; known here: {', '.join(known)}"
+        return Finding("ENV001", Level.ERROR, shown, f"{shown} is not a known setting", hint, place)
+    if kind in ("missing", "union_tag_not_found"):
+        where = f" under {dotted(path[:-1])}" if path[:-1] else ""
+        return Finding("ENV002", Level.ERROR, shown, f"{shown} is missing", f"add `{loc[-1]}:`{where}", place)
+    if kind == "union_tag_invalid":
+        close = difflib.get_close_matches(str(value[loc[-1]]), context["expected_tags"].replace("'", "").split(", "), 1)
+        hint = f"did you mean {close[0]!r}?" if close else _described(path)
+        received = f"{shown} is {_received(value[loc[-1]])}"
+        return Finding(
+            "ENV003", Level.ERROR, shown, f"{received}{_ALLOWED_HERE}{context['expected_tags']}", hint, place
+        )
+    if kind == "too_long":
+        message = f"{shown} has more than {context['max_length']} entries{_ALLOWED_HERE}at most {context['max_length']}"
+        return Finding("ENV003", Level.ERROR, shown, message, _described(path), place)
+    message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    message = _ALLOWED.get(kind, message.replace("String should match pattern", "text of the form"))
+    message = f"{shown} is {_received(value)}{_ALLOWED_HERE}{message[0].lower()}{message[1:]}"
+    return Finding("ENV003", Level.ERROR, shown, message, _described(path), place)
+
+
+def _received(value: Any) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case dict():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:40]}…{text[-20:]}"

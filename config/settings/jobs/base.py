@@ -1,0 +1,120 @@
+"""What all kinds of jobs share: whose they are, where they run, how large their pods are, and what runs in them.
+
+A job is a template. `podwright render jobs` makes a manifest of it and `podwright submit` hands it to the cluster; a
+deployment never does. What follows from the group and the team is not written here: see `job_plan.plan`.
+"""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, StringConstraints
+
+from ..base import MountPath, Settings
+from ..governance.teams import MigProfile, PriorityName, TeamName
+from ..groups import GroupName, LabelKey, LabelValue
+from ..software import VariableName
+
+# A DNS label as services need it (RFC 1035); what a kind appends to it is a rule's matter.
+JobName = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+NamespaceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+# Claims and service accounts are DNS subdomains.
+ObjectName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)]
+ImageName = Annotated[str, StringConstraints(pattern=r"^[^\s]+$", max_length=512)]
+Argument = Annotated[str, StringConstraints(max_length=16384)]
+Seconds = Annotated[int, Field(ge=0, le=31_536_000)]
+TopologyLevel = Literal["ultraserver", "network_layer_1", "network_layer_2", "network_layer_3"]
+
+
+class Job(Settings):
+    """A job template, of whatever kind."""
+
+    distributed: ClassVar[bool] = False
+    """Whether it is a DistributedJob, for those that import none of the kinds."""
+    team: TeamName | None = None
+    """A key of `governance.teams`: the job runs in its namespace and under its quota. None where there are no teams."""
+    namespace: NamespaceName | None = None
+    """Kubernetes namespace where there is no team. Default: default."""
+    group: GroupName
+    """The instance group that it runs on."""
+    priority: PriorityName | None = None
+    """A key of `governance.priorities`; the engine's lowest when absent."""
+    image: ImageName
+    """Container image, best with a digest."""
+    command: tuple[Argument, ...] = ()
+    """What runs, and its arguments; the image's own when absent. `$(NAME)` stands for an environment variable."""
+    env: dict[VariableName, Argument] = {}
+    """Environment variables, beside those that follow from the group and the layout."""
+    accelerators: int | None = Field(default=None, ge=0, le=128)
+    """GPUs or Neuron devices of a pod; partitions with `partition`. Default: all of an instance, and with `partition`
+    one."""
+    partition: MigProfile | None = None
+    """A partition of a GPU in place of whole ones, such as mig-1g.18gb."""
+    vcpu: float | None = Field(default=None, gt=0, le=1024, allow_inf_nan=False)
+    """vCPUs of a pod. Default: in proportion to its accelerators, of what the node has left for pods."""
+    memory_gib: float | None = Field(default=None, gt=0, le=32768, allow_inf_nan=False)
+    """GiB of a pod. Default: as with vcpu."""
+    shm_gib: float | None = Field(default=None, ge=0, le=16384, allow_inf_nan=False)
+    """GiB of /dev/shm, which count as the pod's memory. Default: a quarter of its memory."""
+    mounts: dict[MountPath, ObjectName] = {}
+    """Persistent volume claims of the namespace by the path at which pods see them."""
+    service_account: ObjectName | None = None
+    """Service account of the pods; the namespace's default when absent."""
+    labels: dict[LabelKey, LabelValue] = {}
+    """Labels of the job and its pods, for instance for costs."""
+
+
+class Parallelism(Settings):
+    """How the model is divided over ranks; the rest of them is data parallelism."""
+
+    tensor: int = Field(default=1, ge=1, le=1024)
+    """Tensor parallelism."""
+    pipeline: int = Field(default=1, ge=1, le=1024)
+    """Pipeline stages."""
+    context: int = Field(default=1, ge=1, le=1024)
+    """Context parallelism."""
+    expert: int = Field(default=1, ge=1, le=1024)
+    """Expert parallelism, which takes its ranks from those of data parallelism."""
+
+    @property
+    def model_ranks(self) -> int:
+        """Ranks that hold one copy of the model: what every number of ranks has to be a multiple of."""
+        return self.tensor * self.pipeline * self.context
+
+
+class DistributedJob(Job):
+    """A job of several pods that talk to each other."""
+
+    distributed: ClassVar[bool] = True
+    pods_take_claims: ClassVar[bool] = True
+    """Whether its kind has a place for the claims of pods."""
+    nodes: int | None = Field(default=None, ge=1, le=6758)
+    """Pods, or with elastic training those that it starts with. Each has an instance for itself unless `accelerators`
+    says otherwise. 1 when absent, or the fewest."""
+    parallelism: Parallelism = Parallelism.model_construct()
+    """Layout of the model, handed to the pods as environment variables and checked against their number."""
+    efa: int | None = Field(default=None, ge=0, le=128)
+    """EFA interfaces of a pod. Default: its share of the instance's where several pods talk, else none."""
+    huge_pages_mib: int | None = Field(default=None, ge=0, le=1_048_576, multiple_of=2)
+    """MiB of 2 MiB huge pages of a pod. Default: 5120 with EFA where FI_EFA_USE_HUGE_PAGE is not 0, else none."""
+    host_network: bool = False
+    """Use the node's network, which no network policy covers."""
+    topology: TopologyLevel | Literal["none"] | None = None
+    """The part of the network that its pods share. Default: an UltraServer where the group has them; else layer 3, the
+    nearest, of types with EFA; none for a single pod."""
+    topology_required: bool | None = None
+    """Wait until all pods fit into one such part, rather than only prefer it. Default: only in an UltraServer that is
+    large enough."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Every number of pods that it may have, in rising order."""
+        return (self.nodes or 1,)
+
+    @property
+    def start(self) -> int:
+        """Pods that it starts with."""
+        return self.nodes or self.sizes[0]
+
+    @property
+    def uses_host_network(self) -> bool:
+        """Whether its pods use the node's network."""
+        return self.host_network

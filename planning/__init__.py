@@ -1,0 +1,1 @@
+"""What follows from an environment: quotas, jobs, node facts, costs, alerts; and whether it is right."""

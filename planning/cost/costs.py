@@ -1,0 +1,322 @@
+"""What an environment costs: upfront, by the hour, by the month, by stack and by team.
+
+Counted is what stands there whether it is used or not. What depends on use is named and left out, and what has no price
+makes a sum unknown in part: nothing here is guessed.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Literal
+
+from ...config.catalog.eks_versions import eks_versions
+from ...config.catalog.instance_types import environment_types
+from ...config.catalog.limits import limits
+from ...config.catalog.prices import HOURS_PER_MONTH, Price, hourly, service_items, service_price
+from ...config.settings.environment import Environment
+from ...config.settings.groups import AnyGroup
+from ...config.settings.storage import Lustre
+from ..network.cidrs import nat_zones
+from ..network.endpoints import GATEWAY_SERVICE, features, services
+from ..quota.amounts import instances
+from ..quota.stock import Stock
+
+StackName = Literal["network", "storage", "eks", "cluster", "observability"]
+NOT_COUNTED = (
+    "data through NAT gateways, endpoints and between zones",
+    "S3, backups, and data in intelligent tiering",
+    "scratch that HyperPod manages for restricted groups",
+    "logs, metrics and images",
+    "runs of CodeBuild and Lambda",
+    "support and taxes",
+)
+"""What is billed by use, or by HyperPod with the instances of restricted groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """So many of one thing, and what they cost."""
+
+    stack: StackName
+    name: str
+    """A group, a file system, or an item of `service_items`."""
+    what: str
+    """In words: type and capacity, or what is counted."""
+    quantity: float
+    unit: str
+    price: Price | None
+    """Of one unit; None where nobody says."""
+    group: str | None = None
+    """The instance group whose instances these are."""
+    settable: tuple[str, ...] = ()
+    """Keys of `prices` that would give it a price."""
+
+    @property
+    def monthly(self) -> float | None:
+        """US dollars in a month of 730 hours."""
+        if self.price is None:
+            return None
+        return self.price.usd * self.quantity * (1 if self.unit.endswith("month") else HOURS_PER_MONTH)
+
+
+@dataclass(frozen=True, slots=True)
+class Upfront:
+    """What a training plan costs at its purchase."""
+
+    plan: str
+    at_most: int | None
+    """US dollars; None where the file does not say."""
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A sum of costs, and how complete it is."""
+
+    monthly: float
+    unknown: int
+    """How many of its parts have no price."""
+    lower_bound: bool
+    """Whether a part of it has a price that the real one is known to exceed."""
+
+    @property
+    def hourly(self) -> float:
+        """US dollars an hour."""
+        return self.monthly / HOURS_PER_MONTH
+
+    @property
+    def exact(self) -> bool:
+        """Whether every part has its own price."""
+        return not self.unknown and not self.lower_bound
+
+
+@dataclass(frozen=True, slots=True)
+class TeamCost:
+    """What is a team's by its quota, or nobody's."""
+
+    team: str | None
+    """None for what no quota gives away."""
+    instances: float
+    total: Sum
+    upfront: float
+    """Its share of what training plans cost, at most, in US dollars."""
+
+
+def costs(environment: Environment, today: date) -> list[Cost]:
+    """All that stands in an environment at the full count of its groups. Adopted parts are not counted.
+
+    `today` decides whether the Kubernetes version is in extended support, which costs six times as much.
+    """
+    return [
+        *_network(environment),
+        *_storage(environment),
+        *_control_plane(environment, today),
+        *_cluster(environment),
+        *_observability(environment),
+    ]
+
+
+def upfronts(environment: Environment) -> list[Upfront]:
+    """What training plans cost at their purchase, as far as the file says."""
+    words = {"exists": "paid when it was bought", "wanted": "if it is reserved", "purchase": "with the deployment"}
+    return [
+        Upfront(name, plan.max_upfront_usd, words[plan.state])
+        for name, plan in sorted(environment.training_plans.items())
+    ]
+
+
+def total(items: Iterable[Cost]) -> Sum:
+    """The sum of `items`."""
+    items = list(items)
+    return Sum(
+        sum(item.monthly or 0 for item in items),
+        sum(item.price is None for item in items),
+        any(item.price is not None and item.price.lower_bound for item in items),
+    )
+
+
+def by_stack(items: Iterable[Cost]) -> dict[StackName, Sum]:
+    """The sum of each stack that has costs, in order of deployment."""
+    items = list(items)
+    stacks: list[StackName] = list(dict.fromkeys(item.stack for item in items))
+    return {stack: total(item for item in items if item.stack == stack) for stack in stacks}
+
+
+def by_team(environment: Environment, items: Iterable[Cost]) -> list[TeamCost]:
+    """Instances by the quotas of teams, and last what no quota gives away. Everything else is shared by all.
+
+    Where quotas promise more than a group has, each team's share is cut in proportion.
+    """
+    groups = {item.group: item for item in items if item.group}
+    wanted = _quotas(environment, groups)
+    promised = {name: sum(quotas[name] for quotas in wanted.values()) for name in groups}
+    shares: dict[str | None, dict[str, float]] = {
+        team: {
+            name: quota * min(1.0, groups[name].quantity / promised[name]) if quota else 0.0
+            for name, quota in quotas.items()
+        }
+        for team, quotas in wanted.items()
+    }
+    shares[None] = {name: max(item.quantity - promised[name], 0.0) for name, item in groups.items()}
+    fees = _fee_of_an_instance(environment)
+    return [
+        TeamCost(
+            team,
+            sum(share.values()),
+            total(replace(groups[name], quantity=count) for name, count in share.items() if count),
+            sum(count * fees.get(name, 0.0) for name, count in share.items()),
+        )
+        for team, share in shares.items()
+        if team or sum(share.values())
+    ]
+
+
+def _quotas(environment: Environment, groups: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Instances that each team is guaranteed, by group, in whole and in parts."""
+    types = environment_types(environment.instance_types)
+    known = {
+        name: group
+        for name, group in environment.instance_groups.items()
+        if name in groups and all(of in types for of in group.types)
+    }
+    stock, teams = Stock(known, types), environment.governance.teams
+    quotas = {
+        name: {key: amount for key, amount in team.quota.items() if stock.groups_of(key)}
+        for name, team in teams.items()
+    }
+    left = stock.left(quotas.values())
+    held = {name: stock.divided(quota, left) for name, quota in quotas.items()}
+    return {
+        team: {
+            group: instances({key: count for key, (count, _) in of.get(group, {}).items()}, stock.nodes[group].brings)
+            if group in known
+            else 0.0
+            for group in groups
+        }
+        for team, of in held.items()
+    }
+
+
+def _fee_of_an_instance(environment: Environment) -> dict[str, float]:
+    """What an instance of each plan-backed group has cost upfront at most; a plan's price is shared by its groups."""
+    drawn = {
+        plan: sum(group.count for group in environment.groups.values() if group.plan == plan)
+        for plan in environment.training_plans
+    }
+    return {
+        name: (environment.training_plans[group.plan].max_upfront_usd or 0) / drawn[group.plan]
+        for name, group in environment.groups.items()
+        if group.plan in environment.training_plans and drawn[group.plan]
+    }
+
+
+def _network(environment: Environment) -> Iterator[Cost]:
+    network = environment.network
+    if network.vpc is None:
+        if gateways := len(nat_zones(network)):
+            yield _service(environment, "network", "nat_gateway", gateways, "NAT gateways")
+        interfaces = [name for name in services(features(environment)) if name != GATEWAY_SERVICE]
+        yield _service(
+            environment,
+            "network",
+            "interface_endpoint",
+            len(interfaces) * len(network.zones),
+            f"{len(interfaces)} interface endpoints in {len(network.zones)} zones",
+        )
+    if environment.storage.kms_key is None:
+        yield _service(environment, "network", "kms_key", 1, "KMS key")
+
+
+def _storage(environment: Environment) -> Iterator[Cost]:
+    for name, lustre in environment.storage.lustres.items():
+        if lustre.existing is None:
+            yield from _lustre(environment, name, lustre)
+    if home := environment.storage.home:
+        size, speed = home.openzfs.capacity_gib, home.openzfs.throughput
+        yield _service(environment, "storage", "openzfs_storage", size, f"home: {size:,} GiB of OpenZFS")
+        yield _service(environment, "storage", "openzfs_throughput", speed, f"home: {speed:,} MB/s of OpenZFS")
+    accounting = environment.cluster.slurm.accounting
+    if environment.cluster.orchestrator == "slurm" and accounting and not accounting.existing:
+        units = accounting.min_capacity * (2 if accounting.standby else 1)
+        yield _service(environment, "storage", "aurora_capacity_unit", units, "accounting: Aurora when idle")
+
+
+def _lustre(environment: Environment, name: str, lustre: Lustre) -> Iterator[Cost]:
+    if lustre.type == "ssd" and lustre.capacity_gib:
+        what = f"{name}: {lustre.capacity_gib:,} GiB of SSD at {lustre.throughput} MB/s/TiB"
+        item, size = f"lustre_ssd_{lustre.throughput}", lustre.capacity_gib
+        if item in service_items():
+            yield _service(environment, "storage", item, size, what)
+        else:
+            # A rule says that FSx has no such throughput; until then rules on costs look at it as well.
+            yield Cost("storage", item, what, size, "GB-month", None)
+        included = included_metadata_iops(lustre.capacity_gib)
+        if lustre.metadata_iops != "automatic" and (extra := lustre.metadata_iops - included) > 0:
+            what = f"{name}: metadata operations beyond the {included:,} included"
+            yield _service(environment, "storage", "lustre_metadata_iops", extra, what)
+    elif lustre.throughput_capacity:
+        speed, cache = lustre.throughput_capacity, lustre.read_cache
+        what = f"{name}: {speed:,} MB/s of intelligent tiering"
+        yield _service(environment, "storage", "lustre_tiering_throughput", speed, what)
+        if cache and cache.mode == "provisioned" and cache.size_gib:
+            what = f"{name}: {cache.size_gib:,} GiB of read cache"
+            yield _service(environment, "storage", "lustre_read_cache", cache.size_gib, what)
+
+
+def included_metadata_iops(capacity_gib: int) -> int:
+    """Metadata operations per second that come with an SSD file system of that size.
+
+    Source: FSx for Lustre User Guide, file system metadata performance, 2026-11.
+    """
+    if capacity_gib >= 48000:
+        return 12000 * -(-capacity_gib // 24000)
+    return next(iops for size, iops in ((12000, 12000), (4800, 6000), (2400, 3000), (0, 1500)) if capacity_gib >= size)
+
+
+def _control_plane(environment: Environment, today: date) -> Iterator[Cost]:
+    eks = environment.cluster.eks
+    if environment.cluster.orchestrator == "eks" and eks.existing is None:
+        known = eks_versions().get(eks.version)
+        late = bool(known and known.standard_until and today > date.fromisoformat(known.standard_until))
+        support = "extended" if late else "standard"
+        item = "eks_extended_support" if late else "eks_control_plane"
+        yield _service(environment, "eks", item, 1, f"control plane, Kubernetes {eks.version} in {support} support")
+
+
+def _cluster(environment: Environment) -> Iterator[Cost]:
+    for name, group in environment.groups.items():
+        if group.count:
+            yield _instances(environment, name, group)
+    root = limits().cluster.root_volume_gb
+    sizes = [
+        (root + sum(volume.size_gib for volume in group.volumes)) * group.count for group in environment.groups.values()
+    ]
+    if sizes:
+        yield _service(environment, "cluster", "node_volume", sum(sizes), "root and further volumes of all nodes")
+
+
+def _observability(environment: Environment) -> Iterator[Cost]:
+    if environment.observability:
+        yield _service(environment, "observability", "kms_key", 1, "KMS key of alerts")
+
+
+def _instances(environment: Environment, name: str, group: AnyGroup) -> Cost:
+    prices = {kind: hourly(kind, environment.region, environment.prices) for kind in group.types}
+    types, price, missing = " or ".join(group.types), None, ()
+    if group.plan:
+        what = f"{types} of plan {group.plan}"
+        price = Price(0.0, "service", "paid upfront with the training plan")
+    elif group.capacity == "spot":
+        what = f"{types}, Spot: the market decides"
+    else:
+        what = f"{types} {'of the account team' if group.capacity == 'account_team' else 'on demand'}"
+        known = [price for price in prices.values() if price]
+        missing = tuple(kind for kind, price in prices.items() if price is None)
+        # A mixed group may come to consist of the dearest of its types.
+        price = max(known, key=lambda price: price.usd) if known and not missing else None
+    return Cost("cluster", name, what, group.count, "instance-hour", price, name, missing)
+
+
+def _service(environment: Environment, stack: StackName, item: str, quantity: float, what: str) -> Cost:
+    price = service_price(item, environment.region, environment.prices)
+    return Cost(stack, item, what, quantity, service_items()[item].unit, price, settable=() if price else (item,))

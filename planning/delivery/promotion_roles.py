@@ -1,0 +1,60 @@
+"""The roles of a promotion: one for each thing that steps do in an environment's account, and what each may."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from ...config.catalog.facts import table
+from ...config.catalog.preflight_checks import preflight_checks
+from .pipeline_steps import Place
+
+ROLES: Final[tuple[Place, ...]] = ("read", "prove", "deploy")
+"""The places that need a role in the environment's account."""
+ENVIRONMENT_TAG: Final = "podwright:environment"
+_PREFLIGHT: Final = "checks of preflight look for what is not podwright's; most of these calls support no resource"
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """What a role may do. Texts in braces stand for values of the environment."""
+
+    actions: tuple[str, ...]
+    """IAM actions."""
+    resource: str
+    """ARN, or `*`."""
+    tagged: bool
+    """Whether only resources with the environment's tag are meant."""
+    because: str | None
+    """Why a wildcard cannot be narrower."""
+
+    def on(self, **values: str) -> str:
+        """The ARN for an environment: partition, account, region, environment, qualifier."""
+        return self.resource.format(**values)
+
+
+def permissions(place: Place) -> tuple[Permission, ...]:
+    """What the role of `place` may do, by `data/promotion_actions.csv` and, to read, by the checks of preflight."""
+    rows = [row for row in table("promotion_actions") if row["place"] == place]
+    found = [
+        Permission(tuple(row["actions"].split()), row["resource"], bool(row["tagged"]), row["why"] or None)
+        for row in rows
+    ]
+    if place == "read":
+        known = {action for permission in found if permission.resource == "*" for action in permission.actions}
+        asked = {action for check in preflight_checks().values() for action in check.actions} - known
+        found.append(Permission(tuple(sorted(asked)), "*", False, _PREFLIGHT))
+    return tuple(found)
+
+
+def role_name(pipeline: str, environment: str, place: Place) -> str:
+    """Name of a role in the environment's account. A role of another account must know it before it is made."""
+    return f"{pipeline}-{environment}-{place}"
+
+
+def role_arn(partition: str, account: str, path: str, name: str) -> str:
+    """ARN of a role; `path` begins and ends with a slash."""
+    return f"arn:{partition}:iam::{account}:role{path}{name}"
+
+
+def builder_name(pipeline: str, environment: str, place: Place) -> str:
+    """Name of the pipeline's own role that may take on the one of `role_name`, and is the only one that may."""
+    return f"{pipeline}-pipeline-{environment}-{place}"

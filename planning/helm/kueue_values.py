@@ -1,0 +1,150 @@
+"""Values of Kueue's chart, and the configuration of its manager."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ...config.catalog.charts import Chart
+from ...config.catalog.images import Image
+from ...config.catalog.kubernetes_groups import TEAM_LABEL
+from ...config.settings.governance.teams import Governance, WaitForPods
+from ..quota.amounts import NEURON
+from .chart_values import SystemPlacement, set_mirrored
+
+EXTERNAL_FRAMEWORK: Final = "HyperPodPyTorchJob.v1.sagemaker.amazonaws.com"
+"""The job kind whose own operator makes Kueue's workloads for it. Source: HyperPod training operator 1.2."""
+
+_MULTIKUEUE_FRAMEWORKS: Final = {
+    "job": ("batch/job",),
+    "ray": ("ray.io/rayjob", "ray.io/raycluster"),
+    "train": ("trainer.kubeflow.org/trainjob",),
+}
+# What quotas do not count although pods ask for it: pods that use EFA need huge pages, and the kubelet keeps both.
+_NOT_COUNTED: Final = ["ephemeral-storage", "hugepages-"]
+
+# The chart's own, with more memory: to place by topology the manager keeps every pod and node of the cluster in mind.
+_RESOURCES: Final = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "4Gi"}}
+
+# What the chart sets; its whole configuration is replaced, and the manager's own defaults are for small clusters.
+_CLIENT: Final = {"qps": 50, "burst": 100}
+_CONCURRENCY: Final = {
+    "Job.batch": 5,
+    "Pod": 5,
+    "Workload.kueue.x-k8s.io": 5,
+    "LocalQueue.kueue.x-k8s.io": 1,
+    "ClusterQueue.kueue.x-k8s.io": 1,
+    "ResourceFlavor.kueue.x-k8s.io": 1,
+}
+
+# Off, because quotas count what device plugins offer. On, Kueue 0.19 asks for resource.k8s.io/v1, so Kubernetes 1.34,
+# and as we read it refuses a pod that claims a device without a quota, such as the NVLink channel of an UltraServer.
+# Source: Kueue documentation, "Dynamic Resource Allocation", 2026-03.
+_GATES: Final = {
+    "KueueDRAIntegration": False,
+    "KueueDRAIntegrationExtendedResource": False,
+    "KueueDRAIntegrationPartitionableDevices": False,
+}
+# One manager on each node, as far as there are several.
+_SPREAD: Final = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "ScheduleAnyway",
+    "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}},
+}
+
+
+def kueue_values(
+    chart: Chart,
+    governance: Governance,
+    place: SystemPlacement,
+    *,
+    mirror: Mapping[str, Image] | None = None,
+    neuron: bool = False,
+) -> dict[str, Any]:
+    """Values of Kueue's chart.
+
+    Decided for you: two managers of which one leads, on nodes of the system group. Work in namespaces of teams waits
+    for quota whether it names a queue or not; no other namespace is touched. Metrics include the quotas and their use.
+    What pods ask for that no quota counts (huge pages, ephemeral storage, claims of devices) is left out.
+
+    Args:
+        chart: Kueue's chart.
+        governance: The environment's governance.
+        place: Where the managers run.
+        mirror: Where mirrored images lie, by the original's name (see `mirrors.mirror_of`).
+        neuron: Whether there are nodes with Neuron devices.
+    """
+    values: dict[str, Any] = {
+        "controllerManager": {
+            "replicas": 2,
+            "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
+            "manager": {
+                "priorityClassName": "system-cluster-critical",
+                "image": {"pullPolicy": "IfNotPresent"},
+                "resources": _RESOURCES,
+            },
+            "topologySpreadConstraints": [_SPREAD],
+            "nodeSelector": place.node_selector,
+            "tolerations": list(place.tolerations),
+        },
+        # One text, because the chart takes it so. JSON is YAML.
+        "managerConfig": {
+            "controllerManagerConfigYaml": json.dumps(manager_configuration(governance, neuron=neuron), indent=1)
+        },
+    }
+    set_mirrored(values, chart, mirror or {})
+    return values
+
+
+def manager_configuration(governance: Governance, *, neuron: bool = False) -> dict[str, Any]:
+    """The Configuration of Kueue's manager (config.kueue.x-k8s.io/v1beta2)."""
+    kueue = governance.kueue
+    of_teams = {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]}
+    configuration: dict[str, Any] = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": ":8081"},
+        "metrics": {"bindAddress": ":8443", "enableClusterQueueResources": True},
+        "webhook": {"port": 9443},
+        "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
+        "clientConnection": _CLIENT,
+        "controller": {"groupKindConcurrency": _CONCURRENCY},
+        "featureGates": _GATES,
+        "manageJobsWithoutQueueName": kueue.every_job,
+        "managedJobsNamespaceSelector": of_teams,
+        "integrations": {"frameworks": list(kueue.frameworks), "externalFrameworks": [EXTERNAL_FRAMEWORK]},
+        "resources": {"excludeResourcePrefixes": _NOT_COUNTED},
+    }
+    shared = kueue.multikueue
+    if shared and shared.role == "manager":
+        # What runs nowhere but here would hold quota of the workers: only kinds that Kueue hands on are known.
+        frameworks = [name for kind in shared.jobs for name in _MULTIKUEUE_FRAMEWORKS[kind]]
+        configuration["integrations"] = {"frameworks": frameworks}
+        configuration["multiKueue"] = {"gcInterval": "60s", "workerLostTimeout": f"{shared.lost_after_seconds}s"}
+    if neuron:
+        # The device plugin offers a device under either name; jobs may ask by the newer one.
+        configuration["resources"]["transformations"] = [
+            {"input": "aws.amazon.com/neuron", "strategy": "Replace", "outputs": {NEURON: "1"}}
+        ]
+    if governance.fair_share:
+        configuration["fairSharing"] = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
+    if governance.wait_for_pods:
+        configuration["waitForPodsReady"] = _wait_for_pods(governance.wait_for_pods)
+    return configuration
+
+
+def _wait_for_pods(wait: WaitForPods) -> dict[str, Any]:
+    requeuing: dict[str, Any] = {
+        "timestamp": "Eviction",
+        "backoffBaseSeconds": wait.backoff_base_seconds,
+        "backoffMaxSeconds": wait.backoff_max_seconds,
+    }
+    if wait.tries is not None:
+        requeuing["backoffLimitCount"] = wait.tries
+    recovery = wait.timeout_seconds if wait.recovery_timeout_seconds is None else wait.recovery_timeout_seconds
+    return {
+        "timeout": f"{wait.timeout_seconds}s",
+        "recoveryTimeout": f"{recovery}s",
+        "blockAdmission": wait.one_at_a_time,
+        "requeuingStrategy": requeuing,
+    }

@@ -1,0 +1,100 @@
+"""The Helm charts that an environment installs, each with its values: the one list that every command goes by."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, KAI, KUEUE, YUNIKORN, WantedChart, chart
+from ...config.catalog.images import Image
+from ...config.catalog.instance_types import Catalog, environment_types
+from ...config.loading.artifacts import ChartArchive, chart_archive
+from ...config.settings.environment import Environment
+from ...config.settings.platform import KUBEFLOW_TRAINER, KUBERAY
+from .chart_values import dependencies_values, system_placement
+
+
+def wanted_charts(environment: Environment, mirror: Mapping[str, Image] | None = None) -> tuple[WantedChart, ...]:
+    """The charts of an environment in the order in which they are installed; none with Slurm, which runs no pods.
+
+    Args:
+        environment: The environment.
+        mirror: Where mirrored images lie, by the original's name (see `mirrors.mirror_of`).
+    """
+    if environment.cluster.orchestrator != "eks":
+        return ()
+    found: list[WantedChart] = []
+    types = environment_types(environment.instance_types)
+    existing = environment.cluster.eks.existing
+    if existing is None or not existing.dependencies_installed:
+        dependencies = chart(HYPERPOD_DEPENDENCIES)
+        values = dependencies_values(
+            dependencies,
+            environment.groups.values(),
+            types,
+            region=environment.region,
+            mirror=mirror,
+            platform=environment.platform,
+        )
+        found.append(WantedChart(dependencies, values))
+    if environment.platform.kuberay or environment.platform.kubeflow_trainer:
+        found += _platform(environment, mirror or {})
+    if environment.governance.engine == "kueue":
+        found.append(_kueue(environment, types, mirror))
+    if environment.governance.engine == "kai":
+        found.append(_kai(environment, mirror))
+    if environment.governance.engine == "yunikorn" and not environment.governance.yunikorn.existing:
+        found.append(_yunikorn(environment, mirror))
+    return tuple(found)
+
+
+def _platform(environment: Environment, mirror: Mapping[str, Image]) -> Iterator[WantedChart]:
+    from .platform_values import kuberay_values, trainer_values
+
+    settings, place = environment.platform, system_placement(environment.cluster, environment.instance_groups)
+    if settings.kuberay:
+        kuberay = chart(KUBERAY)
+        values = kuberay_values(kuberay, settings.kuberay, environment.governance.engine, place, mirror)
+        yield WantedChart(kuberay, values)
+    if settings.kubeflow_trainer:
+        trainer = chart(KUBEFLOW_TRAINER)
+        yield WantedChart(trainer, trainer_values(trainer, place, mirror))
+
+
+def _kueue(environment: Environment, types: Catalog, mirror: Mapping[str, Image] | None) -> WantedChart:
+    # Only who installs it pays for the import.
+    from .kueue_values import kueue_values
+
+    kueue, place = chart(KUEUE), system_placement(environment.cluster, environment.instance_groups)
+    rows = [types.find(name) for group in environment.groups.values() for name in group.types]
+    neuron = any(row and row.accelerator_vendor == "neuron" for row in rows)
+    values = kueue_values(kueue, environment.governance, place, mirror=mirror, neuron=neuron)
+    return WantedChart(kueue, values)
+
+
+def _kai(environment: Environment, mirror: Mapping[str, Image] | None) -> WantedChart:
+    from ..kubernetes.kai_services import kai_services
+    from .scheduler_values import kai_values
+
+    kai, place = chart(KAI), system_placement(environment.cluster, environment.instance_groups)
+    services = kai_services(environment.instance_groups.values())
+    return WantedChart(kai, kai_values(kai, environment.governance.kai, services, place, mirror))
+
+
+def _yunikorn(environment: Environment, mirror: Mapping[str, Image] | None) -> WantedChart:
+    from .scheduler_values import yunikorn_namespaces, yunikorn_values
+
+    yunikorn, place = chart(YUNIKORN), system_placement(environment.cluster, environment.instance_groups)
+    return WantedChart(yunikorn, yunikorn_values(yunikorn, yunikorn_namespaces(environment.governance), place, mirror))
+
+
+def wanted_chart(environment: Environment, name: str, mirror: Mapping[str, Image] | None = None) -> WantedChart | None:
+    """The chart of that name, or None for an environment that does not install it."""
+    return next((wanted for wanted in wanted_charts(environment, mirror) if wanted.chart.name == name), None)
+
+
+def chart_archives(root: Path, environment: Environment) -> dict[str, ChartArchive]:
+    """The archives of an environment's charts in the project in `root`, by name.
+
+    Raises:
+        InvalidFile: one is not locked or not there.
+    """
+    return {wanted.chart.name: chart_archive(root, wanted.chart) for wanted in wanted_charts(environment)}

@@ -1,0 +1,245 @@
+"""What follows from a job's group and team: the size of its pods, their nodes, their queue and their environment.
+
+A plan holds everything that a manifest says, in plain values. Rules compare the same numbers with quotas and nodes.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ...config.catalog.instance_type import InstanceType
+from ...config.catalog.instance_types import Catalog
+from ...config.catalog.mig import MIG_RESOURCE, partitions_per_gpu
+from ...config.settings.environment import Environment
+from ...config.settings.governance.teams import Engine
+from ...config.settings.groups import InstanceGroup
+from ...config.settings.jobs.base import DistributedJob, Job
+from ...config.settings.jobs.pytorch import Checkpoints, HyperPodPyTorchJob
+from ...config.settings.software import job_variables
+from ..node.allocatable import Room
+from ..quota.amounts import CPU, EFA, GPU, MEMORY, NEURON, Quantities
+from .pod_size import job_room
+from .queue import Place, place
+from .topology import Placement, placement
+
+if TYPE_CHECKING:
+    from ...config.settings.jobs.kinds import GpuShare
+
+_SHM_PART: Final = 4
+# What Amazon's EFA images set aside, and its samples ask for. Source: SageMaker Developer Guide, training operator.
+_HUGE_PAGES_MIB: Final = 5120
+GROUP_LABEL: Final = "sagemaker.amazonaws.com/instance-group-name"
+TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
+ARCHITECTURE_LABEL: Final = "kubernetes.io/arch"
+_ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
+
+
+class PodPlan(NamedTuple):
+    """One pod of a job."""
+
+    resources: Quantities
+    """What it asks for and is limited to; units are those of `quota_amounts`."""
+    huge_pages_mib: int
+    shm_mib: int
+    node_selector: Mapping[str, str]
+    tolerations: tuple[Mapping[str, str], ...]
+    env: Mapping[str, str]
+    placement: Placement | None
+    """Where its pods lie to each other."""
+    nvlink: bool
+    """Whether NVLink joins its pods across instances."""
+
+    @property
+    def accelerators(self) -> int:
+        """GPUs, partitions or Neuron devices."""
+        return sum(count for name, count in self.resources.items() if name not in (CPU, MEMORY, EFA))
+
+
+class JobPlan(NamedTuple):
+    """A job with everything that follows for it."""
+
+    name: str
+    job: Any
+    """Its template, of one of the kinds of `jobs.AnyJob`."""
+    engine: Engine | None
+    place: Place
+    pod: PodPlan
+    instance_types: tuple[str, ...]
+    """Types of the group."""
+    region: str
+
+    @property
+    def gang(self) -> int:
+        """Pods that have to be admitted before it starts, spares included.
+
+        Kueue admits an elastic job with the pods that it starts with; KAI and YuniKorn with the fewest.
+        """
+        whole = isinstance(self.job, DistributedJob) and self.engine in ("hyperpod", "kueue")
+        return (self.job.start if whole else fewest(self.job)) + spares(self.job)
+
+
+class Planner:
+    """Plans the jobs of one environment. The rules have found its groups, types, teams and priorities."""
+
+    def __init__(self, environment: Environment, types: Catalog) -> None:
+        self._environment, self._types = environment, types
+        self._rooms: dict[str, Room] = {}
+        self.engine: Engine | None = engine_of(environment)
+
+    def plan(self, name: str) -> JobPlan:
+        """The plan of a job.
+
+        Raises:
+            KeyError: no such job, group, team or instance type.
+        """
+        job: Job = self._environment.jobs[name]
+        return JobPlan(
+            name=name,
+            job=job,
+            engine=self.engine,
+            place=place(self.engine, name, job, self._environment.governance),
+            pod=self._pod(name, job),
+            instance_types=self._environment.instance_groups[job.group].types,
+            region=self._environment.region,
+        )
+
+    def room(self, group: str) -> Room:
+        """What a node of a group has left for pods: the least of its types."""
+        if group not in self._rooms:
+            settings = self._environment.instance_groups[group]
+            self._rooms[group] = job_room(self._environment, settings, self._rows(settings))
+        return self._rooms[group]
+
+    def devices(self, job: Job) -> Quantities:
+        """Accelerators, partitions and EFA interfaces of a node of the job's group, as the job names them."""
+        row = self._row(job.group)
+        devices: Quantities = {EFA: row.efa_interfaces}
+        if job.partition:
+            each = partitions_per_gpu(job.partition.removeprefix("mig-"), row.mig_profiles)
+            return devices | {MIG_RESOURCE + job.partition.removeprefix("mig-"): each * row.accelerator_count}
+        return devices | {NEURON if row.accelerator_vendor == "neuron" else GPU: row.accelerator_count}
+
+    def _row(self, group: str) -> InstanceType:
+        """Of the types of a group the one with the fewest accelerators."""
+        return min(self._rows(self._environment.instance_groups[group]), key=lambda row: row.accelerator_count)
+
+    def _rows(self, group: InstanceGroup) -> tuple[InstanceType, ...]:
+        return tuple(self._types.get(name) for name in group.types)
+
+    def _pod(self, name: str, job: Job) -> PodPlan:
+        group = self._environment.instance_groups[job.group]
+        rows = self._rows(group)
+        resources = self._resources(job)
+        variables = self._variables(name, job, rows)
+        # libfabric takes huge pages unless it is told not to, as podwright recommends: forks run out of them.
+        uses_huge_pages = EFA in resources and variables.get("FI_EFA_USE_HUGE_PAGE") != "0"
+        asked = job.huge_pages_mib if isinstance(job, DistributedJob) else None
+        shm = resources[MEMORY] // _SHM_PART if job.shm_gib is None else int(job.shm_gib * 1024)
+        selector = {GROUP_LABEL: job.group}
+        if len(rows) == 1:
+            selector[TYPE_LABEL] = rows[0].name
+        if rows[0].architecture != "x86_64":
+            selector[ARCHITECTURE_LABEL] = _ARCHITECTURES[rows[0].architecture]
+        return PodPlan(
+            resources=resources,
+            huge_pages_mib=(_HUGE_PAGES_MIB if uses_huge_pages else 0) if asked is None else asked,
+            shm_mib=shm,
+            node_selector=selector,
+            tolerations=tuple(
+                {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+                if taint.value
+                else {"key": taint.key, "operator": "Exists", "effect": taint.effect}
+                for taint in group.taints
+                if taint.effect != "PreferNoSchedule"
+            ),
+            env=variables,
+            nvlink=_joins_nvlink(job) and all(row.imex for row in rows),
+            placement=placement(job, rows, self._types) if isinstance(job, DistributedJob) else None,
+        )
+
+    def _resources(self, job: Job) -> Quantities:
+        room, row = self.room(job.group), self._row(job.group)
+        has = self.devices(job)
+        efa = has.pop(EFA)
+        ((device, there),) = has.items()
+        count = (1 if job.partition else there) if job.accelerators is None else job.accelerators
+        gpu_share: GpuShare | None = getattr(job, "gpu_share", None)
+        if gpu_share:
+            return self._shared(job, gpu_share, room, there)
+        # A pod that wants none of the accelerators leaves what belongs to the others to them.
+        part = (count, there) if count and there else (1, max(there, 1))
+        resources: Quantities = {device: count} if count else {}
+        for pod in getattr(job, "beside", ()):
+            room = room.plus(Room(1, int(pod.vcpu * 1000), int(pod.memory_gib * 1024)), -1)
+        cpu = _whole(max(room.cpu_millis, 0) * part[0] // part[1], 1000)
+        memory = _whole(max(room.memory_mib, 0) * part[0] // part[1], 1024)
+        resources[CPU] = cpu if job.vcpu is None else int(job.vcpu * 1000)
+        resources[MEMORY] = memory if job.memory_gib is None else int(job.memory_gib * 1024)
+        if isinstance(job, DistributedJob):
+            share = efa * part[0] // part[1] if job.sizes[-1] > 1 and row.accelerator_count and not job.partition else 0
+            if wanted := share if job.efa is None else job.efa:
+                resources[EFA] = wanted
+        return resources
+
+    def _shared(self, job: Job, share: "GpuShare", room: Room, there: int) -> Quantities:
+        """A pod with parts of GPUs, which annotations ask for: processors and memory in proportion."""
+        each = share.fraction or (share.memory_mib or 0) / max(self._row(job.group).accelerator_memory_mib, 1)
+        part = min(each * share.devices / max(there, 1), 1)
+        cpu, memory = int(room.cpu_millis * part), int(room.memory_mib * part)
+        return {
+            CPU: _whole(cpu, 1000) if job.vcpu is None else int(job.vcpu * 1000),
+            MEMORY: _whole(memory, 1024) if job.memory_gib is None else int(job.memory_gib * 1024),
+        }
+
+    def _variables(self, name: str, job: Job, rows: tuple[InstanceType, ...]) -> dict[str, str]:
+        variables = dict(job_variables(self._environment.cluster.node_software, rows))
+        # The interface of EKS Pod Identity is no way to another node. Source: Amazon EKS User Guide, pod identity.
+        if (excluded := variables.get("NCCL_SOCKET_IFNAME", "")).startswith("^"):
+            variables["NCCL_SOCKET_IFNAME"] = f"{excluded},pod-id-link"
+        variables["PYTHONUNBUFFERED"] = "1"
+        if isinstance(job, DistributedJob) and job.parallelism.model_ranks * job.parallelism.expert > 1:
+            variables |= {
+                "TENSOR_MODEL_PARALLEL_SIZE": str(job.parallelism.tensor),
+                "PIPELINE_MODEL_PARALLEL_SIZE": str(job.parallelism.pipeline),
+                "CONTEXT_PARALLEL_SIZE": str(job.parallelism.context),
+                "EXPERT_MODEL_PARALLEL_SIZE": str(job.parallelism.expert),
+            }
+        checkpoints: Checkpoints | None = getattr(job, "checkpoints", None)
+        if checkpoints:
+            given = {"CHECKPOINT_DIR": checkpoints.path, "CHECKPOINT_S3_URI": checkpoints.s3}
+            variables |= {key: value for key, value in given.items() if value}
+            if checkpoints.tiered:
+                variables["CHECKPOINT_NAMESPACE"] = name
+            if checkpoints.checkpointless:
+                variables |= {"HPCT_USE_ROOTLESS": "1", "INPROCESS_RESTART": "1"}
+        if isinstance(job, HyperPodPyTorchJob) and job.elastic:
+            # Lets all ranks see a scaling event at the same step. Source: sagemaker-hyperpod-recipes 2.0.0, launcher.
+            variables["HYPERPOD_SIGNAL_COORDINATION"] = "distributed"
+        return variables | job.env
+
+
+def engine_of(environment: Environment) -> Engine | None:
+    """Who keeps the quotas of an environment; None where nobody does."""
+    governance = environment.governance
+    if environment.cluster.orchestrator != "eks":
+        return None
+    return governance.engine or ("hyperpod" if governance.teams or governance.priorities else None)
+
+
+def fewest(job: Job) -> int:
+    """Pods without which it does not run."""
+    return job.sizes[0] if isinstance(job, DistributedJob) else getattr(job, "replicas", 1)
+
+
+def spares(job: Job) -> int:
+    """Pods that are set aside besides."""
+    return getattr(job, "spares", 0)
+
+
+def _joins_nvlink(job: Job) -> bool:
+    """Whether pods of the job can share an NVLink domain."""
+    return isinstance(job, DistributedJob) and job.pods_take_claims and job.sizes[-1] > 1
+
+
+def _whole(amount: int, unit: int) -> int:
+    """`amount` rounded down to whole units, where there is at least one."""
+    return amount // unit * unit or amount

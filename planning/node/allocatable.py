@@ -1,0 +1,81 @@
+"""What a node has left for pods once its image, the system's daemons and tiered checkpoints have taken their part."""
+
+from typing import NamedTuple
+
+from ...config.catalog.facts import table
+from ...config.catalog.instance_type import InstanceType
+from ...config.settings.environment import Environment
+from ...config.settings.groups import InstanceGroup
+
+# Memory that the EKS image keeps back on a node: a fixed part and one for each pod, then the eviction threshold.
+_RESERVED_MIB, _RESERVED_MIB_PER_POD, _EVICTION_MIB = 255, 11, 100
+
+
+class Room(NamedTuple):
+    """What nodes have for pods, or what pods ask of them."""
+
+    pods: int
+    cpu_millis: int
+    memory_mib: int
+
+    def plus(self, other: "Room", times: int = 1) -> "Room":
+        """This and `times` the other; a negative number takes away."""
+        return Room(
+            self.pods + times * other.pods,
+            self.cpu_millis + times * other.cpu_millis,
+            self.memory_mib + times * other.memory_mib,
+        )
+
+
+def asked(environment: Environment, kind: str, row: InstanceType | None = None) -> Room:
+    """What the system's pods ask: those of each node of type `row` (kind daemon), or those of the cluster."""
+    governance, observability = environment.governance, environment.observability
+    measured = observability if observability and observability.metrics != "off" else None
+    holds = {
+        "always": True,
+        "lustre": bool(environment.storage.lustres),
+        "accelerated": bool(row and row.accelerator_count),
+        "efa": bool(row and row.efa_interfaces),
+        "engine_hyperpod": governance.engine == "hyperpod",
+        "engine_kueue": governance.engine == "kueue",
+        "metrics": measured is not None,
+        "metrics_accelerated": bool(measured and row and row.accelerator_count),
+        "metrics_efa": bool(measured and row and row.efa_interfaces and measured.level("network") == "advanced"),
+        "container_logs": bool(measured and measured.container_logs),
+        "installs_yunikorn": governance.engine == "yunikorn" and not governance.yunikorn.existing,
+    } | {part: value not in (None, False) for part, value in environment.platform}
+    total = _kai(environment) if kind == "deployment" else Room(0, 0, 0)
+    for pod in table("system_pods"):
+        if pod["kind"] == kind and holds[pod["when"]]:
+            total = total.plus(Room(1, int(pod["cpu_millis"]), int(pod["memory_mib"])), int(pod["pods"]))
+    return total
+
+
+def node_room(environment: Environment, group: InstanceGroup, row: InstanceType) -> Room:
+    """What a node has left for other pods once its image, its daemons and tiered checkpoints have taken their part."""
+    cores = row.vcpu // max(1, row.threads_per_core) * (group.threads_per_core or row.threads_per_core)
+    memory = row.memory_gib * 1024 * (100 - environment.cluster.checkpoint_memory_percent) / 100
+    kept = _RESERVED_MIB + _RESERVED_MIB_PER_POD * row.max_pods + _EVICTION_MIB
+    whole = Room(row.max_pods, cores * 1000 - _reserved_millis(cores), int(memory) - kept)
+    return whole.plus(asked(environment, "daemon", row), -1)
+
+
+def _kai(environment: Environment) -> Room:
+    """What KAI's parts ask: one pod each, and a scheduler for each pool and for the nodes outside of all pools."""
+    groups, total = environment.instance_groups, Room(0, 0, 0)
+    if environment.governance.engine == "kai":
+        # Only who installs it pays for the import.
+        from ..kubernetes.kai_services import kai_services
+
+        for name, service in kai_services(groups.values()).items():
+            # The system group is no pool as a rule, so its place is that of the scheduler for nodes outside.
+            pods = len(groups) if name == "scheduler" else 1
+            total = total.plus(Room(1, service.cpu_millis, service.memory_mib), pods)
+    return total
+
+
+def _reserved_millis(cores: int) -> int:
+    """CPU that the EKS image keeps: 6 % of the first core, 1 % of the second, 0.5 % of two more, 0.25 % of the rest."""
+    return round(
+        60 * min(cores, 1) + 10 * min(max(cores - 1, 0), 1) + 5 * min(max(cores - 2, 0), 2) + 2.5 * max(cores - 4, 0)
+    )

@@ -1,0 +1,148 @@
+"""What a node brings in the words of Kubernetes, and what an amount of a quota is in them.
+
+Quantities are whole numbers: vCPU in thousandths, memory in MiB, everything else in pieces. So sums are exact.
+"""
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+from ...config.catalog.instance_type import InstanceType
+from ...config.catalog.mig import MIG_RESOURCE, partitions, partitions_per_gpu
+from ...config.settings.governance.teams import Amount
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+GPU: Final = "nvidia.com/gpu"
+NEURON: Final = "aws.amazon.com/neurondevice"
+EFA: Final = "vpc.amazonaws.com/efa"
+
+Quantities = dict[str, int]
+"""By resource name: thousandths of a vCPU, MiB, or pieces."""
+
+
+class Node(NamedTuple):
+    """What one instance brings: the least of each of several types, because a guarantee has to hold.
+
+    It is what the instance has. The kubelet and the pods of the system take their part of vCPU and memory.
+    """
+
+    brings: Quantities
+    """With partitions in place of GPUs where its label says so."""
+    accelerators: int
+    """GPUs or Neuron devices, whole or partitioned."""
+    mig_profiles: tuple[str, ...]
+    """Profiles that its GPUs have."""
+    layout_known: bool = True
+    """False when its GPUs are partitioned in a way that only the cluster knows; then no partitions are counted."""
+
+    @property
+    def accelerator(self) -> str:
+        """The resource of whole accelerators."""
+        return NEURON if NEURON in self.brings else GPU
+
+
+def node(rows: Iterable[InstanceType], labels: Mapping[str, str], threads_per_core: int | None = None) -> Node:
+    """What an instance of any of the types `rows` brings."""
+    rows = list(rows)
+    each = [_brings(row, threads_per_core) for row in rows]
+    brings = {name: least for name in each[0] if (least := min(one[name] for one in each))}
+    profiles = tuple(name for name in rows[0].mig_profiles if all(name in row.mig_profiles for row in rows))
+    layout = partitions(labels, profiles) if GPU in brings else {}
+    gpus = brings.get(GPU, 0)
+    if layout != {}:
+        brings = {name: amount for name, amount in brings.items() if name != GPU}
+        brings |= {MIG_RESOURCE + profile: count * gpus for profile, count in (layout or {}).items()}
+    return Node(brings, gpus or brings.get(NEURON, 0), profiles, layout is not None)
+
+
+def least(nodes: Iterable[Node]) -> Node:
+    """A node that brings what each of `nodes` does."""
+    first, *others = nodes
+    if not others:
+        return first
+    return Node(
+        {
+            name: min(each, *(of.brings[name] for of in others))
+            for name, each in first.brings.items()
+            if all(name in of.brings for of in others)
+        },
+        min(of.accelerators for of in (first, *others)),
+        first.mig_profiles,
+        all(of.layout_known for of in (first, *others)),
+    )
+
+
+def _brings(row: InstanceType, threads_per_core: int | None) -> Quantities:
+    threads = min(threads_per_core or row.threads_per_core, row.threads_per_core)
+    return {
+        CPU: row.vcpu // row.threads_per_core * threads * 1000,
+        MEMORY: int(row.memory_gib * 1024),
+        GPU: row.accelerator_count if row.accelerator_vendor == "nvidia" else 0,
+        NEURON: row.accelerator_count if row.accelerator_vendor == "neuron" else 0,
+        EFA: row.efa_interfaces,
+    }
+
+
+def quantities(amount: Amount, of: Node) -> tuple[Quantities, frozenset[str]]:
+    """What `amount` is of instances such as `of`, and which resources of it were filled in by ratio.
+
+    Whole instances bring everything. Accelerators or partitions bring vCPU, memory and EFA interfaces in proportion
+    where those are not given; vCPU alone brings memory, and memory alone vCPU, without accelerators. That is how task
+    governance fills amounts in; how it rounds, what a partition counts for and that EFA follows is as we read it.
+    """
+    if amount.instances is not None:
+        return {name: amount.instances * each for name, each in of.brings.items()}, frozenset()
+    given: Quantities = {}
+    if amount.accelerators is not None:
+        given[of.accelerator] = amount.accelerators
+    given |= {MIG_RESOURCE + profile.removeprefix("mig-"): count for profile, count in amount.mig.items()}
+    accelerated = _accelerated(amount, of)
+    if amount.vcpu is not None:
+        given[CPU] = round(amount.vcpu * 1000)
+    if amount.memory_gib is not None:
+        given[MEMORY] = round(amount.memory_gib * 1024)
+    ratio = accelerated if amount.accelerators is not None or amount.mig else _ratio(given, of)
+    ratios = {CPU: ratio, MEMORY: ratio, EFA: accelerated}
+    filled = {name: int(ratios.get(name, 0) * each) for name, each in of.brings.items() if name not in given}
+    return filled | given, frozenset(filled)
+
+
+def instances(amounts: Mapping[str, int], one: Mapping[str, int]) -> float:
+    """How many instances `amounts` take that bring `one` each: by accelerators, or by vCPU and memory without any."""
+    accelerators = [resource for resource in one if resource not in (CPU, MEMORY, EFA)]
+    if any(amounts.get(resource) for resource in accelerators):
+        return sum(amounts.get(resource, 0) / one[resource] for resource in accelerators)
+    return max((amounts.get(resource, 0) / one[resource] for resource in (CPU, MEMORY) if one.get(resource)), default=0)
+
+
+def _accelerated(amount: Amount, of: Node) -> Fraction:
+    """The accelerators and partitions of `amount`, in instances."""
+    part = Fraction(amount.accelerators or 0, of.accelerators or 1)
+    for profile, count in amount.mig.items():
+        name = profile.removeprefix("mig-")
+        most = of.brings.get(MIG_RESOURCE + name) or partitions_per_gpu(name, of.mig_profiles) * of.accelerators
+        part += Fraction(count, most) if most else 0
+    return part
+
+
+def _ratio(given: Mapping[str, int], of: Node) -> Fraction:
+    return max((Fraction(given[name], of.brings[name]) for name in (CPU, MEMORY) if name in given), default=Fraction(0))
+
+
+def quantity(resource: str, amount: int) -> str:
+    """`amount` as Kubernetes writes it: `192`, `1500m`, `2048Gi`, `8`."""
+    if resource == CPU:
+        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    if resource != MEMORY:
+        return str(amount)
+    return f"{amount // 1024}Gi" if amount % 1024 == 0 else f"{amount}Mi"
+
+
+def in_words(resource: str, amount: int) -> str:
+    """`amount` for people: `192 vCPUs`, `2,048 GiB`, `8 GPUs`, `14 mig-1g.18gb`."""
+    unit = {CPU: "vCPU", MEMORY: "GiB", GPU: "GPU", NEURON: "Neuron device", EFA: "EFA interface"}.get(resource)
+    number = f"{amount / {CPU: 1000, MEMORY: 1024}.get(resource, 1):,.6g}"
+    if unit is None or unit == "GiB":
+        return f"{number} {unit or resource.rpartition('/')[2]}"
+    return f"{number} {unit}{'' if number == '1' else 's'}"

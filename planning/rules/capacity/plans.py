@@ -1,0 +1,213 @@
+"""Rules on training plans: what a section has to say, and what a plan that comes later or in parts means for groups."""
+
+from collections import defaultdict
+
+from ....config.catalog.limits import limits
+from ....config.findings import listed
+from ....config.settings.environment import Environment
+from ....config.settings.plans import TrainingPlan
+from ...purchase.words import plan_name, shown
+from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
+from .zones import sections
+
+_SUFFIX = len("-99")
+"""Room for the number of a further generation."""
+
+
+@rule("CAP017", ERROR, on=TrainingPlan, source="", final=True)
+def plan_is_there(plan: TrainingPlan) -> Problems:
+    """A training plan that nobody bought."""
+    if plan.state == "wanted":
+        yield Problem(
+            (),
+            "the plan has no arn, and the deployment may not buy it: purchase is false",
+            "run `podwright capacity reserve`, which writes the arn here; give the arn of a plan that you have; or say "
+            "purchase: true with max_upfront_usd",
+        )
+
+
+@rule("CAP018", ERROR, on=TrainingPlan, source="", final=True)
+def one_buyer(plan: TrainingPlan) -> Problems:
+    """A training plan that is to be bought again."""
+    if plan.arn and plan.purchase:
+        yield Problem(
+            "purchase",
+            "purchase is true beside an arn: a plan that exists is resolved and never bought",
+            "remove purchase; for one more plan write a section with another name",
+        )
+
+
+@rule("CAP019", ERROR, on=TrainingPlan, source="api-plan", final=True)
+def purchase_has_limit(plan: TrainingPlan) -> Problems:
+    """A purchase without a limit to its price."""
+    if plan.state == "purchase" and plan.max_upfront_usd is None:
+        yield Problem(
+            "purchase",
+            "purchase is true without max_upfront_usd: the whole price is charged at once, and nothing is bought "
+            "without a limit",
+            "look at prices with `podwright capacity search`, and give max_upfront_usd in US dollars",
+        )
+
+
+@rule("CAP020", ERROR, on=TrainingPlan, source="training-plan-guide", final=True)
+def purchase_is_complete(plan: TrainingPlan) -> Problems:
+    """A purchase that does not say what to buy."""
+    if plan.state != "purchase":
+        return
+    what = (plan.ultraserver_type and plan.ultraserver_count) or (plan.instance_type and plan.count)
+    missing = [name for name in ("days", "start_after") if getattr(plan, name) is None]
+    if not what:
+        missing.append("instance_type with count, or ultraserver_type with ultraserver_count")
+    if missing:
+        yield Problem("purchase", f"purchase is true without {listed(missing, 'and')}", "add what is missing")
+
+
+@rule("CAP021", ERROR, on=TrainingPlan, source="training-plan-guide")
+def room_for_days(plan: TrainingPlan) -> Problems:
+    """A training plan that does not fit between its dates."""
+    if plan.start_after and plan.end_before and plan.days:
+        length = (plan.end_before - plan.start_after).total_seconds() / 86400
+        if length < plan.days:
+            yield Problem(
+                "end_before",
+                f"from start_after to end_before there are {length:.4g} days, and the plan lasts {plan.days}",
+                "let it end later, or make it shorter",
+            )
+
+
+@rule("CAP022", ERROR, on=Environment, source="training-plan-hyperpod hyperpod-scaling")
+def minimum_before_start(environment: Environment) -> Problems:
+    """A minimum on a training plan that has not started."""
+    hours = limits().cluster.min_count_hours
+    for path, group in sections(environment):
+        plan, minimum = environment.training_plans.get(group.plan or ""), getattr(group, "min_count", None)
+        if not plan or not minimum or (plan.state == "exists" and not plan.start and not plan.windows):
+            continue
+        when = (
+            f"comes in {len(plan.windows)} parts, with no capacity between them"
+            if len(plan.windows) > 1
+            else f"starts {shown(plan.start)}"
+            if plan.start
+            else "may start weeks after the deployment"
+        )
+        yield Problem(
+            (*path, "min_count"),
+            f"min_count is {minimum}, and plan {group.plan} {when}: what has not reached its minimum after "
+            f"{hours} hours is rolled back",
+            "set min_count to 0; the group grows when the plan becomes active. Once it is, accept this finding",
+        )
+
+
+@rule("CAP023", WARNING, on=Environment, source="training-plan-hyperpod hyperpod-scaling")
+def minimum_without_start(environment: Environment) -> Problems:
+    """A minimum on a training plan whose start the file does not say."""
+    hours = limits().cluster.min_count_hours
+    for path, group in sections(environment):
+        plan, minimum = environment.training_plans.get(group.plan or ""), getattr(group, "min_count", None)
+        if plan and minimum and plan.state == "exists" and not plan.start and not plan.windows:
+            yield Problem(
+                (*path, "min_count"),
+                f"min_count is {minimum}: unless plan {group.plan} is active already, the deployment is rolled back "
+                f"after {hours} hours",
+                "set min_count to 0 until the plan is active; `podwright preflight` looks",
+            )
+
+
+@rule("CAP024", ERROR, on=TrainingPlan, source="api-plan")
+def windows_in_order(plan: TrainingPlan) -> Problems:
+    """Dates of a training plan that contradict each other."""
+    if plan.start and plan.end and plan.end <= plan.start:
+        yield Problem("end", f"the plan ends {shown(plan.end)}, and starts {shown(plan.start)}", "correct the dates")
+    for index, window in enumerate(plan.windows):
+        if window.end <= window.start:
+            yield Problem(
+                ("windows", index, "end"),
+                f"the part ends {shown(window.end)}, and starts {shown(window.start)}",
+                "correct the dates",
+            )
+        for field, outside in (
+            ("start", plan.start is not None and window.start < plan.start),
+            ("end", plan.end is not None and window.end > plan.end),
+        ):
+            if outside:
+                yield Problem(
+                    ("windows", index, field),
+                    f"{field} is {shown(getattr(window, field))}, and {field} of the whole plan is "
+                    f"{shown(getattr(plan, field))}",
+                    "copy both from DescribeTrainingPlan",
+                )
+
+
+@rule("CAP025", ERROR, on=Environment, source="training-plan-hyperpod")
+def windows_hold_groups(environment: Environment) -> Problems:
+    """Groups want more instances than a training plan in parts has in their zone."""
+    users: defaultdict[tuple[str, str], list[tuple[str, int]]] = defaultdict(list)
+    for path, group in sections(environment):
+        for zone in group.zone_ids if group.plan else ():
+            users[group.plan or "", zone].append((str(path[-1]), group.count))
+    for (name, zone), groups in users.items():
+        plan = environment.training_plans.get(name)
+        if plan is None or not plan.windows or zone not in plan.zones:
+            continue
+        there = [window for window in plan.windows if window.zone == zone]
+        most = max(
+            (sum(other.count for other in there if other.start <= each.start < other.end) for each in there), default=0
+        )
+        total = sum(count for _, count in groups)
+        if total > most:
+            asked = " + ".join(f"{count} in {group}" for group, count in groups)
+            yield Problem(
+                ("training_plans", name, "windows"),
+                f"in {zone} the groups ask for {asked} = {total} instances, and no moment of the plan has more "
+                f"than {most} there",
+                "lower the counts, or give each zone of the plan a group of its own",
+            )
+
+
+@rule("CAP026", ERROR, on=Environment, source="api-plan", final=True)
+def name_in_aws(environment: Environment) -> Problems:
+    """A training plan whose name in AWS would be too long."""
+    most = limits().training_plan.name_length - _SUFFIX
+    for name, plan in environment.training_plans.items():
+        called = plan_name(environment.name, name)
+        if plan.state != "exists" and len(called) > most:
+            yield Problem(
+                ("training_plans", name),
+                f"it would be called {called}, which has {len(called)} characters; at most {most} leave room for "
+                "the number of a second try",
+                f"shorten its name by {len(called) - most}",
+            )
+
+
+@rule("CAP027", WARNING, on=TrainingPlan, source="training-plan-guide")
+def count_is_sold(plan: TrainingPlan) -> Problems:
+    """A number of instances that training plans may not be sold in."""
+    sold = limits().training_plan.instance_counts
+    if plan.state != "exists" and plan.count and not plan.ultraserver_type and plan.count not in sold:
+        yield Problem(
+            "count", f"count is {plan.count}; plans are sold for {listed(sold)} instances", "use one of those"
+        )
+
+
+@rule("CAP028", WARNING, on=Environment, source="training-plan-hyperpod")
+def plan_outlives_stack(environment: Environment) -> Problems:
+    """A purchase by an environment that is made to be destroyed."""
+    for name, plan in environment.training_plans.items():
+        if plan.state == "purchase" and environment.protection == "destroy":
+            yield Problem(
+                ("training_plans", name, "purchase"),
+                "protection is destroy, and a plan cannot be cancelled: it stays, paid in full, when its stack goes",
+                "buy it with `podwright capacity reserve`, so that it belongs to no stack",
+            )
+
+
+@rule("CAP039", INFO, on=Environment, source="training-plan-hyperpod")
+def somebody_hears(environment: Environment) -> Problems:
+    """Reminders that reach nobody."""
+    if environment.training_plans and not environment.plan_reminders.emails:
+        yield Problem(
+            ("plan_reminders", "emails"),
+            "nobody gets a mail before a training plan ends, and its instances go 30 minutes before that",
+            "add addresses under plan_reminders.emails, or accept this and subscribe to the topic that the capacity "
+            "stack prints",
+        )

@@ -1,0 +1,298 @@
+"""Rules on the EKS control plane and on cluster-wide settings of HyperPod."""
+
+from ipaddress import IPv4Network
+
+from ....config.catalog.eks_versions import eks_versions
+from ....config.catalog.instance_types import Catalog
+from ....config.catalog.limits import limits
+from ....config.findings import listed
+from ....config.settings.cluster import Cluster, Eks
+from ....config.settings.environment import Environment
+from ....config.settings.groups import InstanceGroup
+from ...kubernetes.addons import addon_pins, unpinned_addons
+from ..capacity.zones import sections
+from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
+from ..groups.groups import accelerated
+from ..network.network import UNROUTED
+
+_ALL_LOGS = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+
+
+@rule("CLU001", ERROR, on=Eks, source="eks-versions")
+def known_version(eks: Eks) -> Problems:
+    """A Kubernetes version that EKS does not have."""
+    if eks.existing is None and eks.version not in eks_versions():
+        yield Problem(
+            "version",
+            f"version is {eks.version}; known are {listed(eks_versions(), 'and')}",
+            f"use {_newest_documented()}",
+        )
+
+
+@rule("CLU002", WARNING, on=Eks, source="hyperpod-eks eks-versions")
+def documented_version(eks: Eks) -> Problems:
+    """A Kubernetes version that HyperPod does not document."""
+    known = eks_versions().get(eks.version)
+    if eks.existing is None and known and known.hyperpod != "documented":
+        seen = (
+            "only seen in AWS's own samples"
+            if known.hyperpod == "seen"
+            else "neither documented nor seen in AWS's samples"
+        )
+        yield Problem(
+            "version",
+            f"version is {eks.version}: with HyperPod it is {seen}, and a control plane goes back for a few days only",
+            f"use {_newest_documented()}",
+        )
+
+
+@rule("CLU003", ERROR, on=Eks, source="eks-endpoint")
+def open_endpoint(eks: Eks) -> Problems:
+    """A Kubernetes API that the whole internet reaches."""
+    if eks.existing or eks.endpoint == "private":
+        return
+    if not eks.public_cidrs:
+        yield Problem(
+            "public_cidrs",
+            "public_cidrs is empty, which EKS reads as 0.0.0.0/0",
+            "list the ranges of your offices or VPN",
+        )
+    for index, cidr in enumerate(eks.public_cidrs):
+        if IPv4Network(cidr).prefixlen == 0:
+            yield Problem(("public_cidrs", index), f"{cidr} is everybody", "list the ranges of your offices or VPN")
+
+
+@rule("CLU004", WARNING, on=Eks, source="eks-endpoint")
+def ranges_without_endpoint(eks: Eks) -> Problems:
+    """Public ranges of a private endpoint."""
+    if eks.existing is None and eks.endpoint == "private" and eks.public_cidrs:
+        yield Problem(
+            "public_cidrs", "public_cidrs has no effect: endpoint is private", "remove it, or set public_and_private"
+        )
+
+
+@rule("CLU005", ERROR, on=Eks, source="eks-endpoint", final=True)
+def private_range(eks: Eks) -> Problems:
+    """A public range that EKS does not take."""
+    for index, cidr in enumerate(eks.public_cidrs):
+        if eks.endpoint != "private" and any(IPv4Network(cidr).subnet_of(block) for block in UNROUTED):
+            yield Problem(
+                ("public_cidrs", index),
+                f"{cidr} is a private or reserved range; nobody comes from there over the internet",
+                "give the public addresses of your gateways",
+            )
+
+
+@rule("CLU006", WARNING, on=Environment, source="eks-access")
+def admins(environment: Environment) -> Problems:
+    """Nobody is an administrator."""
+    eks = environment.cluster.eks
+    if environment.cluster.orchestrator != "eks":
+        return
+    if eks.existing is None and not eks.admins and environment.protection == "retain":
+        yield Problem(
+            ("cluster", "eks", "admins"),
+            "admins is empty: no person can use kubectl on this cluster",
+            "list the roles of your platform team",
+        )
+
+
+@rule("CLU007", WARNING, on=Eks, source="eks-logs")
+def logs(eks: Eks) -> Problems:
+    """Control-plane logs are missing."""
+    if eks.existing is None and (missing := [name for name in _ALL_LOGS if name not in eks.logs]):
+        yield Problem(
+            "logs",
+            f"logs leave out {listed(missing, 'and')}; they cannot be had for the past",
+            "leave logs out and all are kept, or accept this",
+        )
+
+
+@rule("CLU008", WARNING, on=Eks, source="")
+def existing(eks: Eks) -> Problems:
+    """Settings that an existing EKS cluster does not take."""
+    if eks.existing:
+        for field in sorted(eks.model_fields_set - {"existing", "admins", "deletion_protection"}):
+            if getattr(eks, field) not in (None, (), {}):
+                yield Problem(
+                    field,
+                    f"{field} has no effect: {eks.existing.name} exists and is only used",
+                    "remove it; change the cluster where it was made",
+                )
+
+
+@rule("CLU009", ERROR, on=Environment, source="hyperpod-eks", final=True)
+def existing_network(environment: Environment) -> Problems:
+    """An existing EKS cluster outside the network."""
+    existing = environment.cluster.eks.existing
+    if existing and environment.network.vpc is None:
+        yield Problem(
+            ("cluster", "eks", "existing"),
+            f"{existing.name} lives in a VPC of its own, and the network would be a new one",
+            "adopt its VPC under `network: {vpc: …}`",
+        )
+
+
+@rule("CLU010", ERROR, on=Cluster, source="hyperpod-karpenter", final=True)
+def karpenter(cluster: Cluster) -> Problems:
+    """Karpenter without what it stands on."""
+    needs = {"provisioning": "continuous", "node_recovery": "automatic"}
+    for field, value in needs.items():
+        if cluster.autoscaling == "karpenter" and getattr(cluster, field) != value:
+            yield Problem(
+                field, f"{field} is {getattr(cluster, field)}; HyperPod's Karpenter needs {value}", f"set {value}"
+            )
+
+
+@rule("CLU011", WARNING, on=Cluster, source="cfn-cluster")
+def karpenter_role(cluster: Cluster) -> Problems:
+    """A role for a Karpenter that is off."""
+    if cluster.autoscaling_role and cluster.autoscaling != "karpenter":
+        yield Problem(
+            "autoscaling_role",
+            "autoscaling_role has no effect: autoscaling is off",
+            "add `autoscaling: karpenter`, or remove it",
+        )
+
+
+@rule("CLU012", WARNING, on=Environment, source="hyperpod-nodeclass")
+def karpenter_zones(environment: Environment) -> Problems:
+    """A group that Karpenter cannot place."""
+    if environment.cluster.autoscaling != "karpenter":
+        return
+    for path, group in sections(environment):
+        if len(group.zone_ids) > 1:
+            yield Problem(
+                (*path, "zones"),
+                f"zones are {listed(group.zone_ids, 'and')}; a group that Karpenter scales has its subnets in one zone",
+                "make a group for each zone, or leave this one out of your NodeClass",
+            )
+
+
+@rule("CLU013", ERROR, on=Environment, source="hyperpod-scaling hyperpod-spot")
+def continuous(environment: Environment) -> Problems:
+    """All-or-nothing provisioning of what comes bit by bit."""
+    if environment.cluster.provisioning == "continuous":
+        return
+    for path, group in sections(environment):
+        if isinstance(group, InstanceGroup):
+            used = {
+                "min_count": group.min_count is not None,
+                "capacity": group.capacity == "spot",
+                "instance_types": bool(group.instance_types),
+            }
+            for field in (name for name, is_used in used.items() if is_used):
+                yield Problem(
+                    (*path, field),
+                    f"{field} needs continuous provisioning, and cluster.provisioning is all_or_nothing",
+                    f"set `provisioning: continuous`, or remove {field}",
+                )
+
+
+@rule("CLU014", WARNING, on=Environment, source="eks-delete")
+def deletion_protection(environment: Environment) -> Problems:
+    """Deletion protection on what may be destroyed."""
+    if environment.protection == "destroy" and environment.cluster.eks.deletion_protection:
+        yield Problem(
+            ("cluster", "eks", "deletion_protection"),
+            "deletion_protection is true and protection is destroy: deleting the stack fails at the control plane",
+            "remove it, or use `protection: retain`",
+        )
+
+
+@rule("CLU015", ERROR, on=Eks, source="hyperpod-eks")
+def cni(eks: Eks) -> Problems:
+    """A VPC CNI that is too old."""
+    given, needed = eks.addons.get("vpc-cni"), limits().eks.vpc_cni_from
+    if given and _numbers(given[1:].partition("-")[0]) < _numbers(needed):
+        yield Problem(
+            ("addons", "vpc-cni"),
+            f"vpc-cni is {given}; HyperPod needs v{needed} or newer",
+            "remove it and use podwright's pin",
+        )
+
+
+@rule("CLU019", WARNING, on=Eks, source="eks-addon-vpc-cni")
+def pinned_addons(eks: Eks) -> Problems:
+    """Add-ons of a version that nobody chose."""
+    pinned_elsewhere = {pin.addon for pin in addon_pins()}
+    loose = [name for name in unpinned_addons(eks) if name in pinned_elsewhere]
+    if eks.existing is None and loose:
+        yield Problem(
+            "version",
+            f"podwright pins no version of {listed(loose, 'and')} for Kubernetes {eks.version}, so EKS chooses one on "
+            "the day of the deployment",
+            f"pin them under `addons:`, or use {_newest_documented()}",
+        )
+
+
+@rule("CLU016", WARNING, on=Environment, source="cfn-cluster")
+def restricted(environment: Environment) -> Problems:
+    """Restricted settings without restricted groups."""
+    if environment.cluster.restricted_environment and not environment.restricted_instance_groups:
+        yield Problem(
+            ("cluster", "restricted_environment"),
+            "restricted_environment has no effect: there is no restricted group",
+            "remove it, or add restricted_instance_groups",
+        )
+
+
+@rule("CLU017", INFO, on=Environment, source="cfn-cluster")
+def recovery(environment: Environment, types: Catalog) -> Problems:
+    """Faulty nodes stay."""
+    if environment.cluster.node_recovery == "none" and any(
+        accelerated(group, types) for _, group in sections(environment)
+    ):
+        yield Problem(
+            ("cluster", "node_recovery"),
+            "node_recovery is none: HyperPod labels a faulty accelerated node and leaves it there",
+            "use automatic, unless somebody replaces nodes by hand",
+        )
+
+
+@rule("CLU018", WARNING, on=Environment, source="hyperpod-tiered")
+def tiered_memory(environment: Environment, types: Catalog) -> Problems:
+    """Most of the memory goes to checkpoints."""
+    percent = environment.cluster.checkpoint_memory_percent
+    if percent <= 50:
+        return
+    smallest = min(
+        (row.memory_gib for _, group in sections(environment) for name in group.types if (row := types.find(name))),
+        default=0,
+    )
+    if smallest:
+        kept = smallest * (100 - percent) / 100
+        yield Problem(
+            ("cluster", "tiered_checkpoints", "memory_percent"),
+            f"memory_percent is {percent} of every node: of the "
+            f"smallest node's {smallest:g} GiB, {kept:g} GiB are left for everything else",
+            "20 to 50 percent hold one checkpoint in most jobs; measure before you take more",
+        )
+
+
+@rule("CLU020", ERROR, on=Environment, source="eks-ultraserver")
+def ultraserver_version(environment: Environment, types: Catalog) -> Problems:
+    """UltraServers on a Kubernetes that cannot share them."""
+    eks, needed = environment.cluster.eks, limits().eks.ultraserver_from
+    members = {unit.instance_type for unit in types.ultraservers.values()}
+    used = sorted(members & {name for _, group in sections(environment) for name in group.types})
+    if (
+        environment.cluster.orchestrator == "eks"
+        and eks.existing is None
+        and used
+        and _numbers(eks.version) < _numbers(needed)
+    ):
+        yield Problem(
+            ("cluster", "eks", "version"),
+            f"version is {eks.version}; {listed(used, 'and')} needs dynamic resource allocation, from "
+            f"Kubernetes {needed} on",
+            f"use {_newest_documented()}",
+        )
+
+
+def _newest_documented() -> str:
+    return [name for name, known in eks_versions().items() if known.hyperpod == "documented"][-1]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))

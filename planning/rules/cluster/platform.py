@@ -1,0 +1,210 @@
+"""Rules on what runs beside the work: prerequisites of operators, partitions of GPUs, queues of training jobs."""
+
+from collections.abc import Iterator
+
+from ....config.catalog.images import gpu_operator_registry
+from ....config.catalog.instance_types import Catalog
+from ....config.catalog.mig import MIG_LABEL, chart_layouts, partitions
+from ....config.findings import listed
+from ....config.settings.environment import Environment
+from ....config.settings.groups import InstanceGroup
+from ....config.settings.platform import InferenceOperator, Platform
+from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
+from ..groups.groups import known
+from .slurm import on_slurm
+
+_TRAINER_KUBERNETES = (1, 31)
+
+
+@rule("PLF001", ERROR, on=Environment, source="", final=True)
+def needs_eks(environment: Environment) -> Problems:
+    """Parts of an EKS cluster on a Slurm cluster."""
+    orchestrator = environment.cluster.orchestrator
+    if orchestrator != "eks" and environment.platform != Platform():
+        given = sorted(environment.platform.model_fields_set)
+        yield Problem(
+            "platform",
+            f"{listed(given, 'and')} run on Kubernetes, and orchestrator is {orchestrator}",
+            "remove platform",
+        )
+
+
+@rule("PLF002", ERROR, on=Environment, source="training-operator hyperpod-inference")
+def needs_certificates(environment: Environment) -> Problems:
+    """An operator without cert-manager."""
+    platform = environment.platform
+    # Whoever brings a cluster may bring cert-manager along.
+    if platform.cert_manager is not None or environment.cluster.eks.existing:
+        return
+    for part in ("training_operator", "inference"):
+        if getattr(platform, part) is not None:
+            yield Problem(
+                ("platform", part),
+                f"{part} needs cert-manager for its webhooks, and its pods do not start without",
+                "add `cert_manager: {}` under platform",
+            )
+
+
+@rule("PLF003", ERROR, on=Environment, source="hyperpod-mig")
+def needs_the_gpu_operator(environment: Environment) -> Problems:
+    """GPUs to partition, and nothing that does it."""
+    if on_slurm(environment) or environment.platform.gpu_operator is not None:
+        return
+    for name, group in _labelled(environment):
+        if group.labels[MIG_LABEL] != "all-disabled":
+            yield Problem(
+                ("instance_groups", name, "labels", MIG_LABEL),
+                f"{MIG_LABEL} is {group.labels[MIG_LABEL]}, and nothing on the cluster acts on it: the GPUs stay whole",
+                "add `gpu_operator: {}` under platform, or take the label away",
+            )
+
+
+@rule("PLF004", ERROR, on=Environment, source="hyperpod-gpu-operator-layouts hyperpod-mig")
+def layout_is_known(environment: Environment, types: Catalog) -> Problems:
+    """A layout of GPUs that the cluster does not have."""
+    for name, group in _labelled(environment):
+        layout, rows = group.labels[MIG_LABEL], known(group, types)
+        profiles = [
+            profile for row in rows for profile in row.mig_profiles if all(profile in r.mig_profiles for r in rows)
+        ]
+        fitting = [each for each in chart_layouts() if partitions({MIG_LABEL: each}, profiles)]
+        if layout not in chart_layouts() or (layout != "all-disabled" and layout not in fitting):
+            yield Problem(
+                ("instance_groups", name, "labels", MIG_LABEL),
+                f"{layout} is no layout of HyperPod's chart for GPUs of {listed(group.types)}; it has "
+                f"{listed(fitting, 'and') if fitting else 'none for them'}, and the MIG manager would mark the node as "
+                "failed",
+                "use one of those, or accept this when you replace the chart's default-mig-config",
+            )
+
+
+@rule("PLF005", ERROR, on=Environment, source="hyperpod-gpu-operator")
+def operator_has_images(environment: Environment) -> Problems:
+    """A GPU operator in a region without its images."""
+    operator = environment.platform.gpu_operator
+    if operator and operator.registry is None and gpu_operator_registry(environment.region) is None:
+        yield Problem(
+            ("platform", "gpu_operator"),
+            f"AWS names no registry of its images in {environment.region}, and the chart's names of images are none "
+            "outside of AWS's registries",
+            "copy the images of a region that has them, and name your registry under gpu_operator.registry",
+        )
+
+
+@rule("PLF006", WARNING, on=Environment, source="hyperpod-mig")
+def operator_has_gpus(environment: Environment) -> Problems:
+    """A GPU operator without GPUs to partition."""
+    if environment.platform.gpu_operator is None:
+        return
+    if not any(group.labels[MIG_LABEL] != "all-disabled" for _, group in _labelled(environment)):
+        yield Problem(
+            ("platform", "gpu_operator"),
+            f"no group has the label {MIG_LABEL}, so the operator does what the chart's device plugin did",
+            "label a group, or remove gpu_operator",
+        )
+
+
+@rule("PLF007", ERROR, on=Environment, source="kubeflow-trainer-chart")
+def trainer_needs_kubernetes(environment: Environment) -> Problems:
+    """Kubeflow Trainer on a Kubernetes that is too old."""
+    version = environment.cluster.eks.version
+    if environment.platform.kubeflow_trainer and tuple(map(int, version.split("."))) < _TRAINER_KUBERNETES:
+        yield Problem(
+            ("platform", "kubeflow_trainer"),
+            f"Kubeflow Trainer runs on Kubernetes 1.31 and newer, and cluster.eks.version is {version}",
+            "raise cluster.eks.version, or remove kubeflow_trainer",
+        )
+
+
+@rule("PLF008", WARNING, on=InferenceOperator, source="hyperpod-inference")
+def bucket_of_the_policy(operator: InferenceOperator) -> Problems:
+    """A bucket that AWS's policy of the inference operator does not cover."""
+    if not operator.tls_bucket.startswith("hyperpod-tls"):
+        yield Problem(
+            "tls_bucket",
+            f"tls_bucket is {operator.tls_bucket}; the managed policy AmazonSageMakerHyperPodInferenceAccess covers "
+            "buckets whose names begin with hyperpod-tls",
+            "rename it, or accept this when the execution role has a policy of your own",
+        )
+
+
+@rule("PLF009", ERROR, on=Environment, source="")
+def parts_of_a_chart_of_yours(environment: Environment) -> Problems:
+    """Parts of HyperPod's chart on a cluster where the chart is yours."""
+    existing, platform = environment.cluster.eks.existing, environment.platform
+    if existing is None or not existing.dependencies_installed:
+        return
+    given = {"gpu_operator": platform.gpu_operator is not None}
+    given |= {part: not getattr(platform, part) for part in ("pytorch_jobs", "mpi_jobs")}
+    for part, wanted in given.items():
+        if wanted:
+            yield Problem(
+                ("platform", part),
+                f"{part} is a value of HyperPod's chart, and dependencies_installed says that the chart is yours: "
+                "podwright changes nothing of it",
+                "set it in your release of the chart, and accept this or remove it here",
+            )
+
+
+@rule("PLF010", ERROR, on=Environment, source="", final=True)
+def cluster_or_none(environment: Environment) -> Problems:
+    """Nodes without a cluster, or a cluster without nodes."""
+    orchestrator, groups = environment.cluster.orchestrator, environment.groups
+    if (orchestrator == "none") == bool(groups):
+        yield Problem(
+            ("cluster", "orchestrator"),
+            f"orchestrator is {orchestrator}, and instance groups are {listed(groups, 'and')}",
+            "remove the groups, or use eks or slurm" if groups else "use none, or add instance groups",
+        )
+
+
+@rule("PLF020", ERROR, on=Environment, source="batch-quota-share", final=True)
+def shares_of_teams(environment: Environment) -> Problems:
+    """A share of a queue for a team that does not exist."""
+    for name, queue in environment.training_job_queues.items():
+        for team in queue.quota:
+            if team not in environment.governance.teams:
+                yield Problem(
+                    ("training_job_queues", name, "quota", team),
+                    f"{team} is not under governance.teams; teams are {listed(environment.governance.teams, 'and')}",
+                    "correct the name, or add the team",
+                )
+
+
+@rule("PLF021", ERROR, on=Environment, source="batch-quota-share batch-training-jobs")
+def shares_of_capacity(environment: Environment) -> Problems:
+    """Shares of a queue beyond its capacity."""
+    for name, queue in environment.training_job_queues.items():
+        for type_name in sorted({each for quota in queue.quota.values() for each in quota}):
+            parts = {team: quota[type_name] for team, quota in queue.quota.items() if type_name in quota}
+            have, total = queue.capacity.get(type_name, 0), sum(parts.values())
+            if total > have:
+                sums = " + ".join(f"{count} of {team}" for team, count in parts.items())
+                yield Problem(
+                    ("training_job_queues", name, "quota"),
+                    f"{sums} = {total} {type_name} are guaranteed, and the queue's capacity has {have}",
+                    "lower the quotas, or raise capacity",
+                )
+
+
+@rule("PLF022", WARNING, on=Environment, source="batch-quota-share")
+def what_batch_lacks(environment: Environment) -> Problems:
+    """What a team's share of a queue cannot express."""
+    for name, queue in environment.training_job_queues.items():
+        for team_name in queue.quota:
+            team = environment.governance.teams.get(team_name)
+            if team is None or team.share != "lend_and_borrow":
+                continue
+            if environment.governance.fair_share and "weight" in team.model_fields_set and len(queue.quota) > 1:
+                yield Problem(
+                    ("training_job_queues", name, "quota", team_name),
+                    f"{team_name} has weight {team.weight}; AWS Batch has no weights and gives idle capacity to those "
+                    "who wait longest",
+                    "accept this, or keep them in queues of their own",
+                )
+
+
+def _labelled(environment: Environment) -> Iterator[tuple[str, InstanceGroup]]:
+    for name, group in environment.instance_groups.items():
+        if MIG_LABEL in group.labels:
+            yield name, group

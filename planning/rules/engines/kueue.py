@@ -1,0 +1,195 @@
+"""Rules on Kueue of one's own: flavors, topologies, what holds quota, and work that clusters share."""
+
+from typing import Final
+
+from ....config.catalog.instance_types import Catalog
+from ....config.catalog.limits import limits
+from ....config.catalog.topologies import HOSTNAME, topology
+from ....config.findings import listed
+from ....config.settings.environment import Environment
+from ....config.settings.governance.kueue import FlavorChoice, MultiKueue
+from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
+from ..quota.quotas import policy
+
+_SETTINGS: Final = ("governance", "kueue")
+# What Kueue sees of a kind of job; HyperPodPyTorchJob brings its own part, and Spaces and endpoints run plain pods.
+_FRAMEWORKS: Final = {
+    "pytorch": "kubeflow.org/pytorchjob",
+    "ray": "ray.io/rayjob",
+    "mpi": "kubeflow.org/mpijob",
+    "nccl_test": "kubeflow.org/mpijob",
+    "train": "trainer.kubeflow.org/trainjob",
+    "job": "batch/job",
+    "inference": "pod",
+    "space": "pod",
+}
+
+
+def _on(environment: Environment, *engines: str) -> bool:
+    return environment.governance.engine in engines
+
+
+@rule("GOV050", WARNING, on=Environment, source="kueue-tas hyperpod-topology")
+def nodes_without_a_level(environment: Environment, types: Catalog) -> Problems:
+    """A group in which some nodes lack a level of the topology."""
+    for name, group in environment.instance_groups.items():
+        labels = {of: row.topology_labels for of in group.types if (row := types.find(of))}
+        levels = topology(group.types, types).levels
+        lost = {label for own in labels.values() for label in own} - set(levels)
+        if lost and _on(environment, "kueue", "kai"):
+            without = sorted(of for of, own in labels.items() if not lost <= set(own))
+            yield Problem(
+                ("instance_groups", name, "instance_types"),
+                f"nodes of {listed(without, 'and')} have no {listed(sorted(lost), 'and')}, so the whole group is "
+                f"placed by {listed(levels, 'and')} alone: a level that one node lacks would leave that node out",
+                "make a group of each type, or accept this",
+            )
+
+
+@rule("GOV051", ERROR, on=Environment, source="kueue-api", final=True)
+def taints_of_a_flavor(environment: Environment) -> Problems:
+    """More taints than a flavor holds."""
+    most = limits().kueue.taints
+    for name, group in environment.instance_groups.items():
+        if _on(environment, "kueue") and len(group.taints) > most:
+            yield Problem(
+                ("instance_groups", name, "taints"),
+                f"{name} has {len(group.taints)} taints, and a flavor of Kueue holds {most}",
+                "remove those that keep nobody away",
+            )
+
+
+@rule("GOV052", ERROR, on=Environment, source="kueue-api", final=True)
+def flavors_of_a_queue(environment: Environment, types: Catalog) -> Problems:
+    """More groups for a team than a queue holds flavors."""
+    most = limits().kueue.flavors
+    for name, team in policy(environment, types).teams.items() if _on(environment, "kueue") else ():
+        if len(team.shares) > most:
+            yield Problem(
+                ("governance", "teams", name),
+                f"{name} may use {len(team.shares)} groups, and a queue of Kueue holds {most}",
+                f"give it a quota that names {most} groups at most, 0 where it only borrows",
+            )
+
+
+@rule("GOV053", ERROR, on=FlavorChoice, source="kueue-api", final=True)
+def preference_of_two(choice: FlavorChoice) -> Problems:
+    """A preference where there is nothing to choose."""
+    if choice.preference and "may_stop_search" in (choice.when_can_borrow, choice.when_can_preempt):
+        yield Problem(
+            "preference",
+            "preference counts only where Kueue looks at all groups; one of when_can_borrow and when_can_preempt is "
+            "may_stop_search",
+            "set both to try_next_flavor, or remove preference",
+        )
+
+
+@rule("GOV054", WARNING, on=Environment, source="")
+def kueue_elsewhere(environment: Environment) -> Problems:
+    """Settings of Kueue with another engine."""
+    engine = environment.governance.engine
+    if engine != "kueue" and "kueue" in environment.governance.model_fields_set:
+        yield Problem(
+            _SETTINGS,
+            f"kueue has no effect: {f'the engine is {engine}' if engine else 'there is no quota engine'}",
+            "remove it, or use engine kueue",
+        )
+
+
+@rule("GOV055", ERROR, on=Environment, source="kueue-api", final=True)
+def labels_of_a_topology(environment: Environment, types: Catalog) -> Problems:
+    """Topology labels that make no topology."""
+    most = limits().kueue.topology_levels - 1
+    for name in environment.instance_types:
+        row = types.find(name)
+        labels = row.topology_labels if row and "topology_labels" in row.overridden else ()
+        if HOSTNAME in labels or len(set(labels)) < len(labels) or len(labels) > most:
+            yield Problem(
+                ("instance_types", name, "topology_labels"),
+                f"topology_labels of {name} are {listed(labels, 'and')}; allowed are up to {most} different node "
+                f"labels, the widest domain first, without {HOSTNAME}, which comes below them by itself",
+                "correct them",
+            )
+
+
+@rule("GOV056", WARNING, on=Environment, source="kueue-config")
+def jobs_without_quota(environment: Environment) -> Problems:
+    """Jobs of a kind that holds no quota."""
+    known = environment.governance.kueue.frameworks
+    for name, job in environment.jobs.items():
+        framework = _FRAMEWORKS.get(job.kind)
+        if _on(environment, "kueue") and framework and framework not in known and "pod" not in known:
+            yield Problem(
+                ("jobs", name, "kind"),
+                f"{name} is a {framework}, which is not among frameworks: it runs at once and outside all quotas",
+                f"add {framework} to governance.kueue.frameworks",
+            )
+
+
+@rule("GOV057", WARNING, on=Environment, source="kueue-config")
+def a_way_around(environment: Environment) -> Problems:
+    """Work that needs no quota."""
+    if _on(environment, "kueue") and not environment.governance.kueue.every_job:
+        yield Problem(
+            (*_SETTINGS, "every_job"),
+            "every_job is off: whoever leaves out the label of a queue runs at once and outside all quotas",
+            "remove it, or accept this",
+        )
+
+
+@rule("GOV060", ERROR, on=MultiKueue, source="kueue-multikueue", final=True)
+def workers_of_a_manager(shared: MultiKueue) -> Problems:
+    """A manager without workers, or a worker with some."""
+    if shared.role == "manager" and not shared.workers:
+        yield Problem("workers", "a manager runs nothing itself, and has no workers", "name them, or remove multikueue")
+    if shared.role == "worker" and shared.workers:
+        yield Problem(
+            "workers",
+            f"a worker hands no work on, and {listed(shared.workers, 'and')} are named as its workers",
+            "remove them, or use role manager",
+        )
+
+
+@rule("GOV061", ERROR, on=MultiKueue, source="", final=True)
+def one_type_of_a_name(shared: MultiKueue) -> Problems:
+    """Groups of one name and different types."""
+    first: dict[str, tuple[str, str]] = {}
+    for worker, settings in shared.workers.items():
+        for name, group in settings.groups.items():
+            other, instance_type = first.setdefault(name, (worker, group.instance_type))
+            if group.instance_type != instance_type:
+                yield Problem(
+                    ("workers", worker, "groups", name, "instance_type"),
+                    f"{name} is {group.instance_type} in {worker} and {instance_type} in {other}; a quota of {name} "
+                    "would count both as one",
+                    "call one of the groups otherwise, here and in its own environment",
+                )
+
+
+@rule("GOV062", WARNING, on=Environment, source="kueue-multikueue")
+def idle_at_the_manager(environment: Environment) -> Problems:
+    """Nodes of a manager that nobody gets."""
+    shared = environment.governance.kueue.multikueue
+    if not (_on(environment, "kueue") and shared and shared.role == "manager"):
+        return
+    for name, group in environment.instance_groups.items():
+        if name != environment.cluster.system_group and group.count:
+            yield Problem(
+                ("instance_groups", name),
+                f"{name} has {group.count} instances, and a manager hands all work to its workers",
+                "remove the group, or make a worker of a cluster of its own",
+            )
+
+
+@rule("GOV063", INFO, on=Environment, source="kueue-multikueue")
+def way_into_a_worker(environment: Environment) -> Problems:
+    """Workers that a deployment cannot connect."""
+    shared = environment.governance.kueue.multikueue
+    if _on(environment, "kueue") and shared and shared.role == "manager" and shared.workers:
+        secrets = listed([worker.secret for worker in shared.workers.values()], "and")
+        yield Problem(
+            (*_SETTINGS, "multikueue", "workers"),
+            f"work reaches a worker once this cluster has its Secret in kueue-system ({secrets}) and a network way to "
+            "its control plane; no deployment makes either",
+            "follow docs/operator/kueue.md once, and again whenever a token is renewed",
+        )

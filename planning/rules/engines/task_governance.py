@@ -1,0 +1,106 @@
+"""Rules on HyperPod task governance, the engine that comes as an EKS add-on."""
+
+from ....config.catalog.limits import limits
+from ....config.catalog.regions import UnknownRegion, region
+from ....config.settings.environment import Environment
+from ....config.settings.governance.task_governance import ADDON, NAMED_REGIONS
+from ...kubernetes.addons import addon_pins, addon_version
+from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
+
+_GOVERNANCE = ("governance",)
+_SETTINGS = ("governance", "task_governance")
+# The first version that stores every kind in a version that later ones know.
+_IN_PLACE_FROM = (1, 5)
+
+
+@rule("GOV040", WARNING, on=Environment, source="cfn-compute-quota cfn-scheduler")
+def types_in_the_region(environment: Environment) -> Problems:
+    """Quotas in a region whose CloudFormation may lack their types."""
+    governance = environment.governance
+    if governance.engine != "hyperpod" or len(set(governance.task_governance.fallback)) == 2:
+        return
+    try:
+        known = region(environment.region)
+    except UnknownRegion:
+        return
+    # The lists of the two types contradict each other: a region in either has task governance.
+    if not (known.compute_quota or known.scheduler_config or known.name in NAMED_REGIONS):
+        yield Problem(
+            (*_SETTINGS, "fallback"),
+            f"CloudFormation's lists name {environment.region} for neither AWS::SageMaker::ComputeQuota nor "
+            "AWS::SageMaker::ClusterSchedulerConfig; where it has none, the deployment fails at the quotas, after "
+            "everything else",
+            "set fallback: [compute_quota, scheduler_config], or accept this when `podwright preflight` finds them",
+        )
+
+
+@rule("GOV041", WARNING, on=Environment, source="hyperpod-gang")
+def gangs_by_hand(environment: Environment) -> Problems:
+    """Gang admission that task governance takes from elsewhere."""
+    if environment.governance.engine == "hyperpod" and environment.governance.wait_for_pods:
+        yield Problem(
+            (*_GOVERNANCE, "wait_for_pods"),
+            "wait_for_pods has no effect: task governance keeps it in the configuration of its Kueue, which only the "
+            "console or an edit in the cluster changes",
+            "turn it on under Policies in the SageMaker console, or use engine kueue",
+        )
+
+
+@rule("GOV042", ERROR, on=Environment, source="task-governance", final=True)
+def kubernetes_for_task_governance(environment: Environment) -> Problems:
+    """A Kubernetes version that task governance does not run on."""
+    version, needed = environment.cluster.eks.version, limits().eks.task_governance_from
+    if environment.governance.engine == "hyperpod" and _numbers(version) < _numbers(needed):
+        yield Problem(
+            ("cluster", "eks", "version"),
+            f"Kubernetes is {version}; task governance needs {needed} or newer",
+            f"use {needed} or newer, or another engine",
+        )
+
+
+@rule("GOV043", WARNING, on=Environment, source="task-governance-upgrade")
+def step_that_is_not_in_place(environment: Environment) -> Problems:
+    """A task governance from which no upgrade in place leads on."""
+    given = environment.cluster.eks.addons.get(ADDON)
+    if given and _numbers(given[1:].partition("-")[0])[:2] < _IN_PLACE_FROM:
+        yield Problem(
+            ("cluster", "eks", "addons", ADDON),
+            f"task governance is {given}; an update to v1.5 or newer fails, because it no longer has the version in "
+            "which this one stores cohorts",
+            "leave it out on a new cluster; on this one upgrade by the console, then take it out",
+        )
+
+
+@rule("GOV044", WARNING, on=Environment, source="")
+def task_governance_elsewhere(environment: Environment) -> Problems:
+    """Settings of task governance with another engine."""
+    engine = environment.governance.engine
+    if engine == "hyperpod":
+        return
+    given = [_SETTINGS] if "task_governance" in environment.governance.model_fields_set else []
+    given += [("cluster", "eks", "addons", ADDON)] if ADDON in environment.cluster.eks.addons else []
+    for path in given:
+        yield Problem(
+            path,
+            f"{path[-1]} has no effect: {f'the engine is {engine}' if engine else 'there is no quota engine'}",
+            "remove it, or use engine hyperpod",
+        )
+
+
+@rule("GOV045", WARNING, on=Environment, source="task-governance-upgrade")
+def pinned_task_governance(environment: Environment) -> Problems:
+    """A task governance whose version nobody chose."""
+    eks = environment.cluster.eks
+    runs = _numbers(eks.version) >= _numbers(limits().eks.task_governance_from)
+    if environment.governance.engine == "hyperpod" and runs and addon_version(ADDON, eks) is None:
+        pinned = [pin.kubernetes for pin in addon_pins() if pin.addon == ADDON]
+        yield Problem(
+            ("cluster", "eks", "addons"),
+            f"podwright pins no version of {ADDON} for Kubernetes {eks.version}, so EKS chooses one on the day of the "
+            "deployment, if it has one",
+            f"pin one here, or use Kubernetes {pinned[-1]}",
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))

@@ -1,0 +1,133 @@
+"""Rules on gates: what they name, and what nothing could ever pass."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ....config.catalog.instance_types import Catalog
+from ....config.findings import Path, listed
+from ....config.settings.environment import Environment
+from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
+
+if TYPE_CHECKING:
+    from ....config.settings.gates import Gates
+
+# Kinds that never complete by themselves, or that something else than the cluster starts.
+_ENDLESS = ("inference", "space", "recipe")
+
+
+@rule("GAT001", ERROR, on=Environment, source="", final=True)
+def names_nothing(environment: Environment) -> Problems:
+    """A gate that names a group, team, priority or job that is not there."""
+    if environment.gates is None:
+        return
+    known = {
+        "instance_groups": list(environment.instance_groups),
+        "governance.teams": list(environment.governance.teams),
+        "governance.priorities": list(environment.governance.priorities),
+        "jobs": list(environment.jobs),
+    }
+    for path, name, place in _names(environment.gates):
+        if name not in known[place]:
+            field = ".".join(str(part) for part in path)
+            yield Problem(
+                path, f"{field} is {name!r}; {place} has {listed(known[place], 'and')}", f"name one of {place}"
+            )
+
+
+def _names(gates: "Gates") -> Iterator[tuple[Path, str, str]]:
+    """Every name with where it stands and where it has to be."""
+    canary, nccl = gates.canary, gates.nccl
+    for at, name in enumerate(nccl.groups):
+        yield ("gates", "nccl", "groups", at), name, "instance_groups"
+    for name in nccl.minimum_gb_per_second:
+        yield ("gates", "nccl", "minimum_gb_per_second", name), name, "instance_groups"
+    fields = (
+        (("gates", "nccl", "team"), nccl.team, "governance.teams"),
+        (("gates", "canary", "group"), canary.group, "instance_groups"),
+        (("gates", "canary", "team"), canary.team, "governance.teams"),
+        (("gates", "canary", "priority"), canary.priority, "governance.priorities"),
+        (("gates", "canary", "job"), canary.job, "jobs"),
+        (("gates", "canary", "elastic"), canary.elastic, "jobs"),
+    )
+    yield from ((path, name, place) for path, name, place in fields if name is not None)
+
+
+@rule("GAT002", ERROR, on=Environment, source="", final=True)
+def job_that_cannot_pass(environment: Environment) -> Problems:
+    """A canary that never completes, or that cannot grow."""
+    canary = environment.gates.canary if environment.gates else None
+    if canary is None:
+        return
+    jobs: dict[str, Any] = environment.jobs
+    job, elastic = jobs.get(canary.job or ""), jobs.get(canary.elastic or "")
+    if job and job.kind in _ENDLESS:
+        yield Problem(
+            ("gates", "canary", "job"),
+            f"gates.canary.job is {canary.job}, of kind {job.kind}, which does not complete on the cluster",
+            "name a job of another kind, or leave it out for podwright's own",
+        )
+    if elastic and (elastic.kind not in ("hyperpod_pytorch", "pytorch") or elastic.elastic is None):
+        yield Problem(
+            ("gates", "canary", "elastic"),
+            f"gates.canary.elastic is {canary.elastic}, of kind {elastic.kind}, which has one size only",
+            "name a job of kind hyperpod_pytorch or pytorch with `elastic:`",
+        )
+    elif elastic and elastic.sizes[0] == elastic.sizes[-1]:
+        yield Problem(
+            ("gates", "canary", "elastic"),
+            f"gates.canary.elastic is {canary.elastic}, whose fewest and most replicas are both {elastic.sizes[0]}",
+            "raise its max_replicas",
+        )
+
+
+@rule("GAT003", ERROR, on=Environment, source="", final=True)
+def nccl_impossible(environment: Environment, types: Catalog) -> Problems:
+    """A bandwidth that no network carries, or a group that has none to measure."""
+    nccl = environment.gates.nccl if environment.gates else None
+    if nccl is None:
+        return
+    # Most files have no gates.
+    from ...delivery.gate_table import can_measure_nccl
+    from ...node.collective_thresholds import all_reduce_line
+
+    for at, name in enumerate(nccl.groups):
+        group = environment.instance_groups.get(name)
+        if group and not can_measure_nccl(group, types):
+            yield Problem(
+                ("gates", "nccl", "groups", at),
+                f"gates.nccl.groups names {name}: {_holds(group)}; it takes NVIDIA GPUs, EFA and two nodes",
+                "leave the group out",
+            )
+    for name, least in nccl.minimum_gb_per_second.items():
+        group = environment.instance_groups.get(name)
+        if group is None or group.count < 2:
+            continue
+        for count in sorted({min(nodes, group.count) for nodes in nccl.nodes}):
+            bounds = [bound for of in group.types if (bound := all_reduce_line(of, count).bound) is not None]
+            if bounds and least > min(bounds):
+                yield Problem(
+                    ("gates", "nccl", "minimum_gb_per_second", name),
+                    f"gates.nccl.minimum_gb_per_second.{name} is {least:g}, and the network of {listed(group.types)} "
+                    f"carries {min(bounds):.4g} GB/s over {count} nodes at best",
+                    "take the figure of a run of your own",
+                )
+                break
+
+
+def _holds(group: Any) -> str:
+    return f"it has {group.count} of {listed(group.types)}"
+
+
+@rule("GAT004", WARNING, on=Environment, source="")
+def settings_of_no_gate(environment: Environment, types: Catalog) -> Problems:
+    """Settings of a gate that is not run here."""
+    gates = environment.gates
+    if gates is None:
+        return
+    from ...delivery.gate_table import why_not
+
+    for name in sorted({*gates.model_fields_set, *gates.timeouts} & {"verdicts", "nccl", "canary", "metrics"}):
+        reason = why_not(environment, types, name)  # pyrefly: ignore[bad-argument-type]
+        if reason:
+            path = ("gates", name) if name in gates.model_fields_set else ("gates", "timeouts", name)
+            yield Problem(path, f"gates has settings for {name}, which is not run: {reason}", "take them out")

@@ -1,0 +1,48 @@
+"""Rules on lifecycle scripts of your own."""
+
+from ....config.catalog.limits import limits
+from ....config.settings.groups import Lifecycle
+from ..framework.rule import ERROR, Problem, Problems, rule
+
+
+@rule("LIF002", ERROR, on=Lifecycle, source="api-lifecycle", final=True)
+def one_entry(lifecycle: Lifecycle) -> Problems:
+    """Both entry scripts, or none."""
+    if lifecycle.on_create and lifecycle.on_init_complete:
+        yield Problem(
+            "on_init_complete",
+            f"on_create is {lifecycle.on_create} and on_init_complete is {lifecycle.on_init_complete}; SageMaker "
+            "takes one",
+            "on_create sets the whole node up; on_init_complete adds to what the image does",
+        )
+    elif not lifecycle.on_create and not lifecycle.on_init_complete:
+        yield Problem(
+            (), "neither on_create nor on_init_complete is given, so nothing would run", "name the entry script"
+        )
+
+
+@rule("LIF003", ERROR, on=Lifecycle, source="api-lifecycle")
+def source_bucket(lifecycle: Lifecycle) -> Problems:
+    """Scripts in a bucket of a name that HyperPod does not document."""
+    bucket = lifecycle.source.removeprefix("s3://").partition("/")[0]
+    prefix = limits().cluster.lifecycle_bucket_prefix
+    if not bucket.startswith(prefix):
+        yield Problem(
+            "source",
+            f"source is in bucket {bucket}; HyperPod documents lifecycle scripts only in buckets whose name begins "
+            f"with {prefix}, as its managed node policy reads no other",
+            "copy the scripts to such a bucket, or accept this: podwright's own role reads the bucket that you name",
+        )
+
+
+@rule("LIF004", ERROR, on=Lifecycle, source="api-lifecycle")
+def file_name(lifecycle: Lifecycle) -> Problems:
+    """An entry script that is a path."""
+    for field in ("on_create", "on_init_complete"):
+        name = getattr(lifecycle, field) or ""
+        if "/" in name or name != name.strip() or not name.isprintable():
+            yield Problem(
+                field,
+                f"{field} is {name!r}; allowed: the name of a file directly under source",
+                "move source or the script",
+            )

@@ -1,0 +1,267 @@
+"""Rules on jobs against what their team has: quotas, ceilings, claims, and the operators that run them."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from ....config.catalog.instance_types import Catalog
+from ....config.findings import listed
+from ....config.settings.environment import Environment
+from ...quota.amounts import CPU, EFA, MEMORY, in_words
+from ...quota.policy import QuotaPolicy, Share
+from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
+from ..quota.quotas import policy
+from .jobs import plans, size_field
+
+if TYPE_CHECKING:
+    # Only environments with jobs pay for the import.
+    from ....config.settings.jobs.jobs import AnyJob
+    from ...jobs.plan import JobPlan
+
+# What runs a kind, and the part of `platform` that brings it.
+_OPERATORS: Final = {
+    "hyperpod_pytorch": ("training_operator", "HyperPod's training operator"),
+    "recipe": ("training_operator", "HyperPod's training operator"),
+    "pytorch": ("pytorch_jobs", "Kubeflow's training operator"),
+    "ray": ("kuberay", "KubeRay"),
+    "nccl_test": ("mpi_jobs", "the MPI operator"),
+    "mpi": ("mpi_jobs", "the MPI operator"),
+    "train": ("kubeflow_trainer", "Kubeflow Trainer"),
+    "inference": ("inference", "HyperPod's inference operator"),
+    "space": ("spaces", "SageMaker Spaces"),
+}
+
+
+def _asked(
+    environment: Environment, types: Catalog
+) -> "Iterator[tuple[str, Any, JobPlan, QuotaPolicy, str, dict[str, Share]]]":
+    """The jobs of teams under quotas, each with the flavor that it takes and its team's part of that."""
+    found = policy(environment, types)
+    for name, job, plan in plans(environment, types):
+        if job.team is None or job.team not in found.teams:
+            continue
+        flavor = next((each.name for each in found.flavors.values() if job.group in each.groups), job.group)
+        yield name, job, plan, found, flavor, found.teams[job.team].shares.get(flavor, {})
+
+
+def _most(found: QuotaPolicy, team: str | None, flavor: str, resource: str) -> int:
+    return found.most(team, flavor, resource) if team and flavor in found.flavors else 0
+
+
+@rule("JOB015", ERROR, on=Environment, source="kueue-api hyperpod-governance")
+def can_ever_run(environment: Environment, types: Catalog) -> Problems:
+    """A job that its team can never run."""
+    for name, job, plan, found, flavor, shares in _asked(environment, types):
+        for resource, each in plan.pod.resources.items():
+            asked, most = each * plan.gang, _most(found, job.team, flavor, resource)
+            if asked > most:
+                nominal = shares[resource].nominal if resource in shares else 0
+                fits = most // each
+                smaller = (
+                    f"run at most {fits} {'pod' if fits == 1 else 'pods'} of this size" if fits else "ask for less"
+                )
+                asking = "pod asks" if plan.gang == 1 else "pods ask"
+                yield Problem(
+                    ("jobs", name, *size_field(job)),
+                    f"its {plan.gang} {asking} for {in_words(resource, asked)} at once; team {job.team} has "
+                    f"{in_words(resource, nominal)} of {flavor} and can hold {in_words(resource, most)} with all that "
+                    "it may borrow, so it would wait for ever",
+                    f"{smaller}, or raise the quota or borrow limit of {job.team}",
+                )
+                break
+
+
+@rule("JOB016", ERROR, on=Environment, source="hyperpod-elastic")
+def minimum_is_guaranteed(environment: Environment, types: Catalog) -> Problems:
+    """An elastic job whose fewest replicas are more than its team is guaranteed."""
+    for name, job, plan, found, flavor, shares in _asked(environment, types):
+        if not getattr(job, "elastic", None):
+            continue
+        least, resources = job.sizes[0], plan.pod.resources
+        if any(each * least > _most(found, job.team, flavor, resource) for resource, each in resources.items()):
+            # JOB015 says that it never runs at all.
+            continue
+        for resource, each in resources.items():
+            nominal = shares[resource].nominal if resource in shares else 0
+            if nominal < each * least:
+                yield Problem(
+                    ("jobs", name, "elastic", "min_replicas"),
+                    f"its {least} replicas at least ask for {in_words(resource, each * least)}; team {job.team} is "
+                    f"guaranteed {in_words(resource, nominal)} of {flavor}, and whoever lends the rest may take it "
+                    "back and stop the whole job",
+                    f"set min_replicas to {nominal // each}"
+                    if nominal >= each
+                    else "give the team a quota, or accept that the job stops then",
+                )
+                break
+
+
+@rule("JOB017", WARNING, on=Environment, source="hyperpod-elastic")
+def can_grow(environment: Environment, types: Catalog) -> Problems:
+    """An elastic job that can never grow to its largest size."""
+    for name, job, plan, found, flavor, _ in _asked(environment, types):
+        if not job.distributed or len(job.sizes) == 1:
+            continue
+        ceilings = _ceilings(environment, job)
+        fits = min(
+            (
+                min(most := _most(found, job.team, flavor, resource), ceilings.get(resource, most)) // each
+                for resource, each in plan.pod.resources.items()
+                if each
+            ),
+            default=job.sizes[-1],
+        )
+        if job.sizes[0] <= fits < job.sizes[-1]:
+            reached = max(size for size in job.sizes if size <= fits)
+            field = ("max_nodes",) if job.kind == "ray" else ("elastic", "max_replicas")
+            yield Problem(
+                ("jobs", name, *field),
+                f"{field[-1]} is {job.sizes[-1]}; quota, borrow limit and ceilings of team {job.team} end at "
+                f"{fits} pods, so it grows to {reached}",
+                f"raise them, or set {field[-1]} to {reached}",
+            )
+
+
+def _ceilings(environment: Environment, job: "AnyJob") -> dict[str, int]:
+    """What the namespace of a job's team may hold at most, by resource."""
+    access = environment.governance.teams[job.team].access if job.team else None
+    caps = access.caps if access else None
+    if caps is None:
+        return {}
+    found: dict[str, float | None] = {
+        CPU: caps.vcpu and caps.vcpu * 1000,
+        MEMORY: caps.memory_gib and caps.memory_gib * 1024,
+        EFA: caps.efa,
+        "nvidia.com/gpu": caps.accelerators,
+        "aws.amazon.com/neurondevice": caps.accelerators,
+    }
+    others = {key.removeprefix("requests."): most for key, most in caps.others.items() if "/" in key}
+    return {resource: int(most) for resource, most in {**found, **others}.items() if most is not None}
+
+
+@rule("JOB018", ERROR, on=Environment, source="kubernetes")
+def below_ceilings(environment: Environment, types: Catalog) -> Problems:
+    """A job beyond the ceilings of its team's namespace."""
+    for name, job, plan in plans(environment, types):
+        for resource, most in _ceilings(environment, job).items():
+            each = plan.pod.resources.get(resource, 0)
+            if each * plan.gang > most:
+                yield Problem(
+                    ("jobs", name, *size_field(job)),
+                    f"its {plan.gang} pods ask for {in_words(resource, each * plan.gang)}; the ceiling of team "
+                    f"{job.team} is {in_words(resource, most)}, beyond which Kubernetes makes no pod",
+                    f"raise governance.teams.{job.team}.access.caps, or run {most // each} pods",
+                )
+                break
+
+
+@rule("JOB019", ERROR, on=Environment, source="training-operator kuberay-chart kubeflow-trainer-chart")
+def operator_is_there(environment: Environment) -> Problems:
+    """A job of a kind that nothing on the cluster runs."""
+    for name, job in environment.jobs.items():
+        part, what = _OPERATORS.get(job.kind, ("", ""))
+        if part and getattr(environment.platform, part) in (None, False):
+            given = "true" if isinstance(getattr(environment.platform, part), bool) else "{}"
+            yield Problem(
+                ("jobs", name, "kind"),
+                f"kind is {job.kind}, which {what} runs, and that is off",
+                f"add `{part}: {given}` under platform, or take another kind",
+            )
+
+
+@rule("JOB020", ERROR, on=Environment, source="hyperpod-labels")
+def resumes_where_hyperpod_looks(environment: Environment, types: Catalog) -> Problems:
+    """Automatic resumption in a namespace where HyperPod does not look."""
+    for name, job, plan in plans(environment, types):
+        namespace = plan.place.namespace
+        watched = namespace == "kubeflow" or namespace.startswith("hyperpod-")
+        if job.kind == "pytorch" and job.auto_resume and not watched:
+            yield Problem(
+                ("jobs", name, "auto_resume"),
+                f"the job runs in {namespace}; HyperPod resumes jobs in kubeflow and in namespaces that begin with "
+                "hyperpod-",
+                "use engine hyperpod, or kind hyperpod_pytorch, whose operator restarts in every namespace",
+            )
+
+
+@rule("JOB021", ERROR, on=Environment, source="")
+def finds_what_it_mounts(environment: Environment) -> Problems:
+    """A claim or service account that the job's team does not have."""
+    for name, job in environment.jobs.items():
+        team = environment.governance.teams.get(job.team) if job.team else None
+        if team is None or team.access is None:
+            continue
+        for path, claim in job.mounts.items():
+            if claim not in team.access.storage:
+                yield Problem(
+                    ("jobs", name, "mounts", path),
+                    f"claim {claim} is not under governance.teams.{job.team}.access.storage; known are "
+                    f"{listed(team.access.storage, 'and')}",
+                    "correct the name, or add the claim",
+                )
+        if job.service_account and job.service_account not in team.access.service_accounts:
+            yield Problem(
+                ("jobs", name, "service_account"),
+                f"{job.service_account} is not under governance.teams.{job.team}.access.service_accounts; known are "
+                f"{listed(team.access.service_accounts, 'and')}",
+                "correct the name, or add the service account",
+            )
+
+
+@rule("JOB022", ERROR, on=Environment, source="")
+def keeps_its_checkpoints(environment: Environment) -> Problems:
+    """Checkpoints in a folder that goes with the pod."""
+    for name, job in environment.jobs.items():
+        checkpoints = getattr(job, "checkpoints", None)
+        path = checkpoints.path if checkpoints else None
+        if path and not any(path == mount or path.startswith(f"{mount}/") for mount in job.mounts):
+            yield Problem(
+                ("jobs", name, "checkpoints", "path"),
+                f"{path} lies in none of the job's mounts, {listed(job.mounts, 'and')}, so it goes with the pod",
+                "mount a claim there, or at a folder above it",
+            )
+
+
+@rule("JOB023", ERROR, on=Environment, source="training-operator")
+def spares_need_kueue(environment: Environment, types: Catalog) -> Problems:
+    """Spare pods, or two priorities, without Kueue."""
+    for name, job, plan in plans(environment, types):
+        if job.kind != "hyperpod_pytorch" or (plan.engine in ("hyperpod", "kueue") and job.team):
+            continue
+        fields = {
+            ("spares",): job.spares > 0,
+            ("elastic", "extra_priority"): job.elastic and job.elastic.extra_priority,
+        }
+        for field, given in fields.items():
+            if given:
+                yield Problem(
+                    ("jobs", name, *field),
+                    f"{field[-1]} is {given}; the training operator asks Kueue for it, and the job is in no queue of "
+                    "Kueue",
+                    "give the job a team under engine hyperpod or kueue, or remove it",
+                )
+
+
+@rule("JOB025", ERROR, on=Environment, source="kai-docs")
+def shares_gpus(environment: Environment, types: Catalog) -> Problems:
+    """Parts of GPUs that nothing divides."""
+    for name, job, plan in plans(environment, types):
+        kai = environment.governance.kai
+        if job.kind == "job" and job.gpu_share and not (plan.engine == "kai" and kai.gpu_sharing):
+            yield Problem(
+                ("jobs", name, "gpu_share"),
+                f"engine is {plan.engine}, and gpu_sharing of KAI is off; nothing else gives pods parts of a GPU",
+                "use engine kai with `kai: {gpu_sharing: true}`, or a partition of a group with nvidia.com/mig.config",
+            )
+
+
+@rule("JOB024", WARNING, on=Environment, source="kai-scheduling")
+def starts_together(environment: Environment, types: Catalog) -> Problems:
+    """A kind of job whose pods the scheduler does not start together."""
+    for name, job, plan in plans(environment, types):
+        if job.kind == "hyperpod_pytorch" and plan.engine == "kai" and plan.gang > 1:
+            yield Problem(
+                ("jobs", name, "kind"),
+                f"KAI does not know HyperPodPyTorchJob, so it places its {plan.gang} pods one by one: "
+                "two such jobs can each hold a part of what both need",
+                "use kind pytorch, which it places together, or engine hyperpod or kueue",
+            )

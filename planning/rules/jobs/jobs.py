@@ -1,0 +1,343 @@
+"""Rules on jobs by themselves: names, nodes, pods, layouts, and what elastic training does not go with."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ....config.catalog.instance_types import Catalog
+from ....config.catalog.topologies import topology
+from ....config.findings import listed
+from ....config.settings.environment import Environment
+from ...jobs.topology import LABELS, ultraserver
+from ...quota.amounts import CPU, EFA, MEMORY, in_words
+from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
+from ..groups.groups import known
+
+if TYPE_CHECKING:
+    # Only environments with jobs pay for the import.
+    from ...jobs.plan import JobPlan, Planner
+
+_LONGEST = 63
+
+
+_Planned = list[tuple[str, Any, "JobPlan"]]
+# Many rules look at the same plans, one environment after the other.
+_LAST: list[tuple[Environment, Catalog, _Planned]] = []
+
+
+def plans(environment: Environment, types: Catalog) -> _Planned:
+    """The jobs that can be planned, with their plans: what they name is there."""
+    if not environment.jobs:
+        return []
+    if not _LAST or _LAST[0][0] is not environment or _LAST[0][1] is not types:
+        _LAST[:] = [(environment, types, list(_planned(environment, types)))]
+    return _LAST[0][2]
+
+
+def _planned(environment: Environment, types: Catalog) -> "Iterator[tuple[str, Any, JobPlan]]":
+    if environment.cluster.orchestrator != "eks":
+        return
+    planner = _planner(environment, types)
+    governance = environment.governance
+    for name, job in environment.jobs.items():
+        group = environment.instance_groups.get(job.group)
+        wrong_team = job.team is not None and job.team not in governance.teams
+        wrong_priority = any(priority not in governance.priorities for _, priority in _priorities(job))
+        if group and len(known(group, types)) == len(group.types) > 0 and not wrong_team and not wrong_priority:
+            yield name, job, planner.plan(name)
+
+
+def _planner(environment: Environment, types: Catalog) -> "Planner":
+    from ...jobs.plan import Planner
+
+    return Planner(environment, types)
+
+
+def _priorities(job: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The priorities that a job names, each with where."""
+    if job.priority:
+        yield ("priority",), job.priority
+    if job.kind == "hyperpod_pytorch" and job.elastic and job.elastic.extra_priority:
+        yield ("elastic", "extra_priority"), job.elastic.extra_priority
+
+
+@rule("JOB001", ERROR, on=Environment, source="", final=True)
+def names_what_is_there(environment: Environment) -> Problems:
+    """A job that names a group, team or priority that is not there."""
+    governance = environment.governance
+    for name, job in environment.jobs.items():
+        path = ("jobs", name)
+        if job.group not in environment.instance_groups:
+            yield Problem(
+                (*path, "group"),
+                f"group is {job.group}; instance groups are {listed(environment.instance_groups, 'and')}",
+                "name one of them",
+            )
+        if job.team is not None and job.team not in governance.teams:
+            yield Problem(
+                (*path, "team"),
+                f"team is {job.team}; teams are {listed(governance.teams, 'and')}",
+                "name one of them, or add it under governance.teams",
+            )
+        for where, priority in _priorities(job):
+            if priority not in governance.priorities:
+                yield Problem(
+                    (*path, *where),
+                    f"{where[-1]} is {priority}; priorities are {listed(governance.priorities, 'and')}",
+                    "name one of them, or add it under governance.priorities",
+                )
+
+
+@rule("JOB002", ERROR, on=Environment, source="", final=True)
+def only_on_eks(environment: Environment) -> Problems:
+    """Jobs where there is no Kubernetes."""
+    if environment.jobs and environment.cluster.orchestrator != "eks":
+        yield Problem(
+            "jobs",
+            f"orchestrator is {environment.cluster.orchestrator}; jobs become Kubernetes objects",
+            "remove them; with Slurm people write batch scripts",
+        )
+
+
+@rule("JOB003", WARNING, on=Environment, source="kueue-fair")
+def outside_of_quotas(environment: Environment) -> Problems:
+    """A job outside of every quota, or in a namespace that is not its team's."""
+    for name, job in environment.jobs.items():
+        if job.team is None and environment.governance.teams:
+            yield Problem(
+                ("jobs", name),
+                "the job has no team, so it waits in no queue and takes nodes that teams were promised",
+                f"set team to {listed(environment.governance.teams)}",
+            )
+        elif job.team is not None and job.namespace is not None:
+            yield Problem(
+                ("jobs", name, "namespace"),
+                f"namespace is {job.namespace}, and a job of team {job.team} runs in the team's own",
+                "remove one of the two",
+            )
+
+
+@rule("JOB004", ERROR, on=Environment, source="k8s-names kuberay", final=True)
+def short_enough(environment: Environment) -> Problems:
+    """A job whose name makes the names of its pods too long."""
+    for name, job in environment.jobs.items():
+        longest = _longest_name(name, job)
+        if len(longest) > _LONGEST:
+            yield Problem(
+                ("jobs", name),
+                f"a {job.kind} job called {name} makes {longest}, of {len(longest)} characters; Kubernetes takes "
+                f"{_LONGEST}",
+                f"shorten the name to {len(name) - len(longest) + _LONGEST} characters",
+            )
+
+
+def _longest_name(name: str, job: Any) -> str:
+    """The longest name that the job's operator makes of its own."""
+    last = (job.sizes[-1] if job.distributed else 1) - 1
+    suffixes = {
+        "hyperpod_pytorch": f"-elastic-{last}",
+        "pytorch": f"-worker-{last}",
+        # The cluster is called after the job and five random characters, and its service after the cluster.
+        "ray": "-xxxxx-head-svc",
+        "nccl_test": f"-worker-{last}",
+        "mpi": f"-worker-{last}",
+        "train": f"-node-0-{last}-xxxxx",
+        "job": f"-{last}-xxxxx",
+    }
+    return name + suffixes.get(job.kind, "")
+
+
+@rule("JOB005", ERROR, on=Environment, source="")
+def enough_nodes(environment: Environment, types: Catalog) -> Problems:
+    """A job with more pods than its group has room for."""
+    for name, job, plan in plans(environment, types):
+        group = environment.instance_groups[job.group]
+        room = _pods_per_node(environment, plan, types) * group.count
+        if plan.gang > room > 0:
+            yield Problem(
+                ("jobs", name, *size_field(job)),
+                f"it needs {plan.gang} pods at once; {job.group} has {group.count} instances with room for {room}",
+                f"lower it to {room}, or raise count of {job.group} to "
+                f"{-(-plan.gang * group.count // room) if room else plan.gang}",
+            )
+
+
+def size_field(job: Any) -> tuple[str, ...]:
+    """The field that says how many pods a job needs at least."""
+    if getattr(job, "elastic", None) and job.nodes is None:
+        return ("elastic", "min_replicas")
+    return ("nodes",) if job.distributed else ()
+
+
+def _pods_per_node(environment: Environment, plan: "JobPlan", types: Catalog) -> int:
+    has = _node(environment, plan, types)
+    return min(has.get(name, 0) // amount for name, amount in plan.pod.resources.items() if amount)
+
+
+def _node(environment: Environment, plan: "JobPlan", types: Catalog) -> dict[str, int]:
+    """What a node of the job's group has for its pods."""
+    planner = _planner(environment, types)
+    room = planner.room(plan.job.group)
+    return planner.devices(plan.job) | {CPU: room.cpu_millis, MEMORY: room.memory_mib}
+
+
+@rule("JOB006", ERROR, on=Environment, source="hyperpod-cli")
+def fits_a_node(environment: Environment, types: Catalog) -> Problems:
+    """A pod that is larger than a node."""
+    fields = {CPU: "vcpu", MEMORY: "memory_gib", EFA: "efa"}
+    for name, job, plan in plans(environment, types):
+        has = _node(environment, plan, types)
+        for resource, amount in plan.pod.resources.items():
+            if amount > has.get(resource, 0):
+                field = fields.get(resource, "partition" if job.partition else "accelerators")
+                yield Problem(
+                    ("jobs", name, field),
+                    f"a pod asks for {in_words(resource, amount)}; a node of {job.group} has "
+                    f"{in_words(resource, has.get(resource, 0))} for pods of jobs",
+                    "lower it, or leave it out: podwright then takes what fits",
+                )
+
+
+@rule("JOB007", ERROR, on=Environment, source="efa-guide")
+def talks_over_efa(environment: Environment, types: Catalog) -> Problems:
+    """A job of several nodes that leaves EFA aside."""
+    for name, job, plan in plans(environment, types):
+        rows = known(environment.instance_groups[job.group], types)
+        if not job.distributed or job.sizes[-1] == 1 or EFA in plan.pod.resources or job.partition:
+            continue
+        if rows[0].accelerator_count and all(row.efa_interfaces for row in rows):
+            yield Problem(
+                ("jobs", name, "efa" if job.efa == 0 else "accelerators"),
+                f"its {job.sizes[-1]} pods get no EFA interface, so they talk over TCP, at a small part of the speed; "
+                "a job that waits for EFA hangs",
+                f"leave efa out: a whole node of {job.group} has {rows[0].efa_interfaces}",
+            )
+
+
+@rule("JOB008", WARNING, on=Environment, source="efa-guide")
+def no_efa_there(environment: Environment, types: Catalog) -> Problems:
+    """A job of several nodes on instances without EFA."""
+    for name, job, _ in plans(environment, types):
+        rows = known(environment.instance_groups[job.group], types)
+        without = [row.name for row in rows if row.accelerator_count and not row.efa_interfaces]
+        if job.distributed and job.sizes[-1] > 1 and without:
+            yield Problem(
+                ("jobs", name, "group"),
+                f"{listed(without, 'and')} has no EFA, so {job.sizes[-1]} pods talk over TCP at "
+                f"{rows[0].network_gbps:g} Gb/s",
+                "use a larger size of the family, or one instance",
+            )
+
+
+@rule("JOB009", ERROR, on=Environment, source="")
+def layout_divides(environment: Environment, types: Catalog) -> Problems:
+    """A size of a job that its layout does not divide."""
+    for name, job, plan in plans(environment, types):
+        if not job.distributed:
+            continue
+        layout, per_pod = job.parallelism, max(plan.pod.accelerators, 1)
+        wrong = [size for size in job.sizes if not _divides(layout.model_ranks, layout.expert, size * per_pod)]
+        if wrong:
+            parts = f"TP {layout.tensor} × PP {layout.pipeline} × CP {layout.context} = {layout.model_ranks}"
+            experts = f", of which EP {layout.expert} divides the copies" if layout.expert > 1 else ""
+            legal = [size for size in job.sizes if size not in wrong]
+            yield Problem(
+                ("jobs", name, "elastic" if getattr(job, "elastic", None) else "parallelism"),
+                f"with {listed(wrong, 'and')} pods of {per_pod} ranks it has "
+                f"{listed((size * per_pod for size in wrong), 'and')} ranks; each copy of the model takes {parts}"
+                f"{experts}",
+                f"allow only {listed(legal, 'and')} pods" if legal else "change parallelism or the number of pods",
+            )
+
+
+def _divides(model_ranks: int, expert: int, ranks: int) -> bool:
+    return ranks % model_ranks == 0 and ranks // model_ranks % expert == 0
+
+
+@rule("JOB010", WARNING, on=Environment, source="nvidia eks-ultraserver")
+def tensor_stays_inside(environment: Environment, types: Catalog) -> Problems:
+    """Tensor parallelism that leaves the NVLink domain."""
+    for name, job, plan in plans(environment, types):
+        rows = known(environment.instance_groups[job.group], types)
+        if not job.distributed or not plan.pod.accelerators:
+            continue
+        server = ultraserver(rows, types)
+        domain = server.accelerators if server else plan.pod.accelerators
+        if job.parallelism.tensor > domain:
+            yield Problem(
+                ("jobs", name, "parallelism", "tensor"),
+                f"tensor is {job.parallelism.tensor}, and {domain} accelerators share an NVLink domain: every layer "
+                "would wait for EFA",
+                f"use at most {domain}, and pipeline stages for the rest",
+            )
+
+
+@rule("JOB011", ERROR, on=Environment, source="hyperpod-elastic")
+def starts_at_a_size(environment: Environment) -> Problems:
+    """An elastic job that starts with a number of replicas that it may not have."""
+    for name, job in environment.jobs.items():
+        if (job.kind == "hyperpod_pytorch" or job.kind == "pytorch") and job.elastic and job.start not in job.sizes:
+            yield Problem(
+                ("jobs", name, "nodes"),
+                f"nodes is {job.start}; it may have {listed(job.sizes)}",
+                f"use one of them, or leave nodes out: it starts with {job.sizes[0]}",
+            )
+
+
+@rule("JOB012", ERROR, on=Environment, source="hyperpod-elastic")
+def elastic_goes_with(environment: Environment) -> Problems:
+    """Elastic training with what it does not go with."""
+    for name, job in environment.jobs.items():
+        if job.kind != "hyperpod_pytorch" or job.elastic is None:
+            continue
+        group = environment.instance_groups.get(job.group)
+        against = {
+            ("checkpoints", "tiered"): job.checkpoints.tiered,
+            ("checkpoints", "checkpointless"): job.checkpoints.checkpointless,
+            ("group",): group is not None and group.capacity == "spot",
+        }
+        for field, given in against.items():
+            if given:
+                what = f"group {job.group} is Spot capacity" if field == ("group",) else f"{field[-1]} is set"
+                yield Problem(
+                    ("jobs", name, *field),
+                    f"{what}, which elastic training does not go with",
+                    "remove it, or `elastic`; PyTorch's DCP to a shared file system loads at every size",
+                )
+
+
+@rule("JOB013", ERROR, on=Environment, source="hyperpod-tiered")
+def tier_is_there(environment: Environment) -> Problems:
+    """Tiered checkpoints on a cluster without the tier."""
+    for name, job in environment.jobs.items():
+        checkpoints = getattr(job, "checkpoints", None)
+        if checkpoints and checkpoints.tiered and not environment.cluster.tiered_checkpoints:
+            yield Problem(
+                ("jobs", name, "checkpoints", "tiered"),
+                "tiered is on, and no node keeps memory for checkpoints",
+                "add `tiered_checkpoints: {memory_percent: 20}` under cluster, or remove it",
+            )
+
+
+@rule("JOB014", ERROR, on=Environment, source="hyperpod-topology hyperpod-ultraservers")
+def fits_its_domain(environment: Environment, types: Catalog) -> Problems:
+    """A gang that the part of the network it asks for cannot hold."""
+    for name, job, plan in plans(environment, types):
+        wanted = plan.pod.placement
+        if wanted is None:
+            continue
+        rows = known(environment.instance_groups[job.group], types)
+        levels = topology([row.name for row in rows], types).levels[:-1]
+        if wanted.label not in levels:
+            there = listed((level for level, label in LABELS.items() if label in levels), "and")
+            yield Problem(
+                ("jobs", name, "topology"),
+                f"topology is {job.topology}; nodes of {job.group} say of themselves: {there}",
+                "use one of those, or `none`",
+            )
+        elif wanted.required and (server := ultraserver(rows, types)) and plan.gang > server.instances:
+            yield Problem(
+                ("jobs", name, "topology_required"),
+                f"its {plan.gang} pods have to share one {server.name}, which has {server.instances} instances: they "
+                "would wait for ever",
+                f"use at most {server.instances} nodes, or `topology_required: false`",
+            )

@@ -1,0 +1,296 @@
+"""Rules on the ranges of a VPC and its subnets."""
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+
+from ....config.catalog.limits import limits
+from ....config.findings import Path, listed
+from ....config.settings.environment import Environment
+from ....config.settings.network import Network
+from ...network.cidrs import SubnetKey, collisions, plan, strays
+from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
+
+# The layout gives every zone a slot of an eighth: below /20 its small subnets would fall under EC2's /28.
+_NARROWEST = 20
+_DEFAULT_RANGES = 5
+_DOCKER = IPv4Network("172.17.0.0/16")
+_PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
+_CARRIER = IPv4Network("100.64.0.0/10")
+UNROUTED = (*_PRIVATE, _CARRIER, IPv4Network("127.0.0.0/8"), IPv4Network("169.254.0.0/16"))
+"""Ranges from which nobody comes over the internet. Source: IANA IPv4 special-purpose address registry."""
+_BENCHMARK = IPv4Network("198.19.0.0/16")
+LOG_RETENTION = (
+    1,
+    3,
+    5,
+    7,
+    14,
+    30,
+    60,
+    90,
+    120,
+    150,
+    180,
+    365,
+    400,
+    545,
+    731,
+    1096,
+    1827,
+    2192,
+    2557,
+    2922,
+    3288,
+    3653,
+)
+"""Days that CloudWatch Logs can keep records."""
+_NEW_VPC = ("cidr", "secondary_cidrs", "subnets", "nat", "flow_logs_days")
+
+
+def _ranges(network: Network) -> list[tuple[str | Path, IPv4Network]]:
+    """All ranges of a VPC of ours with the fields that they stand in, the primary one first."""
+    if network.vpc:
+        return []
+    secondary = [(("secondary_cidrs", index), IPv4Network(text)) for index, text in enumerate(network.secondary_cidrs)]
+    return [("cidr", IPv4Network(network.cidr)), *secondary]
+
+
+def planned(network: Network) -> dict[SubnetKey, IPv4Network]:
+    """The range of every subnet; none while the VPC has a size without room for them (see NET020)."""
+    return plan(network) if network.vpc or IPv4Network(network.cidr).prefixlen <= _NARROWEST else {}
+
+
+def _subnet_path(network: Network, zone: str, role: str) -> Path:
+    if network.vpc:
+        return ("vpc", "subnets", zone, "nodes_cidr")
+    given = zone in network.subnets and getattr(network.subnets[zone], role)
+    return ("subnets", zone, role) if given else ("cidr",)
+
+
+@rule("NET020", ERROR, on=Network, source="vpc-guide", final=True)
+def vpc_size(network: Network) -> Problems:
+    """A VPC of a size that the layout does not have."""
+    widest, prefix = limits().network.vpc_prefix[0], IPv4Network(network.cidr).prefixlen
+    if network.vpc is None and not widest <= prefix <= _NARROWEST:
+        yield Problem(
+            "cidr",
+            f"cidr is {network.cidr}; allowed: /{widest} to /{_NARROWEST}",
+            f"use a /{widest}: addresses cost nothing",
+        )
+
+
+@rule("NET021", ERROR, on=Network, source="vpc-cidr", final=True)
+def secondary(network: Network) -> Problems:
+    """A secondary range that EC2 refuses."""
+    widest, narrowest = limits().network.vpc_prefix
+    ranges = _ranges(network)
+    for position, (path, block) in enumerate(ranges[1:], start=1):
+        if not widest <= block.prefixlen <= narrowest:
+            yield Problem(
+                path,
+                f"{block} is a /{block.prefixlen}; allowed: /{widest} to /{narrowest}",
+                "split it, or choose another size",
+            )
+        for _, other in ranges[:position]:
+            if block.overlaps(other):
+                yield Problem(path, f"{block} overlaps {other}", "choose a range beside it")
+
+
+@rule("NET022", ERROR, on=Network, source="vpc-cidr")
+def secondary_kin(network: Network) -> Problems:
+    """A secondary range that does not go with the primary one."""
+    for path, block in _ranges(network)[1:]:
+        primary = IPv4Network(network.cidr)
+        own = next((each for each in _PRIVATE if primary.subnet_of(each)), None)
+        foreign = next((each for each in _PRIVATE if each != own and block.overlaps(each)), None)
+        if foreign or block.overlaps(_BENCHMARK):
+            family = f"{own} and {_CARRIER}" if own else f"public ranges and {_CARRIER}"
+            yield Problem(
+                path,
+                f"{block} lies in {foreign or _BENCHMARK}; beside {primary} EC2 takes ranges of {family}",
+                f"use a range of {_CARRIER}, which nothing on premises routes",
+            )
+
+
+@rule("NET023", WARNING, on=Network, source="vpc-quotas")
+def how_many(network: Network) -> Problems:
+    """More ranges than a VPC has by default."""
+    if (count := len(_ranges(network))) > _DEFAULT_RANGES:
+        yield Problem(
+            "secondary_cidrs",
+            f"{count} ranges in all; the quota of a VPC is {_DEFAULT_RANGES} until AWS raises it",
+            "use fewer and larger ranges, or have the quota raised first",
+        )
+
+
+@rule("NET024", ERROR, on=Network, source="ec2-subnet", final=True)
+def inside(network: Network) -> Problems:
+    """A subnet outside the VPC."""
+    for zone, role in strays(network) if planned(network) and network.vpc is None else ():
+        yield Problem(
+            _subnet_path(network, zone, role),
+            f"{plan(network)[zone, role]} lies in none of the VPC's ranges, "
+            f"{listed((block for _, block in _ranges(network)), 'and')}",
+            "add its range to secondary_cidrs, or choose another",
+        )
+
+
+@rule("NET025", ERROR, on=Network, source="ec2-subnet", final=True)
+def overlap(network: Network) -> Problems:
+    """Two subnets that overlap."""
+    blocks = planned(network)
+    for one, other in collisions(network) if blocks else ():
+        paths = [_subnet_path(network, *key) for key in (one, other)]
+        yield Problem(
+            max(paths, key=len),
+            f"{one[1]} of {one[0]} is {blocks[one]} and {other[1]} of {other[0]} is {blocks[other]}",
+            "give one of the two another range under network.subnets",
+        )
+
+
+@rule("NET026", ERROR, on=Network, source="ec2-subnet", final=True)
+def subnet_size(network: Network) -> Problems:
+    """A subnet of a size that EC2 refuses."""
+    widest, narrowest = limits().network.subnet_prefix
+    for zone, ranges in network.subnets.items():
+        for role in type(ranges).model_fields:
+            text = getattr(ranges, role)
+            if text and not widest <= IPv4Network(text).prefixlen <= narrowest:
+                yield Problem(
+                    ("subnets", zone, role),
+                    f"{role} is {text}; allowed: /{widest} to /{narrowest}",
+                    "choose a size in between",
+                )
+
+
+@rule("NET027", WARNING, on=Network, source="vpc-cidr")
+def docker_range(network: Network) -> Problems:
+    """A range that Docker uses."""
+    adopted = [(("vpc", "cidr"), IPv4Network(network.vpc.cidr))] if network.vpc else []
+    for path, block in [*adopted, *_ranges(network)]:
+        if block.overlaps(_DOCKER):
+            yield Problem(
+                path,
+                f"{block} overlaps {_DOCKER}, which Docker uses inside a host: nothing there can be reached",
+                "choose a range outside it",
+            )
+
+
+@rule("NET028", WARNING, on=Network, source="vpc-cidr")
+def public_range(network: Network) -> Problems:
+    """A range of the public internet."""
+    for path, block in _ranges(network):
+        if not any(block.subnet_of(each) for each in (*_PRIVATE, _CARRIER)):
+            yield Problem(
+                path,
+                f"{block} belongs to somebody on the internet, whom nodes can then not reach",
+                f"use a range of {listed((*_PRIVATE, _CARRIER))}",
+            )
+
+
+@rule("NET029", ERROR, on=Network, source="log-retention", final=True)
+def retention(network: Network) -> Problems:
+    """Days that CloudWatch does not keep."""
+    if network.vpc is None and network.flow_logs_days and network.flow_logs_days not in LOG_RETENTION:
+        nearest = min(LOG_RETENTION, key=lambda days: (abs(days - network.flow_logs_days), -days))
+        yield Problem(
+            "flow_logs_days",
+            f"flow_logs_days is {network.flow_logs_days}; allowed: 0, {listed(LOG_RETENTION)}",
+            f"use {nearest}",
+        )
+
+
+@rule("NET030", WARNING, on=Environment, source="vpc-flow-logs")
+def flow_logs(environment: Environment) -> Problems:
+    """No flow logs in a network that stays."""
+    if (
+        environment.protection == "retain"
+        and environment.network.vpc is None
+        and environment.network.flow_logs_days == 0
+    ):
+        yield Problem(
+            ("network", "flow_logs_days"),
+            "flow_logs_days is 0: who talked to whom cannot be found out later",
+            "keep 14 days or more, or accept this",
+        )
+
+
+@rule("NET031", WARNING, on=Environment, source="vpc-nat")
+def single_nat(environment: Environment) -> Problems:
+    """One NAT gateway for several zones."""
+    network = environment.network
+    if (
+        environment.protection == "retain"
+        and network.vpc is None
+        and network.endpoints == "standard"
+        and network.nat == "single"
+        and len(network.zones) > 1
+    ):
+        yield Problem(
+            ("network", "nat"),
+            f"nat is single: {len(network.zones)} zones lose their way out when {network.zones[0]} fails",
+            "use per_zone, or accept the shared fate",
+        )
+
+
+@rule("NET032", WARNING, on=Network, source="")
+def adopted(network: Network) -> Problems:
+    """Settings that an adopted VPC does not take."""
+    for field in _NEW_VPC if network.vpc else ():
+        if field in network.model_fields_set and getattr(network, field):
+            yield Problem(
+                field,
+                f"{field} has no effect: {network.vpc.id if network.vpc else ''} exists and stays as it is",
+                "remove it",
+            )
+
+
+@rule("NET033", INFO, on=Network, source="")
+def nat_when_closed(network: Network) -> Problems:
+    """NAT settings in a closed network."""
+    if network.vpc is None and network.endpoints == "closed" and "nat" in network.model_fields_set:
+        yield Problem("nat", f"nat is {network.nat}, and a closed network has no NAT gateway", "remove it")
+
+
+@rule("NET034", ERROR, on=Network, source="ec2-subnet", final=True)
+def subnet_once(network: Network) -> Problems:
+    """One subnet in two places."""
+    seen: dict[str, str] = {}
+    for zone, role, subnet in _adopted_subnets(network):
+        if seen.setdefault(subnet, zone) != zone:
+            yield Problem(
+                ("vpc", "subnets", zone, role),
+                f"{subnet} is given for {seen[subnet]} as well; a subnet is in one zone",
+                "look up the zone with `aws ec2 describe-subnets`",
+            )
+
+
+@rule("NET035", WARNING, on=Network, source="eks-network")
+def separate_subnets(network: Network) -> Problems:
+    """Nodes and control plane in one subnet."""
+    for zone, subnets in network.vpc.subnets.items() if network.vpc else ():
+        if subnets.control_plane == subnets.nodes:
+            yield Problem(
+                ("vpc", "subnets", zone, "control_plane"),
+                f"{subnets.nodes} holds nodes too: when they have used up its addresses, "
+                "the control plane cannot be upgraded",
+                "give the control plane a small subnet of its own",
+            )
+
+
+@rule("NET036", WARNING, on=Network, source="")
+def closed_by_others(network: Network) -> Problems:
+    """A closed network that podwright does not close."""
+    if network.vpc and network.endpoints == "closed":
+        yield Problem(
+            "endpoints",
+            f"endpoints is closed, and {network.vpc.id} keeps its own routes and endpoints",
+            "make sure that no route leads out and that every service it calls has an endpoint; then accept this",
+        )
+
+
+def _adopted_subnets(network: Network) -> Iterator[tuple[str, str, str]]:
+    for zone, subnets in network.vpc.subnets.items() if network.vpc else ():
+        yield zone, "nodes", subnets.nodes
+        if subnets.control_plane:
+            yield zone, "control_plane", subnets.control_plane

@@ -1,0 +1,92 @@
+"""Rules on alerts: which there are, whom they reach, and which cannot fire."""
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from ....config.catalog.instance_types import Catalog
+from ....config.findings import listed
+from ....config.settings.environment import Environment
+from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
+
+if TYPE_CHECKING:
+    # Only environments that are observed pay for the import.
+    from ....config.settings.observability import Observability
+
+
+@rule("OBS030", ERROR, on="Observability", source="", final=True)
+def unknown_alert(settings: "Observability") -> Problems:
+    """A setting of an alert that podwright does not have."""
+    if not (settings.alerts.thresholds or settings.alerts.silenced):
+        return
+    from ...monitoring.alerts import alerts
+
+    named = [(("alerts", "thresholds", name), name) for name in settings.alerts.thresholds]
+    named += [(("alerts", "silenced", index), name) for index, name in enumerate(settings.alerts.silenced)]
+    for path, name in named:
+        if name not in alerts():
+            close = get_close_matches(name, alerts(), 3, 0.5)
+            near = f"close are {listed(close, 'and')}" if close else "`podwright explain GpuXid` shows one"
+            yield Problem(path, f"there is no alert {name}; {near}", "correct the name, or take it away")
+
+
+@rule("OBS031", ERROR, on="Observability", source="", final=True)
+def no_threshold(settings: "Observability") -> Problems:
+    """A threshold of an alert that has none."""
+    if not settings.alerts.thresholds:
+        return
+    from ...monitoring.alerts import alerts
+
+    for name in settings.alerts.thresholds:
+        alert = alerts().get(name)
+        if alert and alert.minutes is not None and "$threshold" not in alert.expression:
+            yield Problem(
+                ("alerts", "thresholds", name),
+                f"{name} fires whenever what it looks at is there; it has no threshold",
+                f"take it away, or silence {name}",
+            )
+
+
+@rule("OBS032", WARNING, on="Observability", source="amp-alert-manager")
+def manager_of_others(settings: "Observability") -> Problems:
+    """Alerts on metrics that reach nobody, because the alert manager is somebody else's."""
+    told = settings.alerts.emails or settings.alerts.chat.slack or settings.alerts.chat.teams
+    if settings.workspace and settings.metrics != "off" and told:
+        yield Problem(
+            "alerts",
+            f"alerts on metrics go to the alert manager of {settings.workspace}, whose definition podwright does not "
+            "change; those named here hear of the cluster's events and of the budget alone",
+            "merge what `podwright alerts ENV --manager` prints into its definition, and accept this",
+        )
+
+
+@rule("OBS033", INFO, on=Environment, source="hyperpod-metrics")
+def cannot_fire(environment: Environment, types: Catalog) -> Problems:
+    """Alerts that are left out because nothing measures what they look at."""
+    settings = environment.observability
+    if not settings or settings.metrics != "advanced" or not environment.has_cluster or not settings.levels:
+        return
+    from ...monitoring.alerts import unmeasured
+
+    if names := unmeasured(environment, types):
+        yield Problem(
+            ("observability", "levels"),
+            f"without what these levels leave out, {listed(names, 'and')} cannot fire and {_are(names)} left out",
+            "raise the level, or accept this",
+        )
+
+
+@rule("OBS034", INFO, on=Environment, source="hyperpod-events")
+def no_events(environment: Environment) -> Problems:
+    """A cluster that does not report what fails."""
+    settings, cluster = environment.observability, environment.cluster
+    if settings and environment.has_cluster and cluster.provisioning != "continuous":
+        yield Problem(
+            ("cluster", "provisioning"),
+            "SageMaker sends events of instances and groups, with the reason of a failure, only with continuous "
+            "provisioning; people hear of the cluster's state and of nodes' health alone",
+            "provision continuously, or accept this",
+        )
+
+
+def _are(names: list[str]) -> str:
+    return "are" if len(names) > 1 else "is"

@@ -1,0 +1,55 @@
+"""Rules on the budget of an environment."""
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+from ....config.settings.environment import Environment
+from ...cost.budget import MAX_ADDRESSES
+from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
+
+if TYPE_CHECKING:
+    from ....config.settings.observability import Observability
+
+
+@rule("OBS050", WARNING, on=Environment, source="")
+def budget_below_what_stands(environment: Environment) -> Problems:
+    """A budget that is spent before anybody does anything."""
+    budget = environment.observability.budget_usd_per_month if environment.observability else None
+    if budget is None:
+        return
+    # It reads the rules' own catalog.
+    from ...cost.costs import costs, total
+
+    # The cheaper of what a Kubernetes version can cost: a rule knows no date.
+    sums = total(costs(environment, date.min))
+    if sums.monthly > budget:
+        least = "" if sums.exact else "at least "
+        yield Problem(
+            ("observability", "budget_usd_per_month"),
+            f"the budget is ${budget:,}, and what stands there at the full count of all groups costs {least}"
+            f"${sums.monthly:,.0f} a month",
+            f"raise it, or accept this where groups are rarely full; see `podwright cost {environment.name}`",
+        )
+
+
+@rule("OBS051", ERROR, on="Observability", source="budgets-api", final=True)
+def too_many_addresses(settings: "Observability") -> Problems:
+    """More mail addresses than a budget takes."""
+    alerts = settings.alerts
+    chat = alerts.chat.slack or alerts.chat.teams
+    if settings.budget_usd_per_month and chat and len(alerts.emails) > MAX_ADDRESSES:
+        yield Problem(
+            ("alerts", "emails"),
+            f"emails are {len(alerts.emails)}; beside a chat channel a budget tells {MAX_ADDRESSES} addresses at most",
+            "use the address of a list",
+        )
+
+
+@rule("OBS052", ERROR, on=Environment, source="", final=True)
+def drills_of_nothing(environment: Environment) -> Problems:
+    """Drills where there is no cluster to break."""
+    settings = environment.observability
+    if settings and settings.drills and not environment.has_cluster:
+        yield Problem(
+            ("observability", "drills"), "drills is true, and the environment has no cluster", "take drills away"
+        )

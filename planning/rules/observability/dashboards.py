@@ -1,0 +1,37 @@
+"""Rules on dashboards: whether there is anything to show, and where."""
+
+from ....config.catalog.facts import table
+from ....config.findings import listed
+from ....config.settings.environment import Environment
+from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
+
+
+@rule("OBS020", ERROR, on=Environment, source="", final=True)
+def something_to_show(environment: Environment) -> Problems:
+    """A Grafana workspace without anything to show."""
+    settings = environment.observability
+    if settings is None or settings.managed_grafana is None:
+        return
+    if settings.metrics == "off" or not environment.has_cluster:
+        why = "metrics is off" if settings.metrics == "off" else "the environment has no cluster to measure"
+        yield Problem(
+            ("observability", "grafana"),
+            f"grafana is wanted, and {why}: its dashboards would be empty",
+            "take grafana away, or measure something",
+        )
+
+
+@rule("OBS021", WARNING, on=Environment, source="grafana-regions")
+def grafana_is_there(environment: Environment) -> Problems:
+    """A region without Managed Grafana."""
+    settings = environment.observability
+    if settings is None or settings.managed_grafana is None:
+        return
+    known = [row["region"] for row in table("grafana_regions")]
+    if environment.region not in known:
+        yield Problem(
+            ("observability", "grafana"),
+            f"Amazon Managed Grafana is in {listed(known, 'and')} by the public list, and this is {environment.region}",
+            "write `grafana: false`: dashboards are then CloudWatch's, and `podwright dashboards export` writes them "
+            "for a Grafana of your own",
+        )

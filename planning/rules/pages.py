@@ -1,0 +1,110 @@
+"""The pages that `podwright explain` prints: one for every id that a finding can have.
+
+A page begins with facts that are also in the code; a test holds the two together. Its two examples are the rule's own
+test: pieces of an environment file, laid over `pages/base.yaml`, of which the first is found and the second passes.
+Examples of rules on projects hold a piece for each of several environments, by name.
+"""
+
+import difflib
+from pathlib import Path
+from typing import Final
+
+from ...config.catalog.preflight_checks import preflight_checks
+from ...config.findings import Level, listed
+from ..delivery.effects import reasons
+from .framework.acknowledgements import NOT_FOUND
+from .framework.rule import RULES
+
+FOLDER: Final = Path(__file__).parent / "pages"
+BEFORE_RULES: Final = {
+    "YML001": "A file that is not readable YAML",
+    "YML002": "A key that stands twice in one mapping",
+    "YML003": "A tag that YAML files of podwright do not have",
+    "YML004": "A key that is not plain text",
+    "YML005": "A merge of something that is no mapping",
+    "ENV001": "A setting that podwright does not know",
+    "ENV002": "A setting that is missing",
+    "ENV003": "A value that a setting does not take",
+    "ENV004": "A project file that cannot be read",
+    "ENV005": "A project that names an environment it does not have",
+    "ENV006": "An environment that is not there",
+    "ENV007": "An environment whose name is not its file's",
+    "ENV008": "A file that cannot be extended",
+    "ENV009": "Files that extend one another without end",
+    "ENV012": "An acknowledgement that fits no finding",
+    "PIP001": "A stage with an environment that is not there",
+    "PIP002": "An environment in two places of the pipeline",
+    "PIP003": "Stages in another order than the environments",
+    "PIP004": "A pipeline without a source",
+    "PIP005": "A CodePipeline without account or region",
+    "PIP006": "A schedule that GitHub Actions does not know",
+    "CHT001": "A chart without a digest in artifacts.lock",
+    "CHT002": "A chart of another version in artifacts.lock",
+    "CHT003": "A chart that was not fetched",
+    "CHT004": "A chart that differs from its digest",
+    "CHT005": "A damaged artifacts.lock",
+    "CHT006": "An image that a closed network cannot pull",
+    "ART001": "An archive of node software without a digest in artifacts.lock",
+    "ART002": "An archive of node software that was not fetched",
+    "ART003": "An archive of node software that differs from its digest",
+    "ART004": "A gate without benchmark programs",
+}
+"""Findings that no rule makes but readers of files do: id → title. They stop a command, and nobody can accept them."""
+
+
+class UnknownFinding(LookupError):
+    """An id that no finding has; the text says which are close."""
+
+
+def explain(id: str) -> str:
+    """The page of a finding in Markdown. Raises UnknownFinding, which carries the closest ids."""
+    file = FOLDER / f"{id.upper()}.md"
+    if id.upper() not in titles():
+        close = difflib.get_close_matches(id.upper(), titles(), 3, 0.6)
+        raise UnknownFinding(
+            f"there is no finding {id}; close are {listed(close, 'and')}"
+            if close
+            else f"there is no finding {id}; ids look like NET013"
+        )
+    return file.read_text(encoding="utf-8")
+
+
+def titles() -> dict[str, str]:
+    """Every id that a finding can have, with its title, in order."""
+    rules, checks, changes = RULES.values(), preflight_checks().values(), reasons().values()
+    return dict(sorted((BEFORE_RULES | {item.id: item.title for item in (*rules, *checks, *changes)}).items()))
+
+
+def level(id: str) -> Level:
+    """How bad findings of that id are."""
+    if id in RULES:
+        return RULES[id].level
+    if id in preflight_checks():
+        return preflight_checks()[id].level
+    if id in reasons():
+        return reasons()[id].level
+    return Level.WARNING if id == NOT_FOUND else Level.ERROR
+
+
+def acceptable(id: str) -> bool:
+    """Whether an environment may accept findings of that id."""
+    return id in preflight_checks() or (id in RULES and not RULES[id].final)
+
+
+def header(id: str) -> str:
+    """What the page of a finding begins with."""
+    accepted = "can be accepted with a reason" if acceptable(id) else "nobody can accept it"
+    if id in reasons():
+        accepted = "can be approved for one change set, under `approved_changes`"
+    lines = [f"# {id}: {titles()[id]}", "", f"- Level: {level(id)}; {accepted}."]
+    if id in RULES:
+        rule = RULES[id]
+        sources = [f"{citation}, <{citation.url}>" for citation in rule.sources] or ["a decision of podwright"]
+        lines += [f"- Looks at: `{rule.looks_at}`.", *(f"- Source: {source}." for source in sources)]
+    if id in preflight_checks():
+        check = preflight_checks()[id]
+        lines.append(f"- Asks the account: {listed((f'`{action}`' for action in check.actions), 'and')}.")
+        lines += [f"- Source: {citation}, <{citation.url}>." for citation in check.sources]
+    if id in reasons():
+        lines += [f"- Source: {citation}, <{citation.url}>." for citation in reasons()[id].sources]
+    return "\n".join(lines) + "\n"

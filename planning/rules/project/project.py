@@ -1,0 +1,154 @@
+"""Rules on the environments of a project beside one another. `podwright check` runs them over several environments."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from ....config.catalog.instance_types import Catalog, environment_types
+from ....config.findings import Finding, Path, dotted, listed
+from ....config.loading.load import LoadedEnvironment
+from ....config.settings.environment import Environment
+from ...quota.links import overlap
+from ..framework.acknowledgements import acknowledged
+from ..framework.rule import ERROR, PROJECT_VIEW, WARNING, Problem, Problems, rule, rules_for
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectView:
+    """Environments that are looked at together. Paths of problems begin with the name of one of them."""
+
+    loaded: Mapping[str, LoadedEnvironment]
+
+    @property
+    def environments(self) -> dict[str, Environment]:
+        """The environments by name, in the order of promotion."""
+        return {name: item.environment for name, item in self.loaded.items()}
+
+    def types(self, name: str) -> Catalog:
+        """The instance catalog as one of them knows it."""
+        return environment_types(self.loaded[name].environment.instance_types)
+
+
+def project_findings(loaded: Mapping[str, LoadedEnvironment]) -> dict[str, list[Finding]]:
+    """What the rules of projects find, by the environment in whose files it stands.
+
+    Acknowledgements of that environment count. One that fits none of these findings is a finding itself.
+    """
+    view, found = ProjectView(loaded), {name: list[Finding]() for name in loaded}
+    for each in rules_for(ProjectView):
+        for problem in each.function(view):
+            name, *rest = problem.path
+            place = loaded[str(name)].source.place(tuple(rest))
+            found[str(name)].append(Finding(each.id, each.level, dotted(rest), problem.message, problem.hint, place))
+    return {
+        name: acknowledged(items, loaded[name].environment.acknowledge, loaded[name].source, project=True)
+        for name, items in found.items()
+    }
+
+
+def _places(view: ProjectView) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """Accounts and regions in which several environments are, with their names."""
+    found = defaultdict[tuple[str, str], list[str]](list)
+    for name, environment in view.environments.items():
+        found[environment.account, environment.region].append(name)
+    yield from ((place, names) for place, names in found.items() if len(names) > 1)
+
+
+@rule("PRJ001", ERROR, on=PROJECT_VIEW, source="api-cluster", final=True)
+def clusters_of_one_name(view: ProjectView) -> Problems:
+    """Two clusters of one name in one account and region."""
+    for (account, region), names in _places(view):
+        first = dict[str, str]()
+        for name in names:
+            environment = view.environments[name]
+            other = first.setdefault(environment.cluster.name, name) if environment.has_cluster else name
+            if other != name:
+                yield Problem(
+                    (name, "cluster", "name"),
+                    f"cluster.name is {environment.cluster.name}, as in {other}; both are in {region} of account "
+                    f"{account}, where a name belongs to one cluster",
+                    "leave cluster.name out of shared files: it follows the environment's name",
+                )
+
+
+@rule("PRJ002", ERROR, on=PROJECT_VIEW, source="hyperpod-eks", final=True)
+def one_control_plane(view: ProjectView) -> Problems:
+    """An EKS cluster that several environments adopt."""
+    for _, names in _places(view):
+        first = dict[str, str]()
+        for name in names:
+            existing = view.environments[name].cluster.eks.existing
+            other = first.setdefault(existing.name, name) if existing else name
+            if existing and other != name:
+                yield Problem(
+                    (name, "cluster", "eks", "existing", "name"),
+                    f"the EKS cluster {existing.name} is adopted by {other} too, and takes one HyperPod cluster",
+                    "use another EKS cluster, or make instance groups of one environment of both",
+                )
+
+
+@rule("PRJ003", WARNING, on=PROJECT_VIEW, source="vpc-peering")
+def ranges_of_neighbours(view: ProjectView) -> Problems:
+    """Networks of one account and region whose ranges overlap."""
+    for (account, region), names in _places(view):
+        shared = defaultdict[str, list[str]](list)
+        for one, other in combinations(names, 2):
+            here, there = view.environments[one].network, view.environments[other].network
+            # Environments that adopt one VPC share it on purpose.
+            same = here.vpc and there.vpc and here.vpc.id == there.vpc.id
+            if not same and overlap(here, there):
+                shared[other].append(one)
+        for name, others in shared.items():
+            adopted = view.environments[name].network.vpc
+            yield Problem(
+                (name, "network", *(("vpc", "cidr") if adopted else ("cidr",))),
+                f"the network overlaps with {listed(others, 'and')} in {region} of account {account}; such "
+                "networks can never be connected, neither by peering nor by a transit gateway",
+                "give it a range of its own before the first deployment, or accept this",
+            )
+
+
+@rule("PRJ004", WARNING, on=PROJECT_VIEW, source="")
+def bought_by_each(view: ProjectView) -> Problems:
+    """A purchase in a shared file, which every environment makes for itself."""
+    found = defaultdict[tuple[object, str], list[str]](list)
+    for name, item in view.loaded.items():
+        for plan, settings in item.environment.training_plans.items():
+            path: Path = ("training_plans", plan, "purchase")
+            if settings.state == "purchase" and path in item.source.places:
+                found[item.source.place(path), plan].append(name)
+    for (place, plan), names in found.items():
+        if len(names) > 1:
+            yield Problem(
+                (names[-1], "training_plans", plan, "purchase"),
+                f"{place} says purchase: true, and {listed(names, 'and')} extend it: each buys a plan of its own",
+                "move the plan into the environment that needs it, or accept this if each of them does",
+            )
+
+
+@rule("PRJ005", WARNING, on=PROJECT_VIEW, source="training-plan-hyperpod")
+def one_plan_for_many(view: ProjectView) -> Problems:
+    """A training plan of which several environments want more than it has."""
+    users = defaultdict[str, list[tuple[str, str]]](list)
+    for name, environment in view.environments.items():
+        for plan, settings in environment.training_plans.items():
+            if settings.arn:
+                users[settings.arn].append((name, plan))
+    for arn, found in users.items():
+        taken, most = list[str](), 0
+        total = 0
+        for name, plan in found:
+            environment = view.environments[name]
+            counts = [group.count for group in environment.instance_groups.values() if group.plan == plan]
+            taken.append(f"{name} {sum(counts)}")
+            total += sum(counts)
+            most = max(most, environment.training_plans[plan].count or 0)
+        if len(found) > 1 and most and total > most:
+            name, plan = found[-1]
+            yield Problem(
+                (name, "training_plans", plan, "arn"),
+                f"{arn} has {most} instances, and its environments want {total} together: {listed(taken, 'and')}; who "
+                "comes later gets none",
+                "lower the counts, or use a plan of its own",
+            )

@@ -1,0 +1,55 @@
+"""Running the rules: over a whole environment for people, and over one model for a construct."""
+
+from collections.abc import Iterator
+
+from ...config.catalog.instance_types import Catalog, catalog, environment_types
+from ...config.findings import Finding, Level, dotted
+from ...config.loading.source import Source
+from ...config.settings.base import Settings
+from ...config.settings.environment import Environment
+from .framework.acknowledgements import acknowledged
+from .framework.rule import Rule, nested, rules_for
+
+
+class Refused(ValueError):
+    """Settings that cannot be built. `findings` says why, each with what to do next."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        super().__init__("; ".join(f"{item.id} {item.path}: {item.message} ({item.hint})" for item in findings))
+        self.findings = findings
+
+
+def findings(environment: Environment, source: Source | None = None) -> list[Finding]:
+    """All findings of all rules about an environment, in the order of the file.
+
+    With `source` each finding carries the file and line of its field. Findings that the environment acknowledges carry
+    the reason; an acknowledgement that fits nothing is a finding itself.
+    """
+    found = [finding for _, finding in _run(environment, environment_types(environment.instance_types), source)]
+    found = acknowledged(found, environment.acknowledge, source)
+    return sorted(found, key=lambda finding: (finding.place.line if finding.place else 0, finding.path, finding.id))
+
+
+def check(settings: Settings, types: Catalog | None = None) -> list[Finding]:
+    """Run the rules that look at `settings` or at a model inside it, and return what they find.
+
+    A construct calls this before it defines anything. Warnings, and errors that an environment may acknowledge, are
+    returned; what nobody can accept is raised.
+
+    Raises:
+        Refused: something that AWS would refuse or that cannot be synthesized.
+    """
+    found = list(_run(settings, types or catalog(), None))
+    refused = [finding for rule, finding in found if rule.final and rule.level is Level.ERROR]
+    if refused:
+        raise Refused(refused)
+    return [finding for _, finding in found]
+
+
+def _run(settings: Settings, types: Catalog, source: Source | None) -> Iterator[tuple[Rule, Finding]]:
+    for path, model in nested(settings):
+        for rule in rules_for(type(model)):
+            for problem in rule.problems(model, types):
+                where = (*path, *((problem.path,) if isinstance(problem.path, str) else problem.path))
+                place = source.place(where) if source else None
+                yield rule, Finding(rule.id, rule.level, dotted(where), problem.message, problem.hint, place)

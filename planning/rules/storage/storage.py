@@ -1,0 +1,182 @@
+"""Rules on mounts, home folders and buckets."""
+
+import re
+from collections.abc import Iterator
+
+from ....config.catalog.instance_types import Catalog
+from ....config.catalog.limits import limits
+from ....config.findings import Path, listed
+from ....config.settings.environment import Environment
+from ....config.settings.storage import Buckets, OpenZfs, Storage
+from ..capacity.zones import lustre_path
+from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
+from ..groups.groups import accelerated
+from .lustre import within
+
+# Folders whose contents a node needs: the system's, and those of HyperPod's agents and the container runtime.
+_SYSTEM = (
+    "/bin",
+    "/boot",
+    "/etc",
+    "/lib",
+    "/lib64",
+    "/opt",
+    "/root",
+    "/sbin",
+    "/usr",
+    "/usr/bin",
+    "/usr/lib",
+    "/var",
+    "/var/lib",
+)
+# Folders in which nothing of ours may stand either: the kernel or an agent makes and clears them.
+_MADE_BY_OTHERS = (
+    *("/dev", "/proc", "/run", "/sys", "/tmp"),
+    *("/opt/amazon", "/opt/aws", "/opt/dlami", "/opt/ml", "/opt/sagemaker", "/var/lib/containerd", "/var/lib/kubelet"),
+)
+_SANDBOX_ACCOUNT = "123456789012"
+_BUCKET_PREFIXES = ("xn--", "sthree-", "amzn-s3-demo-")
+_BUCKET_SUFFIXES = ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")
+
+
+def mounts(storage: Storage) -> Iterator[tuple[Path, str]]:
+    """Where each file system is mounted, with the path of the field relative to `storage`."""
+    for name, lustre in storage.lustres.items():
+        yield (*lustre_path(name)[1:], "mount"), lustre.mount
+    if storage.home:
+        yield ("home", "openzfs", "mount"), storage.home.openzfs.mount
+
+
+@rule("STO020", ERROR, on=OpenZfs, source="fsx-openzfs", final=True)
+def openzfs_throughput(home: OpenZfs) -> Problems:
+    """A throughput that OpenZFS does not have."""
+    allowed = limits().openzfs.throughput_generation_2
+    if home.throughput not in allowed:
+        yield Problem(
+            "throughput",
+            f"throughput is {home.throughput} MB/s; allowed for SINGLE_AZ_2: {listed(allowed)}",
+            f"use {next((each for each in allowed if each >= home.throughput), allowed[-1])}",
+        )
+
+
+@rule("STO021", ERROR, on=Storage, source="", final=True)
+def mount_once(storage: Storage) -> Problems:
+    """Two file systems on one mount point."""
+    seen: list[str] = []
+    for path, mount in mounts(storage):
+        for other in seen:
+            if within(mount, other) or within(other, mount):
+                yield Problem(
+                    path,
+                    f"{mount} overlaps {other}, where another file system is mounted; one would hide the other",
+                    "give each file system a mount point beside the others",
+                )
+        seen.append(mount)
+
+
+@rule("STO022", ERROR, on=Storage, source="", final=True)
+def mount_point(storage: Storage) -> Problems:
+    """A mount point that the node needs itself."""
+    for path, mount in mounts(storage):
+        if {".", ".."} & set(mount.split("/")):
+            yield Problem(path, f"mount is {mount}; allowed: a path without . and ..", "write the path in full")
+            continue
+        hidden = [folder for folder in (*_SYSTEM, *_MADE_BY_OTHERS) if within(folder, mount)]
+        around = [folder for folder in _MADE_BY_OTHERS if within(mount, folder)]
+        if hidden or around:
+            yield Problem(
+                path,
+                f"mount is {mount}; the node itself uses {(hidden + around)[0]}",
+                "mount it at /fsx, /home or a folder of its own",
+            )
+
+
+@rule("STO023", ERROR, on=Storage, source="", final=True)
+def reserved_name(storage: Storage) -> Problems:
+    """A second file system called lustre."""
+    if "lustre" in storage.additional_lustre:
+        yield Problem(
+            ("additional_lustre", "lustre"), "lustre is the name of the main file system", "choose another name"
+        )
+
+
+@rule("STO024", ERROR, on=Buckets, source="s3-names", final=True)
+def bucket_name(buckets: Buckets) -> Problems:
+    """A bucket name that S3 does not give out."""
+    for field in ("lifecycle", "checkpoints"):
+        name = getattr(buckets, field) or ""
+        reserved = listed(each for each in (*_BUCKET_PREFIXES, *_BUCKET_SUFFIXES))
+        if ".." in name or re.fullmatch(r"[0-9]+(\.[0-9]+){3}", name):
+            yield Problem(
+                field,
+                f"{field} is {name}; allowed: no two dots in a row, and nothing that looks like an IP address",
+                "correct the name: S3 has no such bucket",
+            )
+        elif name.startswith(_BUCKET_PREFIXES) or name.endswith(_BUCKET_SUFFIXES):
+            yield Problem(
+                field, f"{field} is {name}; S3 keeps {reserved} for itself", "correct the name: S3 has no such bucket"
+            )
+
+
+@rule("STO025", WARNING, on=Buckets, source="")
+def separate_buckets(buckets: Buckets) -> Problems:
+    """One bucket for scripts and checkpoints."""
+    if buckets.lifecycle and buckets.lifecycle == buckets.checkpoints:
+        yield Problem(
+            "checkpoints",
+            f"{buckets.checkpoints} holds the lifecycle scripts too: who may write a checkpoint could change "
+            "what runs as root on every new node",
+            "use two buckets",
+        )
+
+
+@rule("STO026", WARNING, on=Environment, source="")
+def destroyed_data(environment: Environment) -> Problems:
+    """Data that goes with its stack."""
+    kept = [name for name, lustre in environment.storage.lustres.items() if lustre.existing is None]
+    kept += ["home"] if environment.storage.home else []
+    if environment.protection == "destroy" and kept and environment.account != _SANDBOX_ACCOUNT:
+        yield Problem(
+            "protection",
+            f"protection is destroy, so deleting the storage stack deletes {listed(kept, 'and')} with all data",
+            "use retain, or accept this for an environment without data of value",
+        )
+
+
+@rule("STO027", WARNING, on=Environment, source="fsx-clients")
+def efa_client_image(environment: Environment, types: Catalog) -> Problems:
+    """An own image on a file system with EFA."""
+    serving = {lustre.zone for lustre in environment.storage.lustres.values() if lustre.efa}
+    for name, group in environment.instance_groups.items():
+        if group.image_id and serving & set(group.zone_ids) and accelerated(group, types):
+            yield Problem(
+                ("instance_groups", name, "image_id"),
+                f"clients reach Lustre over EFA from AL2023, RHEL 9.5 and Ubuntu 22.04 on, "
+                f"with kernel 6.8 or newer; podwright cannot see what {group.image_id} holds",
+                "check the image, or the node falls back to TCP",
+            )
+
+
+@rule("STO028", WARNING, on=Environment, source="fsx-backups")
+def home_backups(environment: Environment) -> Problems:
+    """Home folders without backups."""
+    home = environment.storage.home
+    if home and home.openzfs.backup_days == 0 and environment.protection == "retain":
+        yield Problem(
+            ("storage", "home", "openzfs", "backup_days"),
+            "backup_days is 0, and home folders live in one zone",
+            "keep at least 7 days",
+        )
+
+
+@rule("LIF001", ERROR, on=Buckets, source="api-lifecycle")
+def lifecycle_bucket(buckets: Buckets) -> Problems:
+    """A lifecycle bucket of a name that HyperPod does not document."""
+    prefix = limits().cluster.lifecycle_bucket_prefix
+    if buckets.lifecycle and not buckets.lifecycle.startswith(prefix):
+        yield Problem(
+            "lifecycle",
+            f"lifecycle is {buckets.lifecycle}; HyperPod documents lifecycle scripts only in buckets whose name begins "
+            f"with {prefix}, as its managed node policy reads no other",
+            "use such a bucket, or leave it out and podwright makes one",
+        )
