@@ -4,7 +4,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from ..config.settings.environment import Environment
-from ..constructs.team_access import TeamIdentities, TeamRoles
+from ..constructs.governance.team_access import TeamIdentities, TeamRoles
 from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION
 from .eks import EksStack
 from .network import NetworkStack

@@ -4,8 +4,8 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from ..config.settings.environment import Environment
-from ..constructs.reminder_topic import ReminderTopic
-from ..constructs.training_plan.construct import TrainingPlans
+from ..constructs.hyperpod.reminder_topic import ReminderTopic
+from ..constructs.hyperpod.training_plan.construct import TrainingPlans
 from .network import NetworkStack
 
 

@@ -14,14 +14,14 @@ from ..config.catalog.names import benchmark_prefix
 from ..config.settings.benchmarks import benchmark_policy
 from ..config.settings.environment import Environment
 from ..config.settings.groups import InstanceGroup
-from ..constructs.addons import WorkloadAddons
-from ..constructs.eks_control_plane import EksControlPlane
-from ..constructs.execution_role import ExecutionRole
-from ..constructs.hyperpod_cluster import HyperPodCluster
-from ..constructs.instance_group import GroupResources
-from ..constructs.karpenter_role import KarpenterRole
-from ..constructs.lifecycle_publication.construct import LifecyclePublication, archives_uri
-from ..constructs.nodes_ready.construct import NodesReady
+from ..constructs.eks.addons import WorkloadAddons
+from ..constructs.eks.control_plane import EksControlPlane
+from ..constructs.hyperpod.cluster import HyperPodCluster
+from ..constructs.hyperpod.execution_role import ExecutionRole
+from ..constructs.hyperpod.instance_group import GroupResources
+from ..constructs.hyperpod.karpenter_role import KarpenterRole
+from ..constructs.hyperpod.lifecycle_publication.construct import LifecyclePublication, archives_uri
+from ..constructs.hyperpod.nodes_ready.construct import NodesReady
 from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION
 from ..planning.node.archives import LockedFile
 from ..planning.node.facts import BenchmarkFacts, ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts

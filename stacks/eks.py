@@ -16,10 +16,10 @@ from ..config.catalog.images import Image
 from ..config.catalog.instance_types import environment_types
 from ..config.loading.artifacts import ChartArchive
 from ..config.settings.environment import Environment
-from ..constructs.addons import NodeAddons
-from ..constructs.eks_control_plane import EksControlPlane
-from ..constructs.helm_release import HelmRelease
-from ..constructs.runner import Runner
+from ..constructs.delivery.runner import Runner
+from ..constructs.eks.addons import NodeAddons
+from ..constructs.eks.control_plane import EksControlPlane
+from ..constructs.eks.helm_release import HelmRelease
 from ..planning.helm.wanted_charts import wanted_chart
 from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION
 from ..planning.kubernetes.isolation import isolates_networks
@@ -108,7 +108,7 @@ class EksStack(cdk.Stack):
         )
         """Runs commands where a laptop cannot reach the Kubernetes API."""
         if settings.argo_cd:
-            from ..constructs.argo_cd import ArgoCdCapability
+            from ..constructs.platform.argo_cd import ArgoCdCapability
 
             ArgoCdCapability(self, "ArgoCd", settings=settings.argo_cd, cluster_name=cluster.cluster_name)
 

@@ -17,10 +17,10 @@ from ..config.loading.artifacts import ChartArchive
 from ..config.settings.environment import Environment
 from ..config.settings.governance.task_governance import CONTROLLER
 from ..config.settings.governance.teams import Engine
-from ..constructs.compute_quotas import ComputeQuotas
-from ..constructs.manifests import Manifests
-from ..constructs.nodes_ready.waiter import Place
-from ..constructs.task_governance import TaskGovernance
+from ..constructs.eks.manifests import Manifests
+from ..constructs.governance.compute_quotas import ComputeQuotas
+from ..constructs.governance.task_governance import TaskGovernance
+from ..constructs.hyperpod.nodes_ready.waiter import Place
 from ..planning.helm.chart_values import system_placement
 from ..planning.helm.wanted_charts import wanted_chart
 from ..planning.jobs.queue import pod_priorities
@@ -135,7 +135,7 @@ class GovernanceStack(cdk.Stack):
     def _kueue(self) -> list[cdk.CfnResource]:
         """Kueue of one's own, then its queues in the teams' namespaces."""
         from ..cdk8s_charts.kueue import kueue_objects
-        from ..constructs.kueue import KueueQueues
+        from ..constructs.governance.kueue import KueueQueues
 
         environment = self._environment
         types = environment_types(environment.instance_types)
@@ -153,7 +153,7 @@ class GovernanceStack(cdk.Stack):
     def _kai(self) -> list[cdk.CfnResource]:
         """KAI with a pool and a tree of queues for each group that teams use."""
         from ..cdk8s_charts.kai import kai_objects
-        from ..constructs.kai import Kai
+        from ..constructs.governance.kai import Kai
 
         governance = self._environment.governance
         types = environment_types(self._environment.instance_types)
@@ -167,7 +167,7 @@ class GovernanceStack(cdk.Stack):
     def _yunikorn(self) -> list[cdk.CfnResource]:
         """YuniKorn, or only its queues where the cluster runs it already."""
         from ..cdk8s_charts.yunikorn import yunikorn_objects
-        from ..constructs.yunikorn import YuniKorn
+        from ..constructs.governance.yunikorn import YuniKorn
 
         settings = self._environment.governance.yunikorn
         yunikorn = YuniKorn(

@@ -4,8 +4,8 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from ..config.settings.environment import Environment
-from ..constructs.key import EnvironmentKey
-from ..constructs.network import EnvironmentNetwork
+from ..constructs.network.network import EnvironmentNetwork
+from ..constructs.storage.key import EnvironmentKey
 from ..planning.network.endpoints import features
 from .adopted import keep_deployable
 

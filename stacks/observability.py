@@ -19,8 +19,8 @@ from .storage import StorageStack
 
 if TYPE_CHECKING:
     from ..config.settings.observability import Grafana
-    from ..constructs.alert_topics import AlertTopics
-    from ..constructs.prometheus_workspace import PrometheusWorkspace
+    from ..constructs.observability.alert_topics import AlertTopics
+    from ..constructs.observability.prometheus_workspace import PrometheusWorkspace
     from ..planning.monitoring.dashboards.panel import Dashboard
 
 
@@ -84,7 +84,7 @@ class ObservabilityStack(cdk.Stack):
 
     def _workspace(self) -> "PrometheusWorkspace":
         # What an environment does not have, it does not import.
-        from ..constructs.prometheus_workspace import PrometheusWorkspace
+        from ..constructs.observability.prometheus_workspace import PrometheusWorkspace
 
         environment = self._environment
         return PrometheusWorkspace(
@@ -112,7 +112,7 @@ class ObservabilityStack(cdk.Stack):
             write = iam.PolicyStatement(actions=["aps:RemoteWrite"], resources=[workspace.arn])
             iam.Policy(self, "NodesWriteMetrics", roles=[cluster.execution_role], statements=[write])
         if eks:
-            from ..constructs.metric_collector import MetricCollector
+            from ..constructs.observability.metric_collector import MetricCollector
 
             MetricCollector(
                 self,
@@ -124,7 +124,7 @@ class ObservabilityStack(cdk.Stack):
                 workspace=workspace,
             )
         else:
-            from ..constructs.cluster_extension.construct import ClusterExtension
+            from ..constructs.hyperpod.cluster_extension.construct import ClusterExtension
             from ..planning.monitoring.metric_levels import EXTENSION, extension_configuration
 
             ClusterExtension(
@@ -147,8 +147,8 @@ class ObservabilityStack(cdk.Stack):
         eks: EksStack | None,
         cluster: ClusterStack,
     ) -> None:
-        from ..constructs.fleet_metrics.construct import Fleet, FleetMetrics
-        from ..constructs.nodes_ready.waiter import Place
+        from ..constructs.hyperpod.nodes_ready.waiter import Place
+        from ..constructs.observability.fleet_metrics.construct import Fleet, FleetMetrics
 
         environment = self._environment
         types = {kind for group in environment.groups.values() for kind in group.types}
@@ -181,7 +181,7 @@ class ObservabilityStack(cdk.Stack):
 
     def _keep_logs(self, eks: EksStack | None, cluster: ClusterStack) -> None:
         """Logs that HyperPod and EKS write, kept and encrypted as the environment says."""
-        from ..constructs.service_logs.construct import ServiceLogs
+        from ..constructs.observability.service_logs.construct import ServiceLogs
 
         groups, patterns = {"HyperPod": self._log_group(cluster)}, [cluster_log_group(self._environment.cluster.name)]
         if eks and self._environment.cluster.eks.existing is None and self._environment.cluster.eks.logs:
@@ -195,19 +195,19 @@ class ObservabilityStack(cdk.Stack):
         return cluster_log_group(self._environment.cluster.name, identity)
 
     def _topics(self) -> "AlertTopics":
-        from ..constructs.alert_topics import AlertTopics
+        from ..constructs.observability.alert_topics import AlertTopics
 
         settings = self._settings.alerts
         topics = AlertTopics(self, "Alerts", settings=settings, protection=self._environment.protection)
         if topics.chat:
-            from ..constructs.chat_channels import ChatChannels
+            from ..constructs.observability.chat_channels import ChatChannels
 
             name = self._environment.name
             ChatChannels(self, "Chat", settings=settings.chat, name=name, topic_arn=topics.chat)
         return topics
 
     def _rules(self, workspace: "PrometheusWorkspace") -> None:
-        from ..constructs.prometheus_rules import PrometheusRules
+        from ..constructs.observability.prometheus_rules import PrometheusRules
         from ..planning.monitoring.alerts import watched
 
         PrometheusRules(
@@ -222,7 +222,7 @@ class ObservabilityStack(cdk.Stack):
 
     def _dashboards(self, storage: StorageStack, cluster: ClusterStack) -> None:
         """Pages in Managed Grafana where it is wanted, else in CloudWatch; what AWS measures itself always there."""
-        from ..constructs.cloudwatch_dashboards.construct import CloudWatchDashboards
+        from ..constructs.observability.cloudwatch_dashboards.construct import CloudWatchDashboards
         from ..planning.monitoring.collected import collected
         from ..planning.monitoring.dashboards import dashboards
 
@@ -244,8 +244,8 @@ class ObservabilityStack(cdk.Stack):
 
     def _grafana(self, settings: "Grafana", workspace: "PrometheusWorkspace", pages: Sequence["Dashboard"]) -> None:
         from ..cdk8s_charts.dashboards import data_source_uid, grafana_json, tag
-        from ..constructs.grafana_content.construct import GrafanaContent
-        from ..constructs.grafana_workspace import GrafanaWorkspace
+        from ..constructs.observability.grafana_content.construct import GrafanaContent
+        from ..constructs.observability.grafana_workspace import GrafanaWorkspace
         from ..planning.monitoring.dashboards.panel import uid
 
         environment = self._environment
@@ -281,7 +281,7 @@ class ObservabilityStack(cdk.Stack):
         )
 
     def _events(self, cluster: ClusterStack) -> None:
-        from ..constructs.cluster_events.construct import ClusterEvents
+        from ..constructs.observability.cluster_events.construct import ClusterEvents
 
         events = ClusterEvents(
             self,
@@ -294,7 +294,7 @@ class ObservabilityStack(cdk.Stack):
         self._functions["ClusterEvents"] = events.function
 
     def _alarms(self, storage: StorageStack) -> None:
-        from ..constructs.upkeep_alarms import UpkeepAlarms
+        from ..constructs.observability.upkeep_alarms import UpkeepAlarms
 
         alarms = UpkeepAlarms(self, "Upkeep", topics=list(self.alert_topics.arns.values()))
         for name, function in self._functions.items():
@@ -307,7 +307,7 @@ class ObservabilityStack(cdk.Stack):
                 alarms.lustre(name, file_system_id=file_system, capacity_gib=settings.capacity_gib)
 
     def _budget(self, usd_per_month: int) -> None:
-        from ..constructs.budget import Budget
+        from ..constructs.observability.budget import Budget
 
         Budget(
             self,

@@ -19,13 +19,13 @@ from ..config.catalog.regions import region
 from ..config.settings.environment import Environment
 from ..config.settings.pipeline import Pipeline, PipelineSource, PipelineStage
 from ..config.settings.storage import Storage
-from ..constructs.approval_step import ApprovalStep
-from ..constructs.buckets import PrivateBucket
-from ..constructs.build_steps import IMAGE, Builder, build_spec, install_phase, login
-from ..constructs.drift_look import DriftLook
-from ..constructs.key import EnvironmentKey
-from ..constructs.permission import allow
-from ..constructs.promotion_notices import PromotionNotices
+from ..constructs.common.permission import allow
+from ..constructs.delivery.approval_step import ApprovalStep
+from ..constructs.delivery.build_steps import IMAGE, Builder, build_spec, install_phase, login
+from ..constructs.delivery.drift_look import DriftLook
+from ..constructs.delivery.promotion_notices import PromotionNotices
+from ..constructs.storage.buckets import PrivateBucket
+from ..constructs.storage.key import EnvironmentKey
 from ..planning.delivery.pipeline_steps import ASSEMBLY, INSTALL, Place, Step
 from ..planning.delivery.promotion_roles import builder_name, role_arn, role_name
 from .pipeline_findings import acknowledge

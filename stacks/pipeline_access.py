@@ -7,7 +7,7 @@ from constructs import Construct
 from ..config.catalog.regions import region
 from ..config.settings.environment import Environment
 from ..config.settings.pipeline import Pipeline, PipelineSource
-from ..constructs.promotion_roles import GITHUB, PromotionRoles, github_jobs, only_role
+from ..constructs.delivery.promotion_roles import GITHUB, PromotionRoles, github_jobs, only_role
 from ..planning.delivery.pipeline_steps import Place
 from ..planning.delivery.promotion_roles import builder_name
 

@@ -11,9 +11,9 @@ from ..config.catalog.images import Image
 from ..config.loading.artifacts import ChartArchive
 from ..config.settings.environment import Environment
 from ..config.settings.platform import CERT_MANAGER, KUBEFLOW_TRAINER, KUBERAY
-from ..constructs.addons import addon
-from ..constructs.helm_release import HelmRelease
-from ..constructs.manifests import Manifests
+from ..constructs.eks.addons import addon
+from ..constructs.eks.helm_release import HelmRelease
+from ..constructs.eks.manifests import Manifests
 from ..planning.helm.chart_values import system_placement
 from ..planning.helm.platform_values import cert_manager_values
 from ..planning.helm.wanted_charts import wanted_charts
@@ -67,7 +67,7 @@ class PlatformStack(cdk.Stack):
         )
         # Each part is imported only by who has it.
         if platform.training_operator:
-            from ..constructs.training_operator import TrainingOperator
+            from ..constructs.platform.training_operator import TrainingOperator
 
             TrainingOperator(
                 self,
@@ -78,7 +78,7 @@ class PlatformStack(cdk.Stack):
                 after=certificates,
             )
         if platform.inference:
-            from ..constructs.inference_operator import InferenceEndpoints
+            from ..constructs.platform.inference_operator import InferenceEndpoints
 
             InferenceEndpoints(
                 self,
@@ -90,7 +90,7 @@ class PlatformStack(cdk.Stack):
                 after=certificates,
             )
         if platform.spaces:
-            from ..constructs.spaces import Spaces
+            from ..constructs.platform.spaces import Spaces
 
             Spaces(
                 self,
@@ -126,7 +126,7 @@ class PlatformStack(cdk.Stack):
             )
 
     def _mlflow(self, environment: Environment, network: NetworkStack, storage: StorageStack) -> None:
-        from ..constructs.mlflow import MlflowApp
+        from ..constructs.platform.mlflow import MlflowApp
 
         settings = environment.platform.mlflow
         assert settings is not None

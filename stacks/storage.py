@@ -8,16 +8,16 @@ from constructs import Construct
 from ..config.catalog.names import lifecycle_bucket_name
 from ..config.settings.environment import Environment
 from ..config.settings.slurm import AccountingDatabase
-from ..constructs.buckets import CheckpointBucket, LifecycleBucket
-from ..constructs.lustre import LustreFileSystem
-from ..constructs.openzfs import OpenZfsHome
-from ..constructs.protection import Protection
+from ..constructs.common.protection import Protection
+from ..constructs.storage.buckets import CheckpointBucket, LifecycleBucket
+from ..constructs.storage.lustre import LustreFileSystem
+from ..constructs.storage.openzfs import OpenZfsHome
 from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION, lustre_paths
 from .adopted import keep_deployable
 from .network import NetworkStack
 
 if TYPE_CHECKING:
-    from ..constructs.accounting_database import SlurmAccounting
+    from ..constructs.hyperpod.accounting_database import SlurmAccounting
 
 
 class StorageStack(cdk.Stack):
@@ -103,7 +103,7 @@ class StorageStack(cdk.Stack):
         self, settings: AccountingDatabase, network: NetworkStack, protection: Protection
     ) -> "SlurmAccounting":
         # The CDK's databases take a tenth of a second to import, which every other environment would pay.
-        from ..constructs.accounting_database import SlurmAccounting
+        from ..constructs.hyperpod.accounting_database import SlurmAccounting
 
         return SlurmAccounting(
             self,

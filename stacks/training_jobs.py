@@ -4,7 +4,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from ..config.settings.environment import Environment
-from ..constructs.training_job_queue import TrainingJobs
+from ..constructs.platform.training_job_queue import TrainingJobs
 
 
 class TrainingJobsStack(cdk.Stack):

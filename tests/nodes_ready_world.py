@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from loopback import Call, Reply, Server, serving
-from podwright.constructs.nodes_ready.handler import index
+from podwright.constructs.hyperpod.nodes_ready.handler import index
 
 CLUSTER_ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
 FUNCTION_ARN = "arn:aws:lambda:us-west-2:111122223333:function:waiter"

@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 import pytest
 
-from podwright.constructs.training_plan.handler import index
+from podwright.constructs.hyperpod.training_plan.handler import index
 from podwright.planning.purchase.offers import Request
 from podwright.planning.purchase.steps import Call
 from podwright.sandbox.training_plans.plans import TrainingPlans

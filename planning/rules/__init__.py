@@ -1,4 +1,4 @@
-"""Rules: what an environment must and should be, beyond what its types can say. Importing a module registers its rules."""
+"""Rules: what an environment must be, beyond what its types can say. Importing a module registers its rules."""
 
 from .capacity import capacity, capacity_choices, plans, ultraservers, zones  # noqa: F401
 from .cluster import cluster, orchestrator, platform, slurm, system, upgrades  # noqa: F401

@@ -28,7 +28,7 @@ def packages(folder: Path) -> dict[str, tuple[Path, str]]:
     command = [sys.executable, str(ROOT / "bin" / "app.py")]
     subprocess.run(command, cwd=ROOT, check=True, stderr=subprocess.DEVNULL, env=os.environ | variables)
     found = {}
-    for index in sorted((folder / "handlers").glob("asset.*/podwright/constructs/*/handler/index.py")):
+    for index in sorted((folder / "handlers").glob("asset.*/podwright/constructs/*/*/handler/index.py")):
         asset = index.parents[4]
         found[index.parent.parent.name] = (asset, ".".join(index.relative_to(asset).with_suffix("").parts))
     return found

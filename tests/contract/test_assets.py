@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from podwright.constructs.assets import shipped_files, staged
+from podwright.constructs.common.assets import shipped_files, staged
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -66,7 +66,7 @@ def test_same_from_checkout_and_wheel_and_after_importing_every_handler(installe
     assert Path(wheel).is_relative_to(installed)
     assert list(Path(wheel).rglob("handler/__pycache__")), "the handlers were not imported with bytecode writing on"
     assert here == there == digests(tmp_path, PYTHONPATH=str(installed))[1]
-    assert {"constructs/lifecycle_publication/handler", "lifecycle_scripts"} <= set(here)
+    assert {"constructs/hyperpod/lifecycle_publication/handler", "lifecycle_scripts"} <= set(here)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from podwright.constructs.cloudwatch_dashboards.handler import index
+from podwright.constructs.observability.cloudwatch_dashboards.handler import index
 
 SERIES = [
     {"metric": {"team": "research"}, "values": [[600, "0.5"], [900, "0.75"]]},

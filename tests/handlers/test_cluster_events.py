@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from podwright.constructs.cluster_events.handler import index
-from podwright.constructs.cluster_events.handler.memory import MOST_IN_AN_HOUR
+from podwright.constructs.observability.cluster_events.handler import index
+from podwright.constructs.observability.cluster_events.handler.memory import MOST_IN_AN_HOUR
 
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/a1b2c3d4e5f6"
 NO_CAPACITY = "We currently do not have sufficient capacity to launch new ml.p5.48xlarge instances. Please try again."

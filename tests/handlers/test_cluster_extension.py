@@ -10,7 +10,7 @@ import pytest
 from botocore.stub import Stubber
 
 from loopback import Call, Reply, serving
-from podwright.constructs.cluster_extension.handler import index
+from podwright.constructs.hyperpod.cluster_extension.handler import index
 
 CLUSTER = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster-extension/abcdefghijkl/observability"

@@ -10,7 +10,7 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from loopback import Call, Reply, serving
-from podwright.constructs.compute_quota_fallback.handler import index
+from podwright.constructs.governance.compute_quota_fallback.handler import index
 
 CLUSTER = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
 ID, NEXT = "quotaquota12", "quotaquota34"

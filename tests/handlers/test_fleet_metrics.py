@@ -18,8 +18,8 @@ from botocore.stub import Stubber
 
 from loopback import Call, Reply, serving
 from podwright.config.catalog.metrics import metrics, of_exporter
-from podwright.constructs.fleet_metrics.handler import benchmarks, fleet, index
-from podwright.constructs.fleet_metrics.handler.remote_write import Sample, snappy, write
+from podwright.constructs.observability.fleet_metrics.handler import benchmarks, fleet, index
+from podwright.constructs.observability.fleet_metrics.handler.remote_write import Sample, snappy, write
 from podwright.operations import prometheus
 
 SESSION = boto3.Session("key", "secret", region_name="us-west-2")

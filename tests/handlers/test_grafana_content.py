@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from grafana_world import GrafanaWorld
-from podwright.constructs.grafana_content.handler import grafana as api
-from podwright.constructs.grafana_content.handler import index
-from podwright.constructs.grafana_content.handler.grafana import Refused
+from podwright.constructs.observability.grafana_content.handler import grafana as api
+from podwright.constructs.observability.grafana_content.handler import index
+from podwright.constructs.observability.grafana_content.handler.grafana import Refused
 
 CONTEXT = SimpleNamespace(aws_request_id="1")
 TAG = "podwright:prod"

@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from podwright.constructs.lifecycle_publication.handler import index
+from podwright.constructs.hyperpod.lifecycle_publication.handler import index
 
 BUCKET = "sagemaker-test"
 ASSETS = "cdk-assets"

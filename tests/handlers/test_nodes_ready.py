@@ -14,7 +14,7 @@ from botocore.stub import ANY
 
 from loopback import serving
 from nodes_ready_world import CLUSTER_ARN, FUNCTION_ARN, Answer, Answers, World, encoded, nodes, self_signed, worlds
-from podwright.constructs.nodes_ready.handler.nodes import RETRIES
+from podwright.constructs.hyperpod.nodes_ready.handler.nodes import RETRIES
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from podwright.constructs.handler_runtime import response
-from podwright.constructs.handler_runtime.response import Answer, answering
+from podwright.constructs.common.handler_runtime import response
+from podwright.constructs.common.handler_runtime.response import Answer, answering
 
 CONTEXT = SimpleNamespace(log_group_name="/aws/lambda/f", log_stream_name="2026/11/21")
 

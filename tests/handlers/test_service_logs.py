@@ -6,7 +6,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from podwright.constructs.service_logs.handler import index
+from podwright.constructs.observability.service_logs.handler import index
 
 CLIENT = boto3.Session("key", "secret", region_name="us-west-2").client("logs")
 GROUP = "/aws/sagemaker/Clusters/prod/abcdefghijkl"

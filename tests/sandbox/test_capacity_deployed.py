@@ -15,8 +15,8 @@ from aws_cdk import aws_kms as kms
 from podwright.config.settings.groups import InstanceGroup
 from podwright.config.settings.plan_reminders import PlanReminders
 from podwright.config.settings.plans import TrainingPlan
-from podwright.constructs.reminder_topic import ReminderTopic
-from podwright.constructs.training_plan.construct import TrainingPlans
+from podwright.constructs.hyperpod.reminder_topic import ReminderTopic
+from podwright.constructs.hyperpod.training_plan.construct import TrainingPlans
 from podwright.operations.aws.sandbox_server import Running
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 from sandbox_stacks import StackUnderTest

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from podwright.constructs.cluster_events.handler import notices
+from podwright.constructs.observability.cluster_events.handler import notices
 from podwright.operations.aws.sandbox_server import Running
 from sandbox_network import surroundings
 
 Aws = Callable[[str], Any]
 NAME = "telling"
-_HANDLER = "podwright/constructs/cluster_events/handler"
+_HANDLER = "podwright/constructs/observability/cluster_events/handler"
 
 
 def code() -> bytes:

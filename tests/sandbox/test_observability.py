@@ -13,7 +13,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from podwright.constructs.fleet_metrics.handler.remote_write import Sample, write
+from podwright.constructs.observability.fleet_metrics.handler.remote_write import Sample, write
 from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.prometheus import Prometheus, QueryError, installed
 from sandbox_stacks import StackUnderTest

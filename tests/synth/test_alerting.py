@@ -12,12 +12,12 @@ from aws_cdk.assertions import Template
 from ruamel.yaml import YAML
 
 from podwright.config.settings.observability import Alerts, Chat, Observability, SlackChannel, TeamsChannel
-from podwright.constructs.alert_topics import AlertTopics
-from podwright.constructs.chat_channels import ChatChannels
-from podwright.constructs.cluster_events.construct import ClusterEvents
-from podwright.constructs.prometheus_rules import PrometheusRules
-from podwright.constructs.prometheus_workspace import PrometheusWorkspace
-from podwright.constructs.upkeep_alarms import UpkeepAlarms
+from podwright.constructs.observability.alert_topics import AlertTopics
+from podwright.constructs.observability.chat_channels import ChatChannels
+from podwright.constructs.observability.cluster_events.construct import ClusterEvents
+from podwright.constructs.observability.prometheus_rules import PrometheusRules
+from podwright.constructs.observability.prometheus_workspace import PrometheusWorkspace
+from podwright.constructs.observability.upkeep_alarms import UpkeepAlarms
 from podwright.planning.monitoring.alerts import Watched, alerts
 from podwright.planning.monitoring.recordings import recordings
 

@@ -4,7 +4,7 @@ import aws_cdk as cdk
 from aws_cdk.assertions import Match, Template
 
 from podwright.config.settings.argo_cd import ArgoCd
-from podwright.constructs.argo_cd import ArgoCdCapability
+from podwright.constructs.platform.argo_cd import ArgoCdCapability
 
 CENTER = "arn:aws:sso:::instance/ssoins-0123456789abcdef"
 GROUP = "01234567-89ab-cdef-0123-456789abcdef"

@@ -6,7 +6,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from podwright.constructs.budget import Budget
+from podwright.constructs.observability.budget import Budget
 
 MAIL, CHAT = (f"arn:aws:sns:us-west-2:111122223333:{name}" for name in ("mail", "chat"))
 

@@ -12,8 +12,8 @@ from aws_cdk.assertions import Template
 
 from podwright.config.settings.plan_reminders import PlanReminders
 from podwright.config.settings.plans import TrainingPlan
-from podwright.constructs.reminder_topic import ReminderTopic
-from podwright.constructs.training_plan.construct import RESOURCE_TYPE, TrainingPlans
+from podwright.constructs.hyperpod.reminder_topic import ReminderTopic
+from podwright.constructs.hyperpod.training_plan.construct import RESOURCE_TYPE, TrainingPlans
 from podwright.planning.purchase.purchase import SHIPPED
 from podwright.planning.rules.run import Refused
 from synthesis import Synthesis, environment_of, synthesize
@@ -150,8 +150,8 @@ def test_the_function_ships_what_buys_and_nothing_else() -> None:
     digest = function["Properties"]["Code"]["S3Key"].removesuffix(".zip")
     (folder,) = synthesis(EXISTS).directory.parent.glob(f"asset.{digest}")
     shipped = {file.relative_to(folder / "podwright").as_posix() for file in folder.rglob("*") if file.is_file()}
-    handler = {f"constructs/training_plan/handler/{name}.py" for name in ("index", "fit", "reminders")}
-    assert shipped == handler | {"constructs/handler_runtime/response.py"} | set(SHIPPED)
+    handler = {f"constructs/hyperpod/training_plan/handler/{name}.py" for name in ("index", "fit", "reminders")}
+    assert shipped == handler | {"constructs/common/handler_runtime/response.py"} | set(SHIPPED)
 
 
 def test_without_a_plan_there_is_no_stack_and_nothing_is_imported() -> None:

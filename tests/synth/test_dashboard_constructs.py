@@ -11,10 +11,10 @@ from aws_cdk.assertions import Template
 
 from podwright.config.catalog.metrics import metrics
 from podwright.config.settings.observability import Grafana, Observability
-from podwright.constructs.cloudwatch_dashboards.construct import CloudWatchDashboards
-from podwright.constructs.grafana_content.construct import GrafanaContent
-from podwright.constructs.grafana_workspace import GrafanaWorkspace
-from podwright.constructs.prometheus_workspace import PrometheusWorkspace
+from podwright.constructs.observability.cloudwatch_dashboards.construct import CloudWatchDashboards
+from podwright.constructs.observability.grafana_content.construct import GrafanaContent
+from podwright.constructs.observability.grafana_workspace import GrafanaWorkspace
+from podwright.constructs.observability.prometheus_workspace import PrometheusWorkspace
 from podwright.planning.monitoring.dashboards import dashboards
 
 ACCOUNT, REGION = "111122223333", "us-west-2"

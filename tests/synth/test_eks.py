@@ -16,11 +16,11 @@ from aws_cdk.assertions import Template
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
 from podwright.config.loading.artifacts import ChartArchive, pack
 from podwright.config.settings.cluster import AdoptedEks, Eks
-from podwright.constructs.addons import NodeAddons, WorkloadAddons
-from podwright.constructs.eks_control_plane import EksControlPlane
-from podwright.constructs.helm_release import HelmRelease
-from podwright.constructs.nodes_ready.construct import NodesReady
-from podwright.constructs.runner import Runner
+from podwright.constructs.delivery.runner import Runner
+from podwright.constructs.eks.addons import NodeAddons, WorkloadAddons
+from podwright.constructs.eks.control_plane import EksControlPlane
+from podwright.constructs.eks.helm_release import HelmRelease
+from podwright.constructs.hyperpod.nodes_ready.construct import NodesReady
 from podwright.operations.charts import stand_in
 
 NODES = "sg-0123456789abcdef0"
@@ -191,7 +191,7 @@ def test_only_the_kubectl_provider_brings_handlers(
     assert seen == [
         ("nodejs24.x", "framework.onEvent"),
         ("python3.13", "index.handler"),
-        ("python3.14", "podwright/constructs/nodes_ready/handler/index.handler"),
+        ("python3.14", "podwright/constructs/hyperpod/nodes_ready/handler/index.handler"),
     ]
     for function in functions:
         assert function["Properties"]["VpcConfig"]["SubnetIds"] == [

@@ -13,8 +13,8 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from podwright.config.settings.cluster import Cluster
 from podwright.config.settings.groups import InstanceGroup, RestrictedInstanceGroup
-from podwright.constructs.hyperpod_cluster import HyperPodCluster
-from podwright.constructs.instance_group import GroupResources
+from podwright.constructs.hyperpod.cluster import HyperPodCluster
+from podwright.constructs.hyperpod.instance_group import GroupResources
 from podwright.planning.node.facts import FileSystems, LustreMount, OpenZfsMount
 from podwright.planning.rules import Refused
 

@@ -12,7 +12,7 @@ from aws_cdk.assertions import Template
 
 from podwright.config.catalog.instance_types import catalog
 from podwright.config.settings.groups import InstanceGroup
-from podwright.constructs.lifecycle_publication.construct import LifecyclePublication
+from podwright.constructs.hyperpod.lifecycle_publication.construct import LifecyclePublication
 from podwright.planning.node.facts import ClusterFacts, FileSystems, LustreMount, NodeFacts, node_facts
 
 KEY = "arn:aws:kms:us-west-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"
@@ -89,7 +89,7 @@ def test_the_function(stack: cdk.Stack) -> None:
     publication(stack)
     (function,) = Template.from_stack(stack).find_resources("AWS::Lambda::Function").values()
     properties = function["Properties"]
-    assert properties["Handler"] == "podwright/constructs/lifecycle_publication/handler/index.handler"
+    assert properties["Handler"] == "podwright/constructs/hyperpod/lifecycle_publication/handler/index.handler"
     assert properties["Architectures"] == ["arm64"]
     # Long enough for three runs of five minutes and the pauses between them.
     assert int(resource(stack)["ServiceTimeout"]) == 3 * 300 + 180
@@ -111,8 +111,8 @@ def test_ships_the_scripts_and_a_handler_that_stands_alone(stack: cdk.Stack) -> 
     shipped = assets(stack)
     assert {"on_create.sh", "podwright_node/__main__.py", "podwright_node/storage.py"} <= shipped["scripts"]
     assert shipped["handler"] == {
-        "podwright/constructs/lifecycle_publication/handler/index.py",
-        "podwright/constructs/handler_runtime/response.py",
+        "podwright/constructs/hyperpod/lifecycle_publication/handler/index.py",
+        "podwright/constructs/common/handler_runtime/response.py",
     }
 
 

@@ -16,9 +16,9 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
-from podwright.constructs.execution_role import ExecutionRole
-from podwright.constructs.karpenter_role import KarpenterRole
-from podwright.constructs.permission import allow
+from podwright.constructs.common.permission import allow
+from podwright.constructs.hyperpod.execution_role import ExecutionRole
+from podwright.constructs.hyperpod.karpenter_role import KarpenterRole
 
 EKS = "arn:aws:eks:us-west-2:111122223333:cluster/prod"
 KEY = "arn:aws:kms:us-west-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"

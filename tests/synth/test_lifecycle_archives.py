@@ -13,7 +13,7 @@ from podwright.config.catalog.instance_types import catalog
 from podwright.config.loading.artifacts import LockedArchive
 from podwright.config.settings.groups import InstanceGroup
 from podwright.config.settings.software import NodeSoftware, SoftwareVersions
-from podwright.constructs.lifecycle_publication.construct import LifecyclePublication, archives_uri
+from podwright.constructs.hyperpod.lifecycle_publication.construct import LifecyclePublication, archives_uri
 from podwright.planning.node.archives import Archive, LockedFile
 from podwright.planning.node.facts import ClusterFacts, FileSystems, node_facts
 

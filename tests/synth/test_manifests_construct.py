@@ -12,7 +12,7 @@ from aws_cdk.assertions import Template
 from podwright.cdk8s_charts.team import team_objects
 from podwright.config.catalog.kubernetes_groups import TEAM_LABEL
 from podwright.config.settings.governance.teams import Team
-from podwright.constructs.manifests import Manifests
+from podwright.constructs.eks.manifests import Manifests
 from podwright.planning.kubernetes.deployed_values import DeployedValues, LustreValues
 
 KIND = "Custom::AWSCDK-EKS-KubernetesResource"

@@ -8,8 +8,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Annotations, Match, Template
 
 from podwright.config.settings.network import Network
-from podwright.constructs.network import EnvironmentNetwork
-from podwright.constructs.protection import Protection
+from podwright.constructs.common.protection import Protection
+from podwright.constructs.network.network import EnvironmentNetwork
 from podwright.planning.network.cidrs import plan
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 

@@ -12,11 +12,11 @@ import pytest
 from podwright.config.catalog.names import lifecycle_bucket_name
 from podwright.config.settings.network import Network
 from podwright.config.settings.storage import Buckets, Lustre, OpenZfs, Storage
-from podwright.constructs.buckets import CheckpointBucket, LifecycleBucket
-from podwright.constructs.key import EnvironmentKey
-from podwright.constructs.lustre import LustreFileSystem
-from podwright.constructs.network import EnvironmentNetwork
-from podwright.constructs.openzfs import OpenZfsHome
+from podwright.constructs.network.network import EnvironmentNetwork
+from podwright.constructs.storage.buckets import CheckpointBucket, LifecycleBucket
+from podwright.constructs.storage.key import EnvironmentKey
+from podwright.constructs.storage.lustre import LustreFileSystem
+from podwright.constructs.storage.openzfs import OpenZfsHome
 
 
 def define(stack: cdk.Stack, **network: Any) -> None:

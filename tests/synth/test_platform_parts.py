@@ -15,12 +15,12 @@ from aws_cdk.assertions import Template
 from podwright.config.settings.cluster import Eks
 from podwright.config.settings.governance.teams import Team
 from podwright.config.settings.platform import InferenceOperator, Mlflow, TrainingJobQueue
-from podwright.constructs.addons import addon
-from podwright.constructs.inference_operator import InferenceEndpoints
-from podwright.constructs.mlflow import MlflowApp
-from podwright.constructs.spaces import Spaces
-from podwright.constructs.training_job_queue import TrainingJobs
-from podwright.constructs.training_operator import TrainingOperator
+from podwright.constructs.eks.addons import addon
+from podwright.constructs.platform.inference_operator import InferenceEndpoints
+from podwright.constructs.platform.mlflow import MlflowApp
+from podwright.constructs.platform.spaces import Spaces
+from podwright.constructs.platform.training_job_queue import TrainingJobs
+from podwright.constructs.platform.training_operator import TrainingOperator
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 
 HYPERPOD = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"

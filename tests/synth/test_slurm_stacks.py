@@ -14,7 +14,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
 from podwright.config.settings.slurm import AccountingDatabase, AdoptedDatabase
-from podwright.constructs.accounting_database import SlurmAccounting
+from podwright.constructs.hyperpod.accounting_database import SlurmAccounting
 from podwright.planning.node.slurm_facts import SlurmFacts
 from synthesis import Synthesis, environment, environment_of, synthesis, synthesize
 

@@ -10,11 +10,11 @@ from aws_cdk.assertions import Match, Template
 
 from podwright.config.catalog.names import lifecycle_bucket_name
 from podwright.config.settings.storage import Buckets, Lustre, OpenZfs, Storage
-from podwright.constructs.buckets import CheckpointBucket, LifecycleBucket
-from podwright.constructs.key import EnvironmentKey
-from podwright.constructs.lustre import LustreFileSystem
-from podwright.constructs.openzfs import OpenZfsHome
-from podwright.constructs.protection import Protection
+from podwright.constructs.common.protection import Protection
+from podwright.constructs.storage.buckets import CheckpointBucket, LifecycleBucket
+from podwright.constructs.storage.key import EnvironmentKey
+from podwright.constructs.storage.lustre import LustreFileSystem
+from podwright.constructs.storage.openzfs import OpenZfsHome
 
 CLIENTS = "sg-0123456789abcdef0"
 KEY = "arn:aws:kms:us-west-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"

@@ -20,9 +20,9 @@ from podwright.config.catalog.instance_types import catalog
 from podwright.config.settings.cluster import Eks
 from podwright.config.settings.governance.teams import Governance
 from podwright.config.settings.groups import InstanceGroup
-from podwright.constructs.compute_quotas import ComputeQuotas
-from podwright.constructs.nodes_ready.waiter import Place
-from podwright.constructs.task_governance import TaskGovernance
+from podwright.constructs.governance.compute_quotas import ComputeQuotas
+from podwright.constructs.governance.task_governance import TaskGovernance
+from podwright.constructs.hyperpod.nodes_ready.waiter import Place
 from podwright.planning.quota.policy import quota_policy
 from podwright.sandbox.cloudformation.validation import validate_properties
 from podwright.stacks.feature_flags import FEATURE_FLAGS

@@ -17,7 +17,7 @@ from podwright.config.catalog.metrics import metrics
 from podwright.config.loading.load import load_environment
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.observability import Observability, Targets
-from podwright.constructs.cloudwatch_dashboards.widgets import panels as widgets
+from podwright.constructs.observability.cloudwatch_dashboards.widgets import panels as widgets
 from podwright.operations.dashboards.answers import Series, Span, ask
 from podwright.operations.dashboards.drawing import figure, text
 from podwright.operations.dashboards.page import Drawn, html

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from podwright.config.catalog.instance_types import environment_types
-from podwright.constructs.training_plan.handler.reminders import BEFORE
+from podwright.constructs.hyperpod.training_plan.handler.reminders import BEFORE
 from podwright.operations.output import Stop
 from podwright.operations.report.architecture import architecture
 from podwright.operations.report.assembly import Assembly, read_assembly

@@ -1,0 +1,194 @@
+"""Installs, changes and removes an extension of a Slurm cluster through SageMaker's API: CloudFormation has no type.
+
+A cluster has one extension of a name. Ours carries a tag that says for which resource of which stack it was made, so
+that a request that runs again finds it, and one that somebody else installed is never taken over. A change of settings
+names those that are gone as null, which gives them their defaults back; an earlier version means a new installation.
+
+HyperPod installs on every node by and by. A request is answered once all have it, at once when it failed, and after
+some minutes in any case: a node that comes later must not hold up a deployment, and `podwright doctor` says what lacks.
+
+Sources: botocore 1.44.5, service model of SageMaker; SageMaker API Reference, UpdateClusterExtension, 2026-11.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from ....common.handler_runtime.response import Answer, answering
+
+OWNER_TAG: Final = "podwright:resource"
+_POLL_SECONDS: Final = 10
+_MARGIN_SECONDS: Final = 60
+_EXISTS: Final = ("ConflictException", "ResourceInUse")
+_FAILED: Final = ("CreateFailed", "UpdateFailed", "DeleteFailed")
+_RETRIES: Final = Config(retries={"mode": "standard", "max_attempts": 8}, connect_timeout=5, read_timeout=20)
+
+logger = logging.getLogger()
+
+
+class Refused(Exception):
+    """SageMaker did not install what was asked for, or it is not ours to change."""
+
+
+def handle(event: dict[str, Any], context: Any) -> Answer:
+    """Carry out one request."""
+    extension = Extension(event, context)
+    if event["RequestType"] == "Delete":
+        extension.delete()
+        return Answer(event["PhysicalResourceId"])
+    return extension.install()
+
+
+class Extension:
+    """What one request is about, and the calls that carry it out."""
+
+    def __init__(self, event: dict[str, Any], context: Any) -> None:
+        properties = event["ResourceProperties"]
+        self.cluster: str = properties["ClusterArn"]
+        self.name: str = properties["Name"]
+        self.version: str | None = properties.get("Version") or None
+        # As text, because CloudFormation turns every number of a property into a string.
+        self.settings: dict[str, Any] = json.loads(properties["Settings"])
+        self.owner = f"{event['StackId'].rpartition('/')[2]}/{event['LogicalResourceId']}"
+        self.tags = [*properties.get("Tags", []), {"Key": OWNER_TAG, "Value": self.owner}]
+        self.token: str = event["RequestId"]
+        self.context = context
+        self.client = boto3.Session().client("sagemaker", config=_RETRIES)
+
+    def install(self) -> Answer:
+        """Install the extension, or bring the one that is there to the wanted version and settings."""
+        found = self._find()
+        if found is not None and self._earlier(found["ExtensionVersion"]):
+            self._remove(found["ExtensionArn"])
+            found = None
+        arn = self._create() if found is None else self._change(found["ExtensionArn"])
+        status = self._settled(arn)
+        return Answer(f"{self.cluster}/{self.name}", {"Arn": arn, "Status": status})
+
+    def delete(self) -> None:
+        """Remove the extension, if there is one of ours."""
+        try:
+            found = self._find()
+        except Refused as error:
+            # A creation that was refused for it is being rolled back.
+            logger.info("left alone: %s", error)
+            return
+        if found is not None:
+            self._remove(found["ExtensionArn"])
+
+    def _find(self) -> dict[str, Any] | None:
+        """Ours. Raises Refused for one that somebody else installed; None when there is none, nor a cluster."""
+        try:
+            pages = self.client.get_paginator("list_cluster_extensions").paginate(ClusterArn=self.cluster)
+            found = [item for page in pages for item in page["Extensions"] if item["ExtensionName"] == self.name]
+        except ClientError as error:
+            if _code(error) == "ResourceNotFound":
+                return None
+            raise
+        if not found:
+            return None
+        tags = self.client.list_tags(ResourceArn=found[0]["ExtensionArn"])["Tags"]
+        if {"Key": OWNER_TAG, "Value": self.owner} not in tags:
+            raise Refused(
+                f"{self.cluster} has an extension {self.name} that this stack did not install; delete it, or write "
+                f"`metrics: off` under observability"
+            )
+        return found[0]
+
+    def _create(self) -> str:
+        wanted: dict[str, Any] = {"ExtensionVersion": self.version} if self.version else {}
+        try:
+            return self.client.create_cluster_extension(
+                ClusterArn=self.cluster,
+                ExtensionName=self.name,
+                ConfigurationValues=json.dumps(self.settings),
+                Tags=self.tags,
+                ClientToken=self.token,
+                **wanted,
+            )["ExtensionArn"]
+        except ClientError as error:
+            mine = self._find() if _code(error) in _EXISTS else None
+            if mine is None:
+                raise
+            return mine["ExtensionArn"]
+
+    def _change(self, arn: str) -> str:
+        details = self._describe(arn)["ExtensionDetails"]
+        now = json.loads(details.get("ConfigurationValues") or "{}")
+        wanted: dict[str, Any] = {}
+        if self.version and self.version != details["ExtensionVersion"]:
+            wanted["ExtensionVersion"] = self.version
+        if now != self.settings:
+            wanted["ConfigurationValues"] = json.dumps(_change(now, self.settings))
+        # The same request once more is how SageMaker tries again on nodes where it failed.
+        if wanted or details["Status"] in _FAILED:
+            self.client.update_cluster_extension(
+                ClusterArn=self.cluster, ExtensionArn=arn, ClientToken=self.token, **wanted
+            )
+        return arn
+
+    def _remove(self, arn: str) -> None:
+        try:
+            self.client.delete_cluster_extension(ClusterArn=self.cluster, ExtensionArn=arn)
+            while self._in_time():
+                self._describe(arn)
+                time.sleep(_POLL_SECONDS)
+        except ClientError as error:
+            if _code(error) != "ResourceNotFound":
+                raise
+
+    def _settled(self, arn: str) -> str:
+        """The status once nothing is going on, or when time is up. Raises Refused when the installation failed."""
+        while True:
+            seen = self._describe(arn)
+            status: str = seen["ExtensionDetails"]["Status"]
+            logger.info("%s is %s on %s", self.name, status, seen.get("NodeSummary"))
+            if status in _FAILED:
+                raise Refused(f"{self.name} is {status}: {_issues(seen) or 'SageMaker gives no reason'}")
+            if status not in ("Creating", "Updating") or not self._in_time():
+                return status
+            time.sleep(_POLL_SECONDS)
+
+    def _describe(self, arn: str) -> dict[str, Any]:
+        return self.client.describe_cluster_extension(ClusterArn=self.cluster, ExtensionArn=arn)
+
+    def _in_time(self) -> bool:
+        return self.context.get_remaining_time_in_millis() / 1000 > _MARGIN_SECONDS + _POLL_SECONDS
+
+    def _earlier(self, installed: str) -> bool:
+        return self.version is not None and _parts(self.version) < _parts(installed)
+
+
+def _change(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """What turns the settings `now` into `wanted`, which leaves out what is to have its default."""
+    change: dict[str, Any] = dict.fromkeys(now.keys() - wanted.keys())
+    for key, value in wanted.items():
+        before = now.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            if inner := _change(before, value):
+                change[key] = inner
+        elif value != before:
+            change[key] = value
+    return change
+
+
+def _issues(seen: Mapping[str, Any]) -> str:
+    issues = seen.get("Health", {}).get("Issues", [])
+    return "; ".join(f"{item['Code']} on {item['NodeCount']} nodes: {item['Message']}" for item in issues)
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response["Error"]["Code"])
+
+
+handler = answering(handle)

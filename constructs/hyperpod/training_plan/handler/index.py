@@ -1,0 +1,218 @@
+"""Brings a training plan into a deployment: one that exists is resolved, any other is bought, exactly once.
+
+It is there once it is Scheduled or Active; Active may be weeks away. Then it has to fit the groups that draw on it, and
+people are reminded of its end. Delete cancels nothing, because nothing cancels a plan, and says so.
+
+A request may wait longer than a Lambda function runs. Before its time is up the function invokes itself with the same
+request, which then carries deadline and ARN, and the last invocation answers. Every run may be a repeated one: whether
+one buys is decided by `plan_purchase` and its record.
+"""
+
+import json
+import logging
+import time
+import uuid
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from .....planning.purchase.offers import Plan, Request
+from .....planning.purchase.offers import misfits as differences
+from .....planning.purchase.purchase import NoOffer, acquire
+from .....planning.purchase.run import Result
+from .....planning.purchase.steps import ONE_ATTEMPT, Service, code_of, run
+from .....planning.purchase.words import shown
+from ....common.handler_runtime.response import Answer, answering
+from .fit import Need, misfits
+from .reminders import SUBJECT_CHARACTERS, keep, reminders
+
+_READY: Final = ("Scheduled", "Active")
+_POLL_SECONDS: Final = 15
+_MARGIN_SECONDS: Final = 90
+"""Time that one more look, the invocation of the next run and a slow answer may take."""
+_RETRIES = Config(retries={"mode": "standard", "max_attempts": 8}, connect_timeout=5, read_timeout=20)
+
+logger = logging.getLogger()
+
+
+class Unusable(Exception):
+    """The plan cannot serve the deployment."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a request is about."""
+
+    environment: str
+    name: str
+    """The plan's name in the environment file."""
+    arn: str
+    """Of a plan that exists; empty for one to buy."""
+    request: Request | None
+    """What to buy; None for a plan that exists."""
+    tags: dict[str, str]
+    """Of what is bought."""
+    needs: tuple[Need, ...]
+    reminders: dict[str, str]
+    timeout_seconds: int
+
+    @classmethod
+    def of(cls, properties: dict[str, Any]) -> "Wanted":
+        """From the resource's properties; CloudFormation sends every number as text."""
+        return cls(
+            properties["Environment"],
+            properties["Plan"],
+            properties.get("Arn", ""),
+            Request.of_properties(properties["Request"]) if "Request" in properties else None,
+            properties.get("Tags", {}),
+            tuple(Need.of(need) for need in properties.get("Needs", ())),
+            properties["Reminders"],
+            int(properties["TimeoutSeconds"]),
+        )
+
+
+def handle(event: dict[str, Any], context: Any) -> Answer | None:
+    """Carry out one request; None when another invocation goes on with it."""
+    session = boto3.Session()
+    wanted = Wanted.of(event["ResourceProperties"])
+    if event["RequestType"] == "Delete":
+        _say_that_it_stays(session, wanted, event["PhysicalResourceId"])
+        return Answer(event["PhysicalResourceId"])
+    deadline = event.setdefault("Deadline", time.time() + wanted.timeout_seconds)
+    if "Arn" not in event:
+        event["Arn"] = wanted.arn or _bought(session, wanted, event["StackId"])
+    arn: str = event["Arn"]
+    while True:
+        plan = _look(session, wanted, arn)
+        logger.info("%s is %s", arn, plan.get("Status", "not to be seen yet"))
+        if plan.get("Status") in _READY:
+            return _accept(session, wanted, plan)
+        if plan.get("Status") in ("Failed", "Expired"):
+            raise Unusable(_why_over(wanted, plan))
+        if time.time() + _POLL_SECONDS > deadline:
+            raise Unusable(
+                f"{arn} is still Pending after {wanted.timeout_seconds // 60} minutes: SageMaker has not got the "
+                "payment through. It is bought; deploy again to go on waiting, and look at it in the console meanwhile"
+            )
+        if context.get_remaining_time_in_millis() / 1000 < _MARGIN_SECONDS + _POLL_SECONDS:
+            session.client("lambda", config=_RETRIES).invoke(
+                FunctionName=context.invoked_function_arn, InvocationType="Event", Payload=json.dumps(event)
+            )
+            return None
+        time.sleep(_POLL_SECONDS)
+
+
+def _bought(session: boto3.Session, wanted: Wanted, stack: str) -> str:
+    """ARN of the plan that was bought for this request, now or before."""
+    if wanted.request is None:
+        raise Unusable(f"training plan {wanted.name} has neither an ARN nor a request; deploy it anew")
+    clients: dict[Service, Any] = {
+        "sagemaker": session.client("sagemaker", config=_RETRIES),
+        "seller": session.client("sagemaker", config=Config(**ONE_ATTEMPT)),
+        "dynamodb": session.client("dynamodb", config=_RETRIES),
+        "ec2": session.client("ec2", config=_RETRIES),
+    }
+    steps = acquire(wanted.request, buyer=stack, run=str(uuid.uuid4()), tags=wanted.tags)
+    try:
+        outcome = run(steps, clients, clock=_now, sleep=time.sleep, tell=logger.info)
+    except NoOffer as error:
+        search = f"`podwright capacity search {wanted.environment} {wanted.name}` shows the nearest ones"
+        raise Unusable(f"{error}. {search}") from None
+    if outcome.result is not Result.BOUGHT:
+        raise Unusable(outcome.text)
+    logger.info(outcome.text)
+    return outcome.arn
+
+
+def _look(session: boto3.Session, wanted: Wanted, arn: str) -> dict[str, Any]:
+    """The plan as SageMaker describes it; empty while a plan that was just bought is not to be seen."""
+    try:
+        return session.client("sagemaker", config=_RETRIES).describe_training_plan(TrainingPlanName=arn)
+    except ClientError as error:
+        if code_of(error) != "ResourceNotFound":
+            raise
+        if wanted.arn:
+            raise Unusable(
+                f"there is no training plan {arn} in this account and region; correct `arn` of {wanted.name}"
+            ) from None
+        return {}
+
+
+def _accept(session: boto3.Session, wanted: Wanted, plan: dict[str, Any]) -> Answer:
+    if problems := [*_not_as_asked(wanted, plan), *misfits(plan, list(wanted.needs))]:
+        raise Unusable("; ".join(problems))
+    keep(
+        session.client("scheduler", config=_RETRIES),
+        group=wanted.reminders["Group"],
+        topic=wanted.reminders["Topic"],
+        role=wanted.reminders["Role"],
+        wanted=list(
+            reminders(
+                plan,
+                name=wanted.name,
+                environment=wanted.environment,
+                reclaim_minutes=int(wanted.reminders["ReclaimMinutes"]),
+                now=_now(),
+            )
+        ),
+    )
+    return Answer(plan["TrainingPlanArn"], {"Status": plan["Status"]})
+
+
+def _not_as_asked(wanted: Wanted, shape: dict[str, Any]) -> list[str]:
+    """How a plan that was bought differs from what the file asks for by now."""
+    plan, asked = Plan.of(shape), wanted.request
+    if asked is None:
+        return []
+    if asked.hours and plan.length >= timedelta(hours=asked.hours):
+        asked = replace(asked, hours=None, end_before=None)  # as bought, or extended since
+    if not (found := differences(asked, plan)):
+        return []
+    return [
+        f"{plan.name} is bought already and {', '.join(found)}; no plan can be changed, and none is bought in its "
+        f"place: put {wanted.name} back as it was, or add another plan under a name of its own "
+        f"(`podwright capacity extend {wanted.environment} {wanted.name}` makes it longer)"
+    ]
+
+
+def _why_over(wanted: Wanted, plan: dict[str, Any]) -> str:
+    arn, said = plan["TrainingPlanArn"], plan.get("StatusMessage") or "SageMaker gives no reason"
+    if plan["Status"] == "Expired":
+        ended = f" at {shown(plan['EndTime'])}" if "EndTime" in plan else ""
+        return (
+            f"{arn} ended{ended}, and its instances are gone; take {wanted.name} and what draws on it out of the "
+            "environment file, or reserve another plan under a new name"
+        )
+    again = "deploying again looks for a new offer" if wanted.request else "reserve another plan"
+    return f"{arn} failed: {said}; {again}"
+
+
+def _say_that_it_stays(session: boto3.Session, wanted: Wanted, physical_id: str) -> None:
+    """Tell people, by the log and the topic, that a plan which left the stack is paid for all the same."""
+    if ":training-plan/" not in physical_id:
+        return  # nothing came of the request that made it
+    said = (
+        f"Training plan {wanted.name} has left environment {wanted.environment}. It was not cancelled: nothing cancels "
+        f"a plan, and it is paid for until its end.\n\n{physical_id}"
+    )
+    logger.warning(said)
+    try:
+        session.client("sns", config=_RETRIES).publish(
+            TopicArn=wanted.reminders["Topic"],
+            Subject=f"Training plan {wanted.name} of {wanted.environment} was not cancelled"[:SUBJECT_CHARACTERS],
+            Message=said,
+        )
+    except Exception:
+        # A stack that goes takes topic and permissions along; that must not keep it from going.
+        logger.exception("nobody could be told")
+
+
+def _now() -> datetime:
+    return datetime.fromtimestamp(time.time(), UTC)
+
+
+handler = answering(handle)

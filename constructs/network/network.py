@@ -1,0 +1,171 @@
+"""The network of an environment: a VPC of its own or an existing one, with what nodes need to talk."""
+
+from collections.abc import Set as AbstractSet
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from ...config.settings.network import AdoptedVpc, Network
+from ...planning.rules import check
+from ..common.protection import Protection, removal_policy
+from .endpoints import Endpoints
+from .flow_logs import FlowLogs
+from .traffic import ALL, Traffic
+from .vpc import ZonedVpc
+
+_NO_ROUTE_TABLE = "@aws-cdk/aws-ec2:noSubnetRouteTableId"
+
+
+class EnvironmentNetwork(Construct):
+    """VPC, subnets by zone id, security group of the nodes, private endpoints and flow logs.
+
+    Decided for you: AWS services are reached through VPC endpoints of the features in use; all else leaves through
+    NAT gateways (`endpoints: standard`) or not at all (`endpoints: closed`). Nodes may do anything among themselves,
+    by rules that name the group, as EFA needs. Beyond that they may open any connection in a standard network, and
+    HTTPS only in a closed one: S3 answers at public addresses of its gateway endpoint, whose prefix list has another
+    id in each region, so the group allows port 443 to every address and the routes let it reach the VPC and S3 alone.
+    DNS, time and instance metadata pass security groups anyway (Amazon VPC User Guide, "Security groups", 2026-11);
+    file systems open their own ports. The VPC's default group stays as AWS made it, and nothing uses it.
+
+    In an existing VPC only a missing node security group is made. CDK's subnets of it carry zone ids where CDK
+    expects zone names, because names differ between accounts.
+
+    Example:
+        network = EnvironmentNetwork(stack, "Network", settings=Network(zones=("usw2-az2", "usw2-az3")),
+                                     features={"nodes", "lustre"}, protection="retain")
+        nodes = network.node_subnets["usw2-az2"]
+    """
+
+    vpc: ec2.IVpc
+    """The VPC. Its private subnets are those of the nodes."""
+    node_subnets: dict[str, ec2.ISubnet]
+    """Private subnets of the instance groups, by zone id."""
+    control_plane_subnets: dict[str, ec2.ISubnet]
+    """Subnets of EKS control-plane interfaces and of interface endpoints, by zone id."""
+    node_security_group: ec2.ISecurityGroup
+    """Group of all nodes. Stacks that use it open further ports with `Traffic` in their own scope."""
+    endpoint_security_group: ec2.ISecurityGroup | None
+    """Group of the interface endpoints; None in an existing VPC."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: Network,
+        features: AbstractSet[str],
+        protection: Protection,
+        key: kms.IKey | None = None,
+    ) -> None:
+        """Defines the network.
+
+        Args:
+            scope: Parent construct.
+            construct_id: Id within the parent.
+            settings: The network.
+            features: Features of `config.endpoints` whose services need an endpoint.
+            protection: What survives the stack.
+            key: Encrypts the flow logs; CloudWatch's own key when None.
+
+        Raises:
+            Refused: settings that cannot be built.
+            ValueError: a feature that the table of endpoints does not know.
+        """
+        super().__init__(scope, construct_id)
+        check(settings)
+
+        if settings.vpc is None:
+            self._create(settings, features, protection, key)
+            existing = None
+        else:
+            self._adopt(settings.vpc)
+            existing = settings.vpc.security_group
+        closed = settings.endpoints == "closed"
+
+        self.node_security_group = (
+            ec2.SecurityGroup.from_security_group_id(self, "Nodes", existing, allow_all_outbound=not closed)
+            if existing is not None
+            else self._node_security_group(closed, protection)
+        )
+
+    def _create(
+        self, settings: Network, features: AbstractSet[str], protection: Protection, key: kms.IKey | None
+    ) -> None:
+        vpc = ZonedVpc(self, "Vpc", settings=settings, protection=protection)
+        self.vpc = vpc.face
+        self.node_subnets = vpc.faces("nodes")
+        self.control_plane_subnets = vpc.faces("control_plane")
+        self.endpoint_security_group = Endpoints(
+            self,
+            "Endpoints",
+            vpc=vpc.face,
+            ranges=[settings.cidr, *settings.secondary_cidrs],
+            features=features,
+            interfaces=list(self.control_plane_subnets.values()),
+            route_tables=vpc.route_tables("nodes", "control_plane"),
+        ).security_group
+        if settings.flow_logs_days:
+            FlowLogs(
+                self, "FlowLogs", vpc_id=vpc.face.vpc_id, days=settings.flow_logs_days, key=key, protection=protection
+            )
+        else:
+            cdk.Validations.of(vpc.resource).acknowledge(
+                cdk.Acknowledgment(id="AwsSolutions-VPC7", reason="The environment turns flow logs off.")
+            )
+
+    def _adopt(self, existing: AdoptedVpc) -> None:
+        # Nothing here reads route tables of an existing VPC, and asking AWS for their ids would tie synthesis to it.
+        cdk.Annotations.of(self).acknowledge_warning(_NO_ROUTE_TABLE)
+        subnets = existing.subnets
+        self.vpc = ec2.Vpc.from_vpc_attributes(
+            self,
+            "Existing",
+            vpc_id=existing.id,
+            vpc_cidr_block=existing.cidr,
+            availability_zones=list(subnets),
+            private_subnet_ids=[subnet.nodes for subnet in subnets.values()],
+        )
+        self.node_subnets = {zone: self._subnet(zone, "nodes", subnet.nodes) for zone, subnet in subnets.items()}
+        self.control_plane_subnets = {
+            zone: self._subnet(zone, "control-plane", subnet.control_plane)
+            for zone, subnet in subnets.items()
+            if subnet.control_plane is not None
+        }
+        self.endpoint_security_group = None
+
+    def _subnet(self, zone: str, role: str, subnet_id: str) -> ec2.ISubnet:
+        return ec2.Subnet.from_subnet_attributes(self, f"{zone}-{role}", subnet_id=subnet_id, availability_zone=zone)
+
+    def _node_security_group(self, closed: bool, protection: Protection) -> ec2.ISecurityGroup:
+        lasting = removal_policy(protection)
+        outside = ec2.CfnSecurityGroup.EgressProperty(
+            cidr_ip="0.0.0.0/0",
+            ip_protocol="tcp" if closed else "-1",
+            from_port=443 if closed else None,
+            to_port=443 if closed else None,
+            description="HTTPS; the routes lead to the VPC and S3 only" if closed else "Everywhere",
+        )
+        group = ec2.CfnSecurityGroup(
+            self,
+            "NodeSecurityGroup",
+            group_description="Nodes: everything among themselves, as EFA needs",
+            vpc_id=self.vpc.vpc_id,
+            security_group_egress=[outside],
+        )
+        group.apply_removal_policy(lasting)
+        cdk.Tags.of(group).add("Name", self.node.path)
+        face = ec2.SecurityGroup.from_security_group_id(
+            self, "Nodes", group.attr_group_id, allow_all_outbound=not closed
+        )
+        Traffic(
+            self,
+            "AmongNodes",
+            source=face,
+            target=face,
+            ports=[ALL],
+            description="EFA and all else among nodes",
+            removal_policy=lasting,
+        )
+        return face

@@ -1,0 +1,128 @@
+"""Tells people of what a HyperPod cluster reports by itself: its state, its nodes' health, and what fails."""
+
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_events as events
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from ...common.custom_resource import HandlerFunction
+from ...common.permission import allow
+from ..alert_topics import AlertTopics
+from .handler.notices import EVENT, HEALTH, STATE
+
+_FOLDER = Path(__file__).parent / "handler"
+
+
+class ClusterEvents(Construct):
+    """EventBridge rules for a cluster's events, and the function that makes notices of them.
+
+    These come from SageMaker itself, so they come when no metric does, and with Slurm as well. Decided for you: only
+    failures and warnings are passed on; the function asks SageMaker for the failure message, which EventBridge's copy
+    of an event lacks; the same notice goes out once an hour, and at most twenty of them in all; what cannot be told
+    after three tries arrives on the topic for text as it is. Cluster events are sent only with continuous
+    provisioning; the other two kinds always.
+
+    Example:
+        from podwright.config.settings.observability import Alerts
+        topics = AlertTopics(stack, "Alerts", settings=Alerts())
+        arn = "arn:aws:sagemaker:us-west-2:111122223333:cluster/a1b2c3d4e5f6"
+        ClusterEvents(stack, "Events", environment="prod", cluster_arn=arn, topics=topics, key=key)
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        cluster_arn: str,
+        topics: AlertTopics,
+        key: kms.IKey,
+    ) -> None:
+        """Defines rules, function and what it remembers.
+
+        Args:
+            scope: Parent construct.
+            construct_id: Id within the parent.
+            environment: Name of the environment, which notices carry.
+            cluster_arn: ARN of the HyperPod cluster; events of others are left alone.
+            topics: Where notices go.
+            key: Encrypts the logs and what is remembered.
+        """
+        super().__init__(scope, construct_id)
+
+        table = dynamodb.CfnTable(
+            self,
+            "Memory",
+            billing_mode="PAY_PER_REQUEST",
+            attribute_definitions=[_attribute("Key", "S")],
+            key_schema=[dynamodb.CfnTable.KeySchemaProperty(attribute_name="Key", key_type="HASH")],
+            sse_specification=dynamodb.CfnTable.SSESpecificationProperty(
+                sse_enabled=True, sse_type="KMS", kms_master_key_id=key.key_arn
+            ),
+            point_in_time_recovery_specification=dynamodb.CfnTable.PointInTimeRecoverySpecificationProperty(
+                point_in_time_recovery_enabled=True
+            ),
+            time_to_live_specification=dynamodb.CfnTable.TimeToLiveSpecificationProperty(
+                attribute_name="Expires", enabled=True
+            ),
+        )
+        # It knows for a week what people were told.
+        table.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
+        tell = HandlerFunction(
+            self,
+            "Tell",
+            folder=_FOLDER,
+            description=f"Tells people of events of {environment}'s cluster",
+            timeout_seconds=60,
+            key=key,
+            environment={"TABLE": table.ref, "ENVIRONMENT": environment}
+            | {f"{name.upper()}_TOPIC": arn for name, arn in topics.arns.items()},
+        )
+        topics.grant_publish(tell.role)
+        allow(tell.role, ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"], [table.attr_arn])
+        allow(tell.role, ["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"], [key.key_arn])
+        allow(tell.role, ["sagemaker:DescribeCluster", "sagemaker:DescribeClusterEvent"], [cluster_arn])
+        lambda_.CfnEventInvokeConfig(
+            self,
+            "Retries",
+            function_name=tell.function.function_name,
+            qualifier="$LATEST",
+            maximum_retry_attempts=2,
+            destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
+                on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=topics.mail)
+            ),
+        )
+        patterns: dict[str, dict[str, Any]] = {
+            "State": {"detail-type": [STATE], "detail": {"ClusterStatus": ["Failed", "RollingBack"]}},
+            "Health": {"detail-type": [HEALTH]},
+            "Failures": {"detail-type": [EVENT], "detail": {"EventDetails": {"EventLevel": ["Error", "Warn"]}}},
+        }
+        for name, pattern in patterns.items():
+            rule = events.CfnRule(
+                self,
+                name,
+                description=f"{pattern['detail-type'][0]} of {environment}",
+                event_pattern={"source": ["aws.sagemaker"], "resources": [cluster_arn], **pattern},
+                targets=[events.CfnRule.TargetProperty(id="Tell", arn=tell.function.function_arn)],
+            )
+            lambda_.CfnPermission(
+                self,
+                f"{name}Calls",
+                action="lambda:InvokeFunction",
+                function_name=tell.function.function_arn,
+                principal="events.amazonaws.com",
+                source_arn=rule.attr_arn,
+            )
+
+        self.function = tell.function
+        """The function that makes notices."""
+
+
+def _attribute(name: str, kind: str) -> dynamodb.CfnTable.AttributeDefinitionProperty:
+    return dynamodb.CfnTable.AttributeDefinitionProperty(attribute_name=name, attribute_type=kind)

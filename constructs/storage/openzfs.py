@@ -1,0 +1,104 @@
+"""FSx for OpenZFS: home folders that all nodes share."""
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from ...config.settings.storage import OpenZfs
+from ...planning.rules import check
+from ..common.protection import Protection, removal_policy
+from ..network.traffic import Ports, Traffic
+
+# Port mapper, NFS, and mount, status and lock daemons.
+# Source: FSx for OpenZFS User Guide, "File system access control with Amazon VPC", 2026-11.
+_PORTS = [Ports.of(protocol, ports) for protocol in ("tcp", "udp") for ports in ("111", "2049", "20001-20003")]
+# Root on a node makes the home folders of new users. Writes are on disk before they are acknowledged.
+_EXPORT_OPTIONS = ["rw", "crossmnt", "sync", "no_root_squash"]
+
+
+class OpenZfsHome(Construct):
+    """An OpenZFS file system of deployment type SINGLE_AZ_2, exported by NFS.
+
+    Decided for you: SSD with the IOPS that FSx derives from the capacity, LZ4 compression, records of 128 KiB. Who
+    may mount it is decided by its security group, which lets in the clients' group and nobody else; root on a client
+    is root on the file system, as the set-up of home folders needs. Backups and volumes carry its tags.
+    With protection `retain` the file system and its group survive their stack; with `destroy` child volumes and
+    snapshots go with it.
+
+    Example:
+        OpenZfsHome(
+            stack, "Home", settings=OpenZfs(zone="usw2-az2"), vpc=vpc, subnet=vpc.private_subnets[0],
+            clients=clients, key=key, protection="retain")
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: OpenZfs,
+        vpc: ec2.IVpc,
+        subnet: ec2.ISubnet,
+        clients: ec2.ISecurityGroup,
+        key: kms.IKey,
+        protection: Protection,
+    ) -> None:
+        """Defines the file system.
+
+        Args:
+            scope: Parent construct.
+            construct_id: Id within the parent.
+            settings: The file system.
+            vpc: The VPC.
+            subnet: The one subnet that it is in.
+            clients: Security group of the nodes.
+            key: Encrypts it.
+            protection: Whether it survives its stack.
+
+        Raises:
+            Refused: settings that cannot be built.
+        """
+        super().__init__(scope, construct_id)
+        check(settings)
+
+        group = ec2.SecurityGroup(
+            self, "SecurityGroup", vpc=vpc, allow_all_outbound=False, description="FSx for OpenZFS server"
+        )
+        Traffic(self, "FromClients", source=clients, target=group, ports=_PORTS, description="NFS from nodes")
+        kind = fsx.CfnFileSystem
+        everyone = kind.ClientConfigurationsProperty(clients="*", options=_EXPORT_OPTIONS)
+        resource = kind(
+            self,
+            "Resource",
+            file_system_type="OPENZFS",
+            storage_type="SSD",
+            storage_capacity=settings.capacity_gib,
+            subnet_ids=[subnet.subnet_id],
+            security_group_ids=[group.security_group_id],
+            kms_key_id=key.key_arn,
+            open_zfs_configuration=kind.OpenZFSConfigurationProperty(
+                deployment_type="SINGLE_AZ_2",
+                throughput_capacity=settings.throughput,
+                automatic_backup_retention_days=settings.backup_days,
+                copy_tags_to_backups=True,
+                copy_tags_to_volumes=True,
+                options=["DELETE_CHILD_VOLUMES_AND_SNAPSHOTS"] if protection == "destroy" else None,
+                root_volume_configuration=kind.RootVolumeConfigurationProperty(
+                    data_compression_type="LZ4",
+                    record_size_kib=128,
+                    nfs_exports=[kind.NfsExportsProperty(client_configurations=[everyone])],
+                ),
+            ),
+        )
+        for lasting in (group, resource):
+            lasting.apply_removal_policy(removal_policy(protection))
+        cdk.Tags.of(self).add("Name", self.node.path)
+
+        self.file_system_id: str = resource.ref
+        """Its id."""
+        self.dns_name: str = resource.attr_dns_name
+        """The server's name; nodes mount `<dns_name>:/fsx`."""
+        self.security_group: ec2.ISecurityGroup = group
+        """Group of its server."""
