@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from podwright.operations.node import end_node, use_bundled_node
+from podwright.operations.programs.node import end_node, use_bundled_node
 
 use_bundled_node()
 # With more threads Node spends a second of two cores on handing garbage around and on optimizing WebAssembly.
@@ -59,9 +59,9 @@ from podwright.config.findings import Finding, InvalidFile, errors, write_findin
 from podwright.config.loading.artifacts import chart_archive, chart_findings, read_artifacts  # noqa: E402
 from podwright.config.loading.load import LoadedEnvironment  # noqa: E402
 from podwright.config.loading.project import Project  # noqa: E402
-from podwright.operations.assets import needed  # noqa: E402
-from podwright.operations.charts import stand_in  # noqa: E402
-from podwright.operations.kernels import missing_programs, needed_programs  # noqa: E402
+from podwright.operations.artifacts.assets import needed  # noqa: E402
+from podwright.operations.artifacts.charts import stand_in  # noqa: E402
+from podwright.operations.artifacts.kernels import missing_programs, needed_programs  # noqa: E402
 from podwright.planning.helm.mirrors import mirror_findings, mirror_of  # noqa: E402
 from podwright.planning.helm.wanted_charts import wanted_charts  # noqa: E402
 from podwright.planning.node.archives import archive_findings, locked_files  # noqa: E402

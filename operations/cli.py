@@ -24,44 +24,52 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final = (
-    Command("init", ".init", "start a project: an environment file and a cdk.json, ready to deploy"),
-    Command("check", ".check", "check environment files and print every finding"),
-    Command("project", ".project", "print the environments of the project, and the links between their clusters"),
+    Command("init", ".commands.init", "start a project: an environment file and a cdk.json, ready to deploy"),
+    Command("check", ".commands.check", "check environment files and print every finding"),
+    Command(
+        "project", ".commands.project", "print the environments of the project, and the links between their clusters"
+    ),
     Command("preflight", ".preflight.command", "look at the account for what would make a deployment fail"),
-    Command("size", ".size", "say how many GPUs a training run needs, and how its parallelism lies on them"),
-    Command("cost", ".cost", "print what an environment costs: upfront, by hour and month, by stack and by team"),
+    Command("size", ".commands.size", "say how many GPUs a training run needs, and how its parallelism lies on them"),
+    Command(
+        "cost", ".commands.cost", "print what an environment costs: upfront, by hour and month, by stack and by team"
+    ),
     Command("spend", ".spend.command", "print what teams used and what it cost"),
-    Command("quotas", ".quotas", "print what each team is guaranteed, lends and may borrow"),
-    Command("show", ".show", "print an environment with every default filled in, and its subnets"),
-    Command("render", ".render", "write the Kubernetes objects of an environment as YAML"),
-    Command("submit", ".submit", "hand a job to the cluster: check it, make its manifest, apply it"),
-    Command("alerts", ".alerts", "print the alerts of an environment, or the rules that they become"),
+    Command("quotas", ".commands.quotas", "print what each team is guaranteed, lends and may borrow"),
+    Command("show", ".commands.show", "print an environment with every default filled in, and its subnets"),
+    Command("render", ".commands.render", "write the Kubernetes objects of an environment as YAML"),
+    Command("submit", ".commands.submit", "hand a job to the cluster: check it, make its manifest, apply it"),
+    Command("alerts", ".commands.alerts", "print the alerts of an environment, or the rules that they become"),
     Command("dashboards", ".dashboards.command", "write dashboards for any Grafana, or draw them into one HTML file"),
-    Command("explain", ".explain", "print the page of a rule, or list all rules"),
-    Command("schema", ".schema", "print the JSON Schema of environment files, for editors"),
-    Command("diff", ".diff", "show what a deployment would change, and what each change does"),
+    Command("explain", ".commands.explain", "print the page of a rule, or list all rules"),
+    Command("schema", ".commands.schema", "print the JSON Schema of environment files, for editors"),
+    Command("diff", ".effects.command", "show what a deployment would change, and what each change does"),
     Command("drift", ".drift.command", "compare what runs with the templates that it was deployed from"),
     Command("pipeline", ".pipeline.command", "promote commits by a pipeline: its steps, its accounts, its deployment"),
-    Command("deploy", ".deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
+    Command("deploy", ".commands.deploy", "check, synthesize and deploy an environment to AWS or to the sandbox"),
     Command("promote", ".promotion.command", "take the project's files from environment to environment"),
-    Command("status", ".status", "print stacks, instance groups and nodes as they are now"),
+    Command("status", ".live.command", "print stacks, instance groups and nodes as they are now"),
     Command("gate", ".gates.command", "prove that a deployed environment does what it should, and keep the evidence"),
     Command("doctor", ".doctor.command", "say what is wrong with a cluster, why, and what to do"),
     Command("collect", ".doctor.collect_command", "take along what doctor reads, secrets taken out"),
-    Command("destroy", ".destroy", "delete the stacks of an environment"),
-    Command("sandbox", ".sandbox.command", "start, stop or reset the stand-in for AWS on this machine"),
-    Command("chart", ".charts", "fetch the Helm charts that are installed, and lock their digests"),
-    Command("assets", ".assets", "fetch the archives that nodes install from, and lock their digests"),
-    Command("kernels", ".kernels", "build the benchmark programs that nodes measure their GPUs with"),
-    Command("images", ".images", "list the container images of an environment, or mirror them to ECR"),
-    Command("image", ".image_check", "check what a container image brings for EFA and NCCL, and whether it fits"),
-    Command("connect", ".connect", "reach the Kubernetes API: a kubeconfig, and a tunnel where it is private"),
-    Command("shell", ".shell", "open a shell on a node"),
+    Command("destroy", ".teardown.command", "delete the stacks of an environment"),
+    Command("sandbox", ".commands.sandbox", "start, stop or reset the stand-in for AWS on this machine"),
+    Command("chart", ".artifacts.charts", "fetch the Helm charts that are installed, and lock their digests"),
+    Command("assets", ".artifacts.assets", "fetch the archives that nodes install from, and lock their digests"),
+    Command("kernels", ".artifacts.kernels", "build the benchmark programs that nodes measure their GPUs with"),
+    Command("images", ".artifacts.images", "list the container images of an environment, or mirror them to ECR"),
+    Command(
+        "image", ".artifacts.image_check", "check what a container image brings for EFA and NCCL, and whether it fits"
+    ),
+    Command(
+        "connect", ".kubernetes.connect", "reach the Kubernetes API: a kubeconfig, and a tunnel where it is private"
+    ),
+    Command("shell", ".commands.shell", "open a shell on a node"),
     Command("upgrade", ".upgrade.command", "say what is behind, in which order to renew it, and renew nodes"),
     Command("node", ".nodes.command", "reboot, replace or check nodes"),
     Command("drill", ".drills.command", "break a node on purpose, and measure how it comes back"),
     Command("capacity", ".capacity.command", "find, buy and look at training plans: capacity paid for in advance"),
-    Command("bench", ".bench", "print and draw what the benchmarks of nodes measured"),
+    Command("bench", ".benchmarks.command", "print and draw what the benchmarks of nodes measured"),
     Command("report", ".report.command", "write one HTML file on an environment: drawing, quotas, cost, permissions"),
 )
 
@@ -130,7 +138,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 def _run(parsed: argparse.Namespace) -> int:
     from ..config.findings import InvalidFile
-    from .output import Stop, write_findings, write_stop
+    from .output.console import Stop, write_findings, write_stop
 
     if parsed.project is not None and not parsed.project.is_dir():
         write_stop(Stop(f"--project {parsed.project} is not a folder"))

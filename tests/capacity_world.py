@@ -13,7 +13,7 @@ from podwright.config.loading.load import load_environment
 from podwright.config.loading.source import parse_source
 from podwright.config.settings.environment import Environment
 from podwright.operations import cli
-from podwright.operations.account import Account
+from podwright.operations.aws.account import Account
 from podwright.operations.capacity import extend, purchase, search, show
 from podwright.operations.capacity import reserve as reserve_module
 from podwright.sandbox.training_plans.faults import Fault

@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from podwright.operations.node import use_bundled_node
+from podwright.operations.programs.node import use_bundled_node
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from podwright.config.catalog.drills import GROUP_LABEL, HEALTH_LABEL
-from podwright.operations.kubectl import Kubectl
+from podwright.operations.kubernetes.kubectl import Kubectl
 from podwright.operations.nodes.members import Member
 from podwright.operations.nodes.snapshot import Observer
 

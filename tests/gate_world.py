@@ -16,10 +16,10 @@ from podwright.config.loading.load import LoadedEnvironment
 from podwright.config.loading.source import parse_source
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.gates import GateName
-from podwright.operations.account import Account
+from podwright.operations.aws.account import Account
 from podwright.operations.gates.gate import Context
 from podwright.operations.gates.jobs import resource
-from podwright.operations.kubectl import Kubectl, Refused
+from podwright.operations.kubernetes.kubectl import Kubectl, Refused
 from podwright.planning.delivery.gate_table import gate_table
 
 FILE = """

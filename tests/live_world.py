@@ -8,7 +8,7 @@ from typing import Any
 from loopback import Call, Reply
 from podwright.config.catalog.drills import HEALTH_LABEL
 from podwright.config.settings.environment import Environment
-from podwright.operations.kubectl import Refused
+from podwright.operations.kubernetes.kubectl import Refused
 
 ENVIRONMENT = Environment.model_validate(
     {

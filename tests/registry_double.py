@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from loopback import Call, Reply
-from podwright.operations.registry import Registry
+from podwright.operations.artifacts.registry import Registry
 
 INDEX, MANIFEST = "application/vnd.oci.image.index.v1+json", "application/vnd.oci.image.manifest.v1+json"
 

@@ -7,7 +7,7 @@ other key is in the first account.
 import re
 from typing import Final
 
-ACCOUNT: Final = "123456789012"
+SANDBOX_ACCOUNT: Final = "123456789012"
 """The account of who names no other by the credentials; AWS's documentation uses it and it belongs to nobody."""
 RECORDED_TYPES: Final = "/podwright/recorded-types"
 """Asked with `?type=…`, the sandbox names those of the resource types that it keeps as records only."""
@@ -16,7 +16,7 @@ _KEY: Final = re.compile(r"SANDBOX0(\d{12})")
 
 def access_key(account: str) -> str:
     """The key of an account's administrator. The secret is not looked at."""
-    return "sandbox" if account == ACCOUNT else f"SANDBOX0{account}"
+    return "sandbox" if account == SANDBOX_ACCOUNT else f"SANDBOX0{account}"
 
 
 def named_account(key: str) -> str | None:

@@ -14,7 +14,7 @@ class PodRole(Construct):
     breaks when a version of the add-on changes what it says it requires.
 
     Example:
-        from podwright.constructs.pod_role import PodRole
+        from podwright.constructs.eks.pod_role import PodRole
         PodRole(stack, "Operator", cluster_name="prod", namespace="aws-hyperpod", service_account="operator",
                 description="Operator of jobs")
     """

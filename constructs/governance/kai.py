@@ -22,7 +22,7 @@ class Kai(Construct):
 
     Example:
         from podwright.config.loading.artifacts import stand_in_archive
-        from podwright.constructs.nodes_ready.waiter import Place
+        from podwright.constructs.hyperpod.nodes_ready.waiter import Place
         (folder / "Chart.yaml").write_text("{apiVersion: v2, name: mine, version: 0.1.0}")
         place = Place(eks_cluster=cluster, vpc=vpc, subnets=tuple(vpc.private_subnets), security_group=nodes, key=key)
         queue = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "h200"}, "spec": {}}

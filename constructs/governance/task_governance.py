@@ -27,7 +27,7 @@ class TaskGovernance(Construct):
 
     Example:
         from podwright.cdk8s_charts.deployment_readers import deployment_readers
-        from podwright.constructs.nodes_ready.waiter import Place
+        from podwright.constructs.hyperpod.nodes_ready.waiter import Place
         place = Place(eks_cluster=cluster, vpc=vpc, subnets=tuple(vpc.private_subnets), security_group=nodes, key=key)
         readers = deployment_readers("kueue", group=KUEUE_READERS, deployment=CONTROLLER)
         TaskGovernance(stack, "TaskGovernance", settings=Eks(), place=place, readers=readers)

@@ -39,7 +39,7 @@ class SlurmAccounting(Construct):
 
     Example:
         from podwright.config.settings.slurm import AccountingDatabase
-        from podwright.constructs.accounting_database import SlurmAccounting
+        from podwright.constructs.hyperpod.accounting_database import SlurmAccounting
         SlurmAccounting(stack, "Accounting", settings=AccountingDatabase(), vpc=vpc, subnets=vpc.private_subnets,
                         clients=clients, key=key, protection="retain")
     """

@@ -33,8 +33,8 @@ class HyperPodCluster(Construct):
     Example:
         from podwright.config.settings.cluster import Cluster
         from podwright.config.settings.groups import InstanceGroup
-        from podwright.constructs.hyperpod_cluster import HyperPodCluster
-        from podwright.constructs.instance_group import GroupResources
+        from podwright.constructs.hyperpod.cluster import HyperPodCluster
+        from podwright.constructs.hyperpod.instance_group import GroupResources
         resources = GroupResources(subnets={"usw2-az2": subnet}, security_groups=[group], execution_role=role,
                                    scripts_uri="s3://sagemaker-given/prod")
         system = InstanceGroup(instance_type="ml.m5.4xlarge", count=2, zone="usw2-az2")

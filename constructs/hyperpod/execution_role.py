@@ -37,7 +37,7 @@ class ExecutionRole(Construct):
     AWS KMS key encryption for SageMaker HyperPod"; Service Authorization Reference; all read 2026-11.
 
     Example:
-        from podwright.constructs.execution_role import ExecutionRole
+        from podwright.constructs.hyperpod.execution_role import ExecutionRole
         role = ExecutionRole(stack, "Role", cluster_name="prod", vpc=vpc, security_groups=[group],
                              eks_cluster_arn=cluster.cluster_arn)
         role.grant_read(bucket, "prod", key)

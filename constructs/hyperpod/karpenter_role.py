@@ -30,7 +30,7 @@ class KarpenterRole(Construct):
     Source: SageMaker Developer Guide, "Create an IAM role for HyperPod autoscaling with Karpenter", 2026-11.
 
     Example:
-        from podwright.constructs.karpenter_role import KarpenterRole
+        from podwright.constructs.hyperpod.karpenter_role import KarpenterRole
         KarpenterRole(stack, "Karpenter", volume_keys=[key])
     """
 

@@ -49,7 +49,7 @@ class GrafanaWorkspace(Construct):
 
     Example:
         from podwright.config.settings.observability import Grafana
-        from podwright.constructs.grafana_workspace import GrafanaWorkspace
+        from podwright.constructs.observability.grafana_workspace import GrafanaWorkspace
         GrafanaWorkspace(stack, "Grafana", settings=Grafana(), name="prod", protection="retain",
                          metrics_arn="arn:aws:aps:us-west-2:111122223333:workspace/ws-1")
     """

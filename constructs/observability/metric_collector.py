@@ -31,7 +31,7 @@ class MetricCollector(Construct):
     Example:
         from podwright.config.settings.cluster import Eks
         from podwright.config.settings.observability import Observability
-        from podwright.constructs.prometheus_workspace import PrometheusWorkspace
+        from podwright.constructs.observability.prometheus_workspace import PrometheusWorkspace
         metrics = PrometheusWorkspace(stack, "Metrics", settings=Observability(), name="prod", key=key,
                                       protection="retain")
         MetricCollector(stack, "Collector", settings=Observability(), eks=Eks(), cluster_name="prod",

@@ -23,7 +23,7 @@ class PrometheusRules(Construct):
 
     Example:
         from podwright.config.settings.observability import Observability
-        from podwright.constructs.prometheus_workspace import PrometheusWorkspace
+        from podwright.constructs.observability.prometheus_workspace import PrometheusWorkspace
         settings = Observability()
         home = PrometheusWorkspace(stack, "Metrics", settings=settings, name="prod", key=key, protection="retain")
         watched = Watched("training-prod", "eks", instances=18)

@@ -10,9 +10,9 @@ import urllib.request
 from typing import Any
 
 from ...config.catalog.instance_types import catalog
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ...config.settings.environment import Environment
-from ..account import SANDBOX_ACCOUNT
-from ..output import Stop
+from ..output.console import Stop
 
 _PATH = "/podwright/training-plans"
 

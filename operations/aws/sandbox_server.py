@@ -11,7 +11,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ...config.catalog.sandbox_account import ACCOUNT, access_key
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
 
 STATE_DIRECTORY = Path(".podwright/sandbox")
 DEFAULT_PORT = 4599
@@ -38,7 +38,7 @@ class Running:
         """The URL for AWS_ENDPOINT_URL."""
         return f"http://localhost:{self.port}"
 
-    def environment(self, region: str, account: str = ACCOUNT) -> dict[str, str]:
+    def environment(self, region: str, account: str = SANDBOX_ACCOUNT) -> dict[str, str]:
         """The variables that point boto3, the AWS CLI and the CDK at an account of the sandbox, and at nothing else."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,

@@ -20,10 +20,10 @@ from ...planning.purchase.offers import Plan, money, shown
 from ...planning.purchase.purchase import extend as extended
 from ...planning.purchase.record import State, read
 from ...planning.purchase.run import Outcome, Result
-from ..account import account_of
-from ..deployment import load
-from ..output import Stop, write_json, write_line
-from ..progress import Progress
+from ..aws.account import account_of
+from ..cdk.deployment import load
+from ..cdk.progress import Progress
+from ..output.console import Stop, write_json, write_line
 from .market import zone_ids
 from .offers import amount, hours, minute, span
 from .plan_file import Values

@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ...config.findings import InvalidFile
 from ...config.loading.load import resolved
 from ...config.loading.project import Project
@@ -21,8 +22,8 @@ from ...planning.purchase.purchase import NothingToClose, close
 from ...planning.purchase.record import NotRecorded, Record, read
 from ...planning.purchase.run import NotSold, Outcome, Purchase, Result
 from ...planning.purchase.steps import ONE_ATTEMPT, Sleep, Steps, Tell, run
-from ..account import SANDBOX_ACCOUNT, Account
-from ..output import Stop, write_findings, write_json, write_line
+from ..aws.account import Account
+from ..output.console import Stop, write_findings, write_json, write_line
 from .market import zone_ids
 from .offers import amount
 from .plan_file import NotWritten, Values, holder, lines, plain, write_plan

@@ -20,10 +20,10 @@ from ...planning.purchase.purchase import reserve as reserved
 from ...planning.purchase.run import Outcome, Result
 from ...planning.purchase.words import plan_name
 from ...planning.rules import findings
-from ..account import account_of
-from ..deployment import load
-from ..output import Stop, write_findings, write_json, write_line
-from ..progress import Progress
+from ..aws.account import account_of
+from ..cdk.deployment import load
+from ..cdk.progress import Progress
+from ..output.console import Stop, write_findings, write_json, write_line
 from .market import Answer, Region, zone_ids
 from .offers import Found, described
 from .plans import describe

@@ -21,10 +21,10 @@ from ...config.settings.environment import Environment
 from ...config.settings.plans import Instant, TrainingPlan
 from ...planning.purchase.offers import Request
 from ...planning.purchase.requests import plan_request
-from ..account import Account, account_of
-from ..deployment import load
-from ..output import Stop, write_json, write_line
-from ..progress import Progress
+from ..aws.account import Account, account_of
+from ..cdk.deployment import load
+from ..cdk.progress import Progress
+from ..output.console import Stop, write_json, write_line
 from .market import Answer, Region, ask
 from .offers import Found, counted, described
 from .place import places

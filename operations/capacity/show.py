@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from ...config.catalog.limits import limits
 from ...planning.purchase.offers import money
-from ..account import account_of
-from ..deployment import load
-from ..output import write_json
+from ..aws.account import account_of
+from ..cdk.deployment import load
+from ..output.console import write_json
 from .offers import amount, minute, span
 from .plans import Json, account_plans
 from .search import now, plan_of

@@ -8,10 +8,10 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from ...config.catalog.sandbox_account import ACCOUNT
-from ..account import require_sandbox
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
+from ..aws.account import require_sandbox
 from ..aws.sandbox_server import Running, SandboxError, reset, start, status, stop
-from ..output import Stop, write_json, write_line
+from ..output.console import Stop, write_json, write_line
 
 _AT_REST = {
     "status": "The sandbox does not run.",
@@ -26,7 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, help="port to listen on (default: that of the last time, else 4599)")
     parser.add_argument("--region", default="us-west-2", help="region of the variables (default: us-west-2)")
     parser.add_argument(
-        "--account", default=ACCOUNT, help=f"account that the variables' credentials open (default: {ACCOUNT})"
+        "--account",
+        default=SANDBOX_ACCOUNT,
+        help=f"account that the variables' credentials open (default: {SANDBOX_ACCOUNT})",
     )
     parser.add_argument("--json", action="store_true", help="print port, process and variables as JSON")
 

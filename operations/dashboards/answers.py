@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...planning.monitoring.dashboards.panel import Choice, Panel, filled
-from ..prometheus import Prometheus
+from ..programs.prometheus import Prometheus
 
 _LABEL: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _OVER_TIME: Final = ("lines", "stacked", "states")

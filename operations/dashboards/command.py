@@ -17,10 +17,10 @@ from ...config.settings.observability import Observability
 from ...planning.monitoring.collected import collected
 from ...planning.monitoring.dashboards import dashboards
 from ...planning.monitoring.dashboards.panel import Dashboard, uid
-from ..account import account_of
-from ..deployment import add_environment, load
-from ..output import Stop, write_line
-from ..prometheus import Prometheus, QueryError
+from ..aws.account import account_of
+from ..cdk.deployment import add_environment, load
+from ..output.console import Stop, write_line
+from ..programs.prometheus import Prometheus, QueryError
 
 if TYPE_CHECKING:
     from .answers import Span

@@ -15,10 +15,10 @@ from ...planning.monitoring.recordings import recording_groups
 from ...planning.monitoring.synthetic.cluster import world_of
 from ...planning.monitoring.synthetic.faults import FAULTS, Fault, with_faults
 from ...planning.monitoring.synthetic.metrics import history as made_up_metrics
-from ..account import Account
-from ..deployed import physical_id
-from ..output import Stop
-from ..prometheus import Prometheus, QueryError, history
+from ..aws.account import Account
+from ..aws.deployed import physical_id
+from ..output.console import Stop
+from ..programs.prometheus import Prometheus, QueryError, history
 
 MADE_UP_STEP: Final = 60.0
 """Seconds between two samples of a made-up cluster."""

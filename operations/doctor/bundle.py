@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..output import Stop
+from ..output.console import Stop
 
 FORMAT: Final = 1
 """Version of the form. A reader refuses a newer one."""

@@ -4,9 +4,7 @@ Only calls that read are made; a private Kubernetes API takes a run of kubectl i
 cannot be looked at is named with the reason, and the rest goes on.
 """
 
-import json
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
@@ -14,14 +12,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...config.settings.environment import Environment
-from ..account import Account
-from ..deployed import eks_cluster_name
-from ..deployment import deployed_stacks
-from ..output import Stop
-from ..preflight.reader import Reader, Unavailable, code_of
-from .bundle import INDEX, SOURCES, Bundle, Index
+from ..aws.account import Account
+from ..aws.deployed import eks_cluster_name
+from ..cdk.deployment import deployed_stacks
+from ..output.console import Stop
+from ..preflight.reader import Reader, Unavailable
+from .bundle import INDEX, Bundle, Index
 from .collect_kubernetes import collect_kubernetes
 from .collect_logs import collect_logs
+from .collection import Collection
 from .redact import redact
 from .scene import scene_of
 
@@ -31,48 +30,6 @@ _MOST_DETAILS: Final = 60
 """Of events and of nodes, the newest: each takes a call."""
 _CALLS_AT_ONCE: Final = 8
 _ABSENT: Final = ("ResourceNotFound", "ResourceNotFoundException", "ValidationException")
-
-
-class Collection:
-    """The files of a bundle that is being collected, and what could not be seen."""
-
-    def __init__(self, reader: Reader, now: datetime) -> None:
-        self.aws = reader
-        self.now = now
-        self.files: dict[str, str] = {}
-        self.unseen: dict[str, str] = {}
-
-    def take(self, source: str, read: Callable[[], Any]) -> Any:
-        """The answer of a source, kept as its file; None where there is no such thing, or nobody lets us see it."""
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        try:
-            answer = read()
-        except Unavailable as error:
-            self.unseen[source] = str(error)
-            return None
-        except ClientError as error:
-            self.unseen[source] = f"{SOURCES[source].about}: {error.response['Error'].get('Message') or code_of(error)}"
-            return None
-        except (BotoCoreError, Stop) as error:
-            self.unseen[source] = " ".join(str(error).split())
-            return None
-        if answer is not None:
-            self.files[SOURCES[source].place] = json.dumps(answer, default=_plain, indent=1)
-        return answer
-
-    def each(self, source: str, ids: Iterable[str], read: Callable[[str], Any]) -> dict[str, Any]:
-        """The answers of a source that is asked once for each name or id, several at once."""
-
-        def asked() -> dict[str, Any]:
-            with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
-                wanted = list(ids)
-                return {id: answer for id, answer in zip(wanted, pool.map(read, wanted), strict=True) if answer}
-
-        found = self.take(source, asked)
-        if found == {}:
-            del self.files[SOURCES[source].place]
-        return found or {}
 
 
 def collect(environment: Environment, account: Account, project: Path, *, runner: bool = True) -> Bundle:
@@ -287,9 +244,3 @@ def _clients(account: Account) -> Callable[[str], Any]:
 
     patience = Config(connect_timeout=3, read_timeout=20, retries={"total_max_attempts": 4}, max_pool_connections=16)
     return partial(account.session().client, endpoint_url=account.endpoint, config=patience)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat()
-    return str(value)

@@ -8,9 +8,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from ..account import account_of
-from ..deployment import add_environment, load
-from ..output import write_line
+from ..aws.account import account_of
+from ..cdk.deployment import add_environment, load
+from ..output.console import write_line
 from .collect import collect
 
 

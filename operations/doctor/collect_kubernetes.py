@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ...config.settings.environment import Environment
-from ..account import Account
-from ..kubectl import Kubectl, Refused, way
-from ..output import Stop
-from ..runner import run_in_vpc
+from ..aws.account import Account
+from ..aws.runner import run_in_vpc
+from ..kubernetes.kubectl import Kubectl, Refused, way
+from ..output.console import Stop
 from .bundle import SOURCES
 from .pods import Pod, pods_of
 
 if TYPE_CHECKING:
-    from .collect import Collection
+    from .collection import Collection
 
 _KINDS: Final = {
     "kubernetes_nodes": "nodes",

@@ -10,7 +10,7 @@ from ..preflight.reader import Reader, Unavailable, code_of
 from .bundle import SOURCES
 
 if TYPE_CHECKING:
-    from .collect import Collection
+    from .collection import Collection
 
 _MOST_STREAMS: Final = 40
 """Of each kind: every node has a stream of its own, and thousands would tell no more."""

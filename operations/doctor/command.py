@@ -12,9 +12,9 @@ import textwrap
 from pathlib import Path
 from typing import Final
 
-from ..account import account_of
-from ..deployment import add_environment, load
-from ..output import write_json, write_line
+from ..aws.account import account_of
+from ..cdk.deployment import add_environment, load
+from ..output.console import write_json, write_line
 from .bundle import INDEX, SOURCES, Bundle
 from .diagnose import Diagnosis, Finding, diagnose
 from .evidence import Signal

@@ -9,10 +9,10 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ..account import Account, account_of
-from ..deployment import add_environment, load
-from ..output import Stop, write_json, write_line
-from ..progress import Progress
+from ..aws.account import Account, account_of
+from ..cdk.deployment import add_environment, load
+from ..cdk.progress import Progress
+from ..output.console import Stop, write_json, write_line
 
 if TYPE_CHECKING:
     from .judge import Drift

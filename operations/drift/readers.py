@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ..account import Account
+from ..aws.account import Account
 
 Live = Mapping[str, Any]
 Reader = Callable[[Account, str], Live | None]

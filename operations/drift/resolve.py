@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from ..account import Account
+from ..aws.account import Account
 from ..effects.compare import is_intrinsic
 from ..effects.templates import Template
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ..account import Account
+from ..aws.account import Account
 from ..effects.templates import Template, resources
 from .resolve import Resolver, Unknown
 

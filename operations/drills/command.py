@@ -16,16 +16,16 @@ from ...config.loading.artifacts import read_artifacts
 from ...config.settings.environment import Environment
 from ...config.settings.observability import Targets
 from ...planning.helm.mirrors import mirror_of
-from ..account import Account, account_of
-from ..columns import columns
-from ..confirm import confirm
-from ..deployment import load
-from ..kubectl import required_way
+from ..aws.account import Account, account_of
+from ..cdk.deployment import load
+from ..kubernetes.kubectl import required_way
 from ..nodes.follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Events, follow
 from ..nodes.members import Member, chosen, members
 from ..nodes.snapshot import Observer
 from ..nodes.timeline import Timeline
-from ..output import Stop, write_json, write_line
+from ..output.columns import columns
+from ..output.confirm import confirm
+from ..output.console import Stop, write_json, write_line
 from .guard import check, kind_for, warnings
 from .inject import image_of, inject
 from .record import keep, kept, lines, record, table

@@ -8,7 +8,7 @@ from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup
 from ..nodes.members import Member
 from ..nodes.snapshot import Snapshot
-from ..output import Stop
+from ..output.console import Stop
 
 
 def kind_for(environment: Environment, name: str) -> DrillKind:

@@ -8,10 +8,10 @@ from typing import Any, Final
 from ...config.catalog.drills import HEALTH_LABEL, DrillKind
 from ...config.catalog.images import Image
 from ...planning.helm.own_images import BENCHMARK_LABELS_IMAGE
-from ..kubectl import Kubectl, Refused
+from ..kubernetes.kubectl import Kubectl, Refused
 from ..nodes.members import Member
 from ..nodes.snapshot import Snapshot
-from ..output import Stop
+from ..output.console import Stop
 
 NAMESPACE: Final = "kube-system"
 """Where the pod runs: it mounts a folder of the node, which teams' namespaces do not allow."""

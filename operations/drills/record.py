@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from ...config.catalog.drills import DrillKind
 from ...config.settings.observability import Targets
-from ..columns import columns
 from ..nodes.members import Member
 from ..nodes.timeline import MARKS, Timeline, shown
-from ..output import Stop
+from ..output.columns import columns
+from ..output.console import Stop
 
 FOLDER: Final = ".podwright/drills"
 """Where drills are kept, in the folder of the project."""

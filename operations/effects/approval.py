@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from ...config.findings import Level
 from ...config.settings.approvals import ApprovedChange
 from ...planning.delivery.effects import Effect, reasons, stateful
-from ..output import Stop
+from ..output.console import Stop
 from .changes import ResourceChange
 from .counts import Fall
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..account import Account
+from ..aws.account import Account
 from .changes import ResourceChange
 
 CLUSTER: Final = "AWS::SageMaker::Cluster"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ...config.settings.environment import Environment
 from ...planning.delivery.effects import Effect, known, stateful
-from ..account import Account
+from ..aws.account import Account
 from .approval import Need, answered, buys, entry, needs
 from .changes import ResourceChange, Row, changes, short
 from .compare import canonical

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ...planning.delivery.effects import Effect
-from ..cost import money
+from ..output.money import money
 from .approval import entry
 from .changes import ResourceChange, Row
 from .document import ChangeSet, data_at_risk, duration, nodes_restarted, without_environment

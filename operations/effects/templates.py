@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ..account import Account
-from ..deployment import deployed_stacks
-from ..output import Stop
+from ..aws.account import Account
+from ..cdk.deployment import deployed_stacks
+from ..output.console import Stop
 
 Template = Mapping[str, Any]
 NESTED: Final = "AWS::CloudFormation::Stack"

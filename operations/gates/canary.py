@@ -10,8 +10,8 @@ from ...config.settings.jobs.kinds import BatchJob
 from ...planning.helm.mirrors import mirror_of
 from ...planning.helm.own_images import BENCHMARK_LABELS_IMAGE
 from ...planning.quota.policy import environment_policy
-from ..kubectl import Refused
-from ..output import Stop
+from ..kubernetes.kubectl import Refused
+from ..output.console import Stop
 from .gate import Context, Look, Result
 from .jobs import Run, group_for, state_of, submitted, team_for
 

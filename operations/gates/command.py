@@ -19,11 +19,11 @@ from ...config.loading.load import LoadedEnvironment
 from ...config.settings.gates import GateName
 from ...planning.delivery.gate_evidence import Evidence
 from ...planning.delivery.gate_table import Gate, gate_table, settings_of, why_not
-from ..account import Account, account_of
-from ..columns import columns
-from ..deployment import load
-from ..kubectl import Refused
-from ..output import Stop, stop_on_errors, write_json, write_line
+from ..aws.account import Account, account_of
+from ..cdk.deployment import load
+from ..kubernetes.kubectl import Refused
+from ..output.columns import columns
+from ..output.console import Stop, stop_on_errors, write_json, write_line
 from .evidence import Keeper, evidence_of, summary
 from .gate import Context, Result
 

@@ -13,9 +13,9 @@ from ...config.catalog.names import lifecycle_bucket_name
 from ...config.settings.environment import Environment
 from ...planning.delivery.gate_evidence import Evidence, Verdict
 from ...planning.delivery.gate_table import settings_of
-from ..account import Account
+from ..aws.account import Account
 from ..doctor.redact import redact, redact_text
-from ..output import Stop
+from ..output.console import Stop
 from .gate import Context, Result
 
 FOLDER: Final = ".podwright/evidence"

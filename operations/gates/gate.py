@@ -14,8 +14,9 @@ from ...config.loading.load import LoadedEnvironment
 from ...config.settings.gates import Gates
 from ...planning.delivery.gate_evidence import Check
 from ...planning.delivery.gate_table import Gate, settings_of
-from ..account import Account
-from ..kubectl import Kubectl, Refused
+from ..aws.account import Account
+from ..kubernetes.kubectl import Kubectl, Refused
+from .in_vpc import POLL_SECONDS, InVpc, kubectl_of
 
 _POLL: Final = 15.0
 _POLL_IN_SANDBOX: Final = 0.3
@@ -98,9 +99,11 @@ class Context:
     @cached_property
     def kubectl(self) -> Kubectl:
         """The way to Kubernetes: direct, through an open tunnel, or in the runner inside the VPC. Raises Stop."""
-        from .in_vpc import kubectl_of
-
-        return kubectl_of(self)
+        kubectl = kubectl_of(self.project, self.environment, self.account)
+        if isinstance(kubectl, InVpc):
+            self.say("the Kubernetes API is private: kubectl runs inside the VPC, about a minute a call")
+            self.poll = max(self.poll, POLL_SECONDS)
+        return kubectl
 
     def wait(self, look: Callable[[], Look]) -> Result:
         """Look until everything is as it should be, waiting is of no use, or the time is over.

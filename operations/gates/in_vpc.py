@@ -8,21 +8,19 @@ import gzip
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...config.settings.environment import Environment
-from ..account import Account
-from ..kubectl import Kubectl, Refused, way
-from ..output import Stop
-from ..runner import run_in_vpc
-
-if TYPE_CHECKING:
-    from .gate import Context
+from ..aws.account import Account
+from ..aws.runner import run_in_vpc
+from ..kubernetes.kubectl import Kubectl, Refused, way
+from ..output.console import Stop
 
 _OUT, _SAID, _CODE = "podwright-out ", "podwright-said ", "podwright-code "
 # CodeBuild takes 5,500 characters of environment variables altogether.
 _MOST: Final = 5200
-_POLL_SECONDS: Final = 30.0
+POLL_SECONDS: Final = 30.0
+"""Between two looks: a build a call takes about a minute."""
 # Variables of containers, wherever they stand, and copies of manifests, which hold them too.
 _STRIP: Final = (
     "import json,sys\n"
@@ -34,16 +32,13 @@ _STRIP: Final = (
 )
 
 
-def kubectl_of(context: "Context") -> Kubectl:
+def kubectl_of(project: Path, environment: Environment, account: Account) -> Kubectl:
     """Kubectl on the cluster of a gate's environment. Raises Stop where there is no cluster."""
-    environment, account = context.environment, context.account
-    found = way(context.project, environment, account)
+    found = way(project, environment, account)
     if found:
         return found
     if account.endpoint:
         raise Stop("the sandbox's Kubernetes API does not answer", "`podwright sandbox stop`, and run this again")
-    context.say("the Kubernetes API is private: kubectl runs inside the VPC, about a minute a call")
-    context.poll = max(context.poll, _POLL_SECONDS)
     return InVpc(Path(), True, account, environment)
 
 

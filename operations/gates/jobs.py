@@ -15,9 +15,9 @@ from ...planning.jobs.plan import engine_of
 from ...planning.quota.amounts import CPU, EFA, MEMORY
 from ...planning.quota.policy import environment_policy
 from ..doctor.pods import Pod
-from ..job_manifests import Manifest, job_manifests
-from ..kubectl import Kubectl, Refused
-from ..output import Stop
+from ..kubernetes.job_manifests import Manifest, job_manifests
+from ..kubernetes.kubectl import Kubectl, Refused
+from ..output.console import Stop
 from .gate import Context, Look
 
 State = Literal["absent", "waiting", "running", "succeeded", "failed"]

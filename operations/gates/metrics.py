@@ -10,8 +10,8 @@ from ...config.settings.environment import Environment
 from ...planning.monitoring.collected import collected, exporters
 from ...planning.monitoring.recordings import recordings
 from ..dashboards.sources import workspace
-from ..output import Stop
-from ..prometheus import Prometheus, QueryError
+from ..output.console import Stop
+from ..programs.prometheus import Prometheus, QueryError
 from .gate import Context, Look, Result
 
 # They send something only once there is work of their kind.

@@ -1,32 +1,21 @@
 """The gate `nccl`: bandwidth of an all-reduce over several nodes, against the line for their type and number."""
 
-import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
 from ...config.settings.jobs.kinds import NcclTest
 from ...planning.delivery.gate_table import nccl_groups, nccl_image
 from ...planning.node.collective_thresholds import Line, all_reduce_line, thresholds_version
-from ..kubectl import Refused
-from ..output import Stop
+from ..kubernetes.kubectl import Refused
 from .gate import Context, Look, Result
 from .jobs import Run, submitted, team_for
+from .nccl_table import Row, parsed
+from .slurm import all_reduce
 
 _LAUNCHER: Final = "mpi-launcher"
 _KEEP_SECONDS: Final = 3600
 # NCCL over TCP between instances of this kind; field notes on p5e measured 3.2.
 _TCP: Final = 15.0
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One message size of nccl-tests: out-of-place columns."""
-
-    bytes: int
-    busbw: float
-    """GB/s."""
-    wrong: int | None
-    """Elements that are not what they should be; None where that was not checked."""
 
 
 def run(context: Context) -> Result:
@@ -57,8 +46,6 @@ def _shown(check: Any) -> str:
 def _measured(context: Context, group: str, nodes: int) -> tuple[list[Row] | None, Result]:
     """The table of one run; None, with why, where there is none."""
     if context.environment.cluster.orchestrator == "slurm":
-        from .slurm import all_reduce
-
         return all_reduce(context, group, nodes)
     with submitted(context, f"nccl-{nodes}", _job(context, group, nodes)) as made:
         result = context.wait(made.ended)
@@ -100,16 +87,6 @@ def _launcher_log(made: Run) -> str:
             except Refused as refused:
                 return f"no log: {refused}"
     return "no launcher was started"
-
-
-def parsed(log: str) -> list[Row]:
-    """The table of nccl-tests: size, count, type, operation, root, then time, algbw, busbw and errors, twice."""
-    rows = list[Row]()
-    for line in log.splitlines():
-        words = line.split()
-        if len(words) >= 9 and words[0].isdigit() and re.fullmatch(r"[0-9.]+", words[7]):
-            rows.append(Row(int(words[0]), float(words[7]), int(words[8]) if words[8].isdigit() else None))
-    return rows
 
 
 def _judge(context: Context, group: str, nodes: int, rows: list[Row], look: Look) -> None:
@@ -161,13 +138,3 @@ def _size(count: int) -> str:
         if count >= bytes_:
             return f"{count / bytes_:g} {unit}"
     return f"{count} B"
-
-
-def table_of(record: dict[str, Any], bytes_: int) -> list[Row]:
-    """The all-reduce of a record of podwright's own programs as one row. Raises Stop where it was not measured."""
-    found = {item["name"]: item for item in record["results"]}
-    if "all_reduce" not in found or found["all_reduce"]["value"] is None:
-        told = "; ".join(item["reason"] for item in record["results"] if item["reason"]) or "no reason is given"
-        raise Stop(f"the nodes measured no all-reduce: {told}", "`podwright kernels build`, and deploy")
-    wrong = found.get("all_reduce_wrong", {}).get("value")
-    return [Row(bytes_, found["all_reduce"]["value"], int(wrong) if wrong is not None else None)]

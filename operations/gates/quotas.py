@@ -11,8 +11,8 @@ from ...planning.helm.mirrors import mirror_of
 from ...planning.quota.compute_quotas import compute_quotas, scheduler_config
 from ...planning.quota.policy import environment_policy
 from ...planning.quota.team_names import cluster_queue, local_queue, team_namespace
-from ..kubectl import Refused
-from ..output import Stop
+from ..kubernetes.kubectl import Refused
+from ..output.console import Stop
 from .gate import Context, Look, Result
 
 Object = dict[str, Any]
@@ -116,7 +116,7 @@ def _expected(context: Context) -> Iterator[Object]:
     kinds = _KINDS.get(environment.governance.engine or "", ())
     if not kinds:
         return
-    from ..render import filled, stack_values
+    from ..commands.render import filled, stack_values
 
     given = stack_values(context.account, environment, context.project)
     objects, _ = filled(environment, given, mirror_of(environment, read_artifacts(context.project)))

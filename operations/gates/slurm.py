@@ -11,10 +11,11 @@ import shlex
 import subprocess
 from typing import Any, Final
 
-from ..output import Stop
-from ..session import nodes as session_nodes
-from ..session import one_command
+from ..aws.session import nodes as session_nodes
+from ..aws.session import one_command
+from ..output.console import Stop
 from .gate import Context, Look, Result
+from .nccl_table import table_of
 
 _BEGIN, _END = "podwright-begin", "podwright-end"
 _ALIVE: Final = "podwright-alive"
@@ -141,8 +142,6 @@ def _compute(context: Context) -> str | None:
 
 def all_reduce(context: Context, group: str, nodes: int) -> tuple[Any, Result]:
     """The all-reduce of podwright's own programs, one task on each node, as a table of one row."""
-    from .nccl import table_of
-
     mode = "thorough" if context.settings.nccl.max_bytes == "16G" else "quick"
     client = context.account.client("sagemaker")
     cluster = client.describe_cluster(ClusterName=context.environment.cluster.name)

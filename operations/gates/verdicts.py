@@ -8,7 +8,7 @@ from ...config.catalog.names import benchmark_prefix, lifecycle_bucket_name
 from ...config.settings.benchmarks import benchmark_policy
 from ...planning.node.benchmark_results import BenchmarkResults
 from ...planning.node.collective_thresholds import thresholds_version
-from ..bench import parsed
+from ..benchmarks.command import parsed
 from .gate import Context, Look, Result
 
 _AT_ONCE: Final = 8

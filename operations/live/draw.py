@@ -5,8 +5,8 @@ from typing import Any, Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ..quota_table import quota_cells
-from ..tables import coloured, empty_table
+from ..output.tables import coloured, empty_table
+from .quota_table import quota_cells
 
 _NODES: Final = 12
 _SHORT: Final = {"nvidia.com/gpu": "GPU", "aws.amazon.com/neurondevice": "Neuron"}

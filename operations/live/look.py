@@ -12,11 +12,11 @@ from typing import Any, Final
 from ...config.catalog.drills import FAULT_LABELS, HEALTH_LABEL
 from ...config.settings.environment import Environment
 from ...planning.quota.team_names import cluster_queue
-from ..account import Account
-from ..kubectl import Kubectl, Refused, way
+from ..aws.account import Account
+from ..kubernetes.kubectl import Kubectl, Refused, way
 from ..nodes.members import Member, members
-from ..output import Stop
-from ..quota_table import quota_rows
+from ..output.console import Stop
+from .quota_table import quota_rows
 
 Report = dict[str, Any]
 EVENTS: Final = 10

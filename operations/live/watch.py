@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from ..output import write_line
+from ..output.console import write_line
 from .look import Live, Report
 
 

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup
-from ..account import Account, account_of
-from ..confirm import confirm
-from ..deployment import load
-from ..kubectl import way
-from ..output import Stop, write_json, write_line
+from ..aws.account import Account, account_of
+from ..cdk.deployment import load
+from ..kubernetes.kubectl import way
+from ..output.confirm import confirm
+from ..output.console import Stop, write_json, write_line
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Events, follow
 from .health_check import CHECKS, start
 from .members import Member, chosen, members

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ..kubectl import Refused
+from ..kubernetes.kubectl import Refused
 from .snapshot import Observer
 from .timeline import MARKS, Timeline, shown
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from ...config.catalog.names import cluster_log_group
 from ...config.settings.environment import Environment
-from ..account import Account
-from ..confirm import confirm
-from ..output import Stop, write_json, write_line
+from ..aws.account import Account
+from ..output.confirm import confirm
+from ..output.console import Stop, write_json, write_line
 from .members import Member, chosen, members
 from .timeline import shown
 

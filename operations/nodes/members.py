@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..output import Stop
+from ..output.console import Stop
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...config.catalog.drills import FAULT_LABELS, GROUP_LABEL, HEALTH_LABEL, HEALTHY
-from ..kubectl import Kubectl
+from ..kubernetes.kubectl import Kubectl
 from .members import Member, members
 
 Object = dict[str, Any]

@@ -17,7 +17,7 @@ from ...config.settings.pipeline import Pipeline, PipelineSource
 from ...planning.delivery.execution_policy import MAX_POLICIES, documents, needed, policies_template
 from ...planning.delivery.pipeline_steps import ASSEMBLY
 from ...planning.delivery.promotable import promotable, source_of
-from ..output import Stop, write_json, write_line
+from ..output.console import Stop, write_json, write_line
 from .synth import synthesize
 
 _QUALIFIER: Final = "hnb659fds"

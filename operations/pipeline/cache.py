@@ -11,8 +11,8 @@ from pathlib import Path
 from ...config.loading.artifacts import CACHE
 from ...config.loading.project import Project
 from ...planning.delivery.promotable import source_of
-from ..account import Account
-from ..output import Stop, write_line
+from ..aws.account import Account
+from ..output.console import Stop, write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,8 +10,8 @@ import argparse
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import ASSEMBLY
 from ...planning.delivery.promotable import promoted_names, source_of
-from ..cdk import run_app
-from ..output import Stop
+from ..cdk.cli import run_app
+from ..output.console import Stop
 from .synth import context
 
 

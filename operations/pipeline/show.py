@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import Step, drift_steps, steps
-from ..output import write_json, write_line
-from ..tables import empty_table
+from ..output.console import write_json, write_line
+from ..output.tables import empty_table
 
 _RUNS = {"person": "a person consents"}
 

@@ -7,11 +7,11 @@ is deployed. With --sandbox, charts of podwright's own stand in for those that a
 import argparse
 from pathlib import Path
 
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import ASSEMBLY
-from ..account import SANDBOX_ACCOUNT
-from ..cdk import run_app
-from ..output import Stop, write_line
+from ..cdk.cli import run_app
+from ..output.console import Stop, write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

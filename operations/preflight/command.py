@@ -14,9 +14,9 @@ from typing import Final
 
 from ...config.catalog.preflight_checks import preflight_checks
 from ...config.findings import counted, errors
-from ..account import account_of
-from ..deployment import add_environment, load
-from ..output import write_findings, write_json, write_line
+from ..aws.account import account_of
+from ..cdk.deployment import add_environment, load
+from ..output.console import write_findings, write_json, write_line
 from .check import Outcome
 from .look import SANDBOX_SECONDS, SECONDS, findings_of, preflight
 

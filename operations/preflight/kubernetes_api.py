@@ -7,8 +7,8 @@ import urllib.error
 import urllib.request
 from typing import Any, Final
 
-from ..account import Account
-from ..token import token
+from ..aws.account import Account
+from ..kubernetes.token import token
 from .reader import Unavailable
 
 _SECONDS: Final = 3.0

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ...config.catalog.instance_types import environment_types
 from ...config.findings import Finding
 from ...config.loading.load import LoadedEnvironment
-from ..account import Account
+from ..aws.account import Account
 from .check import Ask, Outcome, run_checks
 from .kubernetes_api import api_groups
 from .quota_codes import read_codes, write_codes

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import Step, stages, steps
-from ..columns import columns
-from ..output import Stop, write_line
+from ..output.columns import columns
+from ..output.console import Stop, write_line
 from .content import Content, content_of
 from .locks import only_promotion
 from .record import Bucket, Folder, Record, Store
@@ -134,12 +134,12 @@ def _store(args: argparse.Namespace) -> Store:
     import boto3
 
     if args.sandbox:
-        from ...config.catalog.sandbox_account import ACCOUNT, access_key
-        from ..account import require_sandbox
+        from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
+        from ..aws.account import require_sandbox
         from ..aws.sandbox_server import start
 
         require_sandbox()
-        session = boto3.Session(access_key(ACCOUNT), "sandbox", region_name="us-west-2")
+        session = boto3.Session(access_key(SANDBOX_ACCOUNT), "sandbox", region_name="us-west-2")
         client: Any = session.client("s3", endpoint_url=start(args.project).endpoint)
     else:
         client = boto3.Session().client("s3")
@@ -161,7 +161,7 @@ def _profiles(args: argparse.Namespace, project: Project) -> dict[str, str]:
 
 def _refuse_uncommitted(args: argparse.Namespace, project: Project, content: Content) -> None:
     """Refuse files for AWS that nobody could go back to."""
-    from ..account import is_sandboxed
+    from ..aws.account import is_sandboxed
 
     to_aws = any(not is_sandboxed(loaded.environment, args.sandbox) for loaded in project.load_all())
     if to_aws and content.uncommitted and not args.uncommitted:
@@ -172,9 +172,9 @@ def _refuse_uncommitted(args: argparse.Namespace, project: Project, content: Con
 
 def _prepare_sandbox(args: argparse.Namespace, project: Project, environment: str) -> None:
     """Make in an account of the sandbox what `preflight` expects. In AWS somebody does so once."""
-    from ..account import is_sandboxed
-    from ..deployment import bootstrap, cdk_for
-    from ..progress import Progress
+    from ..aws.account import is_sandboxed
+    from ..cdk.deployment import bootstrap, cdk_for
+    from ..cdk.progress import Progress
     from .stand_ins import make_stand_ins
 
     loaded = project.load(environment)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..output import Stop
+from ..output.console import Stop
 
 _LOOK_SECONDS = 0.5
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from ..output import Stop
+from ..output.console import Stop
 
 State = Literal["started", "passed", "failed"]
 

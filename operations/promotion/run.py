@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...planning.delivery.pipeline_steps import EVIDENCE, Step
-from ..output import Stop
+from ..output.console import Stop
 from .content import Content
 from .record import Entry, Record
 

@@ -4,7 +4,7 @@ import json
 from contextlib import suppress
 
 from ...config.settings.environment import Environment
-from ..account import Account
+from ..aws.account import Account
 from ..preflight.account_checks import named_roles
 from ..preflight.storage_checks import named_buckets
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from ..output import Stop
+from ..output.console import Stop
 
 Template = Mapping[str, Any]
 _STACK: Final = "aws:cloudformation:stack"

@@ -14,11 +14,11 @@ from typing import Any
 
 from ...config.findings import Finding
 from ...config.loading.load import LoadedEnvironment
-from ..bench import parsed
-from ..cost import today
-from ..deployment import load
-from ..output import Stop, stop_on_errors, write_json, write_line
-from ..progress import Progress
+from ..benchmarks.command import parsed
+from ..cdk.deployment import load
+from ..cdk.progress import Progress
+from ..commands.cost import today
+from ..output.console import Stop, stop_on_errors, write_json, write_line
 from .assembly import Assembly, read_assembly
 from .scene import Scene
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from ...config.settings.environment import Environment
 from ...planning.node.benchmark_results import BenchmarkResults
-from ..account import Account, account_of
-from ..bench import published
+from ..aws.account import Account, account_of
+from ..benchmarks.command import published
+from ..cdk.progress import Progress
 from ..nodes.members import members
-from ..output import Stop
-from ..progress import Progress
+from ..output.console import Stop
 from .scene import Data, Scene
 
 

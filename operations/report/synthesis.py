@@ -10,8 +10,8 @@ from typing import Final
 
 from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
-from ..node import use_bundled_node
-from ..output import Stop
+from ..output.console import Stop
+from ..programs.node import use_bundled_node
 from .assembly import Assembly, read_assembly
 
 _LAST_LINES: Final = 12

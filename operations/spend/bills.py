@@ -5,8 +5,8 @@ from typing import Any
 
 from ...config.settings.environment import Environment
 from ...planning.cost.cost_tags import ENVIRONMENT_TAG
-from ..account import Account
-from ..deployed import physical_id
+from ..aws.account import Account
+from ..aws.deployed import physical_id
 
 REQUEST_USD = 0.01
 """What a request to Cost Explorer costs. Source: AWS Cost Explorer pricing, 2026-11."""

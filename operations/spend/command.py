@@ -13,12 +13,12 @@ from ...config.settings.environment import Environment
 from ...config.settings.observability import Observability
 from ...planning.cost.showback import TeamSpend, rates, spends
 from ...planning.quota.team_names import team_namespace
-from ..account import Account, account_of
-from ..columns import columns
-from ..cost import money
-from ..deployment import add_environment, load
-from ..output import Stop, stop_on_errors, write_json, write_line
-from ..prometheus import Prometheus, QueryError
+from ..aws.account import Account, account_of
+from ..cdk.deployment import add_environment, load
+from ..output.columns import columns
+from ..output.console import Stop, stop_on_errors, write_json, write_line
+from ..output.money import money
+from ..programs.prometheus import Prometheus, QueryError
 from .bills import REQUEST_USD, bill, budget, day_of
 from .measured import Measured, measured
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from ...planning.cost.showback import Hours
 from ...planning.monitoring.recordings import INTERVAL_SECONDS, filled
-from ..prometheus import Prometheus
+from ..programs.prometheus import Prometheus
 
 DAY: Final = 86400
 _PER_HOUR: Final = 3600 // INTERVAL_SECONDS

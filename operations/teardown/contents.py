@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ..account import Account
+from ..aws.account import Account
 from .stacks import Resource
 
 # Counting goes on until here; a bucket of checkpoints may hold millions of objects.

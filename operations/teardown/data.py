@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from ..account import Account
-from ..output import Stop
+from ..aws.account import Account
+from ..output.console import Stop
 from .network import network_blockers, remove
 from .plan import Kept
 

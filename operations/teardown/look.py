@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from ...config.catalog.names import cluster_log_group, lifecycle_bucket_name
 from ...config.settings.environment import Environment
 from ...planning.cost.costs import by_stack, costs
-from ..account import Account
+from ..aws.account import Account
 from .contents import bucket_content, content, log_groups, plan_end, volumes
 from .data import COSTING
 from .network import network_blockers

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from ..account import Account
-from ..output import Stop
+from ..aws.account import Account
+from ..output.console import Stop
 from .plan import Blocker
 
 # GuardDuty's Runtime Monitoring makes an endpoint and a group with this tag in every VPC with nodes that it watches,

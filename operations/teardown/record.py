@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..output import Stop
+from ..output.console import Stop
 from .plan import Kept, Teardown
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..account import Account
+from ..aws.account import Account
 
 _RETAINED: Final = ("Retain", "RetainExceptOnCreate", "Snapshot")
 # What of these is kept costs nothing and holds nothing by itself; the rest of what is retained is named one by one.

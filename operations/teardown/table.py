@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from ..columns import columns
-from ..cost import money
+from ..output.columns import columns
+from ..output.money import money
 from .plan import Kept, StackPlan, Teardown
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Final
 
 from ...config.settings.environment import Environment
-from ..account import Account
-from ..kubectl import Refused, way
-from ..output import Stop
+from ..aws.account import Account
+from ..kubernetes.kubectl import Refused, way
+from ..output.console import Stop
 
 # Owners of pods that come with every cluster; whatever else owns a running pod is somebody's work.
 _OF_THE_CLUSTER: Final = ("DaemonSet", "Node", "ReplicaSet", "StatefulSet")

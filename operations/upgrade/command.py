@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from ..kubectl import Refused
-from ..output import Stop
+from ..kubernetes.kubectl import Refused
+from ..output.console import Stop
 
 PARTS: Final = {
     "eks": "whether the control plane can go to another Kubernetes version; writes it into the file",

@@ -15,13 +15,13 @@ from ...config.loading.project import Project
 from ...config.loading.source import Source
 from ...config.settings.environment import Environment
 from ...planning.delivery.kubernetes_upgrades import ROLLBACK_DAYS
-from ..account import account_of
+from ..aws.account import account_of
+from ..aws.deployed import eks_cluster_name
 from ..capacity.plan_file import NotWritten, lines, write_values
-from ..columns import columns
-from ..deployed import eks_cluster_name
-from ..deployment import load
-from ..kubectl import way
-from ..output import Stop, write_json, write_line
+from ..cdk.deployment import load
+from ..kubernetes.kubectl import way
+from ..output.columns import columns
+from ..output.console import Stop, write_json, write_line
 from .readiness import Readiness, look
 
 

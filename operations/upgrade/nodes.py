@@ -14,12 +14,12 @@ from typing import Any, Final
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup, Rollout
 from ...planning.rules.groups.updates import batch_nodes
-from ..account import Account, account_of
-from ..confirm import confirm
-from ..deployment import load
-from ..kubectl import Kubectl, Refused, way
-from ..output import Stop, write_json, write_line
-from ..tables import coloured, empty_table
+from ..aws.account import Account, account_of
+from ..cdk.deployment import load
+from ..kubernetes.kubectl import Kubectl, Refused, way
+from ..output.confirm import confirm
+from ..output.console import Stop, write_json, write_line
+from ..output.tables import coloured, empty_table
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Renewed, follow, problems, rows
 from .seen import behind, jobs_on_nodes, kubernetes_nodes
 from .software import Software, batches, described, in_order, request, rollout, software

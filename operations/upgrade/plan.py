@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...config.settings.environment import Environment
-from ..account import Account, account_of
-from ..columns import columns
-from ..deployed import eks_cluster_name
-from ..deployment import load
-from ..kubectl import Kubectl, way
-from ..output import write_json, write_line
+from ..aws.account import Account, account_of
+from ..aws.deployed import eks_cluster_name
+from ..cdk.deployment import load
+from ..kubernetes.kubectl import Kubectl, way
+from ..output.columns import columns
+from ..output.console import write_json, write_line
 from .eks import document, warn
 from .readiness import look
 from .scripts import compare

@@ -19,11 +19,11 @@ from ...planning.helm.mirrors import mirror_of
 from ...planning.helm.wanted_charts import wanted_charts
 from ...planning.kubernetes.addons import addon_version
 from ...planning.kubernetes.deployed_values import known_values
-from ..account import Account
-from ..helm import tool
-from ..kubectl import Kubectl
-from ..node import use_bundled_node
-from ..output import Stop
+from ..aws.account import Account
+from ..kubernetes.kubectl import Kubectl
+from ..output.console import Stop
+from ..programs.helm import tool
+from ..programs.node import use_bundled_node
 from .seen import kubernetes_nodes
 from .seen import minor as short
 
@@ -209,7 +209,7 @@ def _insight_obstacles(insights: Sequence[Mapping[str, Any]]) -> Iterator[Obstac
 
 def removed_objects(environment: Environment, wanted: str, project: Path) -> Iterator[Obstacle]:
     """Objects of the environment's own charts whose API the new version does not serve."""
-    from ..render import filled
+    from ..commands.render import filled
 
     use_bundled_node()
     known = known_values(environment, "amazonaws.com")

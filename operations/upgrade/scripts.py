@@ -14,13 +14,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from ...config.settings.environment import Environment
-from ..account import Account, account_of
-from ..columns import columns
-from ..confirm import confirm
-from ..deployment import load
-from ..kubectl import way
+from ..aws.account import Account, account_of
+from ..cdk.deployment import load
+from ..kubernetes.kubectl import way
 from ..nodes.timeline import shown
-from ..output import Stop, write_json, write_line
+from ..output.columns import columns
+from ..output.confirm import confirm
+from ..output.console import Stop, write_json, write_line
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, rows
 from .seen import jobs_on_nodes
 from .software import described, in_order

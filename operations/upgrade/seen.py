@@ -5,8 +5,8 @@ from typing import Any
 
 from ...config.catalog.drills import GROUP_LABEL, HEALTH_LABEL, HEALTHY
 from ...planning.delivery.kubernetes_upgrades import minor as number
-from ..account import Account
-from ..kubectl import Kubectl
+from ..aws.account import Account
+from ..kubernetes.kubectl import Kubectl
 from ..nodes.snapshot import job_of
 
 _PREFIX = "hyperpod-"

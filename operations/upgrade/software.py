@@ -9,7 +9,7 @@ from typing import Any, Final
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup, Rollout
 from ...planning.rules.groups.updates import batch_nodes
-from ..output import Stop
+from ..output.console import Stop
 
 ACTIVE: Final = ("Pending", "InProgress", "RollbackInProgress")
 """Values of SoftwareUpdateStatus while an update goes on. Source: botocore 1.44.5."""

@@ -16,14 +16,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ...config.loading.project import Project
 from ...planning.delivery.effects import Effect
-from ..account import SANDBOX_ACCOUNT
-from ..deployment import load
+from ..cdk.deployment import load
 from ..effects.changes import ResourceChange, changes, short
 from ..effects.templates import pairs, synthesized
-from ..node import use_bundled_node
-from ..output import Stop, write_json, write_line
+from ..output.console import Stop, write_json, write_line
+from ..programs.node import use_bundled_node
 
 NOTICED: Final = (
     Effect.INTERRUPTS,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from ...config.catalog.sandbox_account import ACCOUNT
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ..protocol.arns import PARTITION
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
@@ -97,7 +97,7 @@ class Stack:
     name: str
     region: str
     request: StackRequest
-    account: str = ACCOUNT
+    account: str = SANDBOX_ACCOUNT
     stack_id: str = ""
     status: str = REVIEW
     reason: str | None = None

@@ -20,7 +20,7 @@ from cfnlint.jsonschema.exceptions import ValidationError
 from cfnlint.rules import CloudFormationLintRule
 from cfnlint.template import Template
 
-from ...config.catalog.sandbox_account import ACCOUNT
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ..protocol.json_objects import JsonObject
 from . import parameters, schemas
 from .evaluate import KNOWN_AFTER_APPLY, Evaluator
@@ -187,7 +187,9 @@ _WORDS: dict[str, Callable[[ValidationError], str]] = {
 }
 
 
-def resolved_properties(template: JsonObject, region: str, account: str = ACCOUNT) -> dict[str, tuple[str, JsonObject]]:
+def resolved_properties(
+    template: JsonObject, region: str, account: str = SANDBOX_ACCOUNT
+) -> dict[str, tuple[str, JsonObject]]:
     """Type and properties of every active resource, evaluated without a deployment, in dependency order.
 
     What only a deployment knows is KNOWN_AFTER_APPLY. Raises TemplateError where the template itself is wrong: a
@@ -204,7 +206,7 @@ def resolved_properties(template: JsonObject, region: str, account: str = ACCOUN
     }
 
 
-def validate_template(template: JsonObject, region: str, account: str = ACCOUNT) -> list[Failure]:
+def validate_template(template: JsonObject, region: str, account: str = SANDBOX_ACCOUNT) -> list[Failure]:
     """Check every resource of a template as its handler would, without a deployment and without a server.
 
     Values that only a deployment knows are taken as right. Raises TemplateError as `resolved_properties` does.

@@ -26,7 +26,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.s3.models import FakeBucket
 from werkzeug.wrappers import Response
 
-from ...config.catalog.sandbox_account import ACCOUNT, RECORDED_TYPES
+from ...config.catalog.sandbox_account import RECORDED_TYPES, SANDBOX_ACCOUNT
 from ..cloudformation import responses
 from ..cloudformation.api import CloudFormationResponse
 from ..cloudformation.providers.custom import CustomResource
@@ -191,7 +191,7 @@ class Sandbox:
                 return Response(text, content_type=metric_feed.CONTENT_TYPE)(environ, start_response)
             if path in _KNOBS:
                 self._changed.set()
-                account = parse_qs(environ["QUERY_STRING"]).get("account", [ACCOUNT])[0]
+                account = parse_qs(environ["QUERY_STRING"]).get("account", [SANDBOX_ACCOUNT])[0]
                 return _KNOBS[path](worlds.of(account).hyperpod)(environ, start_response)
             if workspace_queries.PATH.fullmatch(path):
                 return self.queries(environ, start_response)

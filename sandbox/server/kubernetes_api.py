@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import yaml
 from werkzeug.wrappers import Request, Response
 
-from ...config.catalog.sandbox_account import ACCOUNT
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ..eks.service import Eks
 from ..kubernetes.queue_states import with_state
 from ..kubernetes.store import ApiError, KubernetesStore
@@ -56,7 +56,7 @@ class Nodes(Protocol):
 
 def prefix(account: str) -> str:
     """What the paths of an account's clusters begin with."""
-    return PREFIX if account == ACCOUNT else f"{PREFIX}{account}/"
+    return PREFIX if account == SANDBOX_ACCOUNT else f"{PREFIX}{account}/"
 
 
 class KubernetesApi:
@@ -70,7 +70,7 @@ class KubernetesApi:
         request = Request(environ)
         try:
             parts = [unquote(part) for part in request.path.removeprefix(PREFIX).split("/") if part]
-            account = parts.pop(0) if parts and parts[0].isdecimal() else ACCOUNT
+            account = parts.pop(0) if parts and parts[0].isdecimal() else SANDBOX_ACCOUNT
             region, cluster, *path = parts
             self._authorize(request, account, region, cluster)
             store = self.clusters(account).kubernetes.store(region, cluster)

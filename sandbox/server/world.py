@@ -12,7 +12,7 @@ from boto3.session import Session
 from botocore.config import Config
 from moto.core.responses import BaseResponse
 
-from ...config.catalog.sandbox_account import ACCOUNT, access_key
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
 from ..cloudformation.providers.registry import provider_for
 from ..cloudformation.service import CloudFormation
 from ..eks.service import Eks
@@ -125,7 +125,7 @@ class Worlds:
         self.place, self.finished = place, finished
         self._known: dict[str, World] = {}
         self._lock = threading.RLock()
-        self.of(ACCOUNT)
+        self.of(SANDBOX_ACCOUNT)
 
     def of(self, account: str) -> World:
         """An account's."""

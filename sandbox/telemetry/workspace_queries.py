@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from werkzeug.wrappers import Request, Response
 
-from ...operations.prometheus import Prometheus, installed, serving
+from ...operations.programs.prometheus import Prometheus, installed, serving
 from . import feed as metric_feed
 from .prometheus_workspaces import Workspace
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from ...config.catalog.sandbox_account import ACCOUNT
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ..protocol.json_objects import JsonObject
 from .faults import Fault, client_error, may_fail
 from .life import Extension, Plan, Window
@@ -56,7 +56,7 @@ class TrainingPlans:
         clock: Callable[[], datetime],
         duplicate_names: DuplicateNames = "refuse",
         *,
-        account: str = ACCOUNT,
+        account: str = SANDBOX_ACCOUNT,
         region: str = "us-west-2",
         zones: dict[str, str] = ZONES,
         ledger: Ledger | None = None,

@@ -11,7 +11,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_s3_assets as assets
 from aws_cdk.cloudformation_include import CfnInclude
 
-from podwright.operations.node import end_node
+from podwright.operations.programs.node import end_node
 
 app = cdk.App()
 source = Path(app.node.get_context("assembly"))

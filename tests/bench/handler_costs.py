@@ -12,7 +12,7 @@ from pathlib import Path
 from table import Report, markdown, verdict
 from timing import ROOT, measure_in_turn
 
-from podwright.operations.node import use_bundled_node
+from podwright.operations.programs.node import use_bundled_node
 
 CONTEXT = json.loads((ROOT / "cdk.json").read_text())["context"]
 # What Lambda's Python runtime brings.

@@ -10,7 +10,7 @@ from pathlib import Path
 from table import Report, markdown, verdict
 from timing import ROOT
 
-from podwright.operations.node import use_bundled_node
+from podwright.operations.programs.node import use_bundled_node
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -33,7 +33,7 @@ def refusals(passed: list[tuple[Mutation, Outcome]], folder: Path) -> list[Refus
     use_bundled_node()
     import aws_cdk as cdk
 
-    from podwright.operations.charts import stand_ins
+    from podwright.operations.artifacts.charts import stand_ins
     from podwright.stacks.feature_flags import FEATURE_FLAGS
     from podwright.stacks.stage import TrainingStage
 

@@ -14,8 +14,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from live_world import ENVIRONMENT, Cluster, Sagemaker
 from loopback import serving
-from podwright.operations.account import Account
-from podwright.operations.kubectl import Kubectl
+from podwright.operations.aws.account import Account
+from podwright.operations.kubernetes.kubectl import Kubectl
 from podwright.operations.live import look
 
 LIMIT = 5.0

@@ -18,14 +18,14 @@ ROOT = Path(__file__).resolve().parents[2]
 DIGESTS = """
 import importlib, json, pathlib, sys
 sys.dont_write_bytecode = False
-from podwright.operations.node import use_bundled_node
+from podwright.operations.programs.node import use_bundled_node
 use_bundled_node()
-from podwright.constructs import assets
-room = pathlib.Path(assets.__file__).parent
-folders = sorted(path.parent for path in room.glob("*/handler*/index.py"))
+from podwright.constructs.common import assets
+room = pathlib.Path(assets.__file__).parents[1]
+folders = sorted(path.parent for path in room.glob("*/*/handler*/index.py"))
 for folder in folders:
     importlib.import_module(".".join(("podwright.constructs", *folder.relative_to(room).parts, "index")))
-folders += [room / "handler_runtime", room.parent / "lifecycle_scripts"]
+folders += [room / "common/handler_runtime", room.parent / "lifecycle_scripts"]
 digests = {}
 for folder in folders:
     with assets.staged(assets.shipped_files(folder)) as copy:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from podwright.operations import node
+from podwright.operations.programs import node
 
 SYNTHESIS = """
-from podwright.operations.node import use_bundled_node
+from podwright.operations.programs.node import use_bundled_node
 use_bundled_node()
 import aws_cdk
 aws_cdk.Stack(aws_cdk.App(), "S")
@@ -41,7 +41,7 @@ def test_node_ends_at_once_and_nothing_that_it_printed_is_lost(machine_with_anot
     ended = (
         "app = aws_cdk.App()\n"
         'aws_cdk.Stack(app, "A").add_dependency(aws_cdk.Stack(app, "B"))\n'
-        "from podwright.operations.node import end_node\n"
+        "from podwright.operations.programs.node import end_node\n"
         "end_node()\n"
         "import jsii; print(jsii.kernel.provider._process._process.wait())\n"
     )
@@ -54,7 +54,7 @@ def test_node_ends_at_once_and_nothing_that_it_printed_is_lost(machine_with_anot
 
 
 def test_the_cli_runs_on_the_bundled_node(machine_with_another_node: Path) -> None:
-    command = [sys.executable, "-P", "-m", "podwright.operations.node", "--version"]
+    command = [sys.executable, "-P", "-m", "podwright.operations.programs.node", "--version"]
     result = subprocess.run(command, env=clean(machine_with_another_node), capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("2.1146.1 ")

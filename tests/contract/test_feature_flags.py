@@ -12,7 +12,7 @@ from typing import Any
 import aws_cdk
 import pytest
 
-from podwright.operations.node import cdk_command
+from podwright.operations.programs.node import cdk_command
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,7 +56,7 @@ def test_an_app_without_the_cli_has_the_same_flags() -> None:
 
 APP = """
 import os
-from podwright.operations.node import use_bundled_node
+from podwright.operations.programs.node import use_bundled_node
 use_bundled_node()
 import aws_cdk
 from aws_cdk import aws_s3, aws_lambda

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cuda_toolkit import toolkit
-from podwright.operations.kernels import compile_programs
+from podwright.operations.artifacts.kernels import compile_programs
 
 pytestmark = pytest.mark.gpu
 

@@ -20,7 +20,7 @@ from loopback import Call, Reply, serving
 from podwright.config.catalog.metrics import metrics, of_exporter
 from podwright.constructs.observability.fleet_metrics.handler import benchmarks, fleet, index
 from podwright.constructs.observability.fleet_metrics.handler.remote_write import Sample, snappy, write
-from podwright.operations import prometheus
+from podwright.operations.programs import prometheus
 
 SESSION = boto3.Session("key", "secret", region_name="us-west-2")
 CLIENTS = {name: SESSION.client(name) for name in ("sagemaker", "s3")}

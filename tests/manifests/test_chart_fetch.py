@@ -19,10 +19,10 @@ import pytest
 from loopback import Call, Reply, serving
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, Chart, chart
 from podwright.config.loading.artifacts import ChartArchive, chart_archive, chart_findings, read_artifacts
-from podwright.operations import charts
-from podwright.operations.charts import fetch
-from podwright.operations.helm import helm
-from podwright.operations.output import Stop
+from podwright.operations.artifacts import charts
+from podwright.operations.artifacts.charts import fetch
+from podwright.operations.output.console import Stop
+from podwright.operations.programs.helm import helm
 
 DEPLOYMENT = """apiVersion: apps/v1
 kind: Deployment
@@ -262,7 +262,7 @@ def test_a_release_in_a_registry_is_pulled_by_helm(
         shutil.copy(made.package(), arguments[-1])
         return ""
 
-    monkeypatch.setattr("podwright.operations.charts.helm", pull)
+    monkeypatch.setattr("podwright.operations.artifacts.charts.helm", pull)
     released = dataclasses.replace(
         wanted, name="away", archive="oci://r.example/charts/away", folder="", version="1.2.3", revision="1.2.3"
     )

@@ -18,9 +18,9 @@ from podwright.config.loading.artifacts import read_artifacts
 from podwright.config.loading.project import Project
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.governance.teams import Governance
-from podwright.operations import images
-from podwright.operations.charts import stand_ins
-from podwright.operations.output import Stop
+from podwright.operations.artifacts import images
+from podwright.operations.artifacts.charts import stand_ins
+from podwright.operations.output.console import Stop
 from podwright.planning.helm.own_images import BENCHMARK_LABELS_IMAGE
 from registry_double import Double, client
 

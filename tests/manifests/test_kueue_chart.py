@@ -9,7 +9,7 @@ import yaml
 from podwright.config.catalog.charts import KUEUE, chart
 from podwright.config.loading.artifacts import stand_in_archive
 from podwright.config.settings.governance.teams import Governance
-from podwright.operations.helm import render
+from podwright.operations.programs.helm import render
 from podwright.planning.helm.chart_values import HEALTH_TOLERATION, SystemPlacement
 from podwright.planning.helm.kueue_values import kueue_values, manager_configuration
 

@@ -14,9 +14,9 @@ from podwright.config.catalog.instance_types import environment_types
 from podwright.config.loading.artifacts import stand_in_archive
 from podwright.config.loading.project import Project
 from podwright.config.settings.environment import Environment
-from podwright.operations.charts import stand_in
-from podwright.operations.helm import images_in, render
-from podwright.operations.output import Stop
+from podwright.operations.artifacts.charts import stand_in
+from podwright.operations.output.console import Stop
+from podwright.operations.programs.helm import images_in, render
 from podwright.planning.helm.chart_values import dependencies_values
 
 CHART = chart(HYPERPOD_DEPENDENCIES)

@@ -18,8 +18,8 @@ import pytest
 
 from cuda_toolkit import toolkit
 from podwright.lifecycle_scripts.podwright_benchmarks.measured import results
-from podwright.operations.kernels import compile_programs, newest_glibc, pack_programs
-from podwright.operations.output import Stop
+from podwright.operations.artifacts.kernels import compile_programs, newest_glibc, pack_programs
+from podwright.operations.output.console import Stop
 from podwright.planning.node.kernels import SOURCES, programs, recipe, wheels
 
 NAMES = ("gemm", "memory", "transfer", "collectives")

@@ -12,7 +12,7 @@ import boto3
 import pytest
 
 from podwright.operations.aws import sandbox_server as server
-from podwright.operations.node import cdk_command
+from podwright.operations.programs.node import cdk_command
 from sandbox_stacks import StackUnderTest
 
 REGION = "us-west-2"

@@ -12,12 +12,12 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from podwright.config.catalog.sandbox_account import ACCOUNT, access_key
+from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
 from podwright.config.settings.environment import Environment
-from podwright.operations.account import Account
+from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
-from podwright.operations.deployment import deployed_stacks, is_bootstrapped
-from podwright.operations.token import token
+from podwright.operations.cdk.deployment import deployed_stacks, is_bootstrapped
+from podwright.operations.kubernetes.token import token
 from sandbox_network import eks_cluster, surroundings
 from sandbox_stacks import StackUnderTest
 
@@ -37,7 +37,7 @@ def of(sandbox: Running) -> Clients:
     return client
 
 
-@pytest.mark.parametrize("account", [ACCOUNT, DEV, PROD])
+@pytest.mark.parametrize("account", [SANDBOX_ACCOUNT, DEV, PROD])
 def test_the_access_key_decides_the_account(of: Clients, account: str) -> None:
     assert of(account, "sts").get_caller_identity()["Account"] == account
 
@@ -45,7 +45,7 @@ def test_the_access_key_decides_the_account(of: Clients, account: str) -> None:
 def test_an_unknown_key_is_of_the_first_account(sandbox: Running) -> None:
     session = boto3.Session("anything", "else", region_name="us-west-2")
     identity = session.client("sts", endpoint_url=sandbox.endpoint).get_caller_identity()
-    assert identity["Account"] == ACCOUNT
+    assert identity["Account"] == SANDBOX_ACCOUNT
 
 
 def test_stacks_are_apart_by_account_and_region(of: Clients, sandbox: Running) -> None:
@@ -79,28 +79,31 @@ def test_a_role_of_another_account_is_taken_by_those_whom_it_trusts(of: Clients,
     iam, name = of(PROD, "iam"), f"deploy-{uuid.uuid4().hex[:8]}"
     wish = {"RoleArn": f"arn:aws:iam::{PROD}:role/{name}", "RoleSessionName": "test"}
     with pytest.raises(ClientError, match="not authorized to perform: sts:AssumeRole"):
-        of(ACCOUNT, "sts").assume_role(**wish)
-    iam.create_role(RoleName=name, AssumeRolePolicyDocument=trust(f"arn:aws:iam::{ACCOUNT}:root"))
+        of(SANDBOX_ACCOUNT, "sts").assume_role(**wish)
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument=trust(f"arn:aws:iam::{SANDBOX_ACCOUNT}:root"))
     with pytest.raises(ClientError, match="AccessDenied"):
         of(DEV, "sts").assume_role(**wish)
-    given = of(ACCOUNT, "sts").assume_role(**wish)["Credentials"]
+    given = of(SANDBOX_ACCOUNT, "sts").assume_role(**wish)["Credentials"]
     session = boto3.Session(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], "us-west-2")
     identity = session.client("sts", endpoint_url=sandbox.endpoint).get_caller_identity()
     assert (identity["Account"], identity["Arn"].split("/")[1]) == (PROD, name)
 
     iam.update_assume_role_policy(
-        RoleName=name, PolicyDocument=trust(ACCOUNT, Condition={"StringEquals": {"sts:ExternalId": "agreed"}})
+        RoleName=name, PolicyDocument=trust(SANDBOX_ACCOUNT, Condition={"StringEquals": {"sts:ExternalId": "agreed"}})
     )
     with pytest.raises(ClientError, match="AccessDenied"):
-        of(ACCOUNT, "sts").assume_role(**wish)
-    of(ACCOUNT, "sts").assume_role(**wish, ExternalId="agreed")
+        of(SANDBOX_ACCOUNT, "sts").assume_role(**wish)
+    of(SANDBOX_ACCOUNT, "sts").assume_role(**wish, ExternalId="agreed")
 
-    both = [*json.loads(trust(ACCOUNT))["Statement"], *json.loads(trust(ACCOUNT, Effect="Deny"))["Statement"]]
+    both = [
+        *json.loads(trust(SANDBOX_ACCOUNT))["Statement"],
+        *json.loads(trust(SANDBOX_ACCOUNT, Effect="Deny"))["Statement"],
+    ]
     iam.update_assume_role_policy(
         RoleName=name, PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": both})
     )
     with pytest.raises(ClientError, match="AccessDenied"):
-        of(ACCOUNT, "sts").assume_role(**wish)
+        of(SANDBOX_ACCOUNT, "sts").assume_role(**wish)
 
 
 def test_names_of_buckets_are_everybodys_and_their_objects_are_not(of: Clients) -> None:
@@ -116,7 +119,7 @@ def test_names_of_buckets_are_everybodys_and_their_objects_are_not(of: Clients) 
     of(DEV, "s3").put_bucket_policy(Bucket=name, Policy=json.dumps({"Statement": [statement]}))
     assert of(PROD, "s3").get_object(Bucket=name, Key="proof")["Body"].read() == b"passed"
     with pytest.raises(ClientError, match="AccessDenied"):
-        of(ACCOUNT, "s3").get_object(Bucket=name, Key="proof")
+        of(SANDBOX_ACCOUNT, "s3").get_object(Bucket=name, Key="proof")
     assert name not in [bucket["Name"] for bucket in of(PROD, "s3").list_buckets()["Buckets"]]
 
 
@@ -175,7 +178,7 @@ def test_the_sandboxs_own_operations_say_whose(of: Clients, sandbox: Running) ->
 
 
 def test_an_environment_lives_in_the_account_of_its_file(sandbox: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    from podwright.operations import account as accounts
+    from podwright.operations.aws import account as accounts
     from podwright.operations.aws import sandbox_server as server
 
     monkeypatch.setattr(server, "start", lambda project: sandbox)

@@ -19,9 +19,9 @@ from podwright.lifecycle_scripts.podwright_node.failure import Failure
 from podwright.lifecycle_scripts.podwright_node.node import Node
 from podwright.lifecycle_scripts.podwright_node.object_store import NEW, Changed, Store
 from podwright.lifecycle_scripts.podwright_node.replacements import claim
-from podwright.operations import bench
 from podwright.operations.aws import sandbox_server as server
-from podwright.operations.output import Stop
+from podwright.operations.benchmarks import command as bench
+from podwright.operations.output.console import Stop
 
 Aws = Callable[[str], Any]
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from podwright.config.loading.load import load_environment
 from podwright.operations import cli
-from podwright.operations.account import SANDBOX_ACCOUNT, Account
+from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.capacity import extend, purchase, reserve, search, show
 

@@ -13,7 +13,7 @@ import boto3
 import pytest
 
 from podwright.operations.aws import sandbox_server as server
-from podwright.operations.helm import tool
+from podwright.operations.programs.helm import tool
 
 PODWRIGHT = [sys.executable, "-P", "-m", "podwright.operations.cli"]
 STACKS = {f"sandbox-{name}" for name in ("network", "storage", "eks", "cluster")}

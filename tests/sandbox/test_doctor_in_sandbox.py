@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 
 from governed_cluster import GovernedCluster, until
+from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from podwright.config.loading.load import load_environment
 from podwright.config.settings.environment import Environment
-from podwright.operations.account import SANDBOX_ACCOUNT, Account
+from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
-from podwright.operations.connect import write_kubeconfig
 from podwright.operations.doctor import collect as collecting
 from podwright.operations.doctor import collect_kubernetes
 from podwright.operations.doctor.collect import collect
 from podwright.operations.doctor.diagnose import Diagnosis, diagnose
-from podwright.operations.kubectl import Kubectl
+from podwright.operations.kubernetes.connect import write_kubeconfig
+from podwright.operations.kubernetes.kubectl import Kubectl
 from sandbox_network import Surroundings, surroundings
 
 FILE = """

@@ -10,11 +10,11 @@ import pytest
 from governed_cluster import GovernedCluster, until
 from podwright.config.catalog.drills import drill_kinds
 from podwright.config.settings.environment import Environment
-from podwright.operations.account import Account
+from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
-from podwright.operations.connect import write_kubeconfig
 from podwright.operations.drills.inject import fault_pod, inject
-from podwright.operations.kubectl import Kubectl
+from podwright.operations.kubernetes.connect import write_kubeconfig
+from podwright.operations.kubernetes.kubectl import Kubectl
 from podwright.operations.live import look
 from podwright.operations.nodes import follow, health_check
 from podwright.operations.nodes.follow import Events

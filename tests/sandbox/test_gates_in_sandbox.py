@@ -11,14 +11,14 @@ import pytest
 from gate_world import FILE, Direct, loaded, on
 from governed_cluster import TOKEN, GovernedCluster, until
 from podwright.config.catalog.instance_types import environment_types
-from podwright.operations.account import Account
+from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.cli import main
 from podwright.operations.gates import canary, cluster, command, nccl, quotas, verdicts
 from podwright.operations.gates.evidence import Keeper, evidence_of
 from podwright.operations.gates.jobs import made
 from podwright.operations.nodes.members import members
-from podwright.operations.output import Stop
+from podwright.operations.output.console import Stop
 from podwright.planning.delivery.gate_table import gate_actions
 from podwright.planning.quota.compute_quotas import compute_quotas, scheduler_config
 from podwright.planning.quota.policy import environment_policy

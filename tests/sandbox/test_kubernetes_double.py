@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from podwright.operations import submit
-from podwright.operations.helm import tool
-from podwright.operations.kubectl import Kubectl
-from podwright.operations.output import Stop
+from podwright.operations.commands import submit
+from podwright.operations.kubernetes.kubectl import Kubectl
+from podwright.operations.output.console import Stop
+from podwright.operations.programs.helm import tool
 from podwright.sandbox.kubernetes import custom_kinds
 from sandbox_network import eks_cluster, surroundings
 from sandbox_stacks import StackUnderTest

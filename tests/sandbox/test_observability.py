@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from podwright.constructs.observability.fleet_metrics.handler.remote_write import Sample, write
 from podwright.operations.aws.sandbox_server import Running
-from podwright.operations.prometheus import Prometheus, QueryError, installed
+from podwright.operations.programs.prometheus import Prometheus, QueryError, installed
 from sandbox_stacks import StackUnderTest
 
 Aws = Callable[[str], Any]

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from podwright.config.loading.load import load_environment
-from podwright.operations.account import SANDBOX_ACCOUNT, Account
+from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.preflight.check import CHECKS, Outcome
 from podwright.operations.preflight.look import preflight

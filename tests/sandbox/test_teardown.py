@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from podwright.operations import destroy
-from podwright.operations.account import SANDBOX_ACCOUNT, Account
+from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT
+from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
-from podwright.operations.cdk import App, Cdk
-from podwright.operations.output import Stop
-from podwright.operations.progress import Progress
+from podwright.operations.cdk.cli import App, Cdk
+from podwright.operations.cdk.progress import Progress
+from podwright.operations.output.console import Stop
+from podwright.operations.teardown import command as destroy
 from podwright.operations.teardown import network as teardown_network
 from podwright.operations.teardown.record import left_behind
 from sandbox_stacks import StackUnderTest

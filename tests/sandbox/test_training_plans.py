@@ -17,7 +17,7 @@ from podwright.config.catalog.sandbox_account import access_key
 from podwright.config.settings.environment import Environment
 from podwright.operations.aws.sandbox_plans import make_known
 from podwright.operations.aws.sandbox_server import Running
-from podwright.operations.output import Stop
+from podwright.operations.output.console import Stop
 from sandbox_network import Surroundings, eks_cluster, surroundings
 
 # A region of their own: the time of its plans is nobody else's.

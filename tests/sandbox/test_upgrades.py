@@ -12,11 +12,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from governed_cluster import GovernedCluster, until
-from podwright.operations.account import Account
+from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.cli import main
-from podwright.operations.connect import write_kubeconfig
-from podwright.operations.kubectl import Kubectl
+from podwright.operations.kubernetes.connect import write_kubeconfig
+from podwright.operations.kubernetes.kubectl import Kubectl
 from podwright.operations.upgrade import eks, nodes, plan, scripts
 
 Aws = Callable[[str], Any]

@@ -6,7 +6,7 @@ import kubernetes_validate
 import pytest
 
 from podwright.config.loading.project import Project
-from podwright.operations.job_manifests import job_manifests, recipes, yaml_text
+from podwright.operations.kubernetes.job_manifests import job_manifests, recipes, yaml_text
 from podwright.sandbox.kubernetes import custom_kinds
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from podwright.operations.rendered import placed, rendered
+from podwright.operations.kubernetes.rendered import placed, rendered
 from podwright.planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION, DeployedValues, known_values, value_paths
 from synthesis import NAMES, ROOT, Synthesis, environment, synthesis
 

@@ -156,7 +156,7 @@ def test_the_function_ships_what_buys_and_nothing_else() -> None:
 
 def test_without_a_plan_there_is_no_stack_and_nothing_is_imported() -> None:
     program = (
-        "import sys; from podwright.operations.node import use_bundled_node; use_bundled_node(); "
+        "import sys; from podwright.operations.programs.node import use_bundled_node; use_bundled_node(); "
         "import podwright.stacks.stage; "
         "print([name for name in sys.modules if 'aws_scheduler' in name or name == 'podwright.stacks.capacity'])"
     )

@@ -5,8 +5,8 @@ import pytest
 from botocore import exceptions
 
 from podwright.config.settings.environment import Environment
-from podwright.operations.account import Account, account_of
-from podwright.operations.output import Stop
+from podwright.operations.aws.account import Account, account_of
+from podwright.operations.output.console import Stop
 
 ENVIRONMENT = Environment.model_validate(
     {

@@ -9,7 +9,7 @@ import pytest
 
 from podwright.config.loading.load import load_environment
 from podwright.config.settings.observability import Observability
-from podwright.operations.prometheus import history, installed
+from podwright.operations.programs.prometheus import history, installed
 from podwright.planning.monitoring.alerts import Watched, alert_rule, alerts
 from podwright.planning.monitoring.collected import names_in
 from podwright.planning.monitoring.recordings import recording_groups

@@ -3,8 +3,8 @@
 import json
 from typing import Any, cast
 
-from podwright.operations.account import Account
-from podwright.operations.applied_objects import APPLIED, applied_objects, object_rows
+from podwright.operations.aws.account import Account
+from podwright.operations.kubernetes.applied_objects import APPLIED, applied_objects, object_rows
 
 
 def config_map(name: str, namespace: str = "") -> dict[str, Any]:

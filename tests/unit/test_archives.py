@@ -10,9 +10,9 @@ import pytest
 
 from loopback import Call, Reply, Server, serving
 from podwright.config.loading.artifacts import read_artifacts
-from podwright.operations.assets import fetch, needed
-from podwright.operations.deploy import _artifact_findings
-from podwright.operations.output import Stop
+from podwright.operations.artifacts.assets import fetch, needed
+from podwright.operations.commands.deploy import _artifact_findings
+from podwright.operations.output.console import Stop
 from podwright.planning.node.archives import Archive, archive_findings, cached_file, digest_of, locked_files
 from rule_pages import loaded
 

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 from benchmark_world import measurement, record
-from podwright.operations.benchmark_picture import picture
-from podwright.operations.benchmark_rows import faults, rows
+from podwright.operations.benchmarks.picture import picture
+from podwright.operations.benchmarks.rows import faults, rows
 from podwright.operations.cli import main
 from podwright.planning.node.benchmark_results import BenchmarkResults, benchmark_schema
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from podwright.operations import cdk as module
 from podwright.operations import cli
-from podwright.operations.account import Account
-from podwright.operations.cdk import Cdk, forget_the_dead
-from podwright.operations.progress import Progress
+from podwright.operations.aws.account import Account
+from podwright.operations.cdk import cli as module
+from podwright.operations.cdk.cli import Cdk, forget_the_dead
+from podwright.operations.cdk.progress import Progress
 
 
 def made(project: Path) -> Cdk:

@@ -9,7 +9,9 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
 from podwright.config.findings import Finding, Level, Place, counted
-from podwright.operations import check, cli, output
+from podwright.operations import cli
+from podwright.operations.commands import check
+from podwright.operations.output import console as output
 
 ROOT = Path(__file__).parents[2]
 PODWRIGHT = [sys.executable, "-P", "-m", "podwright.operations.cli"]

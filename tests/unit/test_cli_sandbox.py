@@ -85,7 +85,7 @@ def test_a_port_that_cannot_be_used_is_a_sentence(
 def test_without_its_libraries_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("podwright.operations.account.find_spec", lambda _: None)
+    monkeypatch.setattr("podwright.operations.aws.account.find_spec", lambda _: None)
     assert run(tmp_path, "start") == 1
     assert "pip install 'podwright[sandbox]'" in capsys.readouterr().err
 

@@ -9,8 +9,8 @@ from botocore.exceptions import ClientError
 
 from loopback import Call, Reply, serving
 from podwright.config.settings.environment import Environment
-from podwright.operations.account import Account
-from podwright.operations.cluster_table import report, write_report
+from podwright.operations.aws.account import Account
+from podwright.operations.live.cluster_table import report, write_report
 
 ENVIRONMENT = Environment.model_validate(
     {

@@ -19,11 +19,13 @@ from botocore.stub import Stubber
 
 from podwright.config.loading.project import Project
 from podwright.config.settings.environment import Environment
-from podwright.operations import connect, runner, session, shell
-from podwright.operations.deployed import eks_cluster_name, physical_id
-from podwright.operations.output import Stop
-from podwright.operations.session import ClusterNode
-from podwright.operations.token import token
+from podwright.operations.aws import runner, session
+from podwright.operations.aws.deployed import eks_cluster_name, physical_id
+from podwright.operations.aws.session import ClusterNode
+from podwright.operations.commands import shell
+from podwright.operations.kubernetes import connect
+from podwright.operations.kubernetes.token import token
+from podwright.operations.output.console import Stop
 
 ENVIRONMENT = Project.at(Path(__file__).parents[2]).load("prod").environment
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
@@ -294,7 +296,7 @@ LOGS = {"logs": {"groupName": "g", "streamName": "s"}}
 
 
 def test_the_runner_shows_the_output_and_returns_the_outcome(account: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podwright.operations.runner.time.sleep", lambda _: None)
+    monkeypatch.setattr("podwright.operations.aws.runner.time.sleep", lambda _: None)
     account.stack(("AWS::CodeBuild::Project", "Runner-1"))
     variable = {"name": "PODWRIGHT_COMMAND", "value": "kubectl get nodes", "type": "PLAINTEXT"}
     codebuild, logs = account.stubs["codebuild"], account.stubs["logs"]
@@ -336,7 +338,7 @@ def test_an_interrupt_stops_the_build(account: Any, monkeypatch: pytest.MonkeyPa
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("podwright.operations.runner.time.sleep", interrupt)
+    monkeypatch.setattr("podwright.operations.aws.runner.time.sleep", interrupt)
     account.stack(("AWS::CodeBuild::Project", "Runner-1"))
     account.stubs["codebuild"].add_response("start_build", {"build": build("IN_PROGRESS")})
     account.stubs["codebuild"].add_response("batch_get_builds", {"builds": [build("IN_PROGRESS")]})
@@ -365,7 +367,16 @@ def test_a_token_is_a_signed_request_that_names_the_cluster() -> None:
 def test_kubectl_gets_its_token_from_a_process(signed_in: bool) -> None:
     keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"} if signed_in else {}
     result = subprocess.run(
-        [sys.executable, "-I", "-m", "podwright.operations.token", "--cluster", "prod", "--region", "us-west-2"],
+        [
+            sys.executable,
+            "-I",
+            "-m",
+            "podwright.operations.kubernetes.token",
+            "--cluster",
+            "prod",
+            "--region",
+            "us-west-2",
+        ],
         env={**os.environ, **keys},
         capture_output=True,
         text=True,

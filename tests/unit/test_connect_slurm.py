@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from podwright.operations import connect, images
-from podwright.operations.output import Stop
-from podwright.operations.session import ClusterNode
+from podwright.operations.artifacts import images
+from podwright.operations.aws.session import ClusterNode
+from podwright.operations.kubernetes import connect
+from podwright.operations.output.console import Stop
 
 ROOT = Path(__file__).parents[2]
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"

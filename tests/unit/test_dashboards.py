@@ -22,7 +22,7 @@ from podwright.operations.dashboards.answers import Series, Span, ask
 from podwright.operations.dashboards.drawing import figure, text
 from podwright.operations.dashboards.page import Drawn, html
 from podwright.operations.dashboards.quantities import written
-from podwright.operations.prometheus import Prometheus, history, installed
+from podwright.operations.programs.prometheus import Prometheus, history, installed
 from podwright.planning.monitoring.collected import collected, names_in
 from podwright.planning.monitoring.dashboards import NAMES, dashboards
 from podwright.planning.monitoring.dashboards.panel import UID_CHARACTERS, UNITS, WIDTH, Dashboard, Panel, uid

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from botocore.credentials import Credentials
 
-from podwright.operations.account import Account
+from podwright.operations.aws.account import Account
 from podwright.operations.cli import main
 from podwright.operations.dashboards import sources
-from podwright.operations.output import Stop
-from podwright.operations.prometheus import QueryError
+from podwright.operations.output.console import Stop
+from podwright.operations.programs.prometheus import QueryError
 
 ENVIRONMENTS = Path(__file__).parents[2] / "environments"
 

@@ -10,12 +10,13 @@ import pytest
 from podwright.config.catalog.preflight_checks import preflight_checks
 from podwright.config.findings import Finding, Level
 from podwright.config.loading.artifacts import chart_findings
-from podwright.operations import deploy, deployment
-from podwright.operations.account import Account
-from podwright.operations.cdk import App, Cdk
-from podwright.operations.output import Stop
+from podwright.operations.aws.account import Account
+from podwright.operations.cdk import deployment
+from podwright.operations.cdk.cli import App, Cdk
+from podwright.operations.cdk.progress import Event, Progress
+from podwright.operations.commands import deploy
+from podwright.operations.output.console import Stop
 from podwright.operations.preflight.check import Outcome
-from podwright.operations.progress import Event, Progress
 
 GOOD = """
 account: "111122223333"

@@ -14,15 +14,15 @@ import pytest
 from botocore.exceptions import ClientError
 
 from doctor_small_world import LONG_AGO, cluster, nodes, pod
-from podwright.operations.account import Account
+from podwright.operations.aws.account import Account
 from podwright.operations.doctor import collect as collecting
 from podwright.operations.doctor import collect_kubernetes, collect_logs
 from podwright.operations.doctor.bundle import Bundle
 from podwright.operations.doctor.collect import collect
 from podwright.operations.doctor.command import lines, run
 from podwright.operations.doctor.diagnose import diagnose
-from podwright.operations.kubectl import Refused
-from podwright.operations.output import Stop
+from podwright.operations.kubernetes.kubectl import Refused
+from podwright.operations.output.console import Stop
 from podwright.operations.preflight.reader import Reader
 from preflight_world import World, environment
 

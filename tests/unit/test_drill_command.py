@@ -14,11 +14,11 @@ from podwright.config.catalog.images import Image
 from podwright.config.settings.environment import Environment
 from podwright.operations.cli import main
 from podwright.operations.drills import command, guard, inject
-from podwright.operations.kubectl import Kubectl, Refused
+from podwright.operations.kubernetes.kubectl import Kubectl, Refused
 from podwright.operations.nodes import follow
 from podwright.operations.nodes.members import Member
 from podwright.operations.nodes.timeline import Timeline
-from podwright.operations.output import Stop
+from podwright.operations.output.console import Stop
 from podwright.planning.helm.own_images import BENCHMARK_LABELS_IMAGE, own_images
 
 FILE = """\

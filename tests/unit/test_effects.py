@@ -22,7 +22,7 @@ from podwright.operations.effects.counts import Group, falls, groups_of
 from podwright.operations.effects.document import ChangeSet, data_at_risk, document, nodes_restarted
 from podwright.operations.effects.show import lines
 from podwright.operations.effects.templates import pairs, synthesized
-from podwright.operations.output import Stop
+from podwright.operations.output.console import Stop
 from podwright.planning.cost.costs import costs as costs_of_file
 from podwright.planning.cost.costs import total
 from podwright.planning.delivery.effects import Effect, known, reasons, stateful

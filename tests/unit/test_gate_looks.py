@@ -13,7 +13,7 @@ from podwright.lifecycle_scripts.podwright_benchmarks import judge
 from podwright.lifecycle_scripts.podwright_benchmarks.measured import Measured
 from podwright.operations.gates import cluster, nccl, quotas, verdicts
 from podwright.operations.gates.gate import Context, Result
-from podwright.operations.output import Stop
+from podwright.operations.output.console import Stop
 from podwright.planning.node.collective_thresholds import all_reduce_line, thresholds_version
 
 AWS = SimpleNamespace(endpoint=None, id="111122223333", region="us-west-2")

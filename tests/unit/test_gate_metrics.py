@@ -12,7 +12,7 @@ from gate_world import Clock, context
 from podwright.config.loading.load import load_environment
 from podwright.operations.gates import metrics
 from podwright.operations.gates.gate import Result
-from podwright.operations.prometheus import QueryError
+from podwright.operations.programs.prometheus import QueryError
 from podwright.sandbox.hyperpod.cluster import Cluster, Node, Timing
 from podwright.sandbox.protocol.clock import now
 from podwright.sandbox.telemetry.feed import page

@@ -21,8 +21,8 @@ from podwright.operations.gates import command, in_vpc, metrics
 from podwright.operations.gates.evidence import Keeper, evidence_of
 from podwright.operations.gates.gate import Context, Look, Result
 from podwright.operations.gates.jobs import state_of, submitted, team_for
-from podwright.operations.kubectl import Refused
-from podwright.operations.output import Stop
+from podwright.operations.kubernetes.kubectl import Refused
+from podwright.operations.output.console import Stop
 from podwright.planning.delivery.gate_evidence import evidence_schema
 from podwright.planning.delivery.gate_table import gate_actions, gate_table, why_not
 

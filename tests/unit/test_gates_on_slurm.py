@@ -11,10 +11,10 @@ import pytest
 
 from gate_world import context
 from podwright.config.loading.load import load_environment
+from podwright.operations.aws.session import ClusterNode
 from podwright.operations.gates import canary, nccl, quotas, slurm
 from podwright.operations.gates.gate import Context
-from podwright.operations.output import Stop
-from podwright.operations.session import ClusterNode
+from podwright.operations.output.console import Stop
 
 ENVIRONMENT = load_environment(Path(__file__).parents[2] / "environments/slurm-classic.yaml")
 RECORD = {"verdict": "pass", "results": [{"name": "all_reduce", "value": 480.0, "reason": ""}]}

@@ -16,10 +16,11 @@ import pytest
 from loopback import Server, serving
 from podwright.config.catalog.images import Image
 from podwright.config.findings import Level
-from podwright.operations import cli, image_check
-from podwright.operations.image_check import Found, judged
-from podwright.operations.image_files import files_of_image
-from podwright.operations.output import Stop
+from podwright.operations import cli
+from podwright.operations.artifacts import image_check
+from podwright.operations.artifacts.image_check import Found, judged
+from podwright.operations.artifacts.image_files import files_of_image
+from podwright.operations.output.console import Stop
 from registry_double import INDEX, MANIFEST, Double, client
 
 NCCL = b"\x7fELF" + b"\0NCCL version 2.27.7+cuda12.9\0"

@@ -17,11 +17,11 @@ from ruamel.yaml import YAML
 from job_world import IMAGE, with_jobs
 from podwright.cdk8s_charts.jobs.render import render
 from podwright.config.catalog.instance_types import environment_types
-from podwright.operations import kubectl as kubectl_module
-from podwright.operations import submit
 from podwright.operations.cli import main
-from podwright.operations.job_manifests import yaml_text
-from podwright.operations.output import Stop
+from podwright.operations.commands import submit
+from podwright.operations.kubernetes import kubectl as kubectl_module
+from podwright.operations.kubernetes.job_manifests import yaml_text
+from podwright.operations.output.console import Stop
 from podwright.planning.jobs.origins import field_of
 from podwright.planning.jobs.plan import Planner
 

@@ -14,8 +14,8 @@ from podwright.config.loading.artifacts import read_artifacts
 from podwright.config.settings.benchmarks import Benchmarks
 from podwright.config.settings.groups import InstanceGroup
 from podwright.lifecycle_scripts.podwright_benchmarks.programs import obtain
-from podwright.operations import kernels
-from podwright.operations.output import Stop
+from podwright.operations.artifacts import kernels
+from podwright.operations.output.console import Stop
 from podwright.planning.node.archives import Archive, digest_of, locked_files
 from podwright.planning.node.kernels import SOURCES, program_findings, programs, programs_of, recipe, wheels
 from podwright.planning.node.software_facts import archive_facts

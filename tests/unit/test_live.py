@@ -13,8 +13,8 @@ from rich.console import Console
 from live_world import ENVIRONMENT, Cluster, Sagemaker
 from loopback import Call, Reply, Server, serving
 from podwright.config.catalog.drills import HEALTH_LABEL
-from podwright.operations.account import Account
-from podwright.operations.kubectl import Kubectl
+from podwright.operations.aws.account import Account
+from podwright.operations.kubernetes.kubectl import Kubectl
 from podwright.operations.live import look
 from podwright.operations.live.draw import draw
 from podwright.operations.live.look import Live

@@ -9,7 +9,7 @@ import pytest
 from botocore.stub import Stubber
 
 from podwright.operations import cli
-from podwright.operations.account import Account
+from podwright.operations.aws.account import Account
 from podwright.operations.pipeline import cache
 from podwright.operations.pipeline.builds import protecting, waiting
 from promotion_project import GITHUB, PIPELINE, write_project

@@ -12,7 +12,7 @@ from botocore.parsers import ResponseParserError
 
 from podwright.config.catalog.preflight_checks import preflight_checks
 from podwright.operations import cli
-from podwright.operations.account import Account
+from podwright.operations.aws.account import Account
 from podwright.operations.preflight import command, look
 from podwright.operations.preflight.check import CHECKS, Note, Outcome, check
 from podwright.operations.preflight.quota_codes import Codes

@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from podwright.operations.progress import Progress
+from podwright.operations.cdk.progress import Progress
 
 # As the CDK CLI 2.1146.1 prints them into a pipe.
 LOG = """\

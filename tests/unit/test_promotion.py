@@ -12,7 +12,7 @@ from typing import Any
 import boto3
 import pytest
 
-from podwright.operations.output import Stop
+from podwright.operations.output.console import Stop
 from podwright.operations.promotion.content import Content
 from podwright.operations.promotion.locks import only_promotion
 from podwright.operations.promotion.record import Bucket, Entry, Folder, Record

@@ -6,7 +6,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from podwright.config.settings.environment import Environment
-from podwright.operations.quota_table import quota_cells, quota_rows
+from podwright.operations.live.quota_table import quota_cells, quota_rows
 
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
 

@@ -7,8 +7,8 @@ import pytest
 
 from loopback import Server, serving
 from podwright.config.catalog.images import Image
-from podwright.operations.output import Stop
-from podwright.operations.registry import Registry, copy, digest_of
+from podwright.operations.artifacts.registry import Registry, copy, digest_of
+from podwright.operations.output.console import Stop
 from registry_double import INDEX, Double, client
 
 
@@ -22,7 +22,7 @@ def doubles() -> Iterator[tuple[Double, Double, Server]]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podwright.operations.registry.time.sleep", lambda _: None)
+    monkeypatch.setattr("podwright.operations.artifacts.registry.time.sleep", lambda _: None)
 
 
 def test_an_image_arrives_whole_and_with_its_digest(doubles: tuple[Double, Double, Server]) -> None:

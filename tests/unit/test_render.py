@@ -6,8 +6,9 @@ import pytest
 
 from podwright.config.loading.load import environment_from
 from podwright.config.loading.source import parse_source
-from podwright.operations import cli, render
-from podwright.operations.output import Stop
+from podwright.operations import cli
+from podwright.operations.commands import render
+from podwright.operations.output.console import Stop
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,7 +8,7 @@ import pytest
 
 from podwright.config.catalog.instance_types import environment_types
 from podwright.constructs.hyperpod.training_plan.handler.reminders import BEFORE
-from podwright.operations.output import Stop
+from podwright.operations.output.console import Stop
 from podwright.operations.report.architecture import architecture
 from podwright.operations.report.assembly import Assembly, read_assembly
 from podwright.operations.report.iam import foreigners, roles

@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from benchmark_world import measurement, record
-from podwright.operations.account import Account
+from podwright.operations.aws.account import Account
 from podwright.operations.cli import main
 from podwright.operations.nodes.members import Member
 from podwright.operations.report import live as asked

@@ -9,8 +9,8 @@ import pytest
 
 from podwright.config.catalog.metrics import metrics
 from podwright.config.loading.load import load_environment
-from podwright.operations.prometheus import Prometheus, QueryError, installed
-from podwright.operations.prometheus import history as prometheus_of
+from podwright.operations.programs.prometheus import Prometheus, QueryError, installed
+from podwright.operations.programs.prometheus import history as prometheus_of
 from podwright.planning.monitoring.synthetic.cluster import Node, World, world_of
 from podwright.planning.monitoring.synthetic.faults import FAULTS, Fault, with_faults
 from podwright.planning.monitoring.synthetic.metrics import history, snapshot

@@ -8,7 +8,7 @@ import pytest
 from moto import mock_aws
 from moto.logs.models import logs_backends
 
-from podwright.config.catalog.sandbox_account import ACCOUNT
+from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from podwright.sandbox.hyperpod import repair as hyperpod_repair
 from podwright.sandbox.hyperpod.answers import kubernetes_node
 from podwright.sandbox.hyperpod.cluster import Cluster, Group, Node, Timing
@@ -77,7 +77,7 @@ class Place:
         return kubernetes_node(self.cluster, node, self.moment)
 
     def log(self) -> str:
-        streams = logs_backends[ACCOUNT]["us-west-2"].groups[group_of(self.cluster)].streams
+        streams = logs_backends[SANDBOX_ACCOUNT]["us-west-2"].groups[group_of(self.cluster)].streams
         return "\n".join(event.message for stream in streams.values() for event in stream.events)
 
 
@@ -162,7 +162,7 @@ def test_a_label_that_somebody_sets_is_acted_on(monkeypatch: pytest.MonkeyPatch)
     place.cluster.repairs.append(Repair(place.node.instance_id, "replace", None, place.moment))
     place.go_on(2)
     assert place.node.deleted
-    assert group_of(place.cluster) not in logs_backends[ACCOUNT]["us-west-2"].groups
+    assert group_of(place.cluster) not in logs_backends[SANDBOX_ACCOUNT]["us-west-2"].groups
 
 
 @pytest.mark.parametrize(("text", "kind"), [

@@ -10,8 +10,8 @@ from podwright.config.catalog.images import Image
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.governance.engines import KaiSettings
 from podwright.config.settings.groups import InstanceGroup
-from podwright.operations.charts import stand_in
-from podwright.operations.helm import images_of
+from podwright.operations.artifacts.charts import stand_in
+from podwright.operations.programs.helm import images_of
 from podwright.planning.helm.chart_values import SystemPlacement
 from podwright.planning.helm.scheduler_values import kai_values, yunikorn_values
 from podwright.planning.kubernetes.kai_services import kai_services

@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError
 
 from podwright.config.catalog.metrics import metrics
 from podwright.config.settings.environment import Environment
-from podwright.operations.account import Account
-from podwright.operations.prometheus import Prometheus, history, installed
+from podwright.operations.aws.account import Account
+from podwright.operations.programs.prometheus import Prometheus, history, installed
 from podwright.operations.spend import measured
 from podwright.operations.spend.command import lines, report
 from podwright.planning.cost.showback import Hours, Rate, rates, spends

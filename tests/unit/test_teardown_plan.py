@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from podwright.operations import destroy
-from podwright.operations.account import Account
-from podwright.operations.cdk import App, Cdk
-from podwright.operations.output import Stop
-from podwright.operations.progress import Progress
+from podwright.operations.aws.account import Account
+from podwright.operations.cdk.cli import App, Cdk
+from podwright.operations.cdk.progress import Progress
+from podwright.operations.output.console import Stop
+from podwright.operations.teardown import command as destroy
 from podwright.operations.teardown.look import Look
 from podwright.operations.teardown.plan import Blocker, Kept, StackPlan, Teardown, deletion_order, staying
 from podwright.operations.teardown.record import left_behind, write_record

@@ -7,8 +7,8 @@ import pytest
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 
-from podwright.operations.account import Account
-from podwright.operations.output import Stop
+from podwright.operations.aws.account import Account
+from podwright.operations.output.console import Stop
 from podwright.operations.teardown import data, network
 from podwright.operations.teardown.data import delete_data
 from podwright.operations.teardown.network import network_blockers, remove

@@ -11,9 +11,9 @@ import pytest
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
 from podwright.config.loading.artifacts import Artifacts, LockedChart, archive_file, write_artifacts
 from podwright.config.loading.load import LoadedEnvironment, load_environment
-from podwright.operations.account import Account
-from podwright.operations.kubectl import Kubectl
-from podwright.operations.output import Stop
+from podwright.operations.aws.account import Account
+from podwright.operations.kubernetes.kubectl import Kubectl
+from podwright.operations.output.console import Stop
 from podwright.operations.upgrade import eks, readiness
 from podwright.operations.upgrade.readiness import Addon, Readiness, allows, look
 from podwright.operations.upgrade.seen import jobs_on_nodes
@@ -193,7 +193,7 @@ def test_our_own_objects_are_served_by_newer_versions(tmp_path: Path, monkeypatc
     environment = loaded(tmp_path).environment
     assert list(readiness.removed_objects(environment, "1.37", tmp_path)) == []
     old = {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "x"}}
-    monkeypatch.setattr("podwright.operations.render.filled", lambda *_: ([old], []))
+    monkeypatch.setattr("podwright.operations.commands.render.filled", lambda *_: ([old], []))
     (obstacle,) = readiness.removed_objects(environment, "1.35", tmp_path)
     assert obstacle.what == "PodDisruptionBudget x is of policy/v1beta1, which Kubernetes 1.25 removed"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podwright.operations.cli import main
-from podwright.operations.kubectl import Refused
+from podwright.operations.kubernetes.kubectl import Refused
 from podwright.operations.upgrade import follow, nodes, plan, scripts
 from podwright.operations.upgrade.software import Software
 

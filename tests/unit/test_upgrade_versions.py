@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podwright.operations.cli import main
-from podwright.operations.output import Stop
+from podwright.operations.output.console import Stop
 from podwright.operations.upgrade import versions
 
 FILE = """\

@@ -40,7 +40,7 @@ class ComputeQuotaFallback(Construct):
     Source: permissions of the handlers in both CloudFormation schemas, 2026-10-20.
 
     Example:
-        from podwright.constructs.compute_quota_fallback.construct import ComputeQuotaFallback
+        from podwright.constructs.governance.compute_quota_fallback.construct import ComputeQuotaFallback
         arn = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
         fallback = ComputeQuotaFallback(stack, "Fallback", cluster_arn=arn, eks_cluster=cluster, key=key)
         fallback.resource(stack, "Policy", of="AWS::SageMaker::ClusterSchedulerConfig",

@@ -24,7 +24,7 @@ class ClusterExtension(Construct):
     there; what is missing then HyperPod goes on with.
 
     Example:
-        from podwright.constructs.cluster_extension.construct import ClusterExtension
+        from podwright.constructs.hyperpod.cluster_extension.construct import ClusterExtension
         ClusterExtension(stack, "Metrics", name="sagemaker-observability", settings={}, key=key,
                          cluster_arn="arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl")
     """

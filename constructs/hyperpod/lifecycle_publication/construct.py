@@ -39,7 +39,7 @@ class LifecyclePublication(Construct):
     Example:
         from podwright.config.catalog.instance_types import catalog
         from podwright.planning.node.facts import ClusterFacts, FileSystems, node_facts
-        from podwright.constructs.lifecycle_publication.construct import LifecyclePublication
+        from podwright.constructs.hyperpod.lifecycle_publication.construct import LifecyclePublication
         cluster = ClusterFacts(name="prod", orchestrator="eks", region=stack.region, dns_suffix=stack.url_suffix)
         facts = node_facts(cluster=cluster, groups=environment.instance_groups, types=catalog(),
                            file_systems=FileSystems(lustre={}, home=None))

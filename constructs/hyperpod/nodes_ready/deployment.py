@@ -24,8 +24,8 @@ class DeploymentReady(Construct):
 
     Example:
         from podwright.cdk8s_charts.deployment_readers import deployment_readers
-        from podwright.constructs.nodes_ready.deployment import DeploymentReady
-        from podwright.constructs.nodes_ready.waiter import Place
+        from podwright.constructs.hyperpod.nodes_ready.deployment import DeploymentReady
+        from podwright.constructs.hyperpod.nodes_ready.waiter import Place
         place = Place(eks_cluster=cluster, vpc=vpc, subnets=tuple(vpc.private_subnets), security_group=nodes, key=key)
         readers = deployment_readers("dns", group="dns-readers", deployment="coredns")
         DeploymentReady(stack, "Dns", place=place, namespace="kube-system", deployment="coredns", version="v1",

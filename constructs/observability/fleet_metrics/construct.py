@@ -52,8 +52,8 @@ class FleetMetrics(Construct):
 
     Example:
         from podwright.config.settings.observability import Observability
-        from podwright.constructs.fleet_metrics.construct import Fleet, FleetMetrics
-        from podwright.constructs.prometheus_workspace import PrometheusWorkspace
+        from podwright.constructs.observability.fleet_metrics.construct import Fleet, FleetMetrics
+        from podwright.constructs.observability.prometheus_workspace import PrometheusWorkspace
         metrics = PrometheusWorkspace(stack, "Metrics", settings=Observability(), name="prod", key=key,
                                       protection="retain")
         arn = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"

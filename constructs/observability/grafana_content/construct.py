@@ -44,7 +44,7 @@ class GrafanaContent(Construct):
     runs outside the VPC, as Grafana's address is public and a token guards it.
 
     Example:
-        from podwright.constructs.grafana_content.construct import GrafanaContent
+        from podwright.constructs.observability.grafana_content.construct import GrafanaContent
         GrafanaContent(stack, "Content", environment="prod", workspace_id="g-0123456789", endpoint="g.example.com",
                        tag="podwright:prod", dashboards={"prod-cluster": '{"uid": "prod-cluster"}'},
                        prometheus_url="https://prometheus.example.com/workspaces/ws-1/")

@@ -21,7 +21,7 @@ class ServiceLogs(Construct):
     ever and with CloudWatch's own key. A group stays when the construct goes: it holds what a failed cluster leaves.
 
     Example:
-        from podwright.constructs.service_logs.construct import ServiceLogs
+        from podwright.constructs.observability.service_logs.construct import ServiceLogs
         ServiceLogs(stack, "Logs", groups={"HyperPod": "/aws/sagemaker/Clusters/prod/abcdefghijkl"},
                     patterns=["/aws/sagemaker/Clusters/prod/*"], days=90, key=key)
     """

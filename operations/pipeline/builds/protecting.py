@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ....config.loading.project import Project
 from ....planning.delivery.pipeline_steps import ASSEMBLY
-from ...account import account_of
-from ...output import Stop, write_line
+from ...aws.account import account_of
+from ...output.console import Stop, write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

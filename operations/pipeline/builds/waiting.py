@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from ....config.loading.project import Project
 from ....planning.delivery.pipeline_steps import ASSEMBLY
-from ...account import Account
-from ...output import Stop, write_line
+from ...aws.account import Account
+from ...output.console import Stop, write_line
 from ..cache import pipeline_account
 
 _POLL_SECONDS: Final = 60.0

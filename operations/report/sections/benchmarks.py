@@ -4,9 +4,9 @@ from typing import Any, Final
 
 from ....config.catalog.instance_types import environment_types
 from ....config.settings.benchmarks import benchmark_policy
-from ...benchmark_picture import picture
-from ...benchmark_rows import faults, rows
-from ...benchmark_table import number
+from ...benchmarks.picture import picture
+from ...benchmarks.rows import faults, rows
+from ...benchmarks.table import number
 from ..markup import Markup, badge, details, joined, table, tag
 from ..scene import Scene
 

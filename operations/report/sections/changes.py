@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ... import cost
+from ...commands import cost
 from ..markup import Markup, badge, details, facts, joined, table, tag
 from ..scene import Scene
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from ....config.catalog.prices import HOURS_PER_MONTH
 from ....planning.cost.costs import costs
-from ... import cost
+from ...commands import cost
 from ..markup import Markup, details, joined, table, tag
 from ..scene import Scene
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from ....config.catalog.instance_types import Catalog
 from ....config.catalog.limits import limits
+from ....config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ....config.findings import Path, listed
 from ....config.settings.environment import Environment
 from ....config.settings.storage import Buckets, OpenZfs, Storage
@@ -34,7 +35,6 @@ _MADE_BY_OTHERS = (
     *("/dev", "/proc", "/run", "/sys", "/tmp"),
     *("/opt/amazon", "/opt/aws", "/opt/dlami", "/opt/ml", "/opt/sagemaker", "/var/lib/containerd", "/var/lib/kubelet"),
 )
-_SANDBOX_ACCOUNT = "123456789012"
 _BUCKET_PREFIXES = ("xn--", "sthree-", "amzn-s3-demo-")
 _BUCKET_SUFFIXES = ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")
 
@@ -135,7 +135,7 @@ def destroyed_data(environment: Environment) -> Problems:
     """Data that goes with its stack."""
     kept = [name for name, lustre in environment.storage.lustres.items() if lustre.existing is None]
     kept += ["home"] if environment.storage.home else []
-    if environment.protection == "destroy" and kept and environment.account != _SANDBOX_ACCOUNT:
+    if environment.protection == "destroy" and kept and environment.account != SANDBOX_ACCOUNT:
         yield Problem(
             "protection",
             f"protection is destroy, so deleting the storage stack deletes {listed(kept, 'and')} with all data",

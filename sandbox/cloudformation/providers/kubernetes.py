@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 
-from ....operations.helm import helm
-from ....operations.output import Stop
+from ....operations.output.console import Stop
+from ....operations.programs.helm import helm
 from ...eks.service import Eks
 from ...kubernetes.store import ApiError, KubernetesStore
 from ...protocol.json_objects import JsonObject, merged

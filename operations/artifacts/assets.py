@@ -1,0 +1,89 @@
+"""Fetch the archives that nodes install from, and write their digests to artifacts.lock for review.
+
+Which ones follows from `cluster.node_software` of each environment: none with `install: verify`. They lie in
+.podwright/artifacts, which is only a cache, and a deployment publishes them beside the lifecycle scripts. A digest that
+is in artifacts.lock already has to come out again; --update accepts another one.
+"""
+
+import argparse
+from pathlib import Path
+
+from ...config.catalog.instance_types import environment_types
+from ...config.loading.artifacts import CACHE, LOCK, LockedArchive, read_artifacts, write_artifacts
+from ...config.loading.project import Project
+from ...config.settings.environment import Environment
+from ...planning.node.archives import Archive, archive_findings, archives_of, cached_file, digest_of
+from ..output.console import Stop, write_line
+from .downloads import download, download_wheel
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright assets`."""
+    parser.add_argument("action", choices=["fetch"], help="download, check and write artifacts.lock")
+    parser.add_argument(
+        "environments",
+        nargs="*",
+        metavar="ENV",
+        help="name in environments/, or path of a file (default: all of the project)",
+    )
+    parser.add_argument("--update", action="store_true", help=f"accept a digest that differs from {LOCK}")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fetch every archive that is not here yet."""
+    project = Project.at(args.project)
+    environments = [project.load(name).environment for name in args.environments or project.names]
+    wanted = sorted({item for environment in environments for item in needed(environment)}, key=lambda item: item.name)
+    for item in wanted:
+        file = fetch(args.project, item, update=args.update)
+        write_line(f"{item.name}: {file.relative_to(args.project)}\n  sha256 {digest_of(file)}")
+    write_line(
+        f"Review {LOCK} and keep it under version control."
+        if wanted
+        else "These environments install nothing on nodes."
+    )
+    return 0
+
+
+def needed(environment: Environment) -> tuple[Archive, ...]:
+    """The archives that the nodes of an environment install from."""
+    return archives_of(
+        environment.cluster.node_software,
+        environment.cluster.orchestrator,
+        environment.instance_groups.values(),
+        environment_types(environment.instance_types),
+    )
+
+
+def fetch(root: Path, wanted: Archive, *, update: bool = False) -> Path:
+    """Download one archive, write its digest to the lock, and return where it lies.
+
+    A file that is there and matches the lock is left alone unless `update` is given.
+
+    Raises:
+        Stop: the download fails, or differs from the lock and `update` is not given.
+    """
+    artifacts = read_artifacts(root)
+    locked = artifacts.archives.get(wanted.name)
+    if locked and not update and not archive_findings(root, [wanted]):
+        return cached_file(root, wanted.name, locked.sha256)
+    (root / CACHE).mkdir(parents=True, exist_ok=True)
+    part = root / CACHE / f"{wanted.name}.part"
+    try:
+        if wanted.wheel_platform:
+            download_wheel(wanted.address, wanted.wheel_platform, part)
+        else:
+            download(wanted.address, part)
+        digest = digest_of(part)
+        if locked and locked.address == wanted.address and locked.sha256 != digest and not update:
+            raise Stop(
+                f"the download of {wanted.address} has the digest {digest}, {LOCK} says {locked.sha256}",
+                "somebody changed what lies there; look into it before you accept it with --update",
+            )
+        entry = LockedArchive(address=wanted.address, sha256=digest, bytes=part.stat().st_size)
+        # Before the lock names it: an interrupted run leaves a file too many, not an entry without its file.
+        file = part.replace(cached_file(root, wanted.name, digest))
+    finally:
+        part.unlink(missing_ok=True)
+    write_artifacts(root, artifacts.model_copy(update={"archives": artifacts.archives | {wanted.name: entry}}))
+    return file

@@ -1,0 +1,203 @@
+"""Fetch the Helm charts that podwright installs, and write their digests to artifacts.lock for review.
+
+Fetched is what the project's environments install, each chart at the commit or release that this podwright pins. A
+digest that is in artifacts.lock already has to come out again; --update accepts another one. Archives lie in
+.podwright/artifacts, which is only a cache.
+"""
+
+import argparse
+import hashlib
+import io
+import tarfile
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from ...config.catalog.charts import Chart, pin
+from ...config.catalog.images import Image
+from ...config.loading.artifacts import (
+    LOCK,
+    Artifacts,
+    ChartArchive,
+    LockedChart,
+    archive_file,
+    chart_archive,
+    chart_findings,
+    pack,
+    read_artifacts,
+    stand_in_archive,
+    write_artifacts,
+)
+from ...config.loading.project import Project
+from ...config.loading.source import read_source
+from ...config.settings.environment import Environment
+from ...planning.helm.wanted_charts import wanted_charts
+from ..output.console import Stop, write_line
+from ..programs.helm import helm, images_of
+
+_STAND_INS: Final = Path(__file__).parent / "stand_in_charts"
+_TIMEOUT_SECONDS: Final = 60
+_MAX_BYTES: Final = 300_000_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright chart`."""
+    parser.add_argument("action", choices=["fetch"], help="download, check and write artifacts.lock")
+    parser.add_argument("--update", action="store_true", help=f"accept a digest that differs from {LOCK}")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fetch every chart that an environment of the project installs.
+
+    Raises:
+        Stop: a download fails or differs from the lock, or no environment installs a chart.
+    """
+    project = Project.at(args.project)
+    wanted = {
+        item.chart.name: item.chart for loaded in project.load_all() for item in wanted_charts(loaded.environment)
+    }
+    if not wanted:
+        raise Stop("no environment of this project installs a chart", "nothing has to be fetched")
+    for item in wanted.values():
+        fetched = fetch(args.project, item, update=args.update)
+        write_line(f"{fetched.name}: {fetched.path.relative_to(args.project)}\n  sha256 {fetched.digest}")
+    write_line(f"Review {LOCK} and keep it under version control.")
+    return 0
+
+
+def stand_in(wanted: Chart) -> ChartArchive:
+    """A chart of podwright's own that takes the place of `wanted` in tests and in the sandbox.
+
+    It is the one in `stand_in_charts` with the chart's name, or `any`, which shows the values that it got.
+    """
+    folder = _STAND_INS / wanted.name
+    return stand_in_archive(wanted.name, folder if folder.is_dir() else _STAND_INS / "any")
+
+
+def stand_ins(environment: Environment) -> dict[str, ChartArchive]:
+    """Stand-ins for all charts that an environment installs, by name."""
+    return {item.chart.name: stand_in(item.chart) for item in wanted_charts(environment)}
+
+
+def fetch(root: Path, wanted: Chart, *, update: bool = False) -> ChartArchive:
+    """Download a chart with everything that it depends on, check that it renders, and write archive and lock.
+
+    An archive that is there and matches the lock is left alone unless `update` is given.
+
+    Raises:
+        Stop: the download fails, is not what was asked for, or differs from the lock and `update` is not given.
+    """
+    if not update and not chart_findings(root, wanted):
+        return chart_archive(root, wanted)
+    artifacts = read_artifacts(root)
+    with tempfile.TemporaryDirectory(prefix="podwright-fetch-") as place:
+        folder = Path(place)
+        _unpack(wanted, folder)
+        content = pack(folder)
+        digest = hashlib.sha256(content).hexdigest()
+        _compare(artifacts, wanted, digest, update)
+        images = images_of(ChartArchive(wanted.name, folder, digest), wanted, wanted.listing_values)
+    file = archive_file(root, wanted, digest)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    locked = LockedChart(
+        version=wanted.version,
+        repository=wanted.repository,
+        revision=wanted.revision,
+        sha256=digest,
+        images=tuple(sorted(str(Image.parse(image)) for image in images)),
+    )
+    write_artifacts(root, artifacts.model_copy(update={"charts": artifacts.charts | {wanted.name: locked}}))
+    return ChartArchive(wanted.name, file, digest)
+
+
+def _unpack(wanted: Chart, folder: Path) -> None:
+    """The chart with everything that it depends on, in `folder`."""
+    if wanted.archive.startswith("oci://"):
+        with tempfile.TemporaryDirectory(prefix="podwright-pull-") as place:
+            helm("pull", wanted.archive, "--version", wanted.version, "--destination", place)
+            (packed,) = Path(place).glob("*.tgz")
+            _extract(packed.read_bytes(), wanted, folder)
+    else:
+        _extract(_download(wanted.archive), wanted, folder)
+    metadata: dict[str, Any] = read_source(folder / "Chart.yaml", f"{wanted.name}/Chart.yaml").data
+    if str(metadata.get("version")).removeprefix("v") != wanted.version.removeprefix("v"):
+        raise Stop(
+            f"{wanted.name} has version {metadata.get('version')}, expected {wanted.version}",
+            "use the podwright that pins that version",
+        )
+    if not wanted.released:
+        _add_dependencies(folder, metadata)
+        for name in wanted.nested:
+            inner = folder / "charts" / name
+            _add_dependencies(inner, read_source(inner / "Chart.yaml", f"{wanted.name}/{name}/Chart.yaml").data)
+
+
+def _download(address: str) -> bytes:
+    try:
+        with urllib.request.urlopen(address, timeout=_TIMEOUT_SECONDS) as response:
+            content = response.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise Stop(f"{address} cannot be downloaded: {error}", "check the network and HTTPS_PROXY") from None
+    if len(content) > _MAX_BYTES:
+        raise Stop(f"{address} is larger than {_MAX_BYTES:,} bytes", "it is not the archive that was asked for")
+    return content
+
+
+def _extract(archive: bytes, wanted: Chart, folder: Path) -> None:
+    """The chart's files out of an archive that puts all under one folder, named by the commit or the chart."""
+    inside = PurePosixPath(wanted.folder)
+    with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
+        for member in opened:
+            path = PurePosixPath(*PurePosixPath(member.name).parts[1:])
+            if member.isfile() and path.is_relative_to(inside) and ".." not in path.parts:
+                target = folder / path.relative_to(inside)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                content = opened.extractfile(member)
+                target.write_bytes(content.read() if content else b"")
+    if not (folder / "Chart.yaml").is_file():
+        raise Stop(
+            f"{wanted.archive} holds no chart at {wanted.folder or 'its top'}", "the repository has changed its layout"
+        )
+
+
+def _add_dependencies(folder: Path, metadata: dict[str, Any]) -> None:
+    """The subcharts that Chart.yaml takes from other repositories, unpacked beside those that it brings."""
+    for subchart in metadata.get("dependencies") or ():
+        name, version, repository = subchart["name"], subchart["version"], subchart["repository"]
+        if repository.startswith("file://"):
+            continue
+        for packed in (folder / "charts").glob(f"{name}-*.tgz"):
+            packed.unlink()
+        source = (f"{repository}/{name}",) if repository.startswith("oci://") else (name, "--repo", repository)
+        helm("pull", *source, "--version", version, "--untar", "--untardir", str(folder / "charts"))
+    for packed in _duplicates(folder):
+        packed.unlink()
+
+
+def _duplicates(folder: Path) -> Iterator[Path]:
+    """Packed subcharts that the repository also holds as a folder; Helm would load both."""
+    for packed in (folder / "charts").glob("*.tgz"):
+        if any(
+            (path / "Chart.yaml").is_file() and packed.name.startswith(f"{path.name}-")
+            for path in (folder / "charts").iterdir()
+            if path.is_dir()
+        ):
+            yield packed
+
+
+def _compare(artifacts: Artifacts, wanted: Chart, digest: str, update: bool) -> None:
+    locked = artifacts.charts.get(wanted.name)
+    if locked and locked.revision == wanted.revision and locked.sha256 != digest and not update:
+        raise Stop(
+            f"the download of {wanted.name} has the digest {digest}, {LOCK} says {locked.sha256} for the same "
+            f"{'release' if wanted.released else 'commit'}",
+            "somebody changed the source or a subchart; look into it before you accept it with --update",
+        )
+    if locked and locked.revision != wanted.revision and not update:
+        raise Stop(
+            f"{LOCK} holds {wanted.name} {pin(locked.version, locked.revision)}, this podwright pins {wanted.pin}",
+            "`podwright chart fetch --update` goes over to the new one",
+        )

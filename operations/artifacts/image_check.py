@@ -1,0 +1,199 @@
+"""Check what a container image brings for EFA: NCCL, its plug-in, libfabric, GDRCopy and CUDA, and whether they fit.
+
+REF is an image in a registry, such as 111122223333.dkr.ecr.us-west-2.amazonaws.com/train:3; DIR is an OCI layout or an
+unpacked root file system. It is read layer by layer and needs no container engine. The same table of versions decides
+that nodes check themselves by.
+"""
+
+import argparse
+import mmap
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from ...config.catalog.facts import table
+from ...config.catalog.images import Image
+from ...config.catalog.instance_types import UnknownInstanceType, catalog
+from ...config.catalog.software_matrix import NAMES, mismatches
+from ...config.findings import Level
+from ..output.console import Stop, write_json, write_line
+from .image_files import ImageFiles, files_of_folder, files_of_image
+from .registry import Registry
+
+_FILES: Final = re.compile(
+    r"/(libnccl\.so[.0-9]*|libnccl-net[-a-z]*\.so|libfabric\.so[.0-9]*|libgdrapi\.so[.0-9]*|libcudart\.so[.0-9]*"
+    r"|efa_installed_packages|all_reduce_perf)$|/cuda[-.0-9]*/version\.json$|/libfabric\.pc$"
+)
+_NCCL: Final = re.compile(rb"NCCL version (\d+\.\d+\.\d+)(?:\+cuda(\d+\.\d+))?\0")
+_PLUGIN: Final = re.compile(rb"aws-ofi-nccl (\d+\.\d+\.\d+)")
+_LIBFABRIC: Final = re.compile(rb"\0(\d+\.\d+\.\d+amzn\d+\.\d+)\0")
+_PACKAGE: Final = re.compile(rb"libfabric1?-aws[-_](\d+(?:\.\d+)+(?:~?amzn\d+\.\d+)?)")
+_SHOWN: Final = ("nccl", "aws_ofi_nccl", "libfabric", "gdrcopy", "efa_installer", "cuda", "nccl_tests")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A component in an image."""
+
+    component: str
+    version: str
+    """Empty when the file does not tell."""
+    path: PurePosixPath
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright image`."""
+    parser.add_argument("action", choices=["check"], help="print versions and what does not fit")
+    parser.add_argument("image", metavar="REF|DIR", help="image in a registry, OCI layout, or root file system")
+    parser.add_argument("--type", metavar="TYPE", help="instance type that it is to run on, such as ml.p5en.48xlarge")
+    parser.add_argument(
+        "--architecture",
+        choices=["x86_64", "arm64"],
+        help="which image of several (default: that of --type, or x86_64)",
+    )
+    parser.add_argument("--json", action="store_true", help="print versions and problems as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns 1 when the image cannot use EFA with NCCL, 0 otherwise."""
+    types = catalog()
+    if args.type and args.type not in types:
+        raise Stop(str(UnknownInstanceType(args.type, [row.name for row in types])), code=2)
+    row = types.find(args.type) if args.type else None
+    architecture = args.architecture or (row.architecture if row else "x86_64")
+    try:
+        with _opened(args.image, architecture) as files:
+            found = list(components(files))
+    except OSError as error:
+        hint = "see that the name is right, that this machine reaches the registry, and that it may read the image"
+        raise Stop(f"{args.image} cannot be read: {error}", hint) from None
+    problems = judged(found, args.type.split(".")[1] if args.type else "")
+    if args.json:
+        write_json(
+            {
+                "image": args.image,
+                "architecture": architecture,
+                "found": [{"component": i.component, "version": i.version, "path": str(i.path)} for i in found],
+                "problems": [{"level": level.value, "text": text} for level, text in problems],
+            }
+        )
+    else:
+        _write(args.image, architecture, found, problems)
+    return 1 if any(level == Level.ERROR for level, _ in problems) else 0
+
+
+def components(files: ImageFiles) -> Iterator[Found]:
+    """The components that an image brings, by what its files say of themselves."""
+    for path, file in sorted(files.files.items()):
+        yield from _in_file(path, file)
+    if version := files.variables.get("CUDA_VERSION"):
+        yield Found("cuda", version, PurePosixPath("CUDA_VERSION"))
+
+
+def judged(found: list[Found], family: str) -> list[tuple[Level, str]]:
+    """What does not fit, or is missing, on instances of `family` (such as p5en; empty for any)."""
+    versions = {item.component: item.version for item in reversed(found) if item.version}
+    problems: list[tuple[Level, str]] = []
+    if "nccl" not in versions:
+        problems.append((Level.WARNING, "no NCCL was found: a framework may hold it inside of another library"))
+    if "aws_ofi_nccl" not in versions:
+        problems.append(
+            (
+                Level.ERROR,
+                "NCCL's plug-in for EFA (aws-ofi-nccl) is missing: between nodes NCCL goes over TCP, at less than a "
+                "hundredth of the speed; run the EFA installer when the image is built",
+            )
+        )
+    elif all(item.component != "libfabric" for item in found):
+        problems.append((Level.ERROR, "libfabric is missing, and NCCL's plug-in for EFA does nothing without it"))
+    several = sorted({item.version for item in found if item.component == "nccl"})
+    for nccl in [{"nccl": version} for version in several] or [{}]:
+        there = versions | nccl | ({family: ""} if family else {})
+        problems += [(item.level, item.text) for item in mismatches(there)]
+    if len(several) > 1:
+        problems.append((Level.WARNING, f"NCCL is there in {len(several)} versions, {' and '.join(several)}"))
+    return sorted(dict.fromkeys(problems), key=lambda problem: list(Level).index(problem[0]))
+
+
+def _opened(image: str, architecture: str) -> AbstractContextManager[ImageFiles]:
+    folder = Path(image)
+    if folder.is_dir():
+        return files_of_folder(folder, _wanted, architecture)
+    if image.startswith((".", "/")):
+        raise Stop(f"{image} is no folder", "name a folder, or an image as a registry knows it", 2)
+    parsed = Image.parse(image)
+    return files_of_image(parsed, Registry(parsed.registry, _authorization(parsed)), _wanted, architecture)
+
+
+def _authorization(image: Image) -> str:
+    """For ECR what the AWS credentials of this shell give; other registries are asked as anybody."""
+    if image.ecr_region is None:
+        return ""
+    import boto3
+
+    client = boto3.client("ecr", region_name=image.ecr_region)
+    return f"Basic {client.get_authorization_token()['authorizationData'][0]['authorizationToken']}"
+
+
+def _wanted(path: PurePosixPath) -> bool:
+    return _FILES.search(str(path)) is not None
+
+
+def _in_file(path: PurePosixPath, file: Path) -> Iterator[Found]:
+    name = path.name
+    if not file.stat().st_size:
+        return
+    if name.startswith("libnccl.so"):
+        if matched := _search(file, _NCCL):
+            yield Found("nccl", matched[0], path)
+    elif name.startswith("libnccl-net"):
+        if matched := _search(file, _PLUGIN):
+            yield Found("aws_ofi_nccl", matched[0], path)
+    elif name.startswith("libfabric.so"):
+        matched = _search(file, _LIBFABRIC)
+        yield Found("libfabric", matched[0] if matched else "", path)
+    elif name == "libfabric.pc":
+        if matched := _search(file, re.compile(rb"^Version:\s*(\S+)", re.MULTILINE)):
+            yield Found("libfabric", matched[0], path)
+    elif name == "efa_installed_packages":
+        if matched := _search(file, re.compile(rb"EFA installer version:\s*(\S+)")):
+            yield Found("efa_installer", matched[0], path)
+        if matched := _search(file, _PACKAGE):
+            yield Found("libfabric", matched[0], path)
+    elif name == "version.json":
+        if matched := _search(file, re.compile(rb'"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"([0-9.]+)"', re.DOTALL)):
+            yield Found("cuda", matched[0], path)
+    elif name.startswith(("libgdrapi.so.", "libcudart.so.")):
+        yield Found("gdrcopy" if name.startswith("libgdrapi") else "cuda", name[len("libgdrapi.so.") :], path)
+    elif name == "all_reduce_perf":
+        yield Found("nccl_tests", "", path)
+
+
+def _search(file: Path, pattern: re.Pattern[bytes]) -> tuple[str, ...] | None:
+    """The groups of the first match in a file, which may be larger than memory."""
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        matched = pattern.search(content)
+        return tuple(group.decode() for group in matched.groups(b"")) if matched else None
+
+
+def _write(image: str, architecture: str, found: list[Found], problems: list[tuple[Level, str]]) -> None:
+    write_line(f"{image} ({architecture})")
+    for component in _SHOWN:
+        for item in [item for item in found if item.component == component] or [None]:
+            text = f"{item.version or 'unknown version':<20} {item.path}" if item else "none"
+            write_line(f"  {NAMES[component]:<14} {text}")
+    for level, text in problems:
+        write_line(f"{level.value}: {text}")
+    driver = _driver(found)
+    if driver:
+        write_line(f"Its CUDA asks nodes for NVIDIA driver {driver} or newer.")
+
+
+def _driver(found: list[Found]) -> str:
+    """The oldest driver that the image's CUDA starts on."""
+    major = max((item.version.split(".")[0] for item in found if item.component == "cuda"), default="")
+    rows: list[dict[str, Any]] = [row for row in table("software_needs") if row["component"] == "cuda"]
+    return next((row["at_least"] for row in rows if row["from"].split(".")[0] == major), "")

@@ -1,0 +1,150 @@
+"""List the container images that an environment runs, or copy them to the account's own registry (ECR).
+
+The list comes from the real manifests of every enabled chart. The images of EKS add-ons are not in it: EKS chooses them
+when it installs an add-on, and serves them from its own ECR registry in every region.
+"""
+
+import argparse
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...config.catalog.charts import chart
+from ...config.catalog.images import Image, ecr_registry, eks_registry
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
+from ...config.loading.artifacts import Artifacts, ChartArchive, read_artifacts, write_artifacts
+from ...config.settings.environment import Environment
+from ...planning.helm.mirrors import mirror_of
+from ...planning.helm.own_images import own_images
+from ...planning.helm.wanted_charts import chart_archives, wanted_charts
+from ..aws.account import Account, account_of
+from ..cdk.deployment import add_environment, load
+from ..output.console import Stop, write_json, write_line
+from ..programs.helm import images_of
+from .charts import stand_ins
+from .registry import Registry, copy, digest_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright images`."""
+    parser.add_argument(
+        "action", choices=["list", "mirror"], help="print the images, or copy them to the account's ECR"
+    )
+    add_environment(parser)
+    parser.add_argument("--json", action="store_true", help="print the images as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """List or mirror."""
+    environment = load(args).environment
+    if environment.cluster.orchestrator != "eks":
+        raise Stop(f"{environment.name} has no EKS cluster and runs no pods", "nothing has to be mirrored for it")
+    sandboxed = args.sandbox or environment.account == SANDBOX_ACCOUNT
+    archives = stand_ins(environment) if sandboxed else chart_archives(args.project, environment)
+    if args.action == "mirror":
+        account = account_of(environment, args.project, args.sandbox)
+        return mirror(environment, args.project, archives, account)
+    found = images(environment, archives, read_artifacts(args.project))
+    if args.json:
+        write_json({"environment": environment.name, "images": [image.to_json() for image in found]})
+    else:
+        for image in found:
+            write_line(f"{image.original}\n    {image.served}")
+        if sandboxed:
+            write_line(f"These are the sandbox's stand-ins for {', '.join(archives)}, not the real charts.")
+        write_line(f"EKS add-ons: chosen by EKS, from {eks_registry(environment.region) or 'its registry'}")
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunImage:
+    """An image that an environment runs."""
+
+    original: Image
+    """As the chart names it."""
+    mirrored: Image | None
+    """Its copy in the account's registry, with its digest."""
+
+    @property
+    def served(self) -> str:
+        """Where nodes pull it from, in words."""
+        if self.mirrored:
+            return f"mirrored: {self.mirrored}"
+        region = self.original.ecr_region
+        return f"AWS's ECR in {region}" if region else f"{self.original.registry}, over the internet"
+
+    def to_json(self) -> dict[str, Any]:
+        """The form that `--json` prints."""
+        return {
+            "image": str(self.original),
+            "mirror": str(self.mirrored) if self.mirrored else None,
+            "ecr_region": self.original.ecr_region,
+        }
+
+
+def images(environment: Environment, archives: Mapping[str, ChartArchive], artifacts: Artifacts) -> list[RunImage]:
+    """The images of every chart of the environment, rendered with the values that a deployment uses.
+
+    Args:
+        environment: The environment.
+        archives: Its charts by name.
+        artifacts: What `artifacts.lock` holds.
+    """
+    found = set(own_images(environment))
+    for wanted in wanted_charts(environment):
+        found |= {Image.parse(of) for of in images_of(archives[wanted.chart.name], wanted.chart, wanted.values)}
+    copies = mirror_of(environment, artifacts)
+    return [RunImage(image, copies.get(str(image))) for image in sorted(found, key=str)]
+
+
+def mirror(environment: Environment, root: Path, archives: Mapping[str, ChartArchive], account: Account) -> int:
+    """Copy every image that is not in ECR to the account's registry, and write the digests to the lock."""
+    if account.endpoint:
+        raise Stop("the sandbox has no container registry", "mirror for an environment in AWS")
+    artifacts = read_artifacts(root)
+    registry = ecr_registry(environment.account, environment.region)
+    target = Registry(registry, _ecr_authorization(account))
+    digests = dict(artifacts.mirrors.get(registry, {}))
+    foreign = [item.original for item in images(environment, archives, artifacts) if item.original.ecr_region is None]
+    for image in foreign:
+        try:
+            digests[str(image)] = _mirror_one(image, account, Registry(image.registry), target)
+        except OSError as error:
+            raise Stop(f"{image} cannot be copied: {error}", "run this again; what is copied stays") from None
+        write_line(f"{image} → {image.mirrored_in(registry)}@{digests[str(image)]}")
+        # After each, so that an interrupted run keeps what it has copied.
+        artifacts = artifacts.model_copy(update={"mirrors": artifacts.mirrors | {registry: dict(digests)}})
+        write_artifacts(root, artifacts)
+    ours, settable = own_images(environment), {name for item in archives for name in chart(item).image_values}
+    fixed = [image for image in foreign if not {image.name, str(image)} & settable and image not in ours]
+    for image in fixed:
+        write_line(f"warning: no chart has a value for {image.name}; nodes still pull it from {image.registry}")
+    return 1 if fixed else 0
+
+
+def _mirror_one(image: Image, account: Account, source: Registry, target: Registry) -> str:
+    repository = image.mirrored_in(target.host).repository
+    client = account.client("ecr")
+    try:
+        client.create_repository(
+            repositoryName=repository, imageTagMutability="IMMUTABLE", imageScanningConfiguration={"scanOnPush": True}
+        )
+    except client.exceptions.RepositoryAlreadyExistsException:
+        # A tag that is there cannot be written again. It is what was copied, or somebody else's, which must not pass.
+        if target.has(repository, "manifests", image.digest or image.tag):
+            there = digest_of(image.mirrored_in(target.host), target)
+            if there != digest_of(image, source):
+                raise Stop(
+                    f"{target.host}/{repository} has {image.tag} as {there}, and upstream has moved that tag since",
+                    "delete the copy if you want the new image",
+                ) from None
+            return there
+    return copy(image, source, target, repository)
+
+
+def _ecr_authorization(account: Account) -> str:
+    token = account.client("ecr").get_authorization_token()["authorizationData"][0]["authorizationToken"]
+    assert base64.b64decode(token).startswith(b"AWS:")
+    return f"Basic {token}"

@@ -1,0 +1,150 @@
+"""Copying images between container registries over their HTTP API, without a container engine.
+
+Source: Open Container Initiative, Distribution Specification 1.1. An image is copied whole, every platform of it, so
+that its digest stays what it was.
+"""
+
+import hashlib
+import json
+import re
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any, Final
+
+from ...config.catalog.images import Image
+from ..output.console import Stop
+
+_ACCEPT: Final = {
+    "Accept": "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, "
+    "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
+}
+_CHALLENGE: Final = re.compile(r'(\w+)="([^"]*)"')
+_HOSTS: Final = {"docker.io": "registry-1.docker.io"}
+_ATTEMPTS: Final = 4
+_TIMEOUT_SECONDS: Final = 60
+_CHUNK: Final = 1 << 20
+
+
+@dataclass
+class Registry:
+    """One registry, as one user."""
+
+    host: str
+    authorization: str = ""
+    """Value of the Authorization header; empty to ask for an anonymous token when the registry wants one."""
+    scheme: str = "https"
+    _tokens: dict[str, str] = field(default_factory=dict)
+
+    def manifest(self, repository: str, reference: str) -> tuple[bytes, str]:
+        """A manifest or an index, by tag or digest, and its media type."""
+        with self._open("GET", f"/v2/{repository}/manifests/{reference}", _ACCEPT) as response:
+            content, kind = response.read(), response.headers.get_content_type()
+        if reference.startswith("sha256:") and _digest(content) != reference:
+            raise Stop(f"{self.host}/{repository} serves another manifest than {reference}", "do not use this registry")
+        return content, kind
+
+    def has(self, repository: str, what: str, reference: str) -> bool:
+        """Whether it has that manifest or blob (`what` is manifests or blobs)."""
+        try:
+            with self._open("HEAD", f"/v2/{repository}/{what}/{reference}", _ACCEPT):
+                return True
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                return False
+            raise
+
+    def put_manifest(self, repository: str, reference: str, content: bytes, kind: str) -> None:
+        """Store a manifest under a tag or its digest."""
+        with self._open("PUT", f"/v2/{repository}/manifests/{reference}", {"Content-Type": kind}, content):
+            pass
+
+    def read_blob(self, repository: str, digest: str, into: IO[bytes]) -> int:
+        """Write a blob into a file. Returns its length; raises Stop when it is not what its digest says."""
+        checksum, length = hashlib.sha256(), 0
+        with self._open("GET", f"/v2/{repository}/blobs/{digest}") as response:
+            while chunk := response.read(_CHUNK):
+                checksum.update(chunk)
+                length += into.write(chunk)
+        if f"sha256:{checksum.hexdigest()}" != digest:
+            raise Stop(f"{self.host}/{repository} serves another blob than {digest}", "run this again")
+        into.seek(0)
+        return length
+
+    def put_blob(self, repository: str, digest: str, content: IO[bytes], length: int) -> None:
+        """Store a blob."""
+        with self._open("POST", f"/v2/{repository}/blobs/uploads/", {"Content-Length": "0"}, b"") as response:
+            place = urllib.parse.urlsplit(urllib.parse.urljoin(self._address("/"), response.headers["Location"]))
+        query = "&".join(filter(None, (place.query, f"digest={urllib.parse.quote(digest)}")))
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(length)}
+        with self._open("PUT", urllib.parse.urlunsplit(place._replace(query=query)), headers, content):
+            pass
+
+    def _address(self, path: str) -> str:
+        return path if "://" in path else f"{self.scheme}://{_HOSTS.get(self.host, self.host)}{path}"
+
+    def _open(self, method: str, path: str, headers: Mapping[str, str] | None = None, data: Any = None) -> Any:
+        """The response. "Unauthorized" is answered with a token, a failure of the server with another attempt."""
+        scope = path.partition("/v2/")[2].split("/manifests/")[0].split("/blobs/")[0]
+        for attempt in range(1, _ATTEMPTS + 1):
+            request = urllib.request.Request(self._address(path), data=data, method=method, headers=dict(headers or {}))
+            if authorization := self.authorization or self._tokens.get(scope):
+                # Not sent on to the storage that a registry redirects to; that refuses it.
+                request.add_unredirected_header("Authorization", authorization)
+            try:
+                return urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)
+            except urllib.error.HTTPError as error:
+                challenge = error.headers.get("WWW-Authenticate", "")
+                if error.code == 401 and challenge.startswith("Bearer") and scope not in self._tokens:
+                    self._tokens[scope] = self._token(dict(_CHALLENGE.findall(challenge)))
+                elif (error.code < 500 and error.code != 429) or attempt == _ATTEMPTS:
+                    raise
+                else:
+                    time.sleep(2**attempt)
+            except OSError:
+                if attempt == _ATTEMPTS:
+                    raise
+                time.sleep(2**attempt)
+            if hasattr(data, "seek"):
+                data.seek(0)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _token(self, challenge: dict[str, str]) -> str:
+        query = urllib.parse.urlencode({key: challenge[key] for key in ("service", "scope") if key in challenge})
+        with urllib.request.urlopen(f"{challenge['realm']}?{query}", timeout=_TIMEOUT_SECONDS) as response:
+            answer = json.load(response)
+        return f"Bearer {answer.get('token') or answer['access_token']}"
+
+
+def digest_of(image: Image, source: Registry) -> str:
+    """The digest of what the image's tag names now, or the digest that it names itself."""
+    return image.digest or _digest(source.manifest(image.repository, image.tag)[0])
+
+
+def copy(image: Image, source: Registry, target: Registry, repository: str) -> str:
+    """Copy an image with all its platforms to a repository of another registry. Returns its digest."""
+    content, kind = source.manifest(image.repository, image.digest or image.tag)
+    _copy_parts(json.loads(content), image.repository, source, target, repository)
+    target.put_manifest(repository, image.tag or _digest(content), content, kind)
+    return _digest(content)
+
+
+def _copy_parts(manifest: dict[str, Any], name: str, source: Registry, target: Registry, repository: str) -> None:
+    for child in manifest.get("manifests", ()):
+        if not target.has(repository, "manifests", child["digest"]):
+            content, kind = source.manifest(name, child["digest"])
+            _copy_parts(json.loads(content), name, source, target, repository)
+            target.put_manifest(repository, child["digest"], content, kind)
+    for blob in (*filter(None, [manifest.get("config")]), *manifest.get("layers", ())):
+        if not target.has(repository, "blobs", blob["digest"]):
+            with tempfile.TemporaryFile() as file:
+                length = source.read_blob(name, blob["digest"], file)
+                target.put_blob(repository, blob["digest"], file, length)
+
+
+def _digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"

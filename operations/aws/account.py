@@ -1,0 +1,140 @@
+"""The account that an environment is deployed to: an AWS account that the user's credentials open, or the sandbox's."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
+from ...config.settings.environment import Environment
+from ..output.console import Stop
+
+_EXPIRED: Final = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
+_UNKNOWN: Final = {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "AuthFailure"}
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account and a region, and how clients and processes reach them."""
+
+    id: str
+    region: str
+    endpoint: str | None
+    """URL of the sandbox; None for AWS."""
+    variables: Mapping[str, str]
+    """The process environment of whatever works on the account, such as the CDK CLI."""
+    _clients: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def session(self) -> Any:
+        """A boto3 session of the account. Its clients still need `endpoint`; making several from one is far quicker."""
+        import boto3
+
+        keys = (access_key(self.id), "sandbox") if self.endpoint else ()
+        return boto3.Session(*keys, region_name=self.region)
+
+    def client(self, service: str) -> Any:
+        """The boto3 client of `service`, which takes a quarter of a second to make and so is made once."""
+        if service not in self._clients:
+            self._clients[service] = self.session().client(service, endpoint_url=self.endpoint)
+        return self._clients[service]
+
+    def __str__(self) -> str:
+        where = f"the sandbox at {self.endpoint}" if self.endpoint else "AWS"
+        return f"{where}, account {self.id}, {self.region}"
+
+
+def is_sandboxed(environment: Environment, sandbox: bool) -> bool:
+    """Whether `environment` goes to the sandbox: because its account says so, or the user does."""
+    return sandbox or environment.account == SANDBOX_ACCOUNT
+
+
+def account_of(environment: Environment, project: Path, sandbox: bool) -> Account:
+    """The account that `environment` is deployed to; its sandbox is started when it is not running.
+
+    Raises:
+        Stop: the sandbox does not start, or AWS does not let the user in.
+    """
+    if is_sandboxed(environment, sandbox):
+        return _sandbox_account(environment, project)
+    return _aws_account(environment)
+
+
+def require_sandbox() -> None:
+    """Raise Stop where the sandbox's libraries are not installed."""
+    if find_spec("moto") is None:
+        raise Stop("the sandbox is not installed", "pip install 'podwright[sandbox]'")
+
+
+def _sandbox_account(environment: Environment, project: Path) -> Account:
+    from .sandbox_plans import make_known
+    from .sandbox_server import SandboxError, start
+
+    require_sandbox()
+    try:
+        running = start(project)
+    except SandboxError as error:
+        raise Stop(str(error), "`podwright sandbox reset` forgets what the sandbox holds and starts afresh") from None
+    make_known(environment, running.endpoint)
+    account, region = environment.account, environment.region
+    # Nothing of the user's AWS set-up is used, and no proxy of theirs sees what stays on this machine.
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    loopback = {"NO_PROXY": "localhost,127.0.0.1", "no_proxy": "localhost,127.0.0.1"}
+    return Account(account, region, running.endpoint, kept | running.environment(region, account) | loopback)
+
+
+def _aws_account(environment: Environment) -> Account:
+    """The AWS account of `environment`, after one call that proves that the user's credentials open it.
+
+    Raises:
+        Stop: no credentials, expired or refused ones, those of another account, or a region out of reach. It says which
+            of these, and what to do.
+    """
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    region = environment.region
+    try:
+        config = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2})
+        identity = boto3.Session(region_name=region).client("sts", config=config).get_caller_identity()
+    except (BotoCoreError, ClientError) as error:
+        raise _explained(error, region) from None
+    if identity["Account"] != environment.account:
+        raise Stop(
+            f"the credentials belong to account {identity['Account']} ({identity['Arn']}), "
+            f"and {environment.name} is in account {environment.account}",
+            "set AWS_PROFILE to a profile of that account, or mend `account:` in the file",
+        )
+    variables = dict(os.environ) | {"AWS_REGION": region, "AWS_DEFAULT_REGION": region}
+    return Account(environment.account, region, None, variables)
+
+
+def _explained(error: Exception, region: str) -> Stop:
+    """What a failed sign-in means to a person."""
+    from botocore import exceptions
+
+    if os.environ.get("AWS_PROFILE"):
+        whose = f"profile {os.environ['AWS_PROFILE']}"
+    else:
+        whose = "AWS_ACCESS_KEY_ID" if os.environ.get("AWS_ACCESS_KEY_ID") else "the default profile"
+    sign_in = "sign in again, for instance with `aws sso login`, and run this again"
+    match error:
+        case exceptions.NoCredentialsError():
+            return Stop(
+                f"{whose} has no AWS credentials, and AWS_ACCESS_KEY_ID is not set",
+                "set AWS_PROFILE, or run `aws configure sso`; without an account, `podwright deploy --sandbox` works",
+            )
+        case exceptions.PartialCredentialsError() | exceptions.ProfileNotFound():
+            return Stop(f"the AWS credentials are incomplete: {error}", "`aws configure list` shows what is used")
+        case exceptions.HTTPClientError() | exceptions.ConnectionError():
+            return Stop(f"AWS in {region} cannot be reached: {error}", "check the network, HTTPS_PROXY and the region")
+        case exceptions.ClientError(response={"Error": {"Code": code}}) if code in _EXPIRED:
+            return Stop(f"the AWS credentials of {whose} have expired", sign_in)
+        case exceptions.ClientError(response={"Error": {"Code": code}}) if code in _UNKNOWN:
+            return Stop(
+                f"AWS in {region} does not accept the credentials of {whose} ({code})",
+                f"if the keys are right, enable {region} for the account: AWS account settings, AWS Regions",
+            )
+    return Stop(f"AWS does not accept the credentials of {whose}: {error}", sign_in)

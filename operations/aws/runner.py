@@ -1,0 +1,79 @@
+"""Running a command inside an environment's VPC, in its CodeBuild project, for APIs that a laptop cannot reach."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ...config.settings.environment import Environment
+from ..output.console import Stop
+from .account import Account
+from .deployed import physical_id
+
+_POLL_SECONDS = 5.0
+_DONE = {"SUCCEEDED": 0, "FAILED": 1, "FAULT": 1, "STOPPED": 1, "TIMED_OUT": 1}
+
+
+def run_in_vpc(account: Account, environment: Environment, command: str, write: Callable[[str], None]) -> int:
+    """Run a bash command in the runner and hand each line of its output to `write`. Returns its exit code, 0 or 1.
+
+    An interrupt stops the build, so that nothing goes on unseen.
+
+    Raises:
+        Stop: there is no runner, or the build did not get as far as the command.
+    """
+    client = account.client("codebuild")
+    project = physical_id(account, f"{environment.name}-eks", "AWS::CodeBuild::Project")
+    build = client.start_build(
+        projectName=project,
+        environmentVariablesOverride=[{"name": "PODWRIGHT_COMMAND", "value": command, "type": "PLAINTEXT"}],
+    )["build"]
+    logs = _Logs(account)
+    try:
+        while True:
+            build = client.batch_get_builds(ids=[build["id"]])["builds"][0]
+            for line in logs.new_lines(build.get("logs", {})):
+                write(line)
+            if build["buildStatus"] in _DONE:
+                return _outcome(build)
+            time.sleep(_POLL_SECONDS)
+    except KeyboardInterrupt:
+        client.stop_build(id=build["id"])
+        raise
+
+
+def _outcome(build: dict[str, Any]) -> int:
+    """Exit code of the command; a phase before it that failed is a Stop."""
+    for phase in build.get("phases", ()):
+        if (
+            phase.get("phaseStatus") in ("FAILED", "FAULT", "TIMED_OUT", "CLIENT_ERROR")
+            and phase["phaseType"] != "BUILD"
+        ):
+            told = "; ".join(context.get("message", "") for context in phase.get("contexts", ()))
+            raise Stop(f"the runner failed in {phase['phaseType']}: {told}", "see the build in the CodeBuild console")
+    return _DONE[build["buildStatus"]]
+
+
+class _Logs:
+    """The log stream of a build, read from where the last reading ended."""
+
+    def __init__(self, account: Account) -> None:
+        self._client = account.client("logs")
+        self._next: str | None = None
+
+    def new_lines(self, place: dict[str, Any]) -> list[str]:
+        """What has been written since; nothing before the stream exists."""
+        lines: list[str] = []
+        while place.get("streamName"):
+            request = {"logGroupName": place["groupName"], "logStreamName": place["streamName"], "startFromHead": True}
+            if self._next:
+                request["nextToken"] = self._next
+            try:
+                page = self._client.get_log_events(**request)
+            except self._client.exceptions.ResourceNotFoundException:
+                break
+            lines += [event["message"].rstrip("\n") for event in page["events"]]
+            # At the end CloudWatch gives the same token again.
+            if page["nextForwardToken"] == self._next:
+                break
+            self._next = page["nextForwardToken"]
+        return lines

@@ -1,0 +1,93 @@
+"""SSM sessions on HyperPod nodes: a shell, or a tunnel to what a node reaches."""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+from ..output.console import Stop
+from .account import Account
+
+_FORWARD: Final = "AWS-StartPortForwardingSessionToRemoteHost"
+_PLUGIN: Final = "session-manager-plugin"
+_ONE_COMMAND: Final = "AWS-StartNonInteractiveCommand"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNode:
+    """A node of a HyperPod cluster."""
+
+    cluster_arn: str
+    group: str
+    instance: str
+
+    @property
+    def target(self) -> str:
+        """The node as SSM knows it. Source: SageMaker Developer Guide, access to HyperPod nodes, 2026-11."""
+        return f"sagemaker-cluster:{self.cluster_arn.rpartition('/')[2]}_{self.group}-{self.instance}"
+
+
+def nodes(account: Account, cluster: str) -> list[ClusterNode]:
+    """The running nodes of a cluster; none when there is no such cluster."""
+    client = account.client("sagemaker")
+    try:
+        arn = client.describe_cluster(ClusterName=cluster)["ClusterArn"]
+    except client.exceptions.ResourceNotFound:
+        return []
+    pages = client.get_paginator("list_cluster_nodes").paginate(ClusterName=cluster)
+    return [
+        ClusterNode(arn, node["InstanceGroupName"], node["InstanceId"])
+        for page in pages
+        for node in page["ClusterNodeSummaries"]
+        if node["InstanceStatus"]["Status"] == "Running"
+    ]
+
+
+def shell(account: Account, node: ClusterNode) -> list[str]:
+    """The command line of a shell on a node."""
+    return _command(account, {"Target": node.target})
+
+
+def tunnel(account: Account, node: ClusterNode, host: str, port: int, local_port: int) -> list[str]:
+    """The command line of a tunnel from a local port to what a node reaches."""
+    parameters = {"host": [host], "portNumber": [str(port)], "localPortNumber": [str(local_port)]}
+    return _command(account, {"Target": node.target, "DocumentName": _FORWARD, "Parameters": parameters})
+
+
+def one_command(account: Account, node: ClusterNode, command: str) -> list[str]:
+    """The command line of a session that runs one shell command on a node and ends with it.
+
+    SSM has no other way onto HyperPod's nodes: its Run Command does not know them.
+    """
+    return _command(
+        account, {"Target": node.target, "DocumentName": _ONE_COMMAND, "Parameters": {"command": [command]}}
+    )
+
+
+def hand_over(command: list[str]) -> NoReturn:
+    """Become that command, which from here on has the terminal and its signals."""
+    os.execv(command[0], command)
+
+
+def _command(account: Account, request: Mapping[str, Any]) -> list[str]:
+    """The plugin's command line, as the AWS CLI calls it. The session is started here."""
+    plugin = shutil.which(_PLUGIN)
+    if plugin is None:
+        raise Stop(
+            f"{_PLUGIN} is not on PATH",
+            'install it: AWS Systems Manager User Guide, "Install the Session Manager plugin"',
+        )
+    client = account.client("ssm")
+    answer = client.start_session(**request)
+    answer.pop("ResponseMetadata", None)
+    return [
+        plugin,
+        json.dumps(answer),
+        account.region,
+        "StartSession",
+        os.environ.get("AWS_PROFILE", ""),
+        json.dumps(request),
+        client.meta.endpoint_url,
+    ]

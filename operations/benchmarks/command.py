@@ -1,0 +1,98 @@
+"""Print what the benchmarks measured, and draw it: of one node from its file, or of all nodes of an environment.
+
+A node keeps its results in /var/lib/podwright/benchmarks.json; they are in the lifecycle bucket as well.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ...config.catalog.names import benchmark_prefix, lifecycle_bucket_name
+from ...config.settings.environment import Environment
+from ...planning.node.benchmark_results import BenchmarkResults
+from ..aws.account import Account, account_of
+from ..cdk.deployment import load
+from ..output.console import Stop, write_json, write_line
+from .picture import picture
+from .table import write_tables
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright bench`."""
+    parser.add_argument("action", choices=["show"], help="print results")
+    parser.add_argument("files", nargs="*", metavar="FILE", type=Path, help="results of nodes, as JSON")
+    parser.add_argument("--cluster", dest="environment", metavar="ENV", help="the latest results of every node of ENV")
+    parser.add_argument("--sandbox", action="store_true", help="of the embedded sandbox, whatever the account")
+    parser.add_argument("--picture", metavar="SVG", type=Path, help="draw the results into this file")
+    parser.add_argument("--json", action="store_true", help="print them as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print, and draw where asked to."""
+    if bool(args.files) == bool(args.environment):
+        raise Stop("name result files, or --cluster ENV", "podwright bench show --help", code=2)
+    runs = [parsed(path.read_text(encoding="utf-8"), str(path)) for path in _existing(args.files)]
+    if args.environment:
+        environment = load(args).environment
+        runs = published(environment, account_of(environment, args.project, args.sandbox))
+    if args.json:
+        write_json([run.model_dump(mode="json") for run in runs])
+    else:
+        write_tables(runs)
+    if args.picture:
+        args.picture.write_text(picture(runs), encoding="utf-8")
+        if not args.json:
+            write_line(f"Picture: {args.picture}")
+    return 0
+
+
+def parsed(text: str, source: str) -> BenchmarkResults:
+    """Results of a node.
+
+    Raises:
+        Stop: the text is not what nodes of this version write.
+    """
+    try:
+        return BenchmarkResults.model_validate(json.loads(text))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise Stop(f"{source} is not a node's results: {place or 'the whole'}: {first['msg']}", _SCHEMA) from None
+    except ValueError as error:
+        raise Stop(f"{source} is not JSON: {error}", _SCHEMA) from None
+
+
+_SCHEMA = "the form is docs/benchmark.schema.json; results of a newer podwright need that podwright"
+
+
+def published(environment: Environment, account: Account) -> list[BenchmarkResults]:
+    """The latest results of every node that has published some, those of nodes that are gone included.
+
+    Raises:
+        Stop: there are none.
+    """
+    bucket = environment.storage.buckets.lifecycle or lifecycle_bucket_name(
+        environment.name, environment.account, environment.region
+    )
+    client, prefix = account.client("s3"), f"{benchmark_prefix(environment.cluster.name)}/results/"
+    try:
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        keys = [item["Key"] for page in pages for item in page.get("Contents", ())]
+    except client.exceptions.NoSuchBucket:
+        keys = []
+    if not keys:
+        raise Stop(
+            f"no node has published results below s3://{bucket}/{prefix}",
+            f"deploy {environment.name} with groups whose benchmarks are report or gate; nodes publish when they boot",
+        )
+    texts = ((key, client.get_object(Bucket=bucket, Key=key)["Body"].read().decode()) for key in sorted(keys))
+    return [parsed(text, f"s3://{bucket}/{key}") for key, text in texts]
+
+
+def _existing(files: Sequence[Path]) -> Sequence[Path]:
+    if missing := [str(path) for path in files if not path.is_file()]:
+        raise Stop(f"{', '.join(missing)}: no such file", code=2)
+    return files

@@ -1,0 +1,104 @@
+"""Benchmark results as tables."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ...planning.node.benchmark_results import BenchmarkResults
+from .rows import ORDER, Row, devices_of, faults, rows
+
+_WIDTH: Final = 160
+_SHOWN_NODES: Final = 40
+_SHOWN_FAULTS: Final = 20
+_COLOURS: Final = {"pass": "green", "warn": "yellow", "fail": "red", "skip": "dim"}
+
+
+def write_tables(runs: Sequence[BenchmarkResults]) -> None:
+    """Print nodes with their verdicts, kernels with their values, and what did not pass."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = _WIDTH
+    console.print(_nodes(runs))
+    console.print()
+    found = rows(runs)
+    for group, instance_type in dict.fromkeys((row.group, row.instance_type) for row in found):
+        own = [row for row in found if (row.group, row.instance_type) == (group, instance_type)]
+        console.print(_kernels(f"{group}, {instance_type}", own, nodes=len(runs) > 1))
+        console.print()
+    wrong = faults(runs)
+    for fault in wrong[:_SHOWN_FAULTS]:
+        console.print(_outcome(fault.outcome).append(f" {fault.where}: {fault.reason}", "default"))
+    if len(wrong) > _SHOWN_FAULTS:
+        console.print(f"and {len(wrong) - _SHOWN_FAULTS} more; --json has all of them")
+
+
+def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=title, title_justify="left", title_style="bold", header_style="dim", box=box.SIMPLE_HEAD, show_edge=False
+    )
+    for column in left:
+        table.add_column(column)
+    for column in right:
+        table.add_column(column, justify="right")
+    return table
+
+
+def _nodes(runs: Sequence[BenchmarkResults]) -> Any:
+    """Every node of few; of many those with the worst verdicts."""
+    table = _table("Nodes", ["node", "group", "verdict", "what follows"], ["measured", "seconds"])
+    worst = sorted(runs, key=lambda run: (ORDER.index(run.verdict), run.group, run.instance_id or ""))
+    for run in worst[:_SHOWN_NODES]:
+        decided = f"{run.decision.action}: {run.decision.reason}" if run.decision else "not decided yet"
+        when = f"{run.started:%Y-%m-%d %H:%M}Z" if not run.started.utcoffset() else run.started.isoformat("minutes")
+        table.add_row(
+            run.instance_id or "?",
+            run.group,
+            _outcome(run.verdict),
+            decided,
+            f"{when} {run.mode}",
+            f"{run.seconds:.0f}",
+        )
+    if len(worst) > _SHOWN_NODES:
+        table.add_row(f"and {len(worst) - _SHOWN_NODES} more")
+    return table
+
+
+def _kernels(title: str, found: Sequence[Row], *, nodes: bool) -> Any:
+    columns = ["n", "worst", "median", "best", "spread", "fails at", "warns at", "bound", "median of bound"]
+    table = _table(title, ["kernel", "unit", "outcome", "worst on"], columns)
+    for row in found:
+        points, bound = row.points, row.line("bound")
+        head = (row.first.name, row.first.unit, _outcome(row.outcome))
+        if not points:
+            table.add_row(*head, "", "0")
+            continue
+        where = points[0].where if nodes else devices_of(points[0].measurement)
+        spread = row.spread_percent
+        table.add_row(
+            *head,
+            where if len(points) > 1 else "",
+            str(len(points)),
+            *(number(value) for value in (points[0].value, row.middle, points[-1].value)),
+            "" if spread is None else f"{spread:.1f} %",
+            *(number(row.line(name)) for name in ("fail_below", "warn_below")),
+            number(bound),
+            f"{row.middle / bound:.0%}" if bound and row.first.higher_is_better else "",
+        )
+    return table
+
+
+def number(value: float | None) -> str:
+    """A value with as many digits as tell something; nothing for none."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
+
+
+def _outcome(outcome: str) -> Any:
+    from rich.text import Text
+
+    return Text(outcome, _COLOURS[outcome])

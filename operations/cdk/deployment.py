@@ -1,0 +1,160 @@
+"""What deploy, diff, destroy and status share: which environment, in which account, and why the CDK CLI stopped."""
+
+import argparse
+import json
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from ...config.loading.artifacts import LOCK, newer_writer
+from ...config.loading.load import LoadedEnvironment
+from ...config.loading.project import Project
+from ..aws.account import Account, account_of
+from ..output.console import Stop, write_line
+from .cli import Cdk
+from .progress import Progress
+
+_HINTS: Final = {
+    "capacity": "the zone has none now: reserve it with a training plan, or try another zone or a smaller count",
+    "limit": "raise the quota in Service Quotas",
+    "quota": "raise the quota in Service Quotas",
+    "not authorized": "the CloudFormation role that `cdk bootstrap` made lacks that permission",
+    "in use by": "go in two steps: deploy once with what uses it gone or moved, then remove it",
+    "already belongs to hyperpod": (
+        "an EKS cluster takes one HyperPod cluster, and a renamed one would stand beside the old: "
+        "delete the cluster stack first (its nodes go, data stays)"
+    ),
+    "already exists": "another stack or a person made it; adopt it in the environment file, or delete it",
+}
+_POLL_SECONDS: Final = 5.0
+# What the CDK's own default synthesizer looks for.
+_QUALIFIER: Final = "hnb659fds"
+
+
+def add_environment(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say which environment is meant, and where it is."""
+    parser.add_argument("environment", nargs="?", metavar="ENV", help="name in environments/, or path of a file")
+    parser.add_argument("--sandbox", action="store_true", help="use the sandbox, whatever account the file names")
+
+
+def load(args: argparse.Namespace) -> LoadedEnvironment:
+    """The environment that the arguments mean; without one the project's only environment, or its `sandbox`."""
+    project = Project.at(args.project)
+    if newer := newer_writer(args.project):
+        # A lock that an older podwright writes again loses what only the newer one knows.
+        line = (
+            f"podwright: {LOCK} was written by podwright {newer[0]}, and this is {newer[1]}: upgrade before you deploy"
+        )
+        write_line(line, sys.stderr)
+    if args.environment is None:
+        known = project.names
+        if len(known) != 1 and "sandbox" not in known:
+            raise Stop("which environment?", f"known: {', '.join(known) or 'none; `podwright init DIR` makes one'}", 2)
+        args.environment = known[0] if len(known) == 1 else "sandbox"
+    return project.load(args.environment)
+
+
+def cdk_for(args: argparse.Namespace, loaded: LoadedEnvironment) -> Cdk:
+    """The CDK CLI for the environment that the arguments mean, once its account is open."""
+    name = loaded.environment.name
+    account = account_of(loaded.environment, args.project, args.sandbox)
+    known = args.environment in Project.at(args.project).names
+    context = {"environment": args.environment if known else str(Path(args.environment).resolve())}
+    if account.endpoint:
+        # AWS's chart archive is the user's to fetch; the sandbox takes one that stands in for it.
+        context |= {"chart": "stand-in"}
+    log = args.project / ".podwright/logs" / f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.log"
+    return Cdk(args.project, name, context, account, log)
+
+
+def deployed_stacks(account: Account, environment: str, project: Path, *, nested: bool = False) -> list[dict[str, Any]]:
+    """CloudFormation's descriptions of the stacks of an environment, in the order in which they came to be.
+
+    Stacks that others hold, whose names begin with theirs, are left out unless they are asked for.
+    """
+    longer = tuple(f"{name}-" for name in Project.at(project).names if name.startswith(f"{environment}-"))
+    pages = account.client("cloudformation").get_paginator("describe_stacks").paginate()
+    found = [
+        stack
+        for page in pages
+        for stack in page["Stacks"]
+        if stack["StackName"].startswith(f"{environment}-") and not stack["StackName"].startswith(longer)
+    ]
+    holders = tuple(f"{stack['StackName']}-" for stack in found)
+    shown = [stack for stack in found if nested or not stack["StackName"].startswith(holders)]
+    return sorted(shown, key=lambda stack: stack["CreationTime"])
+
+
+def wait_for_earlier_run(cdk: Cdk, progress: Progress) -> None:
+    """Wait until CloudFormation is done with what an interrupted run began; it refuses new work meanwhile."""
+    while busy := [
+        f"{stack['StackName']} ({stack['StackStatus']})"
+        for stack in deployed_stacks(cdk.account, cdk.environment, cdk.project)
+        # A stack in review is what a change set that was never executed leaves; the CLI deletes it.
+        if stack["StackStatus"].endswith("_IN_PROGRESS") and stack["StackStatus"] != "REVIEW_IN_PROGRESS"
+    ]:
+        progress.say("an earlier run", f"is still at work on {', '.join(busy)}; waiting")
+        time.sleep(_POLL_SECONDS)
+
+
+def bootstrap(cdk: Cdk, progress: Progress, wanted: bool) -> None:
+    """Prepare account and region for the CDK: the sandbox always, AWS only when the user wants it.
+
+    Raises:
+        Stop: AWS is not prepared and nobody asked for it, or it cannot be.
+    """
+    file = cdk.project / "cdk.json"
+    context = json.loads(file.read_text(encoding="utf-8")).get("context", {}) if file.is_file() else {}
+    qualifier = context.get("@aws-cdk/core:bootstrapQualifier", _QUALIFIER)
+    if is_bootstrapped(cdk.account, qualifier):
+        return
+    command = ("bootstrap", f"aws://{cdk.account.id}/{cdk.account.region}", "--qualifier", qualifier)
+    if not wanted and cdk.account.endpoint is None:
+        raise Stop(
+            f"account {cdk.account.id} is not prepared for the CDK in {cdk.account.region}",
+            f"`podwright deploy {cdk.environment} --bootstrap` does it, or somebody who may: `cdk {' '.join(command)}`",
+        )
+    if cdk.follow(progress, *command, app="none"):
+        raise failure(cdk, progress)
+
+
+def is_bootstrapped(account: Account, qualifier: str = _QUALIFIER) -> bool:
+    """Whether `cdk bootstrap` has run, by the parameter that every version of it writes."""
+    client = account.client("ssm")
+    try:
+        client.get_parameter(Name=f"/cdk-bootstrap/{qualifier}/version")
+    except client.exceptions.ParameterNotFound:
+        return False
+    return True
+
+
+def failure(cdk: Cdk, progress: Progress) -> Stop:
+    """Why the CLI stopped: CloudFormation's own reason where there is one, else the CLI's last words."""
+    log = f"the whole output is in {_shown(cdk.log)}"
+    if progress.failures:
+        first = progress.failures[0]
+        what, reason = f"{first.stack}: {first.path} ({first.type})", first.reason
+    elif progress.failed_stacks and (reason := _stack_reason(cdk.account, progress.failed_stacks[0])):
+        what = progress.failed_stacks[0]
+    else:
+        return Stop("the CDK CLI failed:\n" + "\n".join(f"    {line}" for line in progress.last), log)
+    hint = next((hint for word, hint in _HINTS.items() if word in reason.lower()), "mend the cause")
+    return Stop(f"{what} failed: {reason}", f"{hint}; then run the same command again, it goes on from here; {log}")
+
+
+def _stack_reason(account: Account, stack: str) -> str | None:
+    """Why the newest operation of a stack was turned back although no resource failed, such as an export in use."""
+    pages = account.client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=stack)
+    for event in (event for page in pages for event in page["StackEvents"]):
+        of_stack = event["LogicalResourceId"] == stack
+        if of_stack and event["ResourceStatus"].endswith(("ROLLBACK_IN_PROGRESS", "_FAILED")):
+            return event.get("ResourceStatusReason")
+        if of_stack and event.get("ResourceStatusReason") == "User Initiated":
+            return None
+    return None
+
+
+def _shown(file: Path) -> Path:
+    return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file

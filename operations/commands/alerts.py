@@ -1,0 +1,89 @@
+"""Print the alerts of an environment: where each begins, how long that has to hold, and what it says.
+
+--rules prints them with the recordings that they read, as rules of Prometheus; --manager prints the definition of the
+alert manager. Both are what a deployment gives to a workspace of the environment's own, for those who have another.
+"""
+
+import argparse
+from collections.abc import Iterator
+
+from ...config.catalog.instance_types import environment_types
+from ...config.findings import listed
+from ...config.loading.project import Project
+from ...config.settings.observability import Observability
+from ...planning.monitoring.alerts import Watched, alert_groups, threshold, unmeasured, wanted, watched
+from ...planning.monitoring.alerts.alert import Alert
+from ...planning.monitoring.recordings import recording_groups
+from ..output.columns import columns
+from ..output.console import Stop, stop_on_errors, write_json, write_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright alerts`."""
+    parser.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--rules", action="store_true", help="print rules of Prometheus as YAML")
+    shown.add_argument("--manager", action="store_true", help="print the alert manager's definition as YAML")
+    shown.add_argument("--json", action="store_true", help="print the list as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the alerts. Stops on errors of the file, and where nothing is observed."""
+    loaded = Project.at(args.project).load(args.environment)
+    stop_on_errors(loaded)
+    environment = loaded.environment
+    settings = environment.observability
+    if settings is None:
+        raise Stop(f"environment {environment.name} has no `observability:`", "add one to its file", 2)
+    types = environment_types(environment.instance_types)
+    cluster = watched(environment, types)
+    if args.rules:
+        from ...planning.monitoring.alerts.manager import as_yaml
+
+        groups = [*recording_groups(cluster.cluster, settings.scrape_seconds), *alert_groups(settings, cluster)]
+        write_line(as_yaml({"groups": groups}).rstrip())
+    elif args.manager:
+        write_line(_manager(settings, environment.account, environment.region).rstrip())
+    elif args.json:
+        write_json({"alerts": [_row(alert, settings, cluster) for alert in wanted(settings, cluster)]})
+    else:
+        for line in _lines(settings, cluster, unmeasured(environment, types)):
+            write_line(line)
+    return 0
+
+
+def _manager(settings: Observability, account: str, region: str) -> str:
+    """The definition with topics whose names only a deployment knows."""
+    from ...planning.monitoring.alerts.manager import definition
+
+    kinds = ["mail", *(["chat"] if settings.alerts.chat.slack or settings.alerts.chat.teams else [])]
+    return definition({kind: f"arn:aws:sns:{region}:{account}:TOPIC-FOR-{kind.upper()}" for kind in kinds}, region)
+
+
+def _row(alert: Alert, settings: Observability, cluster: Watched) -> dict[str, str | float | None]:
+    value = threshold(alert, settings, cluster)
+    minutes = value if alert.minutes is None else alert.minutes
+    begins = None if alert.minutes is None or "$threshold" not in alert.expression else value
+    return {
+        "name": alert.name,
+        "severity": alert.severity,
+        "threshold": begins,
+        "unit": alert.unit if begins is not None else "",
+        "minutes": minutes,
+    }
+
+
+def _lines(settings: Observability, cluster: Watched, missing: list[str]) -> Iterator[str]:
+    rows = [("ALERT", "SEVERITY", "BEGINS AT", "FOR")]
+    for alert in wanted(settings, cluster):
+        row = _row(alert, settings, cluster)
+        begins = "" if row["threshold"] is None else f"{row['threshold']:g} {row['unit']}"
+        minutes = f"{row['minutes']:g} min" if row["minutes"] else "at once"
+        rows.append((alert.name, alert.severity, begins, minutes))
+    yield from columns(rows)
+    told = [*settings.alerts.emails, *(name for name in ("slack", "teams") if getattr(settings.alerts.chat, name))]
+    yield ""
+    yield f"Told: {listed(told, 'and')}." if told else "Nobody is told: `alerts` has neither addresses nor channels."
+    if missing:
+        yield f"Left out, since these levels do not measure what they look at: {listed(missing, 'and')}."
+    yield "What each means and how to mend it: `podwright explain NAME`."

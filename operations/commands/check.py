@@ -1,0 +1,79 @@
+"""Check environment files: syntax, types and every rule. Accepted findings are printed with their reasons.
+
+An environment without errors gets a line that says what it costs. Without names, the environments of the project are
+also held against one another: names, ranges, plans, and the links of MultiKueue.
+"""
+
+import argparse
+import sys
+from typing import Any
+
+from ...config.findings import Finding, InvalidFile, counted, errors
+from ...config.loading.load import LoadedEnvironment
+from ...config.loading.project import Project
+from ..output.console import Stop, write_findings, write_json, write_line
+
+Result = tuple[str, int, list[Finding], dict[str, Any] | None]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright check`."""
+    parser.add_argument(
+        "environments",
+        nargs="*",
+        metavar="ENV",
+        help="name in environments/, or path of a file (default: all of the project)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Returns 2 when a file is no environment, 1 when a rule is broken that nobody accepted, 0 otherwise."""
+    project = Project.at(args.project)
+    names = args.environments or project.names
+    if not names:
+        raise Stop(f"{args.project} holds no environments/*.yaml", "`podwright init DIR` starts a project", 2)
+    loaded, results = dict[str, LoadedEnvironment](), list[Result]()
+    for name in names:
+        try:
+            loaded[name] = project.load(name)
+        except InvalidFile as error:
+            results.append((name, 2, error.findings, None))
+    compared = _compared(loaded) if not args.environments and len(loaded) == len(names) > 1 else {}
+    results += [(name, *_check(item, compared.get(name, []))) for name, item in loaded.items()]
+    results.sort(key=lambda result: names.index(result[0]))
+    if args.json:
+        write_json({"environments": [_report(*result) for result in results]})
+    else:
+        for index, (name, code, found, cost) in enumerate(results):
+            if index and found:
+                write_line()
+            write_findings(found, sys.stdout)
+            verdict = ("ok", "failed", "not an environment")[code]
+            write_line(f"{name}: {verdict}{f' ({counted(found)})' if found else ''}")
+            if cost:
+                write_line(f"    {cost['summary']}")
+    if len(loaded) < len(names) and not args.environments and not args.json:
+        write_line("the environments were not held against one another, because some cannot be read")
+    return max(code for _, code, *_ in results)
+
+
+def _compared(loaded: dict[str, LoadedEnvironment]) -> dict[str, list[Finding]]:
+    """What the rules of projects find, by environment."""
+    from ...planning.rules.project.project import project_findings
+
+    return project_findings(loaded)
+
+
+def _check(loaded: LoadedEnvironment, compared: list[Finding]) -> tuple[int, list[Finding], dict[str, Any] | None]:
+    """Exit code, findings and, where nothing is wrong, what the environment costs."""
+    from ...planning.rules import findings
+    from .cost import brief
+
+    found = [*findings(loaded.environment, loaded.source), *compared]
+    return (1, found, None) if errors(found) else (0, found, brief(loaded.environment))
+
+
+def _report(name: str, code: int, found: list[Finding], cost: dict[str, Any] | None) -> dict[str, Any]:
+    shown = [item.to_json() for item in found]
+    return {"environment": name, "ok": code == 0, "exit_code": code, "findings": shown, "cost": cost}

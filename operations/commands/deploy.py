@@ -1,0 +1,140 @@
+"""Check, synthesize and deploy an environment: to AWS with your credentials, or to the sandbox on this machine.
+
+An environment of account 123456789012 goes to the sandbox, as does any other with --sandbox. Without ENV it is the only
+environment of the project, or the one called sandbox. The same command takes up a deployment that was interrupted.
+An AWS account is looked at first, as `podwright preflight` does. What a change does is looked at too, as
+`podwright diff` does: one that replaces or deletes what holds data, buys, or takes nodes from a group that runs is
+refused unless it is named.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from ...config.findings import Finding, errors
+from ...config.loading.artifacts import chart_findings, read_artifacts
+from ...config.loading.load import LoadedEnvironment
+from ...config.settings.environment import Environment
+from ...planning.helm.mirrors import mirror_findings
+from ...planning.helm.wanted_charts import wanted_charts
+from ...planning.node.archives import archive_findings
+from ...planning.rules import findings
+from ..artifacts.assets import needed
+from ..artifacts.kernels import missing_programs
+from ..aws.account import is_sandboxed
+from ..cdk.cli import Cdk
+from ..cdk.deployment import add_environment, bootstrap, cdk_for, deployed_stacks, failure, load, wait_for_earlier_run
+from ..cdk.progress import Progress
+from ..live.cluster_table import report, write_report
+from ..output.confirm import confirm
+from ..output.console import Stop, write_findings, write_json, write_line
+from ..preflight.command import summary
+from ..preflight.look import findings_of, preflight
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright deploy`."""
+    add_environment(parser)
+    parser.add_argument("--yes", action="store_true", help="deploy to AWS without showing the changes and asking")
+    parser.add_argument(
+        "--no-preflight", dest="preflight", action="store_false", help="do not look at the AWS account first"
+    )
+    parser.add_argument(
+        "--allow",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="let the deployment replace, delete, buy or make smaller what `podwright diff` calls NAME",
+    )
+    parser.add_argument("--bootstrap", action="store_true", help="prepare the AWS account for the CDK if it is not")
+    parser.add_argument("--json", action="store_true", help="print stacks, groups and nodes as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Deploy, and print what is there afterwards."""
+    loaded = load(args)
+    environment = loaded.environment
+    checked = findings(environment, loaded.source)
+    if not is_sandboxed(environment, args.sandbox):
+        checked += _artifact_findings(environment, args.project)
+    write_findings(checked, sys.stderr)
+    if errors(checked):
+        return 1
+    progress = Progress(sys.stderr)
+    cdk = cdk_for(args, loaded)
+    write_line(f"{environment.name} → {cdk.account}", sys.stderr)
+    if args.preflight and cdk.account.endpoint is None and not _looks_well(args, loaded, cdk, progress):
+        return 1
+    bootstrap(cdk, progress, args.bootstrap)
+    wait_for_earlier_run(cdk, progress)
+    asked = not args.yes and cdk.account.endpoint is None
+    looked = asked or _has_something_to_lose(environment, cdk)
+    if looked:
+        _look_at_changes(args, loaded, cdk, progress, asked)
+    options = ("--require-approval", "never", "--progress", "events", "--concurrency", "4")
+    if cdk.follow(progress, "deploy", f"{environment.name}/*", *options, app="written" if looked else "synthesize"):
+        raise failure(cdk, progress)
+    write_line(f"{environment.name}: deployed in {progress.elapsed}", sys.stderr)
+    found = report(environment, cdk.account, args.project)
+    if args.json:
+        write_json(found)
+    else:
+        write_report(found)
+    return 0
+
+
+def _looks_well(args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, progress: Progress) -> bool:
+    """Whether the account has nothing that would make the deployment fail; prints what it has."""
+    # Whether the account is bootstrapped is looked at next, with what to do about it.
+    outcomes = preflight(loaded, cdk.account, args.project, left_out=("PRE001",))
+    progress.say("preflight", summary(outcomes))
+    found = findings_of(outcomes)
+    write_findings(found, sys.stderr)
+    if errors(found):
+        write_line("nothing was deployed; --no-preflight deploys in spite of this", sys.stderr)
+    return not errors(found)
+
+
+def _artifact_findings(environment: Environment, project: Path) -> list[Finding]:
+    """What of `artifacts.lock` is missing for AWS. The sandbox takes a chart of podwright's own instead."""
+    return [
+        *(found for wanted in wanted_charts(environment) for found in chart_findings(project, wanted.chart)),
+        *mirror_findings(environment, read_artifacts(project)),
+        *archive_findings(project, needed(environment)),
+        *missing_programs(project, environment),
+    ]
+
+
+def _has_something_to_lose(environment: Environment, cdk: Cdk) -> bool:
+    """Whether a deployment may do harm: there is something deployed, or something to buy."""
+    buys = any(plan.state == "purchase" for plan in environment.training_plans.values())
+    return buys or bool(deployed_stacks(cdk.account, cdk.environment, cdk.project))
+
+
+def _look_at_changes(
+    args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, progress: Progress, asked: bool
+) -> None:
+    """Stop where the deployment would do harm that nobody named, or, on a terminal, have somebody name it.
+
+    `asked`: show the change set, and go on only after a yes.
+    """
+    from ..effects.approval import stop_unapproved
+    from ..effects.document import change_set
+    from ..effects.show import lines
+
+    if asked and not sys.stdin.isatty():
+        raise Stop("nobody can be asked here", "--yes deploys without showing the changes and asking", 2)
+    if cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):
+        raise failure(cdk, progress)
+    found = change_set(loaded.environment, cdk.account, cdk.project, cdk.assembly, args.allow)
+    harm = [need for need in found.approvals if need.refused and not need.approved]
+    if asked or harm:
+        for line in lines(found):
+            write_line(line, sys.stderr)
+    if harm and sys.stdin.isatty():
+        for name in dict.fromkeys(need.name for need in harm):
+            confirm(name, f"accept that {'; '.join(need.why for need in harm if need.name == name)}")
+    else:
+        stop_unapproved(cdk.environment, found.approvals, found.digest)
+    if asked and input(f"Deploy these changes to {cdk.account}? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise Stop("nothing was deployed")

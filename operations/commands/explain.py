@@ -1,0 +1,59 @@
+"""Print the page of a finding: what it means, where the fact can be read, an example that is found and one that passes.
+
+With the name of an alert, print its page: what it means, where to look, how to mend it. Without ID, list the title of
+every finding.
+"""
+
+import argparse
+import difflib
+import sys
+
+from ...config.findings import listed
+from ...planning.rules.pages import UnknownFinding, explain, level, titles
+from ..output.console import Stop, write_json, write_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright explain`."""
+    parser.add_argument(
+        "id", nargs="?", metavar="ID", help="id of a finding, such as NET003, or name of an alert, such as GpuXid"
+    )
+    parser.add_argument("--json", action="store_true", help="print the list as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a page, or the list."""
+    if args.id is None:
+        found = [{"id": id, "level": str(level(id)), "title": title} for id, title in titles().items()]
+        if args.json:
+            write_json({"findings": found})
+        else:
+            write_line("\n".join(f"{item['id']}  {item['level']:<8} {item['title']}" for item in found))
+        return 0
+    try:
+        page = _alert(args.id) or explain(args.id)
+    except UnknownFinding as error:
+        raise Stop(str(error), "`podwright explain` lists them all", 2) from None
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console().print(Markdown(page))
+    else:
+        write_line(page.rstrip())
+    return 0
+
+
+def _alert(name: str) -> str:
+    """The page of an alert; empty for a name that none has. Ids of findings have digits, which no alert's name has."""
+    if not name.isalpha():
+        return ""
+    from ...planning.monitoring.alerts import alerts
+    from ...planning.monitoring.alerts.pages import page
+
+    known = {item.lower(): item for item in alerts()}
+    if name.lower() not in known:
+        close = difflib.get_close_matches(name.lower(), known, 3, 0.6)
+        near = f"close are {listed((known[item] for item in close), 'and')}" if close else "names look like GpuXid"
+        raise Stop(f"there is no alert {name}; {near}", "`podwright alerts ENV` lists those of an environment", 2)
+    return page(known[name.lower()])

@@ -1,0 +1,159 @@
+"""Write the Kubernetes objects of an environment as YAML, for review or for GitOps.
+
+They are those that a deployment applies; jobs are not among them, but `podwright render jobs ENV [JOB]...` writes the
+manifests of those. Values that only a deployment knows, such as file
+system ids, come from the stacks, or from a file of `--values` such as:
+
+    lustre: {lustre: {id: fs-0123456789abcdef0, dns_name: fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com,
+                      mount_name: abcdefgh}}
+
+Files that an earlier run wrote to the folder and that are no longer among the objects are deleted; others are not
+touched.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ...config.catalog.images import Image
+from ...config.catalog.regions import regions
+from ...config.loading.artifacts import read_artifacts
+from ...config.loading.source import read_source
+from ...config.settings.environment import Environment
+from ...planning.helm.mirrors import mirror_of
+from ...planning.helm.wanted_charts import wanted_charts
+from ...planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION, DeployedValues, known_values, value_paths
+from ..aws.account import Account, account_of
+from ..cdk.deployment import add_environment, deployed_stacks, load
+from ..kubernetes.manifest_files import write_files
+from ..kubernetes.rendered import Object, placed, rendered
+from ..output.console import Stop, write_line
+from ..programs.node import use_bundled_node
+from . import render_jobs
+
+_PLACEHOLDER: Final = re.compile(r"\$\{([a-z_]+(?:\.[^}]+)?)\}")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright render`."""
+    add_environment(parser)
+    parser.add_argument("more", nargs="*", metavar="...", help="after `jobs`: an environment, and names of its jobs")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the files (default: print everything)")
+    parser.add_argument("--values", metavar="FILE", type=Path, help="YAML with the values that stacks would have")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the objects, or jobs where the first word is `jobs`."""
+    if args.environment == "jobs":
+        return render_jobs.run(args)
+    if args.more:
+        raise Stop(f"{args.more[0]} is one word too many", "one environment, or `jobs`, an environment and its jobs", 2)
+    use_bundled_node()
+    environment = load(args).environment
+    mirror = mirror_of(environment, read_artifacts(args.project))
+    given = known_values(environment, _dns_suffix(environment))
+    if args.values:
+        given |= _from_file(args.values, environment)
+    objects, missing = filled(environment, given, mirror)
+    if missing and not args.values:
+        try:
+            account = account_of(environment, args.project, args.sandbox)
+        except Stop as stop:
+            raise Stop(
+                f"{', '.join(missing)} of {environment.name} are in its stacks, and {stop}",
+                f"give them in a file with --values, or: {stop.hint}",
+            ) from None
+        given |= stack_values(account, environment, args.project)
+        objects, missing = filled(environment, given, mirror)
+    if missing:
+        raise Stop(
+            f"nobody says what {', '.join(missing)} of {environment.name} are",
+            "deploy the environment first, or give them in a file with --values",
+        )
+    files = {file: _yaml(items) for file, items in placed(objects).items()} | _chart_values(environment, mirror)
+    if not files:
+        write_line(f"{environment.name} has no Kubernetes objects", sys.stderr)
+    if args.out is None:
+        for file, text in sorted(files.items()):
+            write_line(f"# {file}\n---\n{text.rstrip()}")
+        return 0
+    write_files(args.out, files)
+    return 0
+
+
+def filled(
+    environment: Environment, given: Mapping[str, str], mirror: Mapping[str, Image]
+) -> tuple[list[Object], list[str]]:
+    """The objects, and the paths of the values that they need and nobody gave."""
+    values = {path: given.get(path, f"${{{path}}}") for path in value_paths(environment)}
+    objects = list(rendered(environment, DeployedValues.parse(values), mirror))
+    missing = {path for item in objects for text in _texts(item) for path in _PLACEHOLDER.findall(text)}
+    return objects, sorted(missing & (values.keys() - given.keys()))
+
+
+def stack_values(account: Account, environment: Environment, project: Path) -> dict[str, str]:
+    """The values that the stacks of an environment have as outputs."""
+    return {
+        output["Description"].removeprefix(OUTPUT_DESCRIPTION): output["OutputValue"]
+        for stack in deployed_stacks(account, environment.name, project)
+        for output in stack.get("Outputs", ())
+        if output.get("Description", "").startswith(OUTPUT_DESCRIPTION)
+    }
+
+
+def _from_file(file: Path, environment: Environment) -> dict[str, str]:
+    if not file.is_file():
+        raise Stop(f"--values {file} is not a file", code=2)
+    data = read_source(file).data
+    if not isinstance(data, dict):
+        raise Stop(f"{file} is not a mapping of values", "`podwright render --help` shows one", 2)
+    given = dict(_flat(data, ""))
+    known = value_paths(environment)
+    if unknown := sorted(given.keys() - set(known)):
+        raise Stop(
+            f"{file} says what {', '.join(unknown)} are, which {environment.name} does not have",
+            f"it has {', '.join(known)}",
+            2,
+        )
+    return given
+
+
+def _flat(data: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield from _flat(value, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, str(data)
+
+
+def _chart_values(environment: Environment, mirror: Mapping[str, Image]) -> dict[str, str]:
+    """The values of each chart, which objects may need and a deployment installs as a Helm release."""
+    return {
+        f"charts/{wanted.chart.name}.values.yaml": (
+            f"# Values of chart {wanted.chart.name} {wanted.chart.version}, for a release in namespace "
+            f"{wanted.chart.namespace}.\n{_yaml([dict(wanted.values)])}"
+        )
+        for wanted in wanted_charts(environment, mirror)
+    }
+
+
+def _yaml(documents: list[Any]) -> str:
+    import cdk8s
+
+    return cdk8s.Yaml.stringify(*documents)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def _dns_suffix(environment: Environment) -> str:
+    region = regions().get(environment.region)
+    return "amazonaws.com.cn" if region and region.partition == "aws-cn" else "amazonaws.com"

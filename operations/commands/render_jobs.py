@@ -1,0 +1,26 @@
+"""`podwright render jobs ENV [JOB]...`: the manifests of jobs, which `podwright submit` would hand over."""
+
+import argparse
+
+from ..cdk.deployment import load
+from ..kubernetes.job_manifests import job_manifests, recipes, yaml_text
+from ..kubernetes.manifest_files import write_files
+from ..output.console import Stop, write_line
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the manifests of the jobs that `args.more` names after their environment, of all when it names none."""
+    args.environment, names = (args.more[0] if args.more else None), args.more[1:]
+    loaded = load(args)
+    files = {f"{name}.yaml": yaml_text(manifests) for name, manifests in job_manifests(loaded, names).items()}
+    files |= {f"{name}.sh": text for name, text in recipes(loaded, names).items()}
+    if not files:
+        raise Stop(
+            f"{loaded.environment.name} has no jobs", "add one under `jobs`; docs/user/jobs.md shows each kind", 2
+        )
+    if args.out is None:
+        for file, text in files.items():
+            write_line(f"# jobs/{file}\n---\n{text.rstrip()}")
+        return 0
+    write_files(args.out / "jobs", files, some=bool(names))
+    return 0

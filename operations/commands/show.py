@@ -1,0 +1,109 @@
+"""Print an environment with every default filled in, and the subnets that follow from it.
+
+What the file extends is joined with it. Lines marked `default` are in none of the files. A setting
+that is not printed is absent: off, or empty.
+"""
+
+import argparse
+import sys
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+
+from ...config.catalog.instance_types import environment_types
+from ...config.findings import Path, Place, dotted
+from ...config.loading.load import LoadedEnvironment
+from ...config.loading.project import Project
+from ...config.settings.environment import Environment
+from ...planning.network.cidrs import usable
+from ...planning.rules.network.addresses import demand
+from ...planning.rules.network.network import planned
+from ..output.console import write_json, write_line
+
+_COMMENTS = 60  # column of the marks
+# What is special to an engine, under `governance`.
+_SECTIONS = {"hyperpod": "task_governance", "kueue": "kueue", "kai": "kai", "yunikorn": "yunikorn"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright show`."""
+    parser.add_argument("environment", metavar="ENV", help="name in environments/, or path of a file")
+    parser.add_argument("--origins", action="store_true", help="say of each value in which file and line it stands")
+    parser.add_argument("--json", action="store_true", help="print all settings, absent ones too, as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the environment."""
+    loaded = Project.at(args.project).load(args.environment)
+    settings = loaded.environment.model_dump(mode="json", by_alias=True)
+    subnets = _subnets(loaded.environment)
+    if args.json:
+        places = {dotted(path): str(place) for path, place in sorted(loaded.source.places.items(), key=_by_path)}
+        write_json({"settings": settings, "subnets": subnets} | ({"origins": places} if args.origins else {}))
+        return 0
+    other = "slurm" if loaded.environment.cluster.orchestrator == "eks" else "eks"
+    if ("cluster", other) not in loaded.source.places:
+        # A copy of what is printed would say that it is wanted.
+        del settings["cluster"][other]
+    for engine, section in _SECTIONS.items():
+        if engine != loaded.environment.governance.engine and ("governance", section) not in loaded.source.places:
+            del settings["governance"][section]
+    yaml = YAML()
+    yaml.width = 120
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.dump(_marked(settings, (), loaded, args.origins), sys.stdout)
+    write_line("\n# Subnets, and the addresses that the nodes take: at full count, and while a batch is replaced")
+    write_line(f"#   {'zone':<14} {'role':<14} {'range':<18} {'usable':>7} {'taken':>7} {'replacing':>9}")
+    for row in subnets:
+        counts = f"{row['taken']:>7,} {row['replacing']:>9,}  {row['sums']}" if row["role"] == "nodes" else ""
+        write_line(f"#   {row['zone']:<14} {row['role']:<14} {row['range']:<18} {row['usable']:>7,} {counts}".rstrip())
+    return 0
+
+
+def _subnets(environment: Environment) -> list[dict[str, Any]]:
+    """The subnets of the network, by address. Ranges that cannot be computed are a finding of `check`."""
+    types = environment_types(environment.instance_types)
+    rows = []
+    for (zone, role), block in sorted(planned(environment.network).items(), key=lambda item: item[1]):
+        row = {"zone": zone, "role": role, "range": str(block), "usable": usable(block)}
+        if role == "nodes":
+            need = demand(environment, zone, types)
+            row |= {"taken": need.full, "replacing": need.replacing, "sums": need.sums}
+        rows.append(row)
+    return rows
+
+
+def _has_lines(value: Any) -> bool:
+    """Whether it is written on lines of its own, which carry their own comments."""
+    return bool(value) and (isinstance(value, dict) or (isinstance(value, list) and isinstance(value[0], dict)))
+
+
+def _by_path(item: tuple[Path, Place]) -> tuple[str, ...]:
+    return tuple(map(str, item[0]))
+
+
+def _marked(value: Any, path: Path, loaded: LoadedEnvironment, origins: bool) -> Any:
+    """`value` for ruamel's writer: what the file does not say carries a comment, with `origins` everything."""
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return CommentedSeq(_marked(item, (*path, index), loaded, origins) for index, item in enumerate(value))
+    if isinstance(value, list):
+        flow = CommentedSeq(value)
+        flow.fa.set_flow_style()
+        return flow
+    if not isinstance(value, dict):
+        return value
+    marked = CommentedMap()
+    for key, item in value.items():
+        below = (*path, key)
+        given = below in loaded.source.places
+        marked[key] = _marked(item, below, loaded, origins)
+        if not given and (item is None or marked[key] in ({}, [])):
+            del marked[key]
+        elif not given and not isinstance(marked[key], CommentedMap):
+            marked.yaml_add_eol_comment("default", key, column=_COMMENTS)
+        elif origins and given and not _has_lines(marked[key]):
+            marked.yaml_add_eol_comment(str(loaded.source.places[below]), key, column=_COMMENTS)
+        elif not path and isinstance(marked[key], CommentedMap):
+            marked.yaml_set_comment_before_after_key(key, before="\n")
+    return marked

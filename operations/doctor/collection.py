@@ -1,0 +1,61 @@
+"""A bundle while it is being collected: its files, and what could not be seen."""
+
+import json
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from ..output.console import Stop
+from ..preflight.reader import Reader, Unavailable, code_of
+from .bundle import SOURCES
+
+_CALLS_AT_ONCE: Final = 8
+
+
+class Collection:
+    """The files of a bundle that is being collected, and what could not be seen."""
+
+    def __init__(self, reader: Reader, now: datetime) -> None:
+        self.aws = reader
+        self.now = now
+        self.files: dict[str, str] = {}
+        self.unseen: dict[str, str] = {}
+
+    def take(self, source: str, read: Callable[[], Any]) -> Any:
+        """The answer of a source, kept as its file; None where there is no such thing, or nobody lets us see it."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            answer = read()
+        except Unavailable as error:
+            self.unseen[source] = str(error)
+            return None
+        except ClientError as error:
+            self.unseen[source] = f"{SOURCES[source].about}: {error.response['Error'].get('Message') or code_of(error)}"
+            return None
+        except (BotoCoreError, Stop) as error:
+            self.unseen[source] = " ".join(str(error).split())
+            return None
+        if answer is not None:
+            self.files[SOURCES[source].place] = json.dumps(answer, default=_plain, indent=1)
+        return answer
+
+    def each(self, source: str, ids: Iterable[str], read: Callable[[str], Any]) -> dict[str, Any]:
+        """The answers of a source that is asked once for each name or id, several at once."""
+
+        def asked() -> dict[str, Any]:
+            with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
+                wanted = list(ids)
+                return {id: answer for id, answer in zip(wanted, pool.map(read, wanted), strict=True) if answer}
+
+        found = self.take(source, asked)
+        if found == {}:
+            del self.files[SOURCES[source].place]
+        return found or {}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    return str(value)

@@ -1,0 +1,54 @@
+"""Show what a deployment would change, and what each change does: nodes that restart, data at risk, time and money.
+
+Nothing is changed. Every change set has a digest; `approved_changes:` of the environment takes it where a change
+replaces or deletes what holds data, buys, interrupts, or takes nodes from a group that runs.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from ..cdk.deployment import add_environment, cdk_for, failure, load
+from ..cdk.progress import Progress
+from ..output.console import write_json, write_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright diff`."""
+    add_environment(parser)
+    parser.add_argument("--json", action="store_true", help="print the change set as JSON")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="write the change set as JSON into a file as well")
+    parser.add_argument(
+        "--assembly", metavar="DIR", type=Path, help="compare the templates of this cloud assembly: synthesize nothing"
+    )
+    parser.add_argument("--all", action="store_true", help="show every new resource, not their numbers")
+    parser.add_argument(
+        "--require-approval", action="store_true", help="exit 1 unless `approved_changes` has what needs approval"
+    )
+    parser.add_argument("--cdk", action="store_true", help="show what the CDK CLI's own diff says instead")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the change set; returns 1 where an approval is required and missing."""
+    from .document import change_set, document
+    from .show import lines
+
+    loaded = load(args)
+    cdk = cdk_for(args, loaded)
+    if args.cdk:
+        return cdk.run("diff", f"{cdk.environment}/*")
+    progress = Progress(sys.stderr)
+    if args.assembly is None and cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):
+        raise failure(cdk, progress)
+    found = change_set(loaded.environment, cdk.account, args.project, args.assembly or cdk.assembly)
+    plain = document(found)
+    if args.out:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        args.out.write_text(json.dumps(plain, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    if args.json:
+        write_json(plain)
+    else:
+        for line in lines(found, whole=args.all):
+            write_line(line)
+    return 1 if args.require_approval and not found.given else 0

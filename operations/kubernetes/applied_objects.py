@@ -1,0 +1,54 @@
+"""The Kubernetes objects that a deployment applied, as the templates of its stacks hold them.
+
+CloudFormation knows them without anybody reaching the Kubernetes API. What Helm charts and controllers made besides is
+not among them.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ..aws.account import Account
+
+APPLIED: Final = "Custom::AWSCDK-EKS-KubernetesResource"
+"""Type of the custom resources that hold them."""
+_SHOWN_NAMES: Final = 12
+
+
+def applied_objects(account: Account, stacks: Iterable[str]) -> list[dict[str, str]]:
+    """Kind, namespace and name of each object, sorted, from the templates of stacks and nested stacks."""
+    client = account.client("cloudformation")
+    found = []
+    for stack in stacks:
+        resources = client.get_template(StackName=stack)["TemplateBody"].get("Resources", {})
+        for resource in resources.values():
+            if resource["Type"] == APPLIED:
+                found += [_named(item) for item in json.loads(_text(resource["Properties"]["Manifest"]))]
+    return sorted(found, key=lambda item: (item["kind"], item["namespace"], item["name"]))
+
+
+def object_rows(objects: Iterable[dict[str, str]]) -> list[tuple[str, str, str]]:
+    """Namespace, kind and names, a row for each kind in each namespace; of many names the first."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for item in objects:
+        rows.setdefault((item["namespace"], item["kind"]), []).append(item["name"])
+    return [
+        (namespace or "(cluster)", kind, ", ".join(names[:_SHOWN_NAMES]) + _rest(len(names)))
+        for (namespace, kind), names in sorted(rows.items())
+    ]
+
+
+def _rest(count: int) -> str:
+    return f" and {count - _SHOWN_NAMES:,} more" if count > _SHOWN_NAMES else ""
+
+
+def _named(item: dict[str, Any]) -> dict[str, str]:
+    metadata = item["metadata"]
+    return {"kind": item["kind"], "namespace": metadata.get("namespace", ""), "name": metadata["name"]}
+
+
+def _text(manifest: Any) -> str:
+    """A manifest without what CloudFormation fills in: that is never part of a name."""
+    if isinstance(manifest, str):
+        return manifest
+    return "".join(part if isinstance(part, str) else "" for part in manifest["Fn::Join"][1])

@@ -1,0 +1,161 @@
+"""Reach the Kubernetes API of an environment, or a login node of its Slurm cluster.
+
+On EKS it makes a kubeconfig, and a tunnel where the API is private.
+
+The kubeconfig lies in .podwright/kubeconfig/ENV; your own stays untouched. A private API is reached directly where the
+network leads to it (a VPN, for instance), else through a node by AWS Systems Manager. Where there is no node yet, or no
+session-manager-plugin, --run carries a command out inside the VPC.
+
+With Slurm it opens a shell on a login node, or on the controller where there is none.
+"""
+
+import argparse
+import json
+import shutil
+import socket
+import sys
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from ...config.settings.environment import Environment
+from ..aws.account import Account, account_of
+from ..aws.deployed import eks_cluster_name
+from ..aws.runner import run_in_vpc
+from ..aws.session import hand_over, nodes, shell, tunnel
+from ..cdk.deployment import add_environment, load
+from ..output.console import Stop, write_line
+from ..programs.helm import tool
+
+_REACH_SECONDS: Final = 3.0
+_API_PORT: Final = 443
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright connect`."""
+    add_environment(parser)
+    parser.add_argument("--port", type=int, default=8443, help="local port of a tunnel (default: 8443)")
+    parser.add_argument("--run", dest="command", metavar="COMMAND", help="run a bash command inside the VPC instead")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the kubeconfig, say how to use it, and hold the tunnel open if there is one."""
+    environment = load(args).environment
+    account = account_of(environment, args.project, args.sandbox)
+    if environment.cluster.orchestrator == "slurm":
+        return _login(environment, account, args.command)
+    if args.command:
+        if account.endpoint:
+            raise Stop("the sandbox runs no builds", "leave --run away: its Kubernetes API is within reach")
+        return run_in_vpc(account, environment, args.command, write_line)
+    cluster = account.client("eks").describe_cluster(name=eks_cluster_name(account, environment))["cluster"]
+    endpoint = urlsplit(cluster["endpoint"])
+    host, port = endpoint.hostname or "", endpoint.port or _API_PORT
+    if reachable(host, port):
+        file = write_kubeconfig(args.project, environment, account, cluster, cluster["endpoint"])
+        _say(file)
+        return 0
+    system = nodes(account, environment.cluster.name)
+    if not system:
+        raise Stop(
+            f"{host} cannot be reached from here, and there is no running node to go through",
+            f"`podwright connect {environment.name} --run 'kubectl get nodes'` works inside the VPC",
+        )
+    command = tunnel(account, min(system, key=lambda node: (node.group, node.instance)), host, port, args.port)
+    file = write_kubeconfig(args.project, environment, account, cluster, f"https://127.0.0.1:{args.port}")
+    _say(file)
+    write_line("The tunnel stays open until you press Ctrl-C.")
+    return hand_over(command)
+
+
+def _login(environment: Environment, account: Account, command: str | None) -> int:
+    """Become a shell on the node where people use Slurm."""
+    if command or account.endpoint:
+        what = "--run needs the runner of an EKS cluster" if command else "the nodes of the sandbox are simulated"
+        raise Stop(f"{what}; {environment.name} is a Slurm cluster", "connect without --run to one in AWS")
+    there = nodes(account, environment.cluster.name)
+    for node_type in ("login", "controller"):
+        groups = [
+            name
+            for name, group in environment.instance_groups.items()
+            if group.slurm and group.slurm.node_type == node_type
+        ]
+        if found := [node for node in there if node.group in groups]:
+            return hand_over(shell(account, min(found, key=lambda node: node.instance)))
+    raise Stop(f"no login node or controller of {environment.name} is running", "`podwright status` shows its nodes")
+
+
+def reachable(host: str, port: int) -> bool:
+    """Whether a connection to the port can be opened from here."""
+    try:
+        with socket.create_connection((host, port), timeout=_REACH_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+def write_kubeconfig(
+    root: Path, environment: Environment, account: Account, cluster: dict[str, Any], server: str
+) -> Path:
+    """A kubeconfig for the cluster at `server`, readable by its owner alone. It holds no secret: tokens are made anew.
+
+    Through a tunnel the certificate is still checked against the API's own name.
+    """
+    name = environment.name
+    program = [
+        "-I",
+        "-m",
+        "podwright.operations.kubernetes.token",
+        "--cluster",
+        cluster["name"],
+        "--region",
+        account.region,
+    ]
+    # The sandbox's credentials open nothing else; those of AWS stay where they are.
+    kept = (
+        name for name in account.variables if name.startswith("AWS_") and (account.endpoint or name == "AWS_PROFILE")
+    )
+    variables = [{"name": name, "value": account.variables[name]} for name in sorted(kept)]
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [
+            {
+                "name": name,
+                "cluster": {
+                    "server": server,
+                    "tls-server-name": urlsplit(cluster["endpoint"]).hostname,
+                    "certificate-authority-data": cluster["certificateAuthority"]["data"],
+                },
+            }
+        ],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "users": [
+            {
+                "name": name,
+                "user": {
+                    "exec": {
+                        "apiVersion": "client.authentication.k8s.io/v1",
+                        "interactiveMode": "Never",
+                        "command": sys.executable,
+                        "args": program,
+                        "env": variables,
+                    }
+                },
+            }
+        ],
+    }
+    file = root / ".podwright" / "kubeconfig" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch(mode=0o600)
+    file.chmod(0o600)
+    # JSON is YAML, and kubectl reads both.
+    file.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    return file
+
+
+def _say(file: Path) -> None:
+    write_line(f"export KUBECONFIG={file}")
+    kubectl = "kubectl" if shutil.which("kubectl") else tool("kubectl")
+    write_line(f"{kubectl} get nodes")

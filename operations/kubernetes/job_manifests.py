@@ -1,0 +1,99 @@
+"""The manifests of an environment's jobs, for people who read them and for a cluster that takes them."""
+
+import io
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from ruamel.yaml import YAML
+
+from ...cdk8s_charts.jobs.recipe import script
+from ...cdk8s_charts.jobs.render import render
+from ...config.catalog.instance_types import environment_types
+from ...config.findings import Finding, Level, dotted, errors
+from ...config.loading.load import LoadedEnvironment
+from ...planning.jobs.origins import field_of
+from ...planning.jobs.plan import JobPlan, Planner
+from ...planning.rules import findings
+from ..output.console import Stop, write_findings
+
+Manifest = dict[str, Any]
+_REJECTED: Final = "ENV003"
+# A field in what Kubernetes says of a manifest: `spec.replicaSpecs[0].name: Required value`, `unknown field "spec.x"`.
+_FIELD: Final = re.compile(r"\b((?:spec|metadata)(?:\.[A-Za-z][\w/-]*|\[\d+\])+)")
+
+
+def job_manifests(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[str, list[Manifest]]:
+    """The manifests of the jobs called `names`, of all when there are none, by job. Recipes have none (`recipes`).
+
+    Raises:
+        Stop: no such job, or one that rules refuse; their findings are printed.
+    """
+    return {name: render(plan) for name, plan in planned_jobs(loaded, names).items() if plan.job.kind != "recipe"}
+
+
+def recipes(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[str, str]:
+    """The shell scripts that start the launcher of recipes, by job. Raises Stop as `job_manifests` does."""
+    return {name: script(plan) for name, plan in planned_jobs(loaded, names).items() if plan.job.kind == "recipe"}
+
+
+def planned_jobs(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[str, JobPlan]:
+    """The plans of the jobs called `names`, of all when there are none, by job.
+
+    Raises:
+        Stop: no such job, or one that rules refuse; their findings are printed.
+    """
+    environment = loaded.environment
+    unknown = [name for name in names if name not in environment.jobs]
+    if unknown:
+        known = ", ".join(environment.jobs) or "none"
+        raise Stop(f"{environment.name} has no job {unknown[0]}", f"known: {known}", 2)
+    wanted = tuple(names) or tuple(environment.jobs)
+    refused = [
+        found
+        for found in errors(findings(environment, loaded.source))
+        if found.path == "jobs" or any(_is_below(found.path, f"jobs.{name}") for name in wanted)
+    ]
+    if refused:
+        write_findings(refused, sys.stderr)
+        raise Stop(f"{len(refused)} errors in the jobs that are meant", "mend them first")
+    planner = Planner(environment, environment_types(environment.instance_types))
+    return {name: planner.plan(name) for name in wanted}
+
+
+def _is_below(path: str, above: str) -> bool:
+    return path == above or path.startswith((f"{above}.", f"{above}["))
+
+
+def yaml_text(manifests: Iterable[Manifest]) -> str:
+    """Manifests as documents of one YAML file."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False
+    yaml.width = 120
+    # Requests and limits are one value, and readers want to see both.
+    yaml.representer.ignore_aliases = lambda _: True
+    text = io.StringIO()
+    yaml.dump_all(manifests, text)
+    return text.getvalue()
+
+
+def rejection(loaded: LoadedEnvironment, name: str, said: str) -> list[Finding]:
+    """What a cluster says against a job, each at the setting that the rejected field comes from."""
+    job = loaded.environment.jobs[name]
+    found = []
+    for line in said.splitlines():
+        for place in dict.fromkeys(_FIELD.findall(line)):
+            path = field_of(name, job, place)
+            found.append(
+                Finding(
+                    _REJECTED,
+                    Level.ERROR,
+                    dotted(path),
+                    f"{dotted(path)} became {place}, which the cluster refuses: {line.strip(' *')}",
+                    "correct the setting; if it is right, the operator on the cluster is older than podwright knows",
+                    loaded.source.place(path),
+                )
+            )
+    return found

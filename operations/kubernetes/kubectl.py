@@ -1,0 +1,83 @@
+"""kubectl on the cluster of an environment, by whatever way leads to its Kubernetes API from here."""
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...config.settings.environment import Environment
+from ..aws.account import Account
+from ..aws.deployed import eks_cluster_name
+from ..output.console import Stop
+from ..programs.helm import tool
+from .connect import reachable, write_kubeconfig
+
+
+class Refused(Exception):
+    """kubectl failed; the text is what it said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kubectl:
+    """kubectl with a kubeconfig that leads to one cluster."""
+
+    kubeconfig: Path
+    validates: bool
+    """Whether the API publishes what kubectl checks fields with; the sandbox's refuses unknown fields itself."""
+
+    def run(self, *arguments: str, given: str = "") -> str:
+        """What kubectl prints. Raises Refused with its complaint."""
+        done = subprocess.run(
+            [tool("kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments],
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise Refused(done.stderr.strip())
+        return done.stdout.strip()
+
+    def items(self, kind: str, *arguments: str) -> list[dict[str, Any]]:
+        """Objects of a kind."""
+        return json.loads(self.run("get", kind, "--output=json", *arguments))["items"]
+
+    def one(self, kind: str, name: str, *arguments: str) -> dict[str, Any]:
+        """One object."""
+        return json.loads(self.run("get", kind, name, "--output=json", *arguments))
+
+    def apply(self, manifests: list[dict[str, Any]], *arguments: str) -> str:
+        """Apply manifests in their order."""
+        checked = () if self.validates else ("--validate=false",)
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
+        return self.run("apply", "--filename=-", *arguments, *checked, given=text)
+
+
+def way(project: Path, environment: Environment, account: Account) -> Kubectl | None:
+    """Find kubectl a way to the cluster; None where only the VPC leads there.
+
+    The way is direct, or a tunnel that `podwright connect` holds open.
+    """
+    cluster = account.client("eks").describe_cluster(name=eks_cluster_name(account, environment))["cluster"]
+    endpoint, validates = urlsplit(cluster["endpoint"]), account.endpoint is None
+    if reachable(endpoint.hostname or "", endpoint.port or 443):
+        return Kubectl(write_kubeconfig(project, environment, account, cluster, cluster["endpoint"]), validates)
+    written = project / ".podwright" / "kubeconfig" / environment.name
+    if written.is_file():
+        server = urlsplit(json.loads(written.read_text(encoding="utf-8"))["clusters"][0]["cluster"]["server"])
+        if server.hostname == "127.0.0.1" and reachable("127.0.0.1", server.port or 443):
+            return Kubectl(written, validates)
+    return None
+
+
+def required_way(project: Path, environment: Environment, account: Account) -> Kubectl:
+    """As `way`. Raises Stop where there is none."""
+    found = way(project, environment, account)
+    if found is None:
+        raise Stop(
+            f"the Kubernetes API of {environment.name} cannot be reached from here",
+            f"run `podwright connect {environment.name}` in another window, then this again",
+        )
+    return found

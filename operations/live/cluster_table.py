@@ -1,0 +1,252 @@
+"""What is deployed: stacks, groups, nodes, quotas and Kubernetes objects as AWS shows them, for people and machines."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+from urllib.request import ProxyHandler, build_opener
+
+from ...config.catalog.sandbox_account import RECORDED_TYPES
+from ...config.settings.environment import Environment
+from ..aws.account import Account
+from ..cdk.deployment import deployed_stacks
+from ..kubernetes.applied_objects import APPLIED, applied_objects, object_rows
+from ..output.tables import coloured, empty_table
+from .quota_table import quota_cells, quota_rows
+
+_SHOWN_NODES: Final = 32
+_LOG_WIDTH: Final = 160
+_SIMULATED: Final = (
+    "Simulated: a stand-in for AWS on this machine answered the real CDK CLI. No instance runs, nothing costs money; "
+    "nodes boot in seconds; "
+)
+_SIMULATED_ORCHESTRATOR: Final = {
+    True: "Kubernetes is a store of checked manifests in which no container starts.",
+    False: "no script and no daemon runs on them.",
+}
+"""By whether there are Kubernetes objects."""
+Report = dict[str, Any]
+
+
+def report(environment: Environment, account: Account, project: Path) -> Report:
+    """Stacks, cluster, groups, nodes, quotas and objects of an environment, in the form that `--json` prints."""
+    stacks = deployed_stacks(account, environment.name, project, nested=True)
+    types = {stack["StackName"]: _resource_types(account, stack["StackName"]) for stack in stacks}
+    return {
+        "environment": environment.name,
+        "account": account.id,
+        "region": account.region,
+        "sandbox": account.endpoint,
+        "stacks": [
+            {"name": stack["StackName"], "status": stack["StackStatus"], "resources": types[stack["StackName"]].total()}
+            for stack in stacks
+        ],
+        **_cluster(environment, account),
+        "objects": applied_objects(account, [name for name, kinds in types.items() if kinds[APPLIED]]),
+        "recorded_only": _recorded_only(account, sum(types.values(), Counter())),
+    }
+
+
+def _resource_types(account: Account, stack: str) -> Counter[str]:
+    pages = account.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack)
+    return Counter(item["ResourceType"] for page in pages for item in page["StackResourceSummaries"])
+
+
+def _cluster(environment: Environment, account: Account) -> Report:
+    client = account.client("sagemaker")
+    name = environment.cluster.name
+    try:
+        cluster = client.describe_cluster(ClusterName=name)
+    except client.exceptions.ResourceNotFound:
+        return {"cluster": None, "groups": [], "nodes": [], "quotas": []}
+    order = list(environment.groups)
+    groups = sorted(
+        [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())],
+        key=lambda group: (*order, group["InstanceGroupName"]).index(group["InstanceGroupName"]),
+    )
+    pages = client.get_paginator("list_cluster_nodes").paginate(ClusterName=name)
+    return {
+        "cluster": {
+            "name": name,
+            "arn": cluster["ClusterArn"],
+            "status": cluster["ClusterStatus"],
+            "message": cluster.get("FailureMessage", ""),
+        },
+        "groups": [
+            _group(group, environment, client) | {"message": _newest_event(client, cluster, group)} for group in groups
+        ],
+        "nodes": [
+            {
+                "id": node["InstanceId"],
+                "group": node["InstanceGroupName"],
+                "type": node["InstanceType"],
+                "status": node["InstanceStatus"]["Status"],
+                "message": node["InstanceStatus"].get("Message", ""),
+            }
+            for page in pages
+            for node in page["ClusterNodeSummaries"]
+        ],
+        "quotas": quota_rows(environment, client, cluster["ClusterArn"]),
+    }
+
+
+def _group(group: Report, environment: Environment, client: Any) -> Report:
+    settings = environment.groups.get(group["InstanceGroupName"])
+    return {
+        "name": group["InstanceGroupName"],
+        "types": list(settings.types) if settings else [group.get("InstanceType")],
+        "zones": list(settings.zone_ids) if settings else [],
+        "current": group["CurrentCount"],
+        "target": group["TargetCount"],
+        "status": group.get("Status"),
+        "plan": _plan(group, client),
+    }
+
+
+def _plan(group: Report, client: Any) -> Report | None:
+    """The training plan of a group: its name, its status, and when its instances come or go next, if that is known."""
+    arn = group.get("TrainingPlanArn")
+    if not arn:
+        return None
+    from botocore.exceptions import ClientError
+
+    shown: Report = {"name": arn.rpartition("/")[2], "status": group.get("TrainingPlanStatus", "")}
+    try:
+        plan = client.describe_training_plan(TrainingPlanName=arn)
+    except ClientError as error:
+        # Whoever may look at clusters may not always look at plans.
+        return shown | {"message": error.response["Error"]["Code"]}
+    parts = sorted(plan.get("ReservedCapacitySummaries", ()), key=lambda part: part["StartTime"])
+    times = {
+        key: part[time].strftime("%Y-%m-%d %H:%M UTC")
+        for key, status, time in (("until", "Active", "EndTime"), ("from", "Scheduled", "StartTime"))
+        for part in reversed(parts)
+        if part["Status"] == status
+    }
+    return shown | {"name": plan["TrainingPlanName"], "status": plan["Status"]} | times
+
+
+def _newest_event(client: Any, cluster: Report, group: Report) -> str:
+    """What HyperPod last said about a group that is not full. Only continuous provisioning has events."""
+    if group["CurrentCount"] >= group["TargetCount"] or cluster.get("NodeProvisioningMode") != "Continuous":
+        return ""
+    events = client.list_cluster_events(
+        ClusterName=cluster["ClusterName"],
+        InstanceGroupName=group["InstanceGroupName"],
+        ResourceType="InstanceGroup",
+        SortBy="EventTime",
+        SortOrder="Descending",
+        MaxResults=1,
+    )["Events"]
+    return events[0].get("Description", "") if events else ""
+
+
+def _recorded_only(account: Account, types: Counter[str]) -> dict[str, int]:
+    """Resource types that the sandbox keeps as records, with nothing behind them; empty for AWS."""
+    if account.endpoint is None:
+        return {}
+    query = urlencode({"type": sorted(types)}, doseq=True)
+    # No proxy: the sandbox is on this machine.
+    with build_opener(ProxyHandler({})).open(f"{account.endpoint}{RECORDED_TYPES}?{query}") as answer:
+        return {name: types[name] for name in json.load(answer)}
+
+
+def write_report(found: Report) -> None:
+    """Print a report as tables."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        # Whoever reads a log has no terminal whose width could be asked for.
+        console.width = _LOG_WIDTH
+    tables = [_stack_table(found)]
+    if found["cluster"]:
+        tables.append(_group_table(found))
+    if found["nodes"]:
+        tables.append(_node_table(found["nodes"]))
+    if found["quotas"]:
+        tables.append(_quota_table(found["quotas"]))
+    if found["objects"]:
+        tables.append(_object_table(found["objects"]))
+    for table in tables:
+        console.print(table)
+        console.print()
+    cluster = [found["cluster"]] if found["cluster"] else []
+    if said := [f"{item['name']}: {item['message']}" for item in (*cluster, *found["groups"]) if item["message"]]:
+        console.print("\n".join(said))
+        console.print()
+    if not found["cluster"]:
+        console.print("There is no HyperPod cluster.")
+    if found["sandbox"]:
+        console.print(_SIMULATED + _SIMULATED_ORCHESTRATOR[bool(found["objects"])])
+        if recorded := ", ".join(f"{name} ({count})" for name, count in found["recorded_only"].items()):
+            console.print(f"Only recorded, with nothing behind them: {recorded}.")
+
+
+def _stack_table(found: Report) -> Any:
+    table = empty_table("Stacks", "stack", "resources", "status")
+    for stack in found["stacks"]:
+        table.add_row(stack["name"], str(stack["resources"]), coloured(stack["status"]))
+    return table
+
+
+def _group_table(found: Report) -> Any:
+    cluster = found["cluster"]
+    title = f"Cluster {cluster['name']}: {cluster['status']}"
+    planned = any(group["plan"] for group in found["groups"])
+    table = empty_table(
+        title, "group", "type", "zone", "current", "target", "status", *(["training plan"] if planned else [])
+    )
+    for group in found["groups"]:
+        counts, plan = (str(group["current"]), str(group["target"])), group["plan"]
+        state = coloured(group["status"])
+        if plan and plan["status"] == "Scheduled":
+            # It lacks nodes because their time has not come.
+            state.style = "yellow"
+        words = [f"{plan['name']}: {plan['status']}", *(_turn(plan))] if plan else []
+        table.add_row(
+            group["name"],
+            ", ".join(group["types"]),
+            ", ".join(group["zones"]),
+            *counts,
+            state,
+            *([" ".join(words)] if planned else []),
+        )
+    return table
+
+
+def _object_table(objects: list[dict[str, str]]) -> Any:
+    table = empty_table("Kubernetes objects that the deployment applied", "namespace", "kind", "names")
+    for row in object_rows(objects):
+        table.add_row(*row)
+    return table
+
+
+def _quota_table(quotas: list[Report]) -> Any:
+    table = empty_table("Quotas", "team", "guaranteed", "shares", "weight", "status")
+    for row in quotas:
+        state = coloured(row["status"]).append(f" {row['message']}".rstrip(), "default")
+        table.add_row(*quota_cells(row), state)
+    return table
+
+
+def _turn(plan: Report) -> list[str]:
+    """When a plan's instances go, or else when they come."""
+    return [f"{key} {plan[key]}" for key in ("until", "from") if key in plan][:1]
+
+
+def _node_table(nodes: list[Report]) -> Any:
+    """Every node of a small cluster; of a large one the failed nodes, and how many there are of each status."""
+    few = len(nodes) <= _SHOWN_NODES
+    shown = [node for node in nodes if few or node["status"] == "Failure"][:_SHOWN_NODES]
+    table = empty_table("Nodes", "node", "group", "status")
+    for node in sorted(shown, key=lambda node: (node["group"], node["id"])):
+        table.add_row(
+            node["id"], node["group"], coloured(node["status"]).append(f" {node['message']}".rstrip(), "default")
+        )
+    if not few:
+        counts = Counter((node["group"], node["status"]) for node in nodes)
+        for (group, status), count in sorted(counts.items()):
+            table.add_row(f"{count:,} nodes", group, coloured(status))
+    return table

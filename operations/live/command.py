@@ -1,0 +1,40 @@
+"""Print the stacks, instance groups and nodes of an environment as they are now.
+
+With --watch the cluster is shown live: groups, nodes that need a look, events, quotas in use and the windows of
+training plans, with the API calls that each look makes. What your credentials do not let you see is named.
+"""
+
+import argparse
+
+from ..aws.account import account_of
+from ..cdk.deployment import add_environment, load
+from ..output.console import write_json
+from .cluster_table import report, write_report
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `podwright status`."""
+    add_environment(parser)
+    parser.add_argument("--json", action="store_true", help="print them as JSON; with --watch a line for each look")
+    parser.add_argument(
+        "--watch", nargs="?", type=float, const=10.0, metavar="S", help="look every S seconds, by default every 10"
+    )
+    parser.add_argument("--times", type=int, default=0, metavar="N", help="with --watch: stop after N looks")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is there."""
+    environment = load(args).environment
+    account = account_of(environment, args.project, args.sandbox)
+    if args.watch is not None:
+        from .look import Live
+        from .watch import watch
+
+        watch(Live(environment, account, args.project), max(args.watch, 1.0), times=args.times, as_json=args.json)
+        return 0
+    found = report(environment, account, args.project)
+    if args.json:
+        write_json(found)
+    else:
+        write_report(found)
+    return 0

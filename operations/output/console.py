@@ -1,0 +1,56 @@
+"""What commands write to a terminal or a pipe: findings, failures and JSON."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+from ...config import findings as _findings
+from ...config.findings import Finding
+from ...config.loading.load import LoadedEnvironment
+
+
+class Stop(Exception):
+    """A command cannot go on. It is printed as a sentence and what to do next, and becomes the exit code."""
+
+    def __init__(self, message: str, hint: str = "", code: int = 1) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.code = code
+
+
+def write_findings(findings: Iterable[Finding], stream: TextIO) -> None:
+    """Print findings; in colour on a terminal that has colours, unless NO_COLOR is set (no-color.org)."""
+    colour = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    _findings.write_findings(findings, stream, colour)
+
+
+def write_line(text: str = "", stream: TextIO | None = None) -> None:
+    """Print one line, to stdout unless `stream` says otherwise."""
+    print(text, file=stream or sys.stdout, flush=True)
+
+
+def write_stop(stop: Stop) -> None:
+    """Print why a command stopped."""
+    write_line(f"podwright: {stop}" + (f"\n    → {stop.hint}" if stop.hint else ""), sys.stderr)
+
+
+def write_json(value: Any) -> None:
+    """Print a value as JSON for machines."""
+    write_line(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def stop_on_errors(loaded: LoadedEnvironment) -> list[Finding]:
+    """The findings of an environment.
+
+    Raises:
+        Stop: there are errors that nobody accepted. They are printed: such a file means nothing sure.
+    """
+    from ...planning.rules import findings
+
+    found = findings(loaded.environment, loaded.source)
+    if bad := _findings.errors(found):
+        write_findings(bad, sys.stderr)
+        raise Stop(f"{loaded.environment.name} has errors, so what it would build is not sure", "mend them first")
+    return found

@@ -1,0 +1,148 @@
+"""A Prometheus of one's own on the loopback interface, filled with a history at once.
+
+Drawing dashboards without a workspace and testing rules both need what only the real one knows: whether a query is
+valid and what it answers. It is the program of the distribution (Debian and Ubuntu: `apt-get install prometheus`).
+"""
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode
+from urllib.request import ProxyHandler, build_opener
+
+from ..output.console import Stop
+
+_NO_PROXY: Final = build_opener(ProxyHandler({}))
+_READY_SECONDS: Final = 20.0
+Rule = Mapping[str, Any]
+"""A recording rule: `record`, `expr` and perhaps `labels`."""
+
+
+class QueryError(Exception):
+    """Prometheus refuses a query; the text is its own."""
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    """A running Prometheus, or anything that speaks its query API at `url`."""
+
+    url: str
+
+    def instant(self, query: str, at: float) -> list[dict[str, Any]]:
+        """The series of a query at a moment, each with `metric` and `value`. Raises QueryError."""
+        return self._ask("query", {"query": query, "time": at})
+
+    def range(self, query: str, start: float, end: float, step: float) -> list[dict[str, Any]]:
+        """The series of a query over a time, each with `metric` and `values`. Raises QueryError."""
+        return self._ask("query_range", {"query": query, "start": start, "end": end, "step": step})
+
+    def _ask(self, kind: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+        try:
+            with _NO_PROXY.open(f"{self.url}/api/v1/{kind}", urlencode(values).encode()) as answer:
+                return json.load(answer)["data"]["result"]
+        except HTTPError as error:
+            raise QueryError(json.load(error)["error"]) from None
+
+
+def installed() -> bool:
+    """Whether this machine has Prometheus with its promtool."""
+    return bool(shutil.which("prometheus") and shutil.which("promtool"))
+
+
+@contextmanager
+def history(
+    metrics: str, rules: Sequence[Rule] = (), *, start: float = 0, end: float = 0, step: float = 60
+) -> Iterator[Prometheus]:
+    """A Prometheus that holds OpenMetrics text, and what recording rules make of it from `start` to `end`.
+
+    It is gone when the `with` block ends. A rule may use what another one records. Raises Stop when Prometheus is not
+    installed.
+    """
+    if not installed():
+        raise Stop("there is no Prometheus on this machine", "install it, such as with `apt-get install prometheus`")
+    with tempfile.TemporaryDirectory(prefix="podwright-prometheus-") as name:
+        folder = Path(name)
+        (folder / "data").mkdir()
+        (folder / "prometheus.yml").write_text("{}\n")
+        (folder / "metrics").write_text(metrics)
+        _run("promtool", "tsdb", "create-blocks-from", "openmetrics", "-q", folder / "metrics", folder / "data")
+        for index, level in enumerate(_levels(rules)):
+            file, span = folder / f"rules-{index}.yml", ("--start", f"{start:.0f}", "--end", f"{end:.0f}")
+            # Every JSON text is a YAML text.
+            file.write_text(json.dumps({"groups": [{"name": "recorded", "rules": level}]}))
+            with serving(folder) as server:
+                command = ("promtool", "tsdb", "create-blocks-from", "rules", "--url", server.url, *span)
+                _run(*command, "--eval-interval", f"{step:.0f}s", "--output-dir", folder / "data", file)
+        with serving(folder) as server:
+            yield server
+
+
+def _levels(rules: Sequence[Rule]) -> list[list[Rule]]:
+    """The rules in the order in which they can be evaluated: each level needs only those before it."""
+    left, levels = list(rules), list[list[Rule]]()
+    while left:
+        names = {rule["record"] for rule in left}
+        words = {rule["expr"]: set(re.findall(r"[a-zA-Z_:][a-zA-Z0-9_:]*", rule["expr"])) for rule in left}
+        level = [rule for rule in left if not words[rule["expr"]] & names]
+        if not level:
+            raise Stop(f"recording rules use one another in a circle: {', '.join(sorted(names))}")
+        levels.append(level)
+        left = [rule for rule in left if rule not in level]
+    return levels
+
+
+def _run(*command: object) -> None:
+    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise Stop(f"{command[0]} failed: {(result.stderr or result.stdout).strip()[-2000:]}")
+
+
+@contextmanager
+def serving(folder: Path, *flags: str) -> Iterator[Prometheus]:
+    """A Prometheus on a folder with its `prometheus.yml`, which ends with the `with` block. Raises Stop."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    log = folder / "log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [
+                "prometheus",
+                f"--config.file={folder}/prometheus.yml",
+                f"--storage.tsdb.path={folder}/data",
+                "--storage.tsdb.retention.time=100y",
+                f"--web.listen-address=127.0.0.1:{port}",
+                *flags,
+            ],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        server = Prometheus(f"http://127.0.0.1:{port}")
+        _wait(server, process, log)
+        yield server
+    finally:
+        # It has nothing to save: blocks were there before it, and what it is sent goes to its log at once.
+        process.kill()
+        process.wait()
+
+
+def _wait(server: Prometheus, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _READY_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with _NO_PROXY.open(f"{server.url}/-/ready"):
+                return
+        except (URLError, ConnectionError):
+            time.sleep(0.02)
+    raise Stop(f"Prometheus did not start: {log.read_text()[-2000:]}")
