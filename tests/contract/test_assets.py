@@ -48,8 +48,8 @@ def digests(cwd: Path, **environment: str) -> tuple[str, dict[str, str]]:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """podwright as pip installs its wheel."""
     tree, target = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("installed")
-    for name in ("config", "constructs", "cdk8s_charts", "stacks", "operations", "lifecycle_scripts", "environments",
-                 "bin", "docs"):  # fmt: skip
+    for name in ("config", "planning", "constructs", "cdk8s_charts", "stacks", "operations", "sandbox",
+                 "lifecycle_scripts", "environments", "bin", "docs"):  # fmt: skip
         shutil.copytree(ROOT / name, tree / name)
     for name in ("pyproject.toml", "cdk.json"):
         shutil.copy(ROOT / name, tree)

@@ -1,7 +1,5 @@
 """What an environment file may say of observability, and what HyperPod's collectors are told of it."""
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -30,18 +28,6 @@ def observed(text: str) -> Observability:
     found = environment_from(parse_source(f"{BASE}{text}\n", "test.yaml"), "test").environment.observability
     assert found is not None
     return found
-
-
-def test_an_environment_that_is_not_observed_does_not_import_it() -> None:
-    code = (
-        "import sys\nfrom podwright.config.loading.load import environment_from\n"
-        "from podwright.planning.rules import findings\nfrom podwright.config.loading.source import parse_source\n"
-        f"loaded = environment_from(parse_source({BASE!r}, 'test.yaml'), 'test')\n"
-        "findings(loaded.environment, loaded.source)\n"
-        "print(loaded.environment.observability, [name for name in sys.modules if 'observability' in name])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "None ['podwright.planning.rules.observability.observability']"
 
 
 def test_an_empty_mapping_is_every_default() -> None:

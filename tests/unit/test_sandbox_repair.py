@@ -42,8 +42,8 @@ class Place:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **request: Any) -> None:
         self.moment = datetime(2026, 11, 22, tzinfo=UTC)
-        for module in ("hyperpod", "hyperpod_repair"):
-            monkeypatch.setattr(f"podwright.sandbox.{module}.now", lambda: self.moment)
+        for module in ("cluster", "repair", "in_progress"):
+            monkeypatch.setattr(f"podwright.sandbox.hyperpod.{module}.now", lambda: self.moment)
         arn = "arn:aws:sagemaker:us-west-2:123456789012:cluster/0123456789ab"
         request = {"NodeProvisioningMode": "Continuous", "Orchestrator": EKS, **request}
         self.cluster = Cluster("c", arn, "us-west-2", {"VpcConfig": {"Subnets": ["s"]}, **request}, Timing())
