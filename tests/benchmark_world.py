@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from podwright.lifecycle_scripts.podwright_node.failure import Failure
-from podwright.lifecycle_scripts.podwright_node.log import Log
-from podwright.lifecycle_scripts.podwright_node.node import Node
+from podwright.lifecycle_scripts.podwright_node.runner.failure import Failure
+from podwright.lifecycle_scripts.podwright_node.runner.log import Log
+from podwright.lifecycle_scripts.podwright_node.runner.node import Node
 
 URI = "s3://sagemaker-test/prod/benchmarks"
 INSTANCE = "i-0123456789abcdef0"

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from podwright.lifecycle_scripts.podwright_node.log import Log
-from podwright.lifecycle_scripts.podwright_node.node import Node
+from podwright.lifecycle_scripts.podwright_node.runner.log import Log
+from podwright.lifecycle_scripts.podwright_node.runner.node import Node
 from slurm_world import node_facts, resource_config
 
 SLURM: dict[str, Any] = {

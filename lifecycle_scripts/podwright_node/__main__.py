@@ -6,32 +6,19 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import (
-    benchmarks,
-    clock,
-    efa,
-    gdrcopy,
-    gpus,
-    homes,
-    limits,
-    lnet,
-    local_nvme,
-    log_rotation,
-    name_resolution,
-    network,
-    neuron,
-    shared_files,
-    slurm_steps,
-    software_steps,
-    ssh,
-    storage,
-)
-from .bundle import verify
-from .failure import Failure
-from .lock import held
-from .log import Log
-from .node import Node
-from .steps import run
+from .benchmarking import step as benchmarks
+from .devices import efa, gdrcopy, gpus, neuron
+from .host import clock, limits, log_rotation, name_resolution, network, ssh
+from .runner.bundle import verify
+from .runner.failure import Failure
+from .runner.lock import held
+from .runner.log import Log
+from .runner.node import Node
+from .runner.steps import run
+from .slurm import steps
+from .software import steps as software_steps
+from .storage import container_storage as storage
+from .storage import homes, lnet, local_nvme, shared_files
 
 SET_UP = (
     network.STEP,
@@ -53,7 +40,7 @@ SET_UP = (
     gpus.IMEX_STEP,
     gdrcopy.STEP,
     neuron.STEP,
-    *slurm_steps.STEPS,
+    *steps.STEPS,
     *software_steps.STEPS,
 )
 STEPS = (*SET_UP, benchmarks.after(SET_UP))

@@ -107,7 +107,9 @@ def violations(file: Path) -> Iterator[str]:
             if is_handler(file):
                 if level and rest.startswith(tuple(f"{module}." for module in WITH_THE_BUYER)):
                     continue
-                beside = f"{'.'.join(file.relative_to(ROOT).parts[:-1])}."
+                # A node gets each package of the scripts whole, a function the folder of its handler.
+                depth = 2 if room == "lifecycle_scripts" else -1
+                beside = f"{'.'.join(file.relative_to(ROOT).parts[:depth])}."
                 if not level or not rest.startswith((beside, "constructs.common.handler_runtime.")):
                     yield f"{where}: what runs elsewhere imports nothing of ours"
             elif room in ROOMS and room != "bin" and not level:
@@ -168,16 +170,15 @@ def test_a_wrong_arrow_is_seen(
 def read_paths(file: Path) -> Iterator[Path]:
     """The places that a module builds from its own: `Path(__file__).parents[1] / "name"` and the like."""
 
-    def walk(node: ast.AST) -> Iterator[ast.expr]:
+    def walk(node: ast.AST) -> Iterator[str]:
         source = ast.unparse(node) if isinstance(node, ast.expr) else ""
         if re.match(r"\(?Path\(__file__\)", source):
-            yield node
+            yield source
             return
         for child in ast.iter_child_nodes(node):
             yield from walk(child)
 
-    for expression in walk(ast.parse(file.read_text())):
-        source = ast.unparse(expression)
+    for source in walk(ast.parse(file.read_text())):
         # What is done with the place, such as reading it, is not part of it.
         while (outer := READ.fullmatch(source)) is not None:
             source = outer[1]

@@ -18,7 +18,11 @@ from podwright.constructs.hyperpod.lifecycle_publication.handler import index
 BUCKET = "sagemaker-test"
 ASSETS = "cdk-assets"
 PREFIX = "prod"
-FILES = {"on_create.sh": b"#!/bin/bash\n", "podwright_node/steps.py": b"pass\n", "kernels/bench.bin": bytes(3 << 20)}
+FILES = {
+    "on_create.sh": b"#!/bin/bash\n",
+    "podwright_node/runner/steps.py": b"pass\n",
+    "kernels/bench.bin": bytes(3 << 20),
+}
 FACTS = {"version": 1, "cluster": {"name": "prod"}}
 CONTEXT = SimpleNamespace(log_group_name="group", log_stream_name="stream")
 

@@ -23,7 +23,7 @@ from podwright.cdk8s_charts.benchmark_labels.handler import benchmark_labeller
 from podwright.config.catalog.images import Image
 from podwright.config.catalog.instance_types import catalog
 from podwright.config.settings.groups import InstanceGroup
-from podwright.lifecycle_scripts.podwright_node.benchmarks import RECORD
+from podwright.lifecycle_scripts.podwright_node.benchmarking.step import RECORD
 from podwright.sandbox.kubernetes.tls import certificates
 
 USER = "system:serviceaccount:kube-system:podwright-benchmark-labels"

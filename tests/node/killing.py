@@ -66,7 +66,7 @@ def watch(root: Path, seen: Callable[[str, int], None]) -> None:
 
 def spoil(node_main: Any) -> None:
     """Add a step that is not idempotent: killed between its two changes, it adds its line again."""
-    steps = importlib.import_module("podwright_node.steps")
+    steps = importlib.import_module("podwright_node.runner.steps")
 
     def apply(node: Any) -> None:
         with node.path("/etc/spoilt").open("a") as file:

@@ -39,7 +39,7 @@ def kill(
     folder: Path, name: str, *, stride: int = 1, spoilt: bool = False, steps: list[str] | None = None
 ) -> dict[str, Any]:
     """What killing.py says about that kind of node."""
-    slurm = [file.stem.replace("_", "-") for file in (SCRIPTS / "podwright_node").glob("slurm_*.py")]
+    slurm = [f"slurm-{file.stem.replace('_', '-')}" for file in (SCRIPTS / "podwright_node/slurm").glob("*.py")]
     given = {"stride": stride, "spoilt": spoilt, "steps": steps, "without": slurm}
     return kill_runs("killing.py", folder, {"file_systems": False, **given, **NODES[name]})
 

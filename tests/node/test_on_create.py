@@ -186,7 +186,9 @@ def test_a_node_that_comes_up_does_not_wait(folder: Path) -> None:
     ("name", "content", "says"),
     [
         pytest.param("manifest.json", None, "the prefix was not fully published", id="half a publication"),
-        pytest.param("podwright_node/steps.py", "#", "podwright_node/steps.py in", id="a file that differs"),
+        pytest.param(
+            "podwright_node/runner/steps.py", "#", "podwright_node/runner/steps.py in", id="a file that differs"
+        ),
         pytest.param("node.json", "{}", "node.json in", id="facts that somebody edited"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from fake_node import SCRIPTS
 
-SCRIPT = SCRIPTS / "podwright_node" / "without_repositories.sh"
+SCRIPT = SCRIPTS / "podwright_node/software/without_repositories.sh"
 SPEC = "Name: {0}\nVersion: 1.0\nRelease: 1\nSummary: a\nLicense: a\nBuildArch: noarch\n%description\na\n%files\n"
 
 

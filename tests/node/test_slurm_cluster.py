@@ -244,8 +244,8 @@ def test_a_job_whose_node_fails_goes_on_elsewhere(cluster: SlurmWorld) -> None:
 
 def in_slurm(cluster: SlurmWorld, action: str) -> str:
     """Do that to the first node as its benchmarks do; gives its state and reason."""
-    names = "from pathlib import Path; from podwright_node import slurm_node_state as state"
-    names += "; from podwright_node.node import Node; from podwright_node.log import Log"
+    names = "from pathlib import Path; from podwright_node.slurm import node_state as state"
+    names += "; from podwright_node.runner.node import Node; from podwright_node.runner.log import Log"
     node = f"Node(Path('/'), {{}}, 'h200', None, Log(Path('/tmp/log')), address='{COMPUTE[0]}')"
     cluster.says(f'cd /bundle && python3 -B -W ignore -c "{names}; state.{action}({node})"')
     # The star only says that a node which was down has not been heard of again yet.
@@ -273,7 +273,7 @@ def test_slurm_conf_written_anew_gets_our_part_back(cluster: SlurmWorld) -> None
     slurmd = cluster.says("pgrep -x slurmd")
     cluster.says("cp /parts/slurm.conf /opt/slurm/etc/slurm.conf && scontrol reconfigure")
     assert "PreemptType=preempt/none" in re.sub(r" +", "", cluster.says("scontrol show config"))
-    cluster.says("cd /opt/podwright/refresh && python3 -B -m podwright_node.slurm_refresh")
+    cluster.says("cd /opt/podwright/refresh && python3 -B -m podwright_node.slurm.refresh")
     assert cluster.says("tail -n 1 /opt/slurm/etc/slurm.conf").strip() == "include podwright.conf"
     assert "PreemptType=preempt/qos" in re.sub(r" +", "", cluster.says("scontrol show config"))
     assert cluster.says("pgrep -x slurmd") == slurmd

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from podwright.lifecycle_scripts.podwright_node import slurm_failover
-from podwright.lifecycle_scripts.podwright_node.node import Node
+from podwright.lifecycle_scripts.podwright_node.runner.node import Node
+from podwright.lifecycle_scripts.podwright_node.slurm import failover as slurm_failover
 from slurm_place import Place
 
 BUNDLE = Path(__file__).parents[2] / "lifecycle_scripts"

@@ -10,19 +10,17 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from podwright.lifecycle_scripts.podwright_node import (
-    slurm_accounting,
-    slurm_associations,
-    slurm_configuration,
-    slurm_containers,
-    slurm_control,
-    slurm_daemons,
-    slurm_health,
-    slurm_refresh,
-    slurm_topology,
-    slurm_users,
-)
-from podwright.lifecycle_scripts.podwright_node.failure import Failure
+from podwright.lifecycle_scripts.podwright_node.runner.failure import Failure
+from podwright.lifecycle_scripts.podwright_node.slurm import accounting as slurm_accounting
+from podwright.lifecycle_scripts.podwright_node.slurm import associations as slurm_associations
+from podwright.lifecycle_scripts.podwright_node.slurm import configuration as slurm_configuration
+from podwright.lifecycle_scripts.podwright_node.slurm import containers as slurm_containers
+from podwright.lifecycle_scripts.podwright_node.slurm import control as slurm_control
+from podwright.lifecycle_scripts.podwright_node.slurm import daemons as slurm_daemons
+from podwright.lifecycle_scripts.podwright_node.slurm import health as slurm_health
+from podwright.lifecycle_scripts.podwright_node.slurm import refresh as slurm_refresh
+from podwright.lifecycle_scripts.podwright_node.slurm import topology as slurm_topology
+from podwright.lifecycle_scripts.podwright_node.slurm import users as slurm_users
 from slurm_place import CONF, SLURM, Place
 from slurm_world import COMPUTE
 

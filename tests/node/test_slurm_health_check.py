@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from podwright.lifecycle_scripts.podwright_node import slurm_health
+from podwright.lifecycle_scripts.podwright_node.slurm import health as slurm_health
 from slurm_place import Place
 
 SCRIPT = Path(__file__).parents[2] / "lifecycle_scripts" / "slurm" / "health_check.sh"

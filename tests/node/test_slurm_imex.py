@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from podwright.lifecycle_scripts.podwright_node import slurm_imex
+from podwright.lifecycle_scripts.podwright_node.slurm import imex as slurm_imex
 from slurm_place import Place
 
 SCRIPT = Path(__file__).parents[2] / "lifecycle_scripts" / "slurm" / "imex_prolog.sh"

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from podwright.lifecycle_scripts.podwright_node import lnet, local_nvme, shared_files, storage
-from podwright.lifecycle_scripts.podwright_node.units import FOLDER, install, installed, mount_unit
+from podwright.lifecycle_scripts.podwright_node.runner.units import FOLDER, install, installed, mount_unit
+from podwright.lifecycle_scripts.podwright_node.storage import container_storage as storage
+from podwright.lifecycle_scripts.podwright_node.storage import lnet, local_nvme, shared_files
 
 SERVICE = "[Service]\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.target\n"
 

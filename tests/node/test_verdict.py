@@ -10,10 +10,12 @@ import jsonschema
 import pytest
 
 from benchmark_world import INSTANCE, World, measurement, record
-from podwright.lifecycle_scripts.podwright_node import benchmarks, metrics, retry
-from podwright.lifecycle_scripts.podwright_node.benchmarks import RECORD, measure, settled
-from podwright.lifecycle_scripts.podwright_node.failure import Failure
-from podwright.lifecycle_scripts.podwright_node.node import Node
+from podwright.lifecycle_scripts.podwright_node.benchmarking import metrics
+from podwright.lifecycle_scripts.podwright_node.benchmarking import step as benchmarks
+from podwright.lifecycle_scripts.podwright_node.benchmarking.step import RECORD, measure, settled
+from podwright.lifecycle_scripts.podwright_node.runner import retry
+from podwright.lifecycle_scripts.podwright_node.runner.failure import Failure
+from podwright.lifecycle_scripts.podwright_node.runner.node import Node
 from podwright.planning.node.benchmark_results import benchmark_schema
 
 COUNT = "replacements/h200/2026-11.json"

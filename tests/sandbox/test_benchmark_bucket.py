@@ -14,11 +14,11 @@ import pytest
 
 from benchmark_world import URI, World, record
 from podwright.config.loading.project import Project
-from podwright.lifecycle_scripts.podwright_node.benchmarks import measure
-from podwright.lifecycle_scripts.podwright_node.failure import Failure
-from podwright.lifecycle_scripts.podwright_node.node import Node
-from podwright.lifecycle_scripts.podwright_node.object_store import NEW, Changed, Store
-from podwright.lifecycle_scripts.podwright_node.replacements import claim
+from podwright.lifecycle_scripts.podwright_node.benchmarking.replacements import claim
+from podwright.lifecycle_scripts.podwright_node.benchmarking.step import measure
+from podwright.lifecycle_scripts.podwright_node.runner.failure import Failure
+from podwright.lifecycle_scripts.podwright_node.runner.node import Node
+from podwright.lifecycle_scripts.podwright_node.runner.object_store import NEW, Changed, Store
 from podwright.operations.aws import sandbox_server as server
 from podwright.operations.benchmarks import command as bench
 from podwright.operations.output.console import Stop

@@ -109,7 +109,9 @@ def assets(stack: cdk.Stack) -> dict[str, set[str]]:
 def test_ships_the_scripts_and_a_handler_that_stands_alone(stack: cdk.Stack) -> None:
     publication(stack)
     shipped = assets(stack)
-    assert {"on_create.sh", "podwright_node/__main__.py", "podwright_node/storage.py"} <= shipped["scripts"]
+    assert {"on_create.sh", "podwright_node/__main__.py", "podwright_node/storage/container_storage.py"} <= shipped[
+        "scripts"
+    ]
     assert shipped["handler"] == {
         "podwright/constructs/hyperpod/lifecycle_publication/handler/index.py",
         "podwright/constructs/common/handler_runtime/response.py",

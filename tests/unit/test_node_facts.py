@@ -11,9 +11,10 @@ import pytest
 
 from podwright.config.catalog.instance_types import UnknownInstanceType, catalog
 from podwright.config.settings.groups import InstanceGroup
-from podwright.lifecycle_scripts.podwright_node import name_resolution, storage
-from podwright.lifecycle_scripts.podwright_node.log import Log
-from podwright.lifecycle_scripts.podwright_node.node import FACTS_VERSION, Node
+from podwright.lifecycle_scripts.podwright_node.host import name_resolution
+from podwright.lifecycle_scripts.podwright_node.runner.log import Log
+from podwright.lifecycle_scripts.podwright_node.runner.node import FACTS_VERSION, Node
+from podwright.lifecycle_scripts.podwright_node.storage import container_storage as storage
 from podwright.planning.node.facts import ClusterFacts, FileSystems, LustreMount, OpenZfsMount, node_facts
 from podwright.planning.node.schema import node_schema
 

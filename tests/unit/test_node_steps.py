@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from podwright.lifecycle_scripts.podwright_node import commands, deadline, steps
-from podwright.lifecycle_scripts.podwright_node.applies import Only
-from podwright.lifecycle_scripts.podwright_node.failure import Failure
-from podwright.lifecycle_scripts.podwright_node.lock import held
-from podwright.lifecycle_scripts.podwright_node.log import Log
-from podwright.lifecycle_scripts.podwright_node.node import Node
-from podwright.lifecycle_scripts.podwright_node.retry import pauses, retry
-from podwright.lifecycle_scripts.podwright_node.steps import Step, run
+from podwright.lifecycle_scripts.podwright_node.runner import commands, deadline, steps
+from podwright.lifecycle_scripts.podwright_node.runner.applies import Only
+from podwright.lifecycle_scripts.podwright_node.runner.failure import Failure
+from podwright.lifecycle_scripts.podwright_node.runner.lock import held
+from podwright.lifecycle_scripts.podwright_node.runner.log import Log
+from podwright.lifecycle_scripts.podwright_node.runner.node import Node
+from podwright.lifecycle_scripts.podwright_node.runner.retry import pauses, retry
+from podwright.lifecycle_scripts.podwright_node.runner.steps import Step, run
 
 
 @pytest.fixture

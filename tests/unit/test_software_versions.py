@@ -10,7 +10,7 @@ from podwright.config.catalog.instance_types import catalog
 from podwright.config.catalog.software_matrix import efa_installers, mismatches, number, older, with_contents
 from podwright.config.settings.groups import InstanceGroup
 from podwright.config.settings.software import COMPONENTS, NodeSoftware, SoftwareVersions, job_variables
-from podwright.lifecycle_scripts.podwright_node import software_matrix as on_node
+from podwright.lifecycle_scripts.podwright_node.software import matrix as on_node
 from podwright.planning.node.archives import archives_of, components_of
 from podwright.planning.node.software_facts import cluster_software
 

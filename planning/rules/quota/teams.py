@@ -11,7 +11,7 @@ from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 
 # Accounts and groups that Ubuntu's HyperPod image, its agents and Slurm have already.
 _OF_THE_IMAGE = ("docker", "sudo")
-# The QOS with which a team borrows is called after it; podwright_node/slurm_associations.py knows the same word.
+# The QOS with which a team borrows is called after it; podwright_node/slurm/associations.py knows the same word.
 _BORROW = "borrow"
 _TAKEN = ("munge", "mysql", "nobody", "root", "slurm", "ssm-user", "ubuntu", *_OF_THE_IMAGE)
 

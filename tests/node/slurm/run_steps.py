@@ -14,11 +14,11 @@ from pathlib import Path
 
 sys.path.insert(0, ".")
 sys.dont_write_bytecode = True
-from podwright_node.lock import held  # noqa: E402
-from podwright_node.log import Log  # noqa: E402
-from podwright_node.node import Node  # noqa: E402
-from podwright_node.slurm_steps import STEPS  # noqa: E402
-from podwright_node.steps import run  # noqa: E402
+from podwright_node.runner.lock import held  # noqa: E402
+from podwright_node.runner.log import Log  # noqa: E402
+from podwright_node.runner.node import Node  # noqa: E402
+from podwright_node.runner.steps import run  # noqa: E402
+from podwright_node.slurm.steps import STEPS  # noqa: E402
 
 CHANGES = {"open", "os.chmod", "os.chown", "os.mkdir", "os.remove", "os.rename", "shutil.rmtree", "subprocess.Popen"}
 QUESTIONS = {"show", "squeue", "--version"}

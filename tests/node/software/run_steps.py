@@ -9,7 +9,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(bundle))
     sys.dont_write_bytecode = True
     steps, node, log, ours = (
-        importlib.import_module(f"podwright_node.{name}") for name in ("steps", "node", "log", "software_steps")
+        importlib.import_module(f"podwright_node.{name}")
+        for name in ("runner.steps", "runner.node", "runner.log", "software.steps")
     )
     # What comes before them and is not the matter here.
     before = [steps.Step(name, lambda _: False, lambda _: True, lambda _: None) for name in ("name-resolution", "gpus")]

@@ -1,0 +1,77 @@
+"""Checks EFA: that a node has all its devices, and that its software can use them."""
+
+from __future__ import annotations
+
+import re
+
+from ..runner.applies import Only
+from ..runner.failure import Failure
+from ..runner.node import Node
+from ..runner.retry import retry
+from ..runner.steps import Step
+from ..runner.units import is_loaded
+
+FI_INFO = "/opt/amazon/efa/bin/fi_info"
+MEMLOCK_BYTES = 16 * 2**30
+"""What the EFA installer's own check asks for: enough for the bounce buffers of 128 cores."""
+SERVICES = {"eks": "containerd", "slurm": "slurmd"}
+"""What starts the processes that use EFA; they inherit its limits."""
+PATIENCE_SECONDS = 60
+
+
+def efa_devices(node: Node) -> list[str]:
+    """All EFA devices that the kernel shows, by name."""
+    found = node.path("/sys/class/infiniband").glob("*/device/driver")
+    return sorted(driver.parent.parent.name for driver in found if driver.resolve().name == "efa")
+
+
+def problems(node: Node) -> list[str]:
+    """What is wrong with EFA on this node."""
+    wanted, shown = node.type_facts["efa_interfaces"], efa_devices(node)
+    found: list[str] = []
+    if not node.path("/sys/module/efa").is_dir():
+        found.append("the kernel module efa is not loaded")
+    if len(shown) < wanted:
+        found.append(f"{node.instance_type} has {wanted} EFA devices and the kernel shows {len(shown)}: {shown}")
+    # On EKS pods bring their own user space, and the image may have none.
+    if node.path(FI_INFO).exists() or node.orchestrator == "slurm":
+        domains = _domains(node)
+        if len(domains) != len(shown):
+            found.append(f"`fi_info -p efa` shows {len(domains)} devices, the kernel {len(shown)}")
+    service = SERVICES[node.orchestrator]
+    if is_loaded(node, service):
+        limit = node.run("systemctl", "show", "--property=LimitMEMLOCK", "--value", service).strip()
+        if limit != "infinity" and int(limit) < MEMLOCK_BYTES:
+            found.append(f"{service} may lock {limit} bytes of memory, less than {MEMLOCK_BYTES}")
+    return found
+
+
+def is_sound(node: Node) -> bool:
+    """Whether nothing is wrong."""
+    return not problems(node)
+
+
+def wait(node: Node) -> None:
+    """Devices come one after another while a node boots: look again for a while."""
+
+    def look() -> None:
+        found = problems(node)
+        if found:
+            raise Failure("; ".join(found), "let HyperPod replace a node whose devices are missing; see `dmesg`")
+
+    retry(node, look, seconds=PATIENCE_SECONDS, what="EFA")
+
+
+STEP = Step(
+    "efa",
+    applies_to=Only(also=lambda node: node.type_facts.get("efa_interfaces", 0) > 0),
+    check=is_sound,
+    apply=wait,
+    needs=("limits", "packages-software"),
+)
+
+
+def _domains(node: Node) -> set[str]:
+    text = node.run(str(node.path(FI_INFO)), "-p", "efa", timeout=30)
+    # One device is a domain for each kind of endpoint: rdmap79s0-rdm and rdmap79s0-dgrm.
+    return {re.sub(r"-(rdm|dgrm)$", "", name) for name in re.findall(r"^\s*domain:\s*(\S+)", text, re.MULTILINE)}

@@ -1,0 +1,120 @@
+"""How the steps read Slurm's configuration and speak with its daemons."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import PurePosixPath
+
+from ..runner import units
+from ..runner.node import Node
+
+ETC = "/opt/slurm/etc"
+CONF = f"{ETC}/slurm.conf"
+OURS = "podwright.conf"
+"""What podwright adds, included at the end of slurm.conf. A name without a folder: slurmctld then hands the file to
+nodes that have no configuration of their own (slurm.conf(5) of 21.08 and later, "INCLUDE MODIFIERS")."""
+DATABASE_PORT = 6819
+
+
+def command(node: Node, *words: str, timeout: float = 60) -> str:
+    """Run one of Slurm's commands and return what it printed.
+
+    Raises:
+        Failure: the command is missing, fails, or takes longer than `timeout` seconds.
+    """
+    return node.run(_program(node, words[0]), *words[1:], timeout=timeout)
+
+
+def settings(node: Node) -> dict[str, str]:
+    """Cluster-wide settings of slurm.conf and the files that it includes, ours left out, by name in lower case."""
+    found: dict[str, str] = {}
+    for line in lines(node):
+        name, equals, value = line.partition("=")
+        if equals and not re.match(r"(nodename|nodeset|partitionname|downnodes|slurmctldhost)$", name.strip().lower()):
+            found[name.strip().lower()] = value.strip()
+    return found
+
+
+def lines(node: Node, path: str = CONF) -> list[str]:
+    """Lines of slurm.conf without comments, with those of included files in their place, ours left out."""
+    result: list[str] = []
+    for line in (node.read(path) or "").splitlines():
+        text = re.sub(r"(?<!\\)#.*", "", line).strip()
+        include = re.match(r"include\s+(\S+)$", text, re.IGNORECASE)
+        if include is None:
+            result += [text] if text else []
+        elif include[1] != OURS:
+            result += lines(node, str(PurePosixPath(path).parent / include[1]))
+    return result
+
+
+def controllers(node: Node) -> list[tuple[str, str]]:
+    """Host name and address of every controller, the first one first."""
+    found = []
+    for line in lines(node):
+        host = re.match(r"slurmctldhost\s*=\s*([^\s(]+)(?:\(([^)]+)\))?", line, re.IGNORECASE)
+        if host:
+            found.append((host[1], host[2] or host[1]))
+    return found
+
+
+def nodes(node: Node) -> dict[str, str]:
+    """Address of every node that slurm.conf defines, by its name there."""
+    found: dict[str, str] = {}
+    for line in lines(node):
+        words = {name.lower(): value for name, value in re.findall(r"(\w+)=(\S+)", line)}
+        if "nodename" in words and words["nodename"].lower() != "default":
+            names = _each(node, words["nodename"])
+            addresses = _each(node, words.get("nodeaddr", words.get("nodehostname", words["nodename"])))
+            found.update(zip(names, addresses if len(addresses) == len(names) else addresses * len(names)))
+    return found
+
+
+def _each(node: Node, expression: str) -> list[str]:
+    return command(node, "scontrol", "show", "hostnames", expression).split() if "[" in expression else [expression]
+
+
+def joined(present: str | None, *words: str) -> str:
+    """A list of a setting with these words, and all that is there."""
+    return ",".join(dict.fromkeys([*filter(None, (present or "").split(",")), *words]))
+
+
+def running(node: Node) -> dict[str, str]:
+    """Settings by which slurmctld runs, by name in lower case.
+
+    Raises:
+        Failure: it does not answer.
+    """
+    pairs = (line.split("=", 1) for line in command(node, "scontrol", "show", "config").splitlines() if " = " in line)
+    return {name.strip().lower(): value.strip() for name, value in pairs}
+
+
+def controls(node: Node) -> bool:
+    """Whether slurmctld runs on this node."""
+    return units.is_active(node, "slurmctld")
+
+
+def answers(node: Node) -> bool:
+    """Whether a controller answers this node."""
+    return node.succeeds(_program(node, "scontrol"), "show", "config", timeout=20)
+
+
+def _program(node: Node, name: str) -> str:
+    own = node.path(f"/opt/slurm/bin/{name}")
+    return str(own) if own.exists() else name
+
+
+def database_answers(host: str) -> bool:
+    """Whether slurmdbd listens there."""
+    try:
+        socket.create_connection((host, DATABASE_PORT), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def version(node: Node) -> tuple[int, int]:
+    """Slurm's release, such as (25, 11)."""
+    found = re.search(r"(\d+)\.(\d+)", command(node, "scontrol", "--version"))
+    return (int(found[1]), int(found[2])) if found else (0, 0)
