@@ -55,7 +55,8 @@ def add_validator(app: "cdk.App") -> None:
         cdk.Validations.of(app).add_plugins(cdk.CloudFormationValidatePlugin())
 
 
-from podwright.config.findings import Finding, InvalidFile, errors, write_findings  # noqa: E402
+from podwright.config.errors import InvalidFile  # noqa: E402
+from podwright.config.findings import Finding, errors, write_findings  # noqa: E402
 from podwright.config.loading.artifacts import chart_archive, chart_findings, read_artifacts  # noqa: E402
 from podwright.config.loading.load import LoadedEnvironment  # noqa: E402
 from podwright.config.loading.project import Project  # noqa: E402

@@ -101,19 +101,6 @@ def _rank(finding: Finding) -> tuple[int, str, int]:
     return list(_COLOURS).index(_level(finding)), place.file, place.line
 
 
-class InvalidFile(Exception):
-    """A file that cannot be read as what it should be. Carries every finding about it."""
-
-    def __init__(self, findings: list[Finding]) -> None:
-        super().__init__("; ".join(f"{finding.place or ''} {finding.message}".strip() for finding in findings))
-        self.findings = findings
-
-    @classmethod
-    def because(cls, id: str, message: str, hint: str, place: Place | None = None, path: str = "") -> "InvalidFile":
-        """A file that one error keeps from being read."""
-        return cls([Finding(id, Level.ERROR, path, message, hint, place)])
-
-
 def listed(values: Iterable[object], word: str = "or") -> str:
     """Values in a sentence: `a`, `a or b`, `a, b or c`."""
     *most, last = [str(value) for value in values] or ["none"]

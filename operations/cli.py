@@ -137,11 +137,11 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    from ..config.findings import InvalidFile
-    from .output.console import Stop, write_findings, write_stop
+    from ..config.errors import CommandError, InvalidFile
+    from .output.console import write_error, write_findings
 
     if parsed.project is not None and not parsed.project.is_dir():
-        write_stop(Stop(f"--project {parsed.project} is not a folder"))
+        write_error(CommandError(f"--project {parsed.project} is not a folder"))
         return 2
     parsed.project = (parsed.project or _project_folder(Path.cwd())).resolve()
     try:
@@ -149,13 +149,13 @@ def _run(parsed: argparse.Namespace) -> int:
     except InvalidFile as error:
         write_findings(error.findings, sys.stderr)
         return 2
-    except Stop as stop:
-        write_stop(stop)
+    except CommandError as stop:
+        write_error(stop)
         return stop.code
     except Exception as error:
         if not _is_from_aws(error):
             raise
-        write_stop(Stop(f"AWS says: {error}", "check permissions, quotas and the region, and run this again"))
+        write_error(CommandError(f"AWS says: {error}", "check permissions, quotas and the region, and run this again"))
         return 1
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ..config.catalog.instance_type import InstanceType, UltraServer
 from ..config.catalog.instance_types import Catalog
+from ..config.errors import InvalidValue
 
 GB = 10**9
 MOST_PIPELINE_STAGES = 64
@@ -20,7 +21,7 @@ _MOST_TIMES = 8
 _MOST_UNITS = 16
 
 
-class CannotSize(ValueError):
+class CannotSize(InvalidValue):
     """A model or a machine that cannot be sized. The text says what was seen and what is allowed."""
 
 

@@ -7,7 +7,7 @@ from ..constructs.delivery.promotion_notices import Notice
 _FAILED = """\
 Promotion <execution> stopped in stage <stage> of pipeline <pipeline>. Later stages are untouched.
 What failed: CodePipeline, pipeline <pipeline>, stage <stage>; evidence of steps lies in the bucket under <execution>/.
-Mend the cause and choose Retry stage: what has passed is not repeated, and a deployment goes on where it stopped.
+Fix the cause and choose Retry stage: what has passed is not repeated, and a deployment goes on where it stopped.
 To go back, revert the commit and push: the state before is deployed like any other change, with effects and gates.
 CloudFormation has rolled back the stack that failed; the stacks before it keep the change until the revert.
 Do not choose Rollback of a stage: it deploys old templates without looking at their effects."""

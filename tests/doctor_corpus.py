@@ -1,8 +1,8 @@
 """The bundles on which doctor is measured: clusters of doctor_world.py, broken in the ways of doctor/cases/*.toml.
 
 The cases are worded from public reports, not from doctor's knowledge file; doctor/labels.csv says for each what is
-wrong with it, and which report it follows. The second set was written when doctor had been mended with the first: it
-asked how doctor does on causes that nobody mended it for. The third is worded from our own lifecycle scripts.
+wrong with it, and which report it follows. The second set was written when doctor had been fixed with the first: it
+asked how doctor does on causes that nobody fixed it for. The third is worded from our own lifecycle scripts.
 docs/operator/doctor.md has the first answers to each.
 
 A case names only what differs from a cluster that is well:

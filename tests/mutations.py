@@ -14,7 +14,8 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from podwright.config.catalog.instance_types import catalog
-from podwright.config.findings import InvalidFile, errors
+from podwright.config.errors import InvalidFile
+from podwright.config.findings import errors
 from podwright.config.loading.load import environment_from
 from podwright.config.loading.project import Project
 from podwright.config.loading.source import parse_source

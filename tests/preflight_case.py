@@ -11,7 +11,7 @@ class Case:
     id: str
     base: str
     says: str
-    mend: str
+    fix: str
     changed: dict[tuple[str, str], Any] = field(default_factory=dict)
     more: str = "{}"
     """Laid over the base environment."""

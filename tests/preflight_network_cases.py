@@ -39,10 +39,10 @@ CASES = [
             "PRE020",
             "adopted",
             says,
-            mend,
+            fix,
             {("ec2", "describe_subnets"): filtered("Subnets", [wrong, *SUBNETS[1:]], "SubnetId")},
         )
-        for wrong, says, mend in (
+        for wrong, says, fix in (
             (
                 subnet(1, "usw2-az1"),
                 "is in usw2-az1 (us-west-2a), and the file has it under usw2-az2",
@@ -83,14 +83,14 @@ CASES = [
             "PRE022",
             "adopted",
             says,
-            mend,
+            fix,
             {
                 ("ec2", "describe_security_groups"): filtered(
                     "SecurityGroups", [wrong, security_group(2), security_group(3)], "GroupId"
                 )
             },
         )
-        for wrong, says, mend in (
+        for wrong, says, fix in (
             (security_group(1, VpcId="vpc-2"), "belongs to vpc-2", "of that VPC"),
             (security_group(1, IpPermissions=[]), "no inbound rule", "source sg-11111111"),
             (

@@ -87,8 +87,8 @@ CASES = [
         {("sagemaker", "describe_training_plan"): plan(zone="usw2-az1")},
     ),
     *(
-        Case("PRE042", "adopted", says, mend, {("sagemaker", "describe_training_plan"): plan(**changed)})
-        for says, mend, changed in (
+        Case("PRE042", "adopted", says, fix, {("sagemaker", "describe_training_plan"): plan(**changed)})
+        for says, fix, changed in (
             ("q1 is Failed (payment)", "another plan", {"Status": "Failed", "StatusMessage": "payment"}),
             ("bought for training-job", "hyperpod-cluster", {"TargetResources": ["training-job"]}),
             ("groups want 4 instances of q1, which has 3", "lower", {"TotalInstanceCount": 3}),

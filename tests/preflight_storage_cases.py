@@ -59,8 +59,8 @@ CASES = [
         },
     ),
     *(
-        Case("PRE051", "adopted", says, mend, {("fsx", "describe_file_systems"): {"FileSystems": [wrong]}})
-        for wrong, says, mend in (
+        Case("PRE051", "adopted", says, fix, {("fsx", "describe_file_systems"): {"FileSystems": [wrong]}})
+        for wrong, says, fix in (
             (file_system(Lifecycle="FAILED"), "has FAILED where AVAILABLE is expected", "correct"),
             (file_system(SubnetIds=["subnet-22222222"]), "is in usw2-az3, and the file has", "write zone: usw2-az3"),
             (file_system(LustreConfiguration={"MountName": "fsxmount"}), "was made without EFA", "write efa: false"),
@@ -80,8 +80,8 @@ CASES = [
     ),
     Case("PRE052", "adopted", "no key", "correct", {("kms", "describe_key"): refusal("NotFoundException")}),
     *(
-        Case("PRE052", "adopted", says, mend, {("kms", "describe_key"): metadata(**changed)})
-        for changed, says, mend in (
+        Case("PRE052", "adopted", says, fix, {("kms", "describe_key"): metadata(**changed)})
+        for changed, says, fix in (
             ({"KeyState": "PendingDeletion"}, "is PendingDeletion; needed: Enabled", "cancel its deletion"),
             ({"KeyManager": "AWS"}, "is AWS; needed: CUSTOMER", "a key of yours"),
         )
@@ -156,8 +156,8 @@ CASES = [
         {("eks", "describe_cluster"): refusal("ResourceNotFoundException")},
     ),
     *(
-        Case("PRE063", "adopted", says, mend, {("eks", "describe_cluster"): eks_cluster(**changed)})
-        for changed, says, mend in (
+        Case("PRE063", "adopted", says, fix, {("eks", "describe_cluster"): eks_cluster(**changed)})
+        for changed, says, fix in (
             ({"version": "1.31"}, "has 1.31 where 1.34 is expected", "write 1.31"),
             ({"status": "DELETING"}, "has DELETING where ACTIVE is expected", "DELETING"),
             ({"accessConfig": {"authenticationMode": "CONFIG_MAP"}}, "ConfigMap alone", "API_AND_CONFIG_MAP"),
@@ -187,13 +187,13 @@ CASES = [
             "PRE068",
             "new",
             says,
-            mend,
+            fix,
             {
                 ("sagemaker", "describe_cluster"): hyperpod("example"),
                 ("eks", "describe_cluster"): eks_cluster(version=version),
             },
         )
-        for version, says, mend in (
+        for version, says, fix in (
             ("1.32", "EKS goes one version at a time: 1.34 is 2 away", "write 1.33"),
             ("1.35", "has Kubernetes 1.35, and 1.34 is older", "write 1.35"),
         )
@@ -203,10 +203,10 @@ CASES = [
             "PRE067",
             "adopted",
             says,
-            mend,
+            fix,
             {("sagemaker", "describe_cluster"): hyperpod("example"), ("sagemaker", operation): answer},
         )
-        for says, mend, operation, answer in (
+        for says, fix, operation, answer in (
             (
                 "has the policy by-hand already",
                 "--cluster-scheduler-config-id aaaaaaaaaaaa`",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from podwright.config.findings import InvalidFile
+from podwright.config.errors import InvalidFile
 from podwright.config.loading.load import LoadedEnvironment, environment_from
 from podwright.config.loading.source import Source, parse_source, read_source
 from podwright.planning.rules import RULES, findings

@@ -12,6 +12,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin
 
+from ..errors import InvalidValue, UnknownName
 from .facts import DATA, cited, table
 from .instance_type import Conflict, InstanceType, UltraServer
 
@@ -22,7 +23,7 @@ _REQUIRED = tuple(name for name in OVERRIDABLE if _FIELDS[name].default is datac
 _WORDS = {"yes": True, "true": True, "no": False, "false": False}
 
 
-class UnknownInstanceType(LookupError):
+class UnknownInstanceType(UnknownName):
     """A name that the catalog does not hold; `close` are the names most like it."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
@@ -32,7 +33,7 @@ class UnknownInstanceType(LookupError):
         super().__init__(f"{name} is not in the instance catalog; {hint}")
 
 
-class InvalidOverride(ValueError):
+class InvalidOverride(InvalidValue):
     """A fact under `instance_types` that cannot be used. `field` is None when the type as a whole is meant."""
 
     def __init__(self, instance_type: str, field: str | None, message: str) -> None:

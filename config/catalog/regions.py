@@ -8,10 +8,11 @@ import re
 from functools import cache
 from typing import Literal, NamedTuple
 
+from ..errors import InvalidValue, UnknownName
 from .facts import Citation, cited, table
 
 
-class UnknownRegion(LookupError):
+class UnknownRegion(UnknownName):
     """A region name that no list holds; `close` are the names most like it."""
 
     def __init__(self, name: str) -> None:
@@ -21,7 +22,7 @@ class UnknownRegion(LookupError):
         super().__init__(f"{name} is not a region; {hint}")
 
 
-class InvalidZoneId(ValueError):
+class InvalidZoneId(InvalidValue):
     """Text that is not a zone id, a zone name for instance."""
 
 

@@ -17,7 +17,8 @@ from typing import Annotated, Final
 from pydantic import StringConstraints, ValidationError
 
 from ..catalog.charts import Chart, pin
-from ..findings import Finding, InvalidFile, Level, dotted
+from ..errors import InvalidFile
+from ..findings import Finding, Level, dotted
 from ..settings.base import Settings
 from .source import Source, read_source
 

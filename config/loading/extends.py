@@ -12,7 +12,8 @@ from difflib import get_close_matches
 from pathlib import Path as FilePath
 from typing import Any, Final
 
-from ..findings import InvalidFile, Path, Place
+from ..errors import InvalidFile
+from ..findings import Path, Place
 from .source import EXTENDS, Source, read_source
 
 _NOT_INHERITED: Final = ("name", EXTENDS)

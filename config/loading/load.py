@@ -9,7 +9,8 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from ..findings import Finding, InvalidFile, Level, Path, dotted
+from ..errors import InvalidFile
+from ..findings import Finding, Level, Path, dotted
 from ..settings.defaults import with_defaults
 from ..settings.environment import Environment
 from .source import EXTENDS, Source, read_source

@@ -6,7 +6,8 @@ from pathlib import Path as FilePath
 
 from pydantic import ValidationError
 
-from ..findings import Finding, InvalidFile, Level, Path, dotted
+from ..errors import InvalidFile
+from ..findings import Finding, Level, Path, dotted
 from ..settings.base import Settings
 from ..settings.pipeline import Pipeline
 from .load import LoadedEnvironment, load_environment, resolved

@@ -16,7 +16,8 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.reader import ReaderError
 from yaml.resolver import BaseResolver
 
-from ..findings import Finding, InvalidFile, Level, Path, Place, dotted
+from ..errors import InvalidFile
+from ..findings import Finding, Level, Path, Place, dotted
 
 EXTENDS = "extends"
 """The setting of a file that names others whose settings it takes over; see `extends.py`."""
@@ -112,7 +113,7 @@ def parse_source(text: str, name: str) -> Source:
             problem = problem.replace("found character", f"found character {text[mark.index]!r}")
         if begun and begun.line + 1 < line:
             problem = f"{problem} {error.context}, which begins at line {begun.line + 1}"
-        hint = "mend the syntax at this line; indent with spaces"
+        hint = "fix the syntax at this line; indent with spaces"
         if problem == "found incompatible YAML document":
             hint = "leave out the line with %YAML"
         raise _invalid(name, line, f"cannot be read: {problem}", hint) from None

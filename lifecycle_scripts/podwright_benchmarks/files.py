@@ -43,7 +43,7 @@ def measure(place: Path, name: str, mode: str, say: Say, mib: int | None = None)
         finally:
             shutil.rmtree(folder)
     except OSError as error:
-        # No failure: a shared file system that is full refuses every node, and replacing them would mend nothing. That
+        # No failure: a shared file system that is full refuses every node, and replacing them would fix nothing. That
         # this node has it mounted and may write, the step of the mount has checked.
         return [Measured(f"{name}_write", (), None, "GB/s", f"{place}: {error}")]
 

@@ -9,11 +9,12 @@ import argparse
 from pathlib import Path
 
 from ...config.catalog.instance_types import environment_types
+from ...config.errors import CommandError
 from ...config.loading.artifacts import CACHE, LOCK, LockedArchive, read_artifacts, write_artifacts
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
 from ...planning.node.archives import Archive, archive_findings, archives_of, cached_file, digest_of
-from ..output.console import Stop, write_line
+from ..output.console import write_line
 from .downloads import download, download_wheel
 
 
@@ -61,7 +62,7 @@ def fetch(root: Path, wanted: Archive, *, update: bool = False) -> Path:
     A file that is there and matches the lock is left alone unless `update` is given.
 
     Raises:
-        Stop: the download fails, or differs from the lock and `update` is not given.
+        CommandError: the download fails, or differs from the lock and `update` is not given.
     """
     artifacts = read_artifacts(root)
     locked = artifacts.archives.get(wanted.name)
@@ -76,7 +77,7 @@ def fetch(root: Path, wanted: Archive, *, update: bool = False) -> Path:
             download(wanted.address, part)
         digest = digest_of(part)
         if locked and locked.address == wanted.address and locked.sha256 != digest and not update:
-            raise Stop(
+            raise CommandError(
                 f"the download of {wanted.address} has the digest {digest}, {LOCK} says {locked.sha256}",
                 "somebody changed what lies there; look into it before you accept it with --update",
             )

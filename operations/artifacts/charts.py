@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from ...config.catalog.charts import Chart, pin
 from ...config.catalog.images import Image
+from ...config.errors import CommandError
 from ...config.loading.artifacts import (
     LOCK,
     Artifacts,
@@ -34,7 +35,7 @@ from ...config.loading.project import Project
 from ...config.loading.source import read_source
 from ...config.settings.environment import Environment
 from ...planning.helm.wanted_charts import wanted_charts
-from ..output.console import Stop, write_line
+from ..output.console import write_line
 from ..programs.helm import helm, images_of
 
 _STAND_INS: Final = Path(__file__).parent / "stand_in_charts"
@@ -52,14 +53,14 @@ def run(args: argparse.Namespace) -> int:
     """Fetch every chart that an environment of the project installs.
 
     Raises:
-        Stop: a download fails or differs from the lock, or no environment installs a chart.
+        CommandError: a download fails or differs from the lock, or no environment installs a chart.
     """
     project = Project.at(args.project)
     wanted = {
         item.chart.name: item.chart for loaded in project.load_all() for item in wanted_charts(loaded.environment)
     }
     if not wanted:
-        raise Stop("no environment of this project installs a chart", "nothing has to be fetched")
+        raise CommandError("no environment of this project installs a chart", "nothing has to be fetched")
     for item in wanted.values():
         fetched = fetch(args.project, item, update=args.update)
         write_line(f"{fetched.name}: {fetched.path.relative_to(args.project)}\n  sha256 {fetched.digest}")
@@ -87,7 +88,7 @@ def fetch(root: Path, wanted: Chart, *, update: bool = False) -> ChartArchive:
     An archive that is there and matches the lock is left alone unless `update` is given.
 
     Raises:
-        Stop: the download fails, is not what was asked for, or differs from the lock and `update` is not given.
+        CommandError: the download fails, is not what was asked for, or differs from the lock and `update` is not given.
     """
     if not update and not chart_findings(root, wanted):
         return chart_archive(root, wanted)
@@ -124,7 +125,7 @@ def _unpack(wanted: Chart, folder: Path) -> None:
         _extract(_download(wanted.archive), wanted, folder)
     metadata: dict[str, Any] = read_source(folder / "Chart.yaml", f"{wanted.name}/Chart.yaml").data
     if str(metadata.get("version")).removeprefix("v") != wanted.version.removeprefix("v"):
-        raise Stop(
+        raise CommandError(
             f"{wanted.name} has version {metadata.get('version')}, expected {wanted.version}",
             "use the podwright that pins that version",
         )
@@ -140,9 +141,9 @@ def _download(address: str) -> bytes:
         with urllib.request.urlopen(address, timeout=_TIMEOUT_SECONDS) as response:
             content = response.read(_MAX_BYTES + 1)
     except OSError as error:
-        raise Stop(f"{address} cannot be downloaded: {error}", "check the network and HTTPS_PROXY") from None
+        raise CommandError(f"{address} cannot be downloaded: {error}", "check the network and HTTPS_PROXY") from None
     if len(content) > _MAX_BYTES:
-        raise Stop(f"{address} is larger than {_MAX_BYTES:,} bytes", "it is not the archive that was asked for")
+        raise CommandError(f"{address} is larger than {_MAX_BYTES:,} bytes", "it is not the archive that was asked for")
     return content
 
 
@@ -158,7 +159,7 @@ def _extract(archive: bytes, wanted: Chart, folder: Path) -> None:
                 content = opened.extractfile(member)
                 target.write_bytes(content.read() if content else b"")
     if not (folder / "Chart.yaml").is_file():
-        raise Stop(
+        raise CommandError(
             f"{wanted.archive} holds no chart at {wanted.folder or 'its top'}", "the repository has changed its layout"
         )
 
@@ -191,13 +192,13 @@ def _duplicates(folder: Path) -> Iterator[Path]:
 def _compare(artifacts: Artifacts, wanted: Chart, digest: str, update: bool) -> None:
     locked = artifacts.charts.get(wanted.name)
     if locked and locked.revision == wanted.revision and locked.sha256 != digest and not update:
-        raise Stop(
+        raise CommandError(
             f"the download of {wanted.name} has the digest {digest}, {LOCK} says {locked.sha256} for the same "
             f"{'release' if wanted.released else 'commit'}",
             "somebody changed the source or a subchart; look into it before you accept it with --update",
         )
     if locked and locked.revision != wanted.revision and not update:
-        raise Stop(
+        raise CommandError(
             f"{LOCK} holds {wanted.name} {pin(locked.version, locked.revision)}, this podwright pins {wanted.pin}",
             "`podwright chart fetch --update` goes over to the new one",
         )

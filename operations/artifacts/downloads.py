@@ -8,7 +8,7 @@ import urllib.request
 from pathlib import Path
 from typing import Final
 
-from ..output.console import Stop
+from ...config.errors import CommandError
 
 _TIMEOUT_SECONDS: Final = 60
 _ATTEMPTS: Final = 3
@@ -19,14 +19,16 @@ def download(address: str, into: Path) -> None:
     """Write what `address` serves into a file.
 
     Raises:
-        Stop: it cannot be had, or ends before its announced length, three times.
+        CommandError: it cannot be had, or ends before its announced length, three times.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             _download(address, into)
         except OSError as error:
             if attempt == _ATTEMPTS:
-                raise Stop(f"{address} cannot be downloaded: {error}", "check the network and HTTPS_PROXY") from None
+                raise CommandError(
+                    f"{address} cannot be downloaded: {error}", "check the network and HTTPS_PROXY"
+                ) from None
             time.sleep(2**attempt)
         else:
             return
@@ -38,7 +40,7 @@ def download_wheel(requirement: str, platform: str, into: Path) -> None:
     pip fetches it, so its settings hold: an index of your own, a proxy, certificates.
 
     Raises:
-        Stop: pip is missing or has no such wheel.
+        CommandError: pip is missing or has no such wheel.
     """
     with tempfile.TemporaryDirectory(prefix="podwright-wheel-", dir=into.parent) as folder:
         command = ["download", "--no-deps", "--only-binary=:all:", "--platform", platform, "--dest", folder]
@@ -50,7 +52,7 @@ def download_wheel(requirement: str, platform: str, into: Path) -> None:
         found = list(Path(folder).glob("*.whl"))
         if result.returncode or len(found) != 1:
             said = (result.stderr or result.stdout).strip().splitlines()
-            raise Stop(
+            raise CommandError(
                 f"pip has no wheel {requirement} for {platform}: {said[-1] if said else 'it said nothing'}",
                 "check the version and the package index; without pip, install it into podwright's environment",
             )

@@ -18,8 +18,9 @@ from ...config.catalog.facts import table
 from ...config.catalog.images import Image
 from ...config.catalog.instance_types import UnknownInstanceType, catalog
 from ...config.catalog.software_matrix import NAMES, mismatches
+from ...config.errors import CommandError
 from ...config.findings import Level
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 from .image_files import ImageFiles, files_of_folder, files_of_image
 from .registry import Registry
 
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     """Returns 1 when the image cannot use EFA with NCCL, 0 otherwise."""
     types = catalog()
     if args.type and args.type not in types:
-        raise Stop(str(UnknownInstanceType(args.type, [row.name for row in types])), code=2)
+        raise CommandError(str(UnknownInstanceType(args.type, [row.name for row in types])), code=2)
     row = types.find(args.type) if args.type else None
     architecture = args.architecture or (row.architecture if row else "x86_64")
     try:
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
             found = list(components(files))
     except OSError as error:
         hint = "see that the name is right, that this machine reaches the registry, and that it may read the image"
-        raise Stop(f"{args.image} cannot be read: {error}", hint) from None
+        raise CommandError(f"{args.image} cannot be read: {error}", hint) from None
     problems = judged(found, args.type.split(".")[1] if args.type else "")
     if args.json:
         write_json(
@@ -123,7 +124,7 @@ def _opened(image: str, architecture: str) -> AbstractContextManager[ImageFiles]
     if folder.is_dir():
         return files_of_folder(folder, _wanted, architecture)
     if image.startswith((".", "/")):
-        raise Stop(f"{image} is no folder", "name a folder, or an image as a registry knows it", 2)
+        raise CommandError(f"{image} is no folder", "name a folder, or an image as a registry knows it", 2)
     parsed = Image.parse(image)
     return files_of_image(parsed, Registry(parsed.registry, _authorization(parsed)), _wanted, architecture)
 

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
 from ...config.catalog.images import Image
-from ..output.console import Stop
+from ...config.errors import CommandError
 from .registry import Registry
 
 _WHITEOUT: Final = ".wh."
@@ -51,7 +51,7 @@ def files_of_folder(folder: Path, wanted: Wanted, architecture: str) -> Iterator
     """The files of an image in a folder: an OCI layout when it holds `oci-layout`, else a root file system.
 
     Raises:
-        Stop: a layout holds no image for the architecture.
+        CommandError: a layout holds no image for the architecture.
     """
     if (folder / "oci-layout").is_file():
         with _layered(_Layout(folder), str(folder), wanted, architecture) as found:
@@ -71,7 +71,7 @@ def files_of_folder(folder: Path, wanted: Wanted, architecture: str) -> Iterator
 
 @contextmanager
 def files_of_image(image: Image, registry: Registry, wanted: Wanted, architecture: str) -> Iterator[ImageFiles]:
-    """The files of an image in a registry. Raises Stop when it has none for the architecture."""
+    """The files of an image in a registry. Raises CommandError when it has none for the architecture."""
     with _layered(_Remote(registry, image), str(image), wanted, architecture) as found:
         yield found
 
@@ -111,7 +111,7 @@ class _Layout:
                 checksum.update(chunk)
                 into.write(chunk)
         if f"sha256:{checksum.hexdigest()}" != digest:
-            raise Stop(f"{self._path(digest)} is not what its name says", "copy the image again")
+            raise CommandError(f"{self._path(digest)} is not what its name says", "copy the image again")
         into.seek(0)
 
     def _path(self, digest: str) -> Path:
@@ -146,7 +146,7 @@ def _chosen(source: _Remote | _Layout, name: str, architecture: str) -> dict[str
         ]
         if not fitting:
             there = ", ".join(sorted({platform for platform in platforms if platform and platform != "unknown"}))
-            raise Stop(
+            raise CommandError(
                 f"{name} has no image for {architecture}, only for {there or 'nothing'}", "choose --architecture"
             )
         manifest = source.manifest(fitting[0]["digest"])
@@ -156,7 +156,7 @@ def _chosen(source: _Remote | _Layout, name: str, architecture: str) -> dict[str
 def _read(packed: IO[bytes], layer: dict[str, Any], wanted: Wanted, found: ImageFiles, place: Path) -> None:
     """Lay one layer over what was found: its files replace those of the same name, and whiteouts take away."""
     if layer.get("mediaType", "").endswith("+zstd"):
-        raise Stop(
+        raise CommandError(
             f"{found.name} has layers that are compressed with zstd, which Python reads from 3.14 on",
             "unpack the image into a folder and check that, or copy it with `skopeo copy --dest-compress-format gzip`",
         )

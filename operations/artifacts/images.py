@@ -14,6 +14,7 @@ from typing import Any
 from ...config.catalog.charts import chart
 from ...config.catalog.images import Image, ecr_registry, eks_registry
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
+from ...config.errors import CommandError
 from ...config.loading.artifacts import Artifacts, ChartArchive, read_artifacts, write_artifacts
 from ...config.settings.environment import Environment
 from ...planning.helm.mirrors import mirror_of
@@ -21,7 +22,7 @@ from ...planning.helm.own_images import own_images
 from ...planning.helm.wanted_charts import chart_archives, wanted_charts
 from ..aws.account import Account, account_of
 from ..cdk.deployment import add_environment, load
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 from ..programs.helm import images_of
 from .charts import stand_ins
 from .registry import Registry, copy, digest_of
@@ -40,7 +41,9 @@ def run(args: argparse.Namespace) -> int:
     """List or mirror."""
     environment = load(args).environment
     if environment.cluster.orchestrator != "eks":
-        raise Stop(f"{environment.name} has no EKS cluster and runs no pods", "nothing has to be mirrored for it")
+        raise CommandError(
+            f"{environment.name} has no EKS cluster and runs no pods", "nothing has to be mirrored for it"
+        )
     sandboxed = args.sandbox or environment.account == SANDBOX_ACCOUNT
     archives = stand_ins(environment) if sandboxed else chart_archives(args.project, environment)
     if args.action == "mirror":
@@ -102,7 +105,7 @@ def images(environment: Environment, archives: Mapping[str, ChartArchive], artif
 def mirror(environment: Environment, root: Path, archives: Mapping[str, ChartArchive], account: Account) -> int:
     """Copy every image that is not in ECR to the account's registry, and write the digests to the lock."""
     if account.endpoint:
-        raise Stop("the sandbox has no container registry", "mirror for an environment in AWS")
+        raise CommandError("the sandbox has no container registry", "mirror for an environment in AWS")
     artifacts = read_artifacts(root)
     registry = ecr_registry(environment.account, environment.region)
     target = Registry(registry, _ecr_authorization(account))
@@ -112,7 +115,7 @@ def mirror(environment: Environment, root: Path, archives: Mapping[str, ChartArc
         try:
             digests[str(image)] = _mirror_one(image, account, Registry(image.registry), target)
         except OSError as error:
-            raise Stop(f"{image} cannot be copied: {error}", "run this again; what is copied stays") from None
+            raise CommandError(f"{image} cannot be copied: {error}", "run this again; what is copied stays") from None
         write_line(f"{image} → {image.mirrored_in(registry)}@{digests[str(image)]}")
         # After each, so that an interrupted run keeps what it has copied.
         artifacts = artifacts.model_copy(update={"mirrors": artifacts.mirrors | {registry: dict(digests)}})
@@ -136,7 +139,7 @@ def _mirror_one(image: Image, account: Account, source: Registry, target: Regist
         if target.has(repository, "manifests", image.digest or image.tag):
             there = digest_of(image.mirrored_in(target.host), target)
             if there != digest_of(image, source):
-                raise Stop(
+                raise CommandError(
                     f"{target.host}/{repository} has {image.tag} as {there}, and upstream has moved that tag since",
                     "delete the copy if you want the new image",
                 ) from None

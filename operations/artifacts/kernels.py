@@ -22,13 +22,14 @@ from pathlib import Path
 from typing import Final, get_args
 
 from ...config.catalog.instance_types import environment_types
+from ...config.errors import CommandError
 from ...config.findings import Finding
 from ...config.loading.artifacts import CACHE, LOCK, LockedArchive, read_artifacts, write_artifacts
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
 from ...planning.node.archives import Architecture, Archive, cached_file, digest_of
 from ...planning.node.kernels import MACHINES, SOURCES, program_findings, programs, programs_of, recipe, wheels
-from ..output.console import Stop, write_line
+from ..output.console import write_line
 from .assets import fetch
 
 # The first level of compression: the libraries hold machine code that hardly shrinks further, and nodes unpack it.
@@ -82,11 +83,11 @@ def build(root: Path, architecture: Architecture, *, update: bool = False) -> Pa
     """Build for one architecture, write the archive's digest to the lock, and return where it lies.
 
     Raises:
-        Stop: a wheel cannot be had or differs from the lock, a compiler is missing, or the programs would not start on
+        CommandError: a wheel cannot be had or differs from the lock, a compiler is missing, or they would not start on
             Amazon Linux 2023.
     """
     if sys.platform != "linux":
-        raise Stop("the compiler of CUDA runs on Linux only", "run this in a container or on a Linux machine")
+        raise CommandError("the compiler of CUDA runs on Linux only", "run this in a container or on a Linux machine")
     here: Architecture = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
     compiler = _compiler(here, architecture)
     # Headers and tools of this machine, libraries of the other.
@@ -107,7 +108,7 @@ def build(root: Path, architecture: Architecture, *, update: bool = False) -> Pa
         )
         too_new = newest_glibc(target / "bin")
         if too_new > _numbers(recipe()["glibc_maximum"]):
-            raise Stop(
+            raise CommandError(
                 f"the programs need glibc {'.'.join(map(str, too_new))}, Amazon Linux 2023 has "
                 f"{recipe()['glibc_maximum']}",
                 "build on an older distribution, such as Debian 12 or Amazon Linux 2023",
@@ -146,7 +147,7 @@ def compile_programs(
         only: Names of programs; all when empty.
 
     Raises:
-        Stop: the compiler refuses.
+        CommandError: the compiler refuses.
     """
     settings = {
         "TOOLKIT": str(toolkit),
@@ -159,7 +160,9 @@ def compile_programs(
         ["bash", str(SOURCES / "build.sh"), str(target)], env={**os.environ, **settings}, capture_output=True, text=True
     )
     if result.returncode:
-        raise Stop(f"the benchmark programs do not compile:\n{(result.stderr or result.stdout).strip()[-2000:]}")
+        raise CommandError(
+            f"the benchmark programs do not compile:\n{(result.stderr or result.stdout).strip()[-2000:]}"
+        )
 
 
 def newest_glibc(folder: Path) -> tuple[int, ...]:
@@ -192,7 +195,7 @@ def _compiler(here: Architecture, there: Architecture) -> str:
     name = "g++" if here == there else f"{MACHINES[there]}-linux-gnu-g++"
     if shutil.which(name) is None:
         package = "g++" if here == there else f"g++-{MACHINES[there].replace('_', '-')}-linux-gnu"
-        raise Stop(f"{name} is not installed", f"on Debian and Ubuntu: apt-get install {package}")
+        raise CommandError(f"{name} is not installed", f"on Debian and Ubuntu: apt-get install {package}")
     return name
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
 from ...config.catalog.images import Image
-from ..output.console import Stop
+from ...config.errors import CommandError
 
 _ACCEPT: Final = {
     "Accept": "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, "
@@ -45,7 +45,9 @@ class Registry:
         with self._open("GET", f"/v2/{repository}/manifests/{reference}", _ACCEPT) as response:
             content, kind = response.read(), response.headers.get_content_type()
         if reference.startswith("sha256:") and _digest(content) != reference:
-            raise Stop(f"{self.host}/{repository} serves another manifest than {reference}", "do not use this registry")
+            raise CommandError(
+                f"{self.host}/{repository} serves another manifest than {reference}", "do not use this registry"
+            )
         return content, kind
 
     def has(self, repository: str, what: str, reference: str) -> bool:
@@ -64,14 +66,14 @@ class Registry:
             pass
 
     def read_blob(self, repository: str, digest: str, into: IO[bytes]) -> int:
-        """Write a blob into a file. Returns its length; raises Stop when it is not what its digest says."""
+        """Write a blob into a file. Returns its length; raises CommandError when it is not what its digest says."""
         checksum, length = hashlib.sha256(), 0
         with self._open("GET", f"/v2/{repository}/blobs/{digest}") as response:
             while chunk := response.read(_CHUNK):
                 checksum.update(chunk)
                 length += into.write(chunk)
         if f"sha256:{checksum.hexdigest()}" != digest:
-            raise Stop(f"{self.host}/{repository} serves another blob than {digest}", "run this again")
+            raise CommandError(f"{self.host}/{repository} serves another blob than {digest}", "run this again")
         into.seek(0)
         return length
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
-from ..output.console import Stop
 
 _EXPIRED: Final = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 _UNKNOWN: Final = {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "AuthFailure"}
@@ -54,7 +54,7 @@ def account_of(environment: Environment, project: Path, sandbox: bool) -> Accoun
     """The account that `environment` is deployed to; its sandbox is started when it is not running.
 
     Raises:
-        Stop: the sandbox does not start, or AWS does not let the user in.
+        CommandError: the sandbox does not start, or AWS does not let the user in.
     """
     if is_sandboxed(environment, sandbox):
         return _sandbox_account(environment, project)
@@ -62,9 +62,9 @@ def account_of(environment: Environment, project: Path, sandbox: bool) -> Accoun
 
 
 def require_sandbox() -> None:
-    """Raise Stop where the sandbox's libraries are not installed."""
+    """Raise CommandError where the sandbox's libraries are not installed."""
     if find_spec("moto") is None:
-        raise Stop("the sandbox is not installed", "pip install 'podwright[sandbox]'")
+        raise CommandError("the sandbox is not installed", "pip install 'podwright[sandbox]'")
 
 
 def _sandbox_account(environment: Environment, project: Path) -> Account:
@@ -75,7 +75,9 @@ def _sandbox_account(environment: Environment, project: Path) -> Account:
     try:
         running = start(project)
     except SandboxError as error:
-        raise Stop(str(error), "`podwright sandbox reset` forgets what the sandbox holds and starts afresh") from None
+        raise CommandError(
+            str(error), "`podwright sandbox reset` forgets what the sandbox holds and starts afresh"
+        ) from None
     make_known(environment, running.endpoint)
     account, region = environment.account, environment.region
     # Nothing of the user's AWS set-up is used, and no proxy of theirs sees what stays on this machine.
@@ -88,7 +90,7 @@ def _aws_account(environment: Environment) -> Account:
     """The AWS account of `environment`, after one call that proves that the user's credentials open it.
 
     Raises:
-        Stop: no credentials, expired or refused ones, those of another account, or a region out of reach. It says which
+        CommandError: no credentials, expired or refused ones, those of another account, a region out of reach; it says
             of these, and what to do.
     """
     import boto3
@@ -102,16 +104,16 @@ def _aws_account(environment: Environment) -> Account:
     except (BotoCoreError, ClientError) as error:
         raise _explained(error, region) from None
     if identity["Account"] != environment.account:
-        raise Stop(
+        raise CommandError(
             f"the credentials belong to account {identity['Account']} ({identity['Arn']}), "
             f"and {environment.name} is in account {environment.account}",
-            "set AWS_PROFILE to a profile of that account, or mend `account:` in the file",
+            "set AWS_PROFILE to a profile of that account, or fix `account:` in the file",
         )
     variables = dict(os.environ) | {"AWS_REGION": region, "AWS_DEFAULT_REGION": region}
     return Account(environment.account, region, None, variables)
 
 
-def _explained(error: Exception, region: str) -> Stop:
+def _explained(error: Exception, region: str) -> CommandError:
     """What a failed sign-in means to a person."""
     from botocore import exceptions
 
@@ -122,19 +124,23 @@ def _explained(error: Exception, region: str) -> Stop:
     sign_in = "sign in again, for instance with `aws sso login`, and run this again"
     match error:
         case exceptions.NoCredentialsError():
-            return Stop(
+            return CommandError(
                 f"{whose} has no AWS credentials, and AWS_ACCESS_KEY_ID is not set",
                 "set AWS_PROFILE, or run `aws configure sso`; without an account, `podwright deploy --sandbox` works",
             )
         case exceptions.PartialCredentialsError() | exceptions.ProfileNotFound():
-            return Stop(f"the AWS credentials are incomplete: {error}", "`aws configure list` shows what is used")
+            return CommandError(
+                f"the AWS credentials are incomplete: {error}", "`aws configure list` shows what is used"
+            )
         case exceptions.HTTPClientError() | exceptions.ConnectionError():
-            return Stop(f"AWS in {region} cannot be reached: {error}", "check the network, HTTPS_PROXY and the region")
+            return CommandError(
+                f"AWS in {region} cannot be reached: {error}", "check the network, HTTPS_PROXY and the region"
+            )
         case exceptions.ClientError(response={"Error": {"Code": code}}) if code in _EXPIRED:
-            return Stop(f"the AWS credentials of {whose} have expired", sign_in)
+            return CommandError(f"the AWS credentials of {whose} have expired", sign_in)
         case exceptions.ClientError(response={"Error": {"Code": code}}) if code in _UNKNOWN:
-            return Stop(
+            return CommandError(
                 f"AWS in {region} does not accept the credentials of {whose} ({code})",
                 f"if the keys are right, enable {region} for the account: AWS account settings, AWS Regions",
             )
-    return Stop(f"AWS does not accept the credentials of {whose}: {error}", sign_in)
+    return CommandError(f"AWS does not accept the credentials of {whose}: {error}", sign_in)

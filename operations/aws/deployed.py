@@ -1,12 +1,12 @@
 """What the stacks of an environment made, found by type: no name is ours to guess."""
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
-from ..output.console import Stop
 from .account import Account
 
 
 def physical_id(account: Account, stack: str, resource_type: str) -> str:
-    """The physical id of the only resource of a type in a stack. Raises Stop when there is no stack or no resource."""
+    """The physical id of the only resource of a type in a stack. Raises CommandError without stack or resource."""
     client = account.client("cloudformation")
     try:
         pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
@@ -17,9 +17,11 @@ def physical_id(account: Account, stack: str, resource_type: str) -> str:
             if item["ResourceType"] == resource_type and item.get("PhysicalResourceId")
         ]
     except client.exceptions.ClientError:
-        raise Stop(f"there is no stack {stack} in {account}", "deploy the environment first") from None
+        raise CommandError(f"there is no stack {stack} in {account}", "deploy the environment first") from None
     if len(found) != 1:
-        raise Stop(f"{stack} has {len(found)} resources of type {resource_type}", "deploy the environment again")
+        raise CommandError(
+            f"{stack} has {len(found)} resources of type {resource_type}", "deploy the environment again"
+        )
     return found[0]
 
 

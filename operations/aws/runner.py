@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
-from ..output.console import Stop
 from .account import Account
 from .deployed import physical_id
 
@@ -19,7 +19,7 @@ def run_in_vpc(account: Account, environment: Environment, command: str, write: 
     An interrupt stops the build, so that nothing goes on unseen.
 
     Raises:
-        Stop: there is no runner, or the build did not get as far as the command.
+        CommandError: there is no runner, or the build did not get as far as the command.
     """
     client = account.client("codebuild")
     project = physical_id(account, f"{environment.name}-eks", "AWS::CodeBuild::Project")
@@ -42,14 +42,16 @@ def run_in_vpc(account: Account, environment: Environment, command: str, write: 
 
 
 def _outcome(build: dict[str, Any]) -> int:
-    """Exit code of the command; a phase before it that failed is a Stop."""
+    """Exit code of the command; a phase before it that failed is a CommandError."""
     for phase in build.get("phases", ()):
         if (
             phase.get("phaseStatus") in ("FAILED", "FAULT", "TIMED_OUT", "CLIENT_ERROR")
             and phase["phaseType"] != "BUILD"
         ):
             told = "; ".join(context.get("message", "") for context in phase.get("contexts", ()))
-            raise Stop(f"the runner failed in {phase['phaseType']}: {told}", "see the build in the CodeBuild console")
+            raise CommandError(
+                f"the runner failed in {phase['phaseType']}: {told}", "see the build in the CodeBuild console"
+            )
     return _DONE[build["buildStatus"]]
 
 

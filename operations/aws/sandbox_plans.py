@@ -11,8 +11,8 @@ from typing import Any
 
 from ...config.catalog.instance_types import catalog
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
-from ..output.console import Stop
 
 _PATH = "/podwright/training-plans"
 
@@ -21,7 +21,7 @@ def make_known(environment: Environment, endpoint: str) -> None:
     """Tell the sandbox at `endpoint` of the plans that the file says exist and that it does not know yet.
 
     Raises:
-        Stop: it cannot have such a plan.
+        CommandError: it cannot have such a plan.
     """
     named = existing_plans(environment)
     if not named:
@@ -76,4 +76,6 @@ def _call(url: str, body: dict[str, Any] | None) -> Any:
         with opener.open(request) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as error:
-        raise Stop(f"the sandbox cannot have the training plans of the file: {error.read().decode().strip()}") from None
+        raise CommandError(
+            f"the sandbox cannot have the training plans of the file: {error.read().decode().strip()}"
+        ) from None

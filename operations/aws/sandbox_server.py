@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
+from ...config.errors import PodwrightError
 
 STATE_DIRECTORY = Path(".podwright/sandbox")
 DEFAULT_PORT = 4599
@@ -20,7 +21,7 @@ _STOP_SECONDS = 30.0
 _BACKLOG = 128
 
 
-class SandboxError(Exception):
+class SandboxError(PodwrightError):
     """The sandbox cannot be started or stopped; the message says why and what to do."""
 
 

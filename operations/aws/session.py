@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-from ..output.console import Stop
+from ...config.errors import CommandError
 from .account import Account
 
 _FORWARD: Final = "AWS-StartPortForwardingSessionToRemoteHost"
@@ -75,7 +75,7 @@ def _command(account: Account, request: Mapping[str, Any]) -> list[str]:
     """The plugin's command line, as the AWS CLI calls it. The session is started here."""
     plugin = shutil.which(_PLUGIN)
     if plugin is None:
-        raise Stop(
+        raise CommandError(
             f"{_PLUGIN} is not on PATH",
             'install it: AWS Systems Manager User Guide, "Install the Session Manager plugin"',
         )

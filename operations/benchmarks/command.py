@@ -11,11 +11,12 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ...config.catalog.names import benchmark_prefix, lifecycle_bucket_name
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.node.benchmark_results import BenchmarkResults
 from ..aws.account import Account, account_of
 from ..cdk.deployment import load
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 from .picture import picture
 from .table import write_tables
 
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print, and draw where asked to."""
     if bool(args.files) == bool(args.environment):
-        raise Stop("name result files, or --cluster ENV", "podwright bench show --help", code=2)
+        raise CommandError("name result files, or --cluster ENV", "podwright bench show --help", code=2)
     runs = [parsed(path.read_text(encoding="utf-8"), str(path)) for path in _existing(args.files)]
     if args.environment:
         environment = load(args).environment
@@ -53,16 +54,18 @@ def parsed(text: str, source: str) -> BenchmarkResults:
     """Results of a node.
 
     Raises:
-        Stop: the text is not what nodes of this version write.
+        CommandError: the text is not what nodes of this version write.
     """
     try:
         return BenchmarkResults.model_validate(json.loads(text))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise Stop(f"{source} is not a node's results: {place or 'the whole'}: {first['msg']}", _SCHEMA) from None
+        raise CommandError(
+            f"{source} is not a node's results: {place or 'the whole'}: {first['msg']}", _SCHEMA
+        ) from None
     except ValueError as error:
-        raise Stop(f"{source} is not JSON: {error}", _SCHEMA) from None
+        raise CommandError(f"{source} is not JSON: {error}", _SCHEMA) from None
 
 
 _SCHEMA = "the form is docs/benchmark.schema.json; results of a newer podwright need that podwright"
@@ -72,7 +75,7 @@ def published(environment: Environment, account: Account) -> list[BenchmarkResul
     """The latest results of every node that has published some, those of nodes that are gone included.
 
     Raises:
-        Stop: there are none.
+        CommandError: there are none.
     """
     bucket = environment.storage.buckets.lifecycle or lifecycle_bucket_name(
         environment.name, environment.account, environment.region
@@ -84,7 +87,7 @@ def published(environment: Environment, account: Account) -> list[BenchmarkResul
     except client.exceptions.NoSuchBucket:
         keys = []
     if not keys:
-        raise Stop(
+        raise CommandError(
             f"no node has published results below s3://{bucket}/{prefix}",
             f"deploy {environment.name} with groups whose benchmarks are report or gate; nodes publish when they boot",
         )
@@ -94,5 +97,5 @@ def published(environment: Environment, account: Account) -> list[BenchmarkResul
 
 def _existing(files: Sequence[Path]) -> Sequence[Path]:
     if missing := [str(path) for path in files if not path.is_file()]:
-        raise Stop(f"{', '.join(missing)}: no such file", code=2)
+        raise CommandError(f"{', '.join(missing)}: no such file", code=2)
     return files

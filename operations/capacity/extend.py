@@ -15,6 +15,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.purchase.offers import Plan, money, shown
 from ...planning.purchase.purchase import extend as extended
@@ -23,7 +24,7 @@ from ...planning.purchase.run import Outcome, Result
 from ..aws.account import account_of
 from ..cdk.deployment import load
 from ..cdk.progress import Progress
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 from .market import zone_ids
 from .offers import amount, hours, minute, span
 from .plan_file import Values
@@ -91,13 +92,13 @@ def run(args: argparse.Namespace) -> int:
     arn = settings.arn or _recorded(environment, args.plan, buyer, tell)
     shape = describe(buyer.clients["sagemaker"], arn) if arn else None
     if shape is None:
-        raise Stop(
+        raise CommandError(
             f"{args.plan} is not bought yet" if not arn else f"SageMaker has no {arn} in {account}",
             f"`podwright capacity show {args.environment}` prints what there is",
         )
     plan = Plan.of(shape, zone_ids(buyer.clients["ec2"]))
     if plan.status not in ("Scheduled", "Active") or plan.end is None:
-        raise Stop(f"{args.plan} is {plan.status}; only a plan that is Scheduled or Active can be extended")
+        raise CommandError(f"{args.plan} is {plan.status}; only a plan that is Scheduled or Active can be extended")
     file, deployed = environment_file(args, environment), settings.state == "purchase"
     if file and not choosing and not args.nothing_was_bought:
         known = settings.end or min(
@@ -143,12 +144,12 @@ def _offers(buyer: Buyer, arn: str, days: int | None) -> list[Extension]:
 
 
 def _chosen(args: argparse.Namespace, offers: Sequence[Extension], count: int, buyer: Buyer, arn: str) -> Extension:
-    """The offer that the arguments mean. Raises Stop when there is none, with those that there are."""
+    """The offer that the arguments mean. Raises CommandError when there is none, with those that there are."""
     if args.offering:
         found = next((offer for offer in offers if offer.id == args.offering), None)
         hint = "without --days and --offering the offers of now are listed"
         if found is None:
-            raise Stop(f"nothing was bought: {args.offering} is not among the offers now", hint)
+            raise CommandError(f"nothing was bought: {args.offering} is not among the offers now", hint)
         return found
     fitting = [offer for offer in offers if abs(hours(offer.end - offer.start) - args.days * 24) < 24]
     if fitting:
@@ -156,7 +157,7 @@ def _chosen(args: argparse.Namespace, offers: Sequence[Extension], count: int, b
     others = offers or _offers(buyer, arn, None)
     _list(args, others, count)
     hint = "take one of those that there are" if others else "wait, or reserve another plan for the time after"
-    raise Stop(f"nothing was bought: no extension of {args.days} days is offered", hint)
+    raise CommandError(f"nothing was bought: no extension of {args.days} days is offered", hint)
 
 
 def _list(args: argparse.Namespace, offers: Sequence[Extension], count: int) -> None:
@@ -217,7 +218,7 @@ def _finish(
         hint = "run this again for the offers of now"
         if outcome.result is Result.UNKNOWN:
             hint = "the same command looks again; with --nothing-was-bought it closes the purchase"
-        raise Stop(outcome.text, hint)
+        raise CommandError(outcome.text, hint)
     write_line(outcome.text, sys.stderr)
 
     def longer(plan: Plan) -> bool:
@@ -225,7 +226,7 @@ def _finish(
 
     plan = settled(buyer, before.arn, tell, longer)
     if plan is None or not longer(plan):
-        raise Stop(
+        raise CommandError(
             f"the extension of {args.plan} is bought, and SageMaker does not show the new end yet",
             f"`podwright capacity reserve {args.environment} {args.plan}` writes it into the file later",
         )

@@ -19,7 +19,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
-from ...config.findings import InvalidFile
+from ...config.errors import InvalidFile, PodwrightError
 from ...config.loading.load import environment_from, resolved
 from ...config.loading.source import Source, parse_source, read_source
 
@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?")
 _WIDTH = 100
 
 
-class NotWritten(Exception):
+class NotWritten(PodwrightError):
     """A file that cannot take the values. It is as it was."""
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
-from ...config.findings import InvalidFile
+from ...config.errors import CommandError, InvalidFile, PodwrightError
 from ...config.loading.load import resolved
 from ...config.loading.project import Project
 from ...config.loading.source import read_source
@@ -23,7 +23,7 @@ from ...planning.purchase.record import NotRecorded, Record, read
 from ...planning.purchase.run import NotSold, Outcome, Purchase, Result
 from ...planning.purchase.steps import ONE_ATTEMPT, Sleep, Steps, Tell, run
 from ..aws.account import Account
-from ..output.console import Stop, write_findings, write_json, write_line
+from ..output.console import write_findings, write_json, write_line
 from .market import zone_ids
 from .offers import amount
 from .plan_file import NotWritten, Values, holder, lines, plain, write_plan
@@ -60,12 +60,12 @@ class Buyer:
         """Carry out steps of a purchase, and return their result.
 
         Raises:
-            Stop: what may not be bought or closed, or a record that cannot be written. Nothing was bought by this run.
+            CommandError: what may not be bought or closed, or a record that cannot be written. This run bought nothing.
         """
         try:
             return run(steps, self.clients, clock=self.clock, sleep=self.sleep, tell=tell)
         except (NotSold, NotRecorded, NothingToClose) as error:
-            raise Stop(str(error)) from None
+            raise CommandError(str(error)) from None
 
 
 def add_purchase_arguments(parser: argparse.ArgumentParser, what: str) -> None:
@@ -83,33 +83,33 @@ def add_purchase_arguments(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def check_consent(args: argparse.Namespace) -> None:
-    """Raise Stop where nobody could consent, before anything is asked of AWS."""
+    """Raise CommandError where nobody could consent, before anything is asked of AWS."""
     if args.nothing_was_bought and args.yes:
-        raise Stop("--nothing-was-bought is what a person has seen; --yes cannot say it", "leave --yes away", 2)
+        raise CommandError("--nothing-was-bought is what a person has seen; --yes cannot say it", "leave --yes away", 2)
     if args.yes and args.max_upfront is None:
-        raise Stop("--yes buys without asking, and needs a limit", "add --max-upfront USD", 2)
+        raise CommandError("--yes buys without asking, and needs a limit", "add --max-upfront USD", 2)
     if args.max_upfront is not None and args.max_upfront < 1:
-        raise Stop(f"--max-upfront is {args.max_upfront}; it takes US dollars from 1", code=2)
+        raise CommandError(f"--max-upfront is {args.max_upfront}; it takes US dollars from 1", code=2)
     if not args.yes and not sys.stdin.isatty():
-        raise Stop("nobody can be asked here", "--yes --max-upfront USD buys without asking", 2)
+        raise CommandError("nobody can be asked here", "--yes --max-upfront USD buys without asking", 2)
 
 
 def consent(args: argparse.Namespace, what: str, fee: Decimal | None, currency: str, limit: int | None) -> None:
     """Show the price, and go on only when it is within the limit and the plan's name was typed, or --yes given.
 
     Raises:
-        Stop: too dear, no price in US dollars, or no consent. Nothing was bought.
+        CommandError: too dear, no price in US dollars, or no consent. Nothing was bought.
     """
     if reasons := over_limit(limit, fee, currency):
         hint = "raise the limit, search with other days or another count, or wait: prices change with the start"
-        raise Stop(f"nothing was bought: {what} {', '.join(reasons)}", hint)
+        raise CommandError(f"nothing was bought: {what} {', '.join(reasons)}", hint)
     write_line(f"{what} costs {amount(fee, currency)}, charged at once and not given back.", sys.stderr)
     if not args.yes:
         typed(args.plan, "to buy it", "nothing was bought")
 
 
 def typed(name: str, why: str, otherwise: str) -> None:
-    """Go on only once a person has typed a name. Raises Stop otherwise."""
+    """Go on only once a person has typed a name. Raises CommandError otherwise."""
     # The question goes where progress goes: standard output may be JSON.
     sys.stderr.write(f"Type {name} {why}: ")
     sys.stderr.flush()
@@ -118,7 +118,7 @@ def typed(name: str, why: str, otherwise: str) -> None:
     except EOFError:
         answer = ""
     if answer.strip() != name:
-        raise Stop(otherwise)
+        raise CommandError(otherwise)
 
 
 def close_unknown(args: argparse.Namespace, buyer: Buyer, key: str, warning: str, tell: Callable[[str], object]) -> int:
@@ -127,7 +127,7 @@ def close_unknown(args: argparse.Namespace, buyer: Buyer, key: str, warning: str
     typed(args.plan, "if nothing was bought", "nothing was changed")
     outcome = buyer.carry_out(close(key, buyer=buyer.identity, run=new_run()), tell)
     if outcome.result is not Result.REFUSED:
-        raise Stop(outcome.text)
+        raise CommandError(outcome.text)
     if args.json:
         write_json({"result": "closed", "text": outcome.text})
     else:
@@ -135,7 +135,7 @@ def close_unknown(args: argparse.Namespace, buyer: Buyer, key: str, warning: str
     return 0
 
 
-class _Anew(Exception):
+class _Anew(PodwrightError):
     """An earlier purchase is over, and did not leave anything."""
 
 
@@ -223,10 +223,10 @@ def report(args: argparse.Namespace, file: Path | None, text: str, values: Value
     """Write the values into the file, and say what there is.
 
     Raises:
-        Stop: the file could not be written; with everything that would have gone into it.
+        CommandError: the file could not be written; with everything that would have gone into it.
     """
     if problem := write_back(file, args.plan, values):
-        raise Stop(f"{text}, and {problem}")
+        raise CommandError(f"{text}, and {problem}")
     shared = list[str]()
     if file is not None:
         file = holder(resolved(read_source(file), file), file, ("training_plans", args.plan))

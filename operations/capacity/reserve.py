@@ -12,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
+from ...config.errors import CommandError
 from ...config.findings import errors
 from ...config.loading.load import LoadedEnvironment
 from ...config.settings.environment import Environment
@@ -23,7 +24,7 @@ from ...planning.rules import findings
 from ..aws.account import account_of
 from ..cdk.deployment import load
 from ..cdk.progress import Progress
-from ..output.console import Stop, write_findings, write_json, write_line
+from ..output.console import write_findings, write_json, write_line
 from .market import Answer, Region, zone_ids
 from .offers import Found, described
 from .plans import describe
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     environment = loaded.environment
     plan = plan_of(environment, args.plan)
     if plan.state == "purchase" and not args.nothing_was_bought:
-        raise Stop(
+        raise CommandError(
             f"{args.plan} says `purchase: true`: the deployment buys it",
             "deploy, or take `purchase: true` out to buy it here; a plan has one buyer",
             2,
@@ -98,7 +99,7 @@ def _request(args: argparse.Namespace, loaded: LoadedEnvironment) -> Request:
     """What the plan of the file asks for; of two limits the lower holds.
 
     Raises:
-        Stop: it says too little, or breaks a rule that buying it would not mend.
+        CommandError: it says too little, or breaks a rule that buying it would not fix.
     """
     path = f"training_plans.{args.plan}"
     wrong = [
@@ -108,7 +109,7 @@ def _request(args: argparse.Namespace, loaded: LoadedEnvironment) -> Request:
     ]
     if wrong:
         write_findings(wrong, sys.stderr)
-        raise Stop("nothing was bought", f"mend {path} first")
+        raise CommandError("nothing was bought", f"fix {path} first")
     request = wanted(loaded.environment, args.plan)
     limits = [each for each in (request.max_upfront_usd, args.max_upfront) if each is not None]
     request = replace(request, max_upfront_usd=min(limits, default=None))
@@ -117,13 +118,13 @@ def _request(args: argparse.Namespace, loaded: LoadedEnvironment) -> Request:
 
 
 def _chosen(args: argparse.Namespace, environment: Environment, buyer: Buyer, request: Request) -> Found:
-    """The offer to buy, after it was shown. Raises Stop when there is none, with those that come near."""
+    """The offer to buy, after it was shown. Raises CommandError when there is none, with those that come near."""
     region = Region(environment.region, buyer.clients["sagemaker"], buyer.clients["ec2"])
     answer = ask_all([region], request)[0]
     if args.offering:
         found = next((each for each in answer.everything if each.offer.id == args.offering), None)
         if found is None:
-            raise Stop(
+            raise CommandError(
                 f"nothing was bought: {args.offering} is not among the offers now",
                 f"`podwright capacity search {args.environment} {args.plan}` lists them; offers go when others buy",
             )
@@ -131,7 +132,7 @@ def _chosen(args: argparse.Namespace, environment: Environment, buyer: Buyer, re
         found = next((each for each in answer.fitting if len(each.offer.parts) == 1), None)
     if found is None or (found.differs and args.yes):
         _say(args, environment, answer)
-        raise Stop(*_nothing(args, answer, found))
+        raise CommandError(*_nothing(args, answer, found))
     if not args.json:
         others = sum(each is not found for each in answer.fitting)
         search = f"`podwright capacity search {args.environment} {args.plan}`"
@@ -153,7 +154,7 @@ def _nothing(args: argparse.Namespace, answer: Answer, chosen: Found | None) -> 
     if chosen:
         return (
             f"nothing was bought: {chosen.offer.id} {', and '.join(chosen.differs)}",
-            "--yes takes only what the file asks for; leave it away, or mend the file",
+            "--yes takes only what the file asks for; leave it away, or fix the file",
         )
     if answer.fitting:
         ids = ", ".join(each.offer.id for each in answer.fitting)
@@ -200,10 +201,12 @@ def _refresh(args: argparse.Namespace, environment: Environment, arn: str) -> in
     account = account_of(environment, args.project, args.sandbox)
     shape = describe(account.client("sagemaker"), arn)
     if shape is None:
-        raise Stop(f"SageMaker has no {arn} in {account}", "correct `arn`, or take it out to reserve the plan anew")
+        raise CommandError(
+            f"SageMaker has no {arn} in {account}", "correct `arn`, or take it out to reserve the plan anew"
+        )
     plan = Plan.of(shape, zone_ids(account.client("ec2")))
     if plan.status == "Failed":
-        raise Stop(f"{arn} has failed: {plan.message}", f"take `arn` out of {args.plan} and run this again")
+        raise CommandError(f"{arn} has failed: {plan.message}", f"take `arn` out of {args.plan} and run this again")
     text = f"{args.plan} exists and is {plan.status}; nothing was bought"
     file = environment_file(args, environment)
     return report(args, file, text, values_of(arn, (), plan), "exists", paid=False)
@@ -222,7 +225,7 @@ def _finish(
         }[outcome.result]
         if args.json:
             write_json({"result": str(outcome.result), "text": outcome.text, "arn": outcome.arn or None})
-        raise Stop(outcome.text, hint)
+        raise CommandError(outcome.text, hint)
     write_line(outcome.text, sys.stderr)
     if outcome.differs:
         write_line(f"It is not what was asked for now: it {', and '.join(outcome.differs)}.", sys.stderr)
@@ -232,7 +235,7 @@ def _finish(
     write_back(file, args.plan, values_of(outcome.arn, parts, outcome.plan))
     plan = settled(buyer, outcome.arn, tell, lambda plan: plan.status != "Pending") or outcome.plan
     if plan and plan.status == "Failed":
-        raise Stop(
+        raise CommandError(
             f"{outcome.arn} has failed: {plan.message or 'SageMaker gives no reason'}",
             f"take `arn` out of {args.plan} and run this again: it buys the next generation, under a new name",
         )

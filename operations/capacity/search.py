@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from ...config.catalog.instance_types import environment_types
 from ...config.catalog.limits import limits
 from ...config.catalog.regions import InvalidZoneId, UnknownRegion, region, zone
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.plans import Instant, TrainingPlan
 from ...planning.purchase.offers import Request
@@ -24,7 +25,7 @@ from ...planning.purchase.requests import plan_request
 from ..aws.account import Account, account_of
 from ..cdk.deployment import load
 from ..cdk.progress import Progress
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 from .market import Answer, Region, ask
 from .offers import Found, counted, described
 from .place import places
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             region(name)
         except UnknownRegion as error:
-            raise Stop(str(error), "--region takes names such as us-west-2", 2) from None
+            raise CommandError(str(error), "--region takes names such as us-west-2", 2) from None
     account = account_of(environment, args.project, args.sandbox)
     write_line(f"{described(request)} → {account}", sys.stderr)
     answers = ask_all(_regions(account, names), request)
@@ -103,10 +104,12 @@ def _summary(answer: Answer) -> str:
 
 
 def plan_of(environment: Environment, name: str) -> TrainingPlan:
-    """The plan of that name in the file. Raises Stop with the known ones."""
+    """The plan of that name in the file. Raises CommandError with the known ones."""
     if name not in environment.training_plans:
         known = ", ".join(environment.training_plans) or "none"
-        raise Stop(f"{environment.name} has no training plan {name}", f"known: {known}; add it under training_plans", 2)
+        raise CommandError(
+            f"{environment.name} has no training plan {name}", f"known: {known}; add it under training_plans", 2
+        )
     return environment.training_plans[name]
 
 
@@ -114,7 +117,7 @@ def _request(args: argparse.Namespace, environment: Environment) -> Request:
     """What the plan of the file and the options ask for together.
 
     Raises:
-        Stop: too little, or what no plan can be.
+        CommandError: too little, or what no plan can be.
     """
     options = {
         "instance_type": args.type,
@@ -145,12 +148,12 @@ def wanted(environment: Environment, name: str) -> Request:
 
 
 def check_request(request: Request, environment: Environment) -> None:
-    """Raise Stop for what SageMaker could not answer."""
+    """Raise CommandError for what SageMaker could not answer."""
     types, bounds = environment_types(environment.instance_types), limits().training_plan
     number = request.ultraserver_count if request.ultraserver_type else request.count
     if bool(request.instance_type) == bool(request.ultraserver_type) or not number or not request.hours:
         plans = ", ".join(name for name, plan in environment.training_plans.items() if plan.state != "exists")
-        raise Stop(
+        raise CommandError(
             "what shall be searched for? One type, how many, and for how many days",
             "for instance --type ml.p5en.48xlarge --count 16 --days 28; or a wanted plan of the file: "
             + (plans or "there is none"),
@@ -158,10 +161,14 @@ def check_request(request: Request, environment: Environment) -> None:
         )
     sold = [row.name for row in types if row.training_plan]
     if request.instance_type and request.instance_type not in sold:
-        raise Stop(f"training plans do not reserve {request.instance_type}", f"they reserve {', '.join(sold)}", 2)
+        raise CommandError(
+            f"training plans do not reserve {request.instance_type}", f"they reserve {', '.join(sold)}", 2
+        )
     servers = [name for name, unit in types.ultraservers.items() if unit.hyperpod]
     if request.ultraserver_type and request.ultraserver_type not in servers:
-        raise Stop(f"HyperPod takes no UltraServer {request.ultraserver_type}", f"it takes {', '.join(servers)}", 2)
+        raise CommandError(
+            f"HyperPod takes no UltraServer {request.ultraserver_type}", f"it takes {', '.join(servers)}", 2
+        )
     for name, value, (low, high) in (
         ("--days", request.hours // 24, bounds.days),
         ("--count", request.count or 1, (1, bounds.search_instances[1])),
@@ -169,14 +176,16 @@ def check_request(request: Request, environment: Environment) -> None:
         ("--max-upfront", request.max_upfront_usd or 1, (1, None)),
     ):
         if value < low or (high and value > high):
-            raise Stop(f"{name} is {value}; allowed are {low} to {high or 'any'}", "ask for several plans", 2)
+            raise CommandError(f"{name} is {value}; allowed are {low} to {high or 'any'}", "ask for several plans", 2)
     for each in request.zones:
         try:
             zone(each)
         except InvalidZoneId as error:
-            raise Stop(f"--zone: {error}", "offers, subnets and file systems are told apart by zone id", 2) from None
+            raise CommandError(
+                f"--zone: {error}", "offers, subnets and file systems are told apart by zone id", 2
+            ) from None
     if request.start_after and request.end_before and request.end_before <= request.start_after:
-        raise Stop("the end is not after the start", "leave room for the plan between them", 2)
+        raise CommandError("the end is not after the start", "leave room for the plan between them", 2)
 
 
 def _rank(environment: Environment, found: Found) -> tuple[bool, int]:

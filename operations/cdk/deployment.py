@@ -8,11 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from ...config.errors import CommandError
 from ...config.loading.artifacts import LOCK, newer_writer
 from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
 from ..aws.account import Account, account_of
-from ..output.console import Stop, write_line
+from ..output.console import write_line
 from .cli import Cdk
 from .progress import Progress
 
@@ -51,7 +52,9 @@ def load(args: argparse.Namespace) -> LoadedEnvironment:
     if args.environment is None:
         known = project.names
         if len(known) != 1 and "sandbox" not in known:
-            raise Stop("which environment?", f"known: {', '.join(known) or 'none; `podwright init DIR` makes one'}", 2)
+            raise CommandError(
+                "which environment?", f"known: {', '.join(known) or 'none; `podwright init DIR` makes one'}", 2
+            )
         args.environment = known[0] if len(known) == 1 else "sandbox"
     return project.load(args.environment)
 
@@ -103,7 +106,7 @@ def bootstrap(cdk: Cdk, progress: Progress, wanted: bool) -> None:
     """Prepare account and region for the CDK: the sandbox always, AWS only when the user wants it.
 
     Raises:
-        Stop: AWS is not prepared and nobody asked for it, or it cannot be.
+        CommandError: AWS is not prepared and nobody asked for it, or it cannot be.
     """
     file = cdk.project / "cdk.json"
     context = json.loads(file.read_text(encoding="utf-8")).get("context", {}) if file.is_file() else {}
@@ -112,7 +115,7 @@ def bootstrap(cdk: Cdk, progress: Progress, wanted: bool) -> None:
         return
     command = ("bootstrap", f"aws://{cdk.account.id}/{cdk.account.region}", "--qualifier", qualifier)
     if not wanted and cdk.account.endpoint is None:
-        raise Stop(
+        raise CommandError(
             f"account {cdk.account.id} is not prepared for the CDK in {cdk.account.region}",
             f"`podwright deploy {cdk.environment} --bootstrap` does it, or somebody who may: `cdk {' '.join(command)}`",
         )
@@ -130,7 +133,7 @@ def is_bootstrapped(account: Account, qualifier: str = _QUALIFIER) -> bool:
     return True
 
 
-def failure(cdk: Cdk, progress: Progress) -> Stop:
+def failure(cdk: Cdk, progress: Progress) -> CommandError:
     """Why the CLI stopped: CloudFormation's own reason where there is one, else the CLI's last words."""
     log = f"the whole output is in {_shown(cdk.log)}"
     if progress.failures:
@@ -139,9 +142,11 @@ def failure(cdk: Cdk, progress: Progress) -> Stop:
     elif progress.failed_stacks and (reason := _stack_reason(cdk.account, progress.failed_stacks[0])):
         what = progress.failed_stacks[0]
     else:
-        return Stop("the CDK CLI failed:\n" + "\n".join(f"    {line}" for line in progress.last), log)
-    hint = next((hint for word, hint in _HINTS.items() if word in reason.lower()), "mend the cause")
-    return Stop(f"{what} failed: {reason}", f"{hint}; then run the same command again, it goes on from here; {log}")
+        return CommandError("the CDK CLI failed:\n" + "\n".join(f"    {line}" for line in progress.last), log)
+    hint = next((hint for word, hint in _HINTS.items() if word in reason.lower()), "fix the cause")
+    return CommandError(
+        f"{what} failed: {reason}", f"{hint}; then run the same command again, it goes on from here; {log}"
+    )
 
 
 def _stack_reason(account: Account, stack: str) -> str | None:

@@ -8,6 +8,7 @@ import argparse
 from collections.abc import Iterator
 
 from ...config.catalog.instance_types import environment_types
+from ...config.errors import CommandError
 from ...config.findings import listed
 from ...config.loading.project import Project
 from ...config.settings.observability import Observability
@@ -15,7 +16,7 @@ from ...planning.monitoring.alerts import Watched, alert_groups, threshold, unme
 from ...planning.monitoring.alerts.alert import Alert
 from ...planning.monitoring.recordings import recording_groups
 from ..output.columns import columns
-from ..output.console import Stop, stop_on_errors, write_json, write_line
+from ..output.console import stop_on_errors, write_json, write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     environment = loaded.environment
     settings = environment.observability
     if settings is None:
-        raise Stop(f"environment {environment.name} has no `observability:`", "add one to its file", 2)
+        raise CommandError(f"environment {environment.name} has no `observability:`", "add one to its file", 2)
     types = environment_types(environment.instance_types)
     cluster = watched(environment, types)
     if args.rules:
@@ -86,4 +87,4 @@ def _lines(settings: Observability, cluster: Watched, missing: list[str]) -> Ite
     yield f"Told: {listed(told, 'and')}." if told else "Nobody is told: `alerts` has neither addresses nor channels."
     if missing:
         yield f"Left out, since these levels do not measure what they look at: {listed(missing, 'and')}."
-    yield "What each means and how to mend it: `podwright explain NAME`."
+    yield "What each means and how to fix it: `podwright explain NAME`."

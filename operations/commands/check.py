@@ -8,10 +8,11 @@ import argparse
 import sys
 from typing import Any
 
-from ...config.findings import Finding, InvalidFile, counted, errors
+from ...config.errors import CommandError, InvalidFile
+from ...config.findings import Finding, counted, errors
 from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
-from ..output.console import Stop, write_findings, write_json, write_line
+from ..output.console import write_findings, write_json, write_line
 
 Result = tuple[str, int, list[Finding], dict[str, Any] | None]
 
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     project = Project.at(args.project)
     names = args.environments or project.names
     if not names:
-        raise Stop(f"{args.project} holds no environments/*.yaml", "`podwright init DIR` starts a project", 2)
+        raise CommandError(f"{args.project} holds no environments/*.yaml", "`podwright init DIR` starts a project", 2)
     loaded, results = dict[str, LoadedEnvironment](), list[Result]()
     for name in names:
         try:

@@ -11,6 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from ...config.errors import CommandError
 from ...config.findings import Finding, errors
 from ...config.loading.artifacts import chart_findings, read_artifacts
 from ...config.loading.load import LoadedEnvironment
@@ -27,7 +28,7 @@ from ..cdk.deployment import add_environment, bootstrap, cdk_for, deployed_stack
 from ..cdk.progress import Progress
 from ..live.cluster_table import report, write_report
 from ..output.confirm import confirm
-from ..output.console import Stop, write_findings, write_json, write_line
+from ..output.console import write_findings, write_json, write_line
 from ..preflight.command import summary
 from ..preflight.look import findings_of, preflight
 
@@ -123,7 +124,7 @@ def _look_at_changes(
     from ..effects.show import lines
 
     if asked and not sys.stdin.isatty():
-        raise Stop("nobody can be asked here", "--yes deploys without showing the changes and asking", 2)
+        raise CommandError("nobody can be asked here", "--yes deploys without showing the changes and asking", 2)
     if cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):
         raise failure(cdk, progress)
     found = change_set(loaded.environment, cdk.account, cdk.project, cdk.assembly, args.allow)
@@ -137,4 +138,4 @@ def _look_at_changes(
     else:
         stop_unapproved(cdk.environment, found.approvals, found.digest)
     if asked and input(f"Deploy these changes to {cdk.account}? [y/N] ").strip().lower() not in ("y", "yes"):
-        raise Stop("nothing was deployed")
+        raise CommandError("nothing was deployed")

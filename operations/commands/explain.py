@@ -1,6 +1,6 @@
 """Print the page of a finding: what it means, where the fact can be read, an example that is found and one that passes.
 
-With the name of an alert, print its page: what it means, where to look, how to mend it. Without ID, list the title of
+With the name of an alert, print its page: what it means, where to look, how to fix it. Without ID, list the title of
 every finding.
 """
 
@@ -8,9 +8,10 @@ import argparse
 import difflib
 import sys
 
+from ...config.errors import CommandError
 from ...config.findings import listed
 from ...planning.rules.pages import UnknownFinding, explain, level, titles
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         page = _alert(args.id) or explain(args.id)
     except UnknownFinding as error:
-        raise Stop(str(error), "`podwright explain` lists them all", 2) from None
+        raise CommandError(str(error), "`podwright explain` lists them all", 2) from None
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.markdown import Markdown
@@ -55,5 +56,7 @@ def _alert(name: str) -> str:
     if name.lower() not in known:
         close = difflib.get_close_matches(name.lower(), known, 3, 0.6)
         near = f"close are {listed((known[item] for item in close), 'and')}" if close else "names look like GpuXid"
-        raise Stop(f"there is no alert {name}; {near}", "`podwright alerts ENV` lists those of an environment", 2)
+        raise CommandError(
+            f"there is no alert {name}; {near}", "`podwright alerts ENV` lists those of an environment", 2
+        )
     return page(known[name.lower()])

@@ -13,13 +13,14 @@ from typing import Any, Final
 
 from ...config.catalog.regions import UnknownRegion, region
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
-from ...config.findings import InvalidFile, errors
+from ...config.errors import CommandError, InvalidFile
+from ...config.findings import errors
 from ...config.loading.load import environment_from
 from ...config.loading.project import Project
 from ...config.loading.schema import environment_schema
 from ...config.loading.source import parse_source
 from ...planning.rules import findings
-from ..output.console import Stop, write_line
+from ..output.console import write_line
 
 # The command that CDK starts. `podwright deploy` says which Python it runs on; for a plain `cdk deploy`, the file that
 # `podwright init` writes on each machine (git ignores it) names the one that podwright is installed in.
@@ -100,7 +101,9 @@ def run(args: argparse.Namespace) -> int:
         _write_project(folder, args)
     if args.ci:
         if not Project.at(folder).names:
-            raise Stop(f"{folder} has no environments to promote", f"first `podwright init {folder} --name dev`", 2)
+            raise CommandError(
+                f"{folder} has no environments to promote", f"first `podwright init {folder} --name dev`", 2
+            )
         return _write_workflows(folder, args.repository, args.order)
     write_line(f"Next: cd {folder} && podwright deploy" if folder.resolve() != Path.cwd() else "Next: podwright deploy")
     return 0
@@ -108,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _write_project(folder: Path, args: argparse.Namespace) -> None:
     if folder.exists() and not folder.is_dir():
-        raise Stop(f"{folder} is a file", "name a folder", 2)
+        raise CommandError(f"{folder} is a file", "name a folder", 2)
     files = {
         folder / "environments/environment.schema.json": _json(environment_schema()),
         folder / "cdk.json": _json({**_cdk_settings(), "app": APP}),
@@ -122,7 +125,7 @@ def _write_project(folder: Path, args: argparse.Namespace) -> None:
         file = folder / "environments" / f"{name}.yaml"
         text = environment_file(name, args.account or SANDBOX_ACCOUNT, args.region, args.zones)
         if file.exists() and file.read_text(encoding="utf-8") != text:
-            raise Stop(f"{file} exists and stays as it is", "edit it, or choose another --name")
+            raise CommandError(f"{file} exists and stays as it is", "edit it, or choose another --name")
         files = {file: text} | files
     for file, text in files.items():
         write_line(f"{'kept   ' if file.exists() else 'created'}  {file}")
@@ -139,7 +142,7 @@ def _write_workflows(folder: Path, repository: str | None, order: str | None) ->
     if repository and not settings.exists():
         names = Project.at(folder).names
         if order is None and len(names) > 1:
-            raise Stop(
+            raise CommandError(
                 "in which order are they promoted?", f"--order with commas between; there are {','.join(names)}", 2
             )
         environments = ", ".join(order.split(",") if order else names)
@@ -158,7 +161,7 @@ def _write_workflows(folder: Path, repository: str | None, order: str | None) ->
         if text is None:
             continue
         if file.exists() and file.read_text(encoding="utf-8") != text:
-            raise Stop(f"{file} exists and is not what podwright.yaml says", "delete it, and run this again")
+            raise CommandError(f"{file} exists and is not what podwright.yaml says", "delete it, and run this again")
         write_line(f"{'kept   ' if file.exists() else 'created'}  {file}")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
@@ -171,14 +174,14 @@ def environment_file(name: str, account: str, region_name: str, zones: str | Non
 
     Raises:
         InvalidFile: a value that an environment does not allow.
-        Stop: a region that is not known, or whose zone ids are not.
+        CommandError: a region that is not known, or whose zone ids are not.
     """
     try:
         prefix = region(region_name).zone_prefix
     except UnknownRegion as error:
-        raise Stop(str(error), code=2) from None
+        raise CommandError(str(error), code=2) from None
     if not zones and not prefix:
-        raise Stop(f"the zone ids of {region_name} are not known", "give two of them with --zones", 2)
+        raise CommandError(f"the zone ids of {region_name} are not known", "give two of them with --zones", 2)
     chosen = zones.split(",") if zones else [f"{prefix}-az1", f"{prefix}-az2"]
     sandbox = account == SANDBOX_ACCOUNT
     text = _ENVIRONMENT.format(

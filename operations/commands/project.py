@@ -8,13 +8,14 @@ import sys
 from typing import Any
 
 from ...config.catalog.charts import KUEUE, chart
+from ...config.errors import CommandError
 from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
 from ...planning.quota.links import Link, is_private, links, ranges, worker_of
 from ...planning.rules.project.project import project_findings
 from ..output.columns import columns
-from ..output.console import Stop, write_findings, write_json, write_line
+from ..output.console import write_findings, write_json, write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     project = Project.at(args.project)
     loaded = {item.environment.name: item for item in project.load_all()}
     if not loaded:
-        raise Stop(f"{args.project} holds no environments/*.yaml", "`podwright init DIR` starts a project", 2)
+        raise CommandError(f"{args.project} holds no environments/*.yaml", "`podwright init DIR` starts a project", 2)
     environments = {name: item.environment for name, item in loaded.items()}
     found = [finding for items in project_findings(loaded).values() for finding in items]
     rows = [_row(place, item) for place, item in enumerate(loaded.values(), start=1)]

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from ...config.catalog.images import Image
 from ...config.catalog.regions import regions
+from ...config.errors import CommandError
 from ...config.loading.artifacts import read_artifacts
 from ...config.loading.source import read_source
 from ...config.settings.environment import Environment
@@ -30,7 +31,7 @@ from ..aws.account import Account, account_of
 from ..cdk.deployment import add_environment, deployed_stacks, load
 from ..kubernetes.manifest_files import write_files
 from ..kubernetes.rendered import Object, placed, rendered
-from ..output.console import Stop, write_line
+from ..output.console import write_line
 from ..programs.node import use_bundled_node
 from . import render_jobs
 
@@ -50,7 +51,9 @@ def run(args: argparse.Namespace) -> int:
     if args.environment == "jobs":
         return render_jobs.run(args)
     if args.more:
-        raise Stop(f"{args.more[0]} is one word too many", "one environment, or `jobs`, an environment and its jobs", 2)
+        raise CommandError(
+            f"{args.more[0]} is one word too many", "one environment, or `jobs`, an environment and its jobs", 2
+        )
     use_bundled_node()
     environment = load(args).environment
     mirror = mirror_of(environment, read_artifacts(args.project))
@@ -61,15 +64,15 @@ def run(args: argparse.Namespace) -> int:
     if missing and not args.values:
         try:
             account = account_of(environment, args.project, args.sandbox)
-        except Stop as stop:
-            raise Stop(
+        except CommandError as stop:
+            raise CommandError(
                 f"{', '.join(missing)} of {environment.name} are in its stacks, and {stop}",
                 f"give them in a file with --values, or: {stop.hint}",
             ) from None
         given |= stack_values(account, environment, args.project)
         objects, missing = filled(environment, given, mirror)
     if missing:
-        raise Stop(
+        raise CommandError(
             f"nobody says what {', '.join(missing)} of {environment.name} are",
             "deploy the environment first, or give them in a file with --values",
         )
@@ -106,14 +109,14 @@ def stack_values(account: Account, environment: Environment, project: Path) -> d
 
 def _from_file(file: Path, environment: Environment) -> dict[str, str]:
     if not file.is_file():
-        raise Stop(f"--values {file} is not a file", code=2)
+        raise CommandError(f"--values {file} is not a file", code=2)
     data = read_source(file).data
     if not isinstance(data, dict):
-        raise Stop(f"{file} is not a mapping of values", "`podwright render --help` shows one", 2)
+        raise CommandError(f"{file} is not a mapping of values", "`podwright render --help` shows one", 2)
     given = dict(_flat(data, ""))
     known = value_paths(environment)
     if unknown := sorted(given.keys() - set(known)):
-        raise Stop(
+        raise CommandError(
             f"{file} says what {', '.join(unknown)} are, which {environment.name} does not have",
             f"it has {', '.join(known)}",
             2,

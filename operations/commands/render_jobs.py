@@ -2,10 +2,11 @@
 
 import argparse
 
+from ...config.errors import CommandError
 from ..cdk.deployment import load
 from ..kubernetes.job_manifests import job_manifests, recipes, yaml_text
 from ..kubernetes.manifest_files import write_files
-from ..output.console import Stop, write_line
+from ..output.console import write_line
 
 
 def run(args: argparse.Namespace) -> int:
@@ -15,7 +16,7 @@ def run(args: argparse.Namespace) -> int:
     files = {f"{name}.yaml": yaml_text(manifests) for name, manifests in job_manifests(loaded, names).items()}
     files |= {f"{name}.sh": text for name, text in recipes(loaded, names).items()}
     if not files:
-        raise Stop(
+        raise CommandError(
             f"{loaded.environment.name} has no jobs", "add one under `jobs`; docs/user/jobs.md shows each kind", 2
         )
     if args.out is None:

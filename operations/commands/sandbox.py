@@ -9,9 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
+from ...config.errors import CommandError
 from ..aws.account import require_sandbox
 from ..aws.sandbox_server import Running, SandboxError, reset, start, status, stop
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 
 _AT_REST = {
     "status": "The sandbox does not run.",
@@ -38,7 +39,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         running = _act(args.action, args.project, args.port)
     except SandboxError as error:
-        raise Stop(str(error), "`podwright sandbox reset` starts afresh: what the sandbox held is lost") from None
+        raise CommandError(
+            str(error), "`podwright sandbox reset` starts afresh: what the sandbox held is lost"
+        ) from None
     if args.json:
         described = asdict(running) | {"environment": running.environment(args.region, args.account)} if running else {}
         write_json({"running": running is not None} | described)

@@ -6,11 +6,11 @@ NODE is an instance id (i-0123456789abcdef0) or a Kubernetes node name (hyperpod
 
 import argparse
 
+from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
 from ..aws.account import Account, account_of
 from ..aws.session import ClusterNode, hand_over, nodes, shell
-from ..output.console import Stop
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,13 +32,13 @@ def find(environments: list[Environment], instance: str, args: argparse.Namespac
     """The node with that instance id, and the account that it is in.
 
     Raises:
-        Stop: no environment has it; with the reason for each that could not be asked.
+        CommandError: no environment has it; with the reason for each that could not be asked.
     """
     reasons: list[str] = []
     for environment in environments:
         try:
             account = account_of(environment, args.project, sandbox=False)
-        except Stop as stop:
+        except CommandError as stop:
             reasons.append(f"{environment.name}: {stop}")
             continue
         if account.endpoint:
@@ -48,7 +48,7 @@ def find(environments: list[Environment], instance: str, args: argparse.Namespac
             if node.instance == instance:
                 return account, node
         reasons.append(f"{environment.name}: no running node {instance}")
-    raise Stop(
+    raise CommandError(
         f"there is no node {instance} to open:\n" + "\n".join(f"    {reason}" for reason in reasons),
         "`podwright status ENV` lists the nodes",
     )

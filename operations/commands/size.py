@@ -12,6 +12,7 @@ from typing import Any
 from ...config.catalog.instance_types import Catalog, catalog, environment_types
 from ...config.catalog.limits import limits
 from ...config.catalog.prices import Price, hourly
+from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
 from ...planning.sizing import (
@@ -29,7 +30,7 @@ from ...planning.sizing import (
     smallest,
 )
 from ..output.columns import columns
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 from ..programs.node import use_bundled_node
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([MBT]?)", re.IGNORECASE)
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         answer = _answer(args, types, environment)
     except CannotSize as error:
-        raise Stop(str(error), "correct the number, or leave it out", 2) from None
+        raise CommandError(str(error), "correct the number, or leave it out", 2) from None
     if args.manifest:
         write_line(_manifest(args.manifest, args.namespace, answer))
     elif args.json:
@@ -286,13 +287,13 @@ def _refusals(model: Model, hardware: Machine, instances: int | None, headroom: 
 
 def _manifest(name: str, namespace: str, answer: _Answer) -> str:
     if answer.hardware.domain_instances == 1:
-        raise Stop(
+        raise CommandError(
             f"{answer.hardware.name} has its NVLink inside the instance, so a job needs no ComputeDomain",
             "ask for an UltraServer, such as --on ml.u-p6e-gb200x72",
             2,
         )
     if not answer.options:
-        raise Stop("no layout is legal, so there is no job to print", "run the same without --manifest")
+        raise CommandError("no layout is legal, so there is no job to print", "run the same without --manifest")
     use_bundled_node()
     import cdk8s
 
@@ -309,7 +310,7 @@ def _manifest(name: str, namespace: str, answer: _Answer) -> str:
             one_ultraserver=nodes <= answer.hardware.domain_instances,
         )
     except ValueError as error:
-        raise Stop(str(error), "choose another name", 2) from None
+        raise CommandError(str(error), "choose another name", 2) from None
     return chart.text()
 
 

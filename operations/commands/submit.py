@@ -12,13 +12,14 @@ import json
 import sys
 from typing import Any, Final
 
+from ...config.errors import CommandError
 from ...config.loading.load import LoadedEnvironment
 from ..aws.account import Account, account_of
 from ..aws.runner import run_in_vpc
 from ..cdk.deployment import load
 from ..kubernetes.job_manifests import Manifest, job_manifests, rejection
 from ..kubernetes.kubectl import Refused, way
-from ..output.console import Stop, write_findings, write_line
+from ..output.console import write_findings, write_line
 
 # CodeBuild takes 5,500 characters of environment variables altogether.
 _RUNNER_CHARACTERS: Final = 5000
@@ -38,14 +39,14 @@ def run(args: argparse.Namespace) -> int:
     environment = loaded.environment
     manifests = job_manifests(loaded, [args.job]).get(args.job)
     if manifests is None:
-        raise Stop(
+        raise CommandError(
             f"{args.job} is a recipe, and the launcher of sagemaker-hyperpod-recipes submits it",
             f"`podwright render jobs {environment.name} {args.job} --out DIR` writes the script that starts it",
             2,
         )
     account = account_of(environment, args.project, args.sandbox)
     if account.endpoint and args.dry_run:
-        raise Stop(
+        raise CommandError(
             "the sandbox has no dry run", f"`podwright render jobs {environment.name} {args.job}` shows the job", 2
         )
     options = ["--dry-run=server"] if args.dry_run else []
@@ -66,7 +67,7 @@ def _in_vpc(
 ) -> int:
     packed = base64.b64encode(gzip.compress(_text(manifests).encode(), mtime=0)).decode()
     if len(packed) > _RUNNER_CHARACTERS:
-        raise Stop(
+        raise CommandError(
             f"{name} is too long for the runner inside the VPC: {len(packed)} characters, and it takes "
             f"{_RUNNER_CHARACTERS}",
             f"run `podwright connect {loaded.environment.name}` in another window, then this again",
@@ -89,11 +90,11 @@ def _text(manifests: list[Manifest]) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
 
 
-def _refused(loaded: LoadedEnvironment, name: str, said: str) -> Stop:
+def _refused(loaded: LoadedEnvironment, name: str, said: str) -> CommandError:
     found = rejection(loaded, name, said)
     write_findings(found, sys.stderr)
-    hint = "mend the settings above" if found else "`podwright render jobs` prints what was handed over"
-    return Stop(f"the cluster refuses {name}: {said}", hint)
+    hint = "fix the settings above" if found else "`podwright render jobs` prints what was handed over"
+    return CommandError(f"the cluster refuses {name}: {said}", hint)
 
 
 def _what_next(job: dict[str, Any], dry_run: bool) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...config.catalog.instance_types import environment_types
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.observability import Observability
 from ...planning.monitoring.collected import collected
@@ -19,7 +20,7 @@ from ...planning.monitoring.dashboards import dashboards
 from ...planning.monitoring.dashboards.panel import Dashboard, uid
 from ..aws.account import account_of
 from ..cdk.deployment import add_environment, load
-from ..output.console import Stop, write_line
+from ..output.console import write_line
 from ..programs.prometheus import Prometheus, QueryError
 
 if TYPE_CHECKING:
@@ -49,11 +50,13 @@ def run(args: argparse.Namespace) -> int:
     environment = load(args).environment
     settings = environment.observability
     if settings is None:
-        raise Stop(f"{environment.name} has no observability", "add `observability: {}` to its file")
+        raise CommandError(f"{environment.name} has no observability", "add `observability: {}` to its file")
     found = collected(environment, environment_types(environment.instance_types))
     pages = dashboards(settings, cluster=environment.cluster.name, metrics=found)
     if not pages:
-        raise Stop(f"{environment.name} measures nothing that could be shown", "set observability.metrics to basic")
+        raise CommandError(
+            f"{environment.name} measures nothing that could be shown", "set observability.metrics to basic"
+        )
     if args.action == "export":
         return _export(args, environment, pages)
     return _preview(args, environment, settings, pages)
@@ -78,7 +81,7 @@ def _preview(
     from .page import html
 
     if not 0 < args.hours <= 24 * 366:
-        raise Stop(f"--hours is {args.hours:g}; it is more than 0 and at most {24 * 366}", code=2)
+        raise CommandError(f"--hours is {args.hours:g}; it is more than 0 and at most {24 * 366}", code=2)
     span = Span(float(int(time.time())), args.hours)
     with _server(args, environment, settings, span.end) as (server, note):
         drawn = [_answered(server, page, span) for page in pages]
@@ -123,5 +126,5 @@ def _answered(server: Prometheus, page: Dashboard, span: "Span") -> "Drawn":
         try:
             answers.append(ask(server, panel, page.choices, span))
         except QueryError as error:
-            raise Stop(f"Prometheus refuses a query of {page.title}, {panel.title}: {error}") from None
+            raise CommandError(f"Prometheus refuses a query of {page.title}, {panel.title}: {error}") from None
     return Drawn(page, answers)

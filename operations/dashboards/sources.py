@@ -9,6 +9,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.observability import Observability
 from ...planning.monitoring.recordings import recording_groups
@@ -17,7 +18,6 @@ from ...planning.monitoring.synthetic.faults import FAULTS, Fault, with_faults
 from ...planning.monitoring.synthetic.metrics import history as made_up_metrics
 from ..aws.account import Account
 from ..aws.deployed import physical_id
-from ..output.console import Stop
 from ..programs.prometheus import Prometheus, QueryError, history
 
 MADE_UP_STEP: Final = 60.0
@@ -39,15 +39,15 @@ def made_up(
     Faults begin when two thirds of the time are over, each on another node with GPUs while there are any.
 
     Raises:
-        Stop: a fault that is not known, no node to have it, or no Prometheus on this machine.
+        CommandError: a fault that is not known, no node to have it, or no Prometheus on this machine.
     """
     start = end - hours * 3600
     world = world_of(environment, start, end, step=step)
     nodes = [node for node in world.nodes if node.gpus] or world.nodes
     if unknown := [fault for fault in faults if fault not in FAULTS]:
-        raise Stop(f"no fault is called {unknown[0]}", f"there are {', '.join(FAULTS)}", code=2)
+        raise CommandError(f"no fault is called {unknown[0]}", f"there are {', '.join(FAULTS)}", code=2)
     if faults and not nodes:
-        raise Stop(f"{environment.name} has no nodes that a fault could be on")
+        raise CommandError(f"{environment.name} has no nodes that a fault could be on")
     begin = start + (end - start) * 2 / 3
     put = [Fault(kind=kind, node=nodes[at % len(nodes)].name, start=begin) for at, kind in enumerate(faults)]
     rules = [rule for group in recording_groups(world.cluster, settings.scrape_seconds) for rule in group["rules"]]
@@ -68,7 +68,7 @@ class Workspace(Prometheus):
         url, body = f"{self.url}/api/v1/{kind}", urlencode(values)
         credentials = self.account.session().get_credentials()
         if credentials is None:
-            raise Stop("there are no AWS credentials to ask the workspace with", "sign in, and run this again")
+            raise CommandError("there are no AWS credentials to ask the workspace with", "sign in, and run this again")
         asked = AWSRequest("POST", url, {"Content-Type": "application/x-www-form-urlencoded"}, body)
         SigV4Auth(credentials, "aps", self.account.region).add_auth(asked)
         try:
@@ -77,14 +77,14 @@ class Workspace(Prometheus):
         except HTTPError as error:
             said = error.read().decode(errors="replace")
             if error.code == 403:
-                raise Stop(
+                raise CommandError(
                     f"you may not ask {self.url}: {said}", "you need aps:QueryMetrics on the workspace"
                 ) from None
             raise QueryError(_words(said)) from None
 
 
 def workspace(environment: Environment, settings: Observability, account: Account) -> Workspace:
-    """The workspace that the environment's metrics go to. Raises Stop when it is not deployed."""
+    """The workspace that the environment's metrics go to. Raises CommandError when it is not deployed."""
     found = settings.workspace or physical_id(account, f"{environment.name}-observability", "AWS::APS::Workspace")
     host = account.endpoint or f"https://aps-workspaces.{account.region}.amazonaws.com"
     return Workspace(f"{host}/workspaces/{_id(found)}", account)

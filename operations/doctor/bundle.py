@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..output.console import Stop
+from ...config.errors import CommandError
 
 FORMAT: Final = 1
 """Version of the form. A reader refuses a newer one."""
@@ -122,21 +122,23 @@ class Bundle:
         """The bundle that these texts, by path, are; `bundle.json` is one of them.
 
         Raises:
-            Stop: there is no such file, or it is not the index of a bundle of this version.
+            CommandError: there is no such file, or it is not the index of a bundle of this version.
         """
         if INDEX not in files:
-            raise Stop(f"this is no bundle: it has no {INDEX}", "`podwright collect` makes one", 2)
+            raise CommandError(f"this is no bundle: it has no {INDEX}", "`podwright collect` makes one", 2)
         try:
             data = json.loads(files[INDEX])
             if isinstance(data, dict) and data.get("format", FORMAT) != FORMAT:
-                raise Stop(f"the bundle has format {data['format']}, and this podwright reads {FORMAT}", _NEWER, 2)
+                raise CommandError(
+                    f"the bundle has format {data['format']}, and this podwright reads {FORMAT}", _NEWER, 2
+                )
             index = Index.model_validate(data)
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"])) or "the whole"
-            raise Stop(f"{INDEX} is not a bundle's index: {place}: {first['msg']}", _NEWER, 2) from None
+            raise CommandError(f"{INDEX} is not a bundle's index: {place}: {first['msg']}", _NEWER, 2) from None
         except ValueError as error:
-            raise Stop(f"{INDEX} is not JSON: {error}", _NEWER, 2) from None
+            raise CommandError(f"{INDEX} is not JSON: {error}", _NEWER, 2) from None
         if index.taken.tzinfo is None:
             index = index.model_copy(update={"taken": index.taken.replace(tzinfo=UTC)})
         return cls(index, files)
@@ -146,28 +148,30 @@ class Bundle:
         """The bundle in a folder or a .tar.gz.
 
         Raises:
-            Stop: it cannot be read, or is no bundle.
+            CommandError: it cannot be read, or is no bundle.
         """
         if path.is_dir():
             found = (file for file in sorted(path.rglob("*")) if file.is_file())
             return cls.of({file.relative_to(path).as_posix(): _text(file.read_bytes()) for file in found})
         if not path.is_file():
-            raise Stop(f"{path}: no such bundle", "name a folder or a .tar.gz that `podwright collect` made", 2)
+            raise CommandError(f"{path}: no such bundle", "name a folder or a .tar.gz that `podwright collect` made", 2)
         try:
             with tarfile.open(path) as archive:
                 return cls.of(_unpacked(archive, path))
         except (tarfile.TarError, EOFError, OSError) as error:
             reason = str(error).partition("\n")[0].rstrip(":")
-            raise Stop(f"{path} is not a readable .tar.gz: {reason}", "`podwright collect` makes one", 2) from None
+            raise CommandError(
+                f"{path} is not a readable .tar.gz: {reason}", "`podwright collect` makes one", 2
+            ) from None
 
     def write(self, path: Path) -> None:
         """Write it: as a .tar.gz where the name ends so, else into a new folder. Its owner alone may read it.
 
         Raises:
-            Stop: something is there already.
+            CommandError: something is there already.
         """
         if path.exists():
-            raise Stop(f"{path} exists already", "name another place with --output, or remove it", 2)
+            raise CommandError(f"{path} exists already", "name another place with --output, or remove it", 2)
         if path.name.endswith((".tar.gz", ".tgz")):
             _write_archive(path, self.files)
             return
@@ -181,7 +185,7 @@ class Bundle:
         """A source's answer, parsed; None where the bundle has none.
 
         Raises:
-            Stop: its file is not JSON.
+            CommandError: its file is not JSON.
         """
         return self._parsed.get(SOURCES[source].place)
 
@@ -213,7 +217,9 @@ class Bundle:
                 try:
                     parsed[path] = json.loads(text, object_hook=_without_null)
                 except ValueError as error:
-                    raise Stop(f"{path} of the bundle is not JSON: {error}", "take the bundle again", 2) from None
+                    raise CommandError(
+                        f"{path} of the bundle is not JSON: {error}", "take the bundle again", 2
+                    ) from None
         return parsed
 
 
@@ -255,7 +261,9 @@ def _unpacked(archive: tarfile.TarFile, path: Path) -> dict[str, str]:
             continue
         size += member.size
         if size > _MOST_BYTES:
-            raise Stop(f"{path} unpacks to more than {_MOST_BYTES // 1024**2} MiB", "unpack it and name the folder", 2)
+            raise CommandError(
+                f"{path} unpacks to more than {_MOST_BYTES // 1024**2} MiB", "unpack it and name the folder", 2
+            )
         content = archive.extractfile(member)
         if content:
             found[PurePosixPath(member.name).as_posix()] = _text(content.read())

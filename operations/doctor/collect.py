@@ -11,11 +11,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ..aws.account import Account
 from ..aws.deployed import eks_cluster_name
 from ..cdk.deployment import deployed_stacks
-from ..output.console import Stop
 from ..preflight.reader import Reader, Unavailable
 from .bundle import INDEX, Bundle, Index
 from .collect_kubernetes import collect_kubernetes
@@ -36,7 +36,7 @@ def collect(environment: Environment, account: Account, project: Path, *, runner
     """The bundle of an environment. With `runner`, a private Kubernetes API is read from inside the VPC.
 
     Raises:
-        Stop: nothing of the environment is there.
+        CommandError: nothing of the environment is there.
     """
     now = datetime.now(UTC)
     collection = Collection(Reader(_clients(account)), now)
@@ -46,7 +46,7 @@ def collect(environment: Environment, account: Account, project: Path, *, runner
     )
     stacks = _stacks(collection, environment, account, project)
     if not cluster and not stacks and not {"cluster", "stacks"} & collection.unseen.keys():
-        raise Stop(
+        raise CommandError(
             f"there is no cluster {name} in {account}, and no stack of {environment.name}",
             f"`podwright deploy {environment.name}` makes them",
         )

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ..aws.account import Account
 from ..aws.runner import run_in_vpc
 from ..kubernetes.kubectl import Kubectl, Refused, way
-from ..output.console import Stop
 from .bundle import SOURCES
 from .pods import Pod, pods_of
 
@@ -55,7 +55,7 @@ def collect_kubernetes(
             _by_runner(collection, environment, account)
         else:
             _name_unseen(collection, "the Kubernetes API cannot be reached from here")
-    except (Stop, ClientError, BotoCoreError) as error:
+    except (CommandError, ClientError, BotoCoreError) as error:
         _name_unseen(collection, " ".join(str(error).split()))
 
 
@@ -97,7 +97,7 @@ def _by_runner(collection: "Collection", environment: Environment, account: Acco
     )
     lines: list[str] = []
     if run_in_vpc(account, environment, command, lines.append):
-        raise Stop("kubectl failed in the runner inside the VPC")
+        raise CommandError("kubectl failed in the runner inside the VPC")
     found = dict(_packed(lines))
     for source, kind in _KINDS.items():
         if items := found.get(kind):

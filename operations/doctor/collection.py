@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ..output.console import Stop
+from ...config.errors import CommandError
 from ..preflight.reader import Reader, Unavailable, code_of
 from .bundle import SOURCES
 
@@ -34,7 +34,7 @@ class Collection:
         except ClientError as error:
             self.unseen[source] = f"{SOURCES[source].about}: {error.response['Error'].get('Message') or code_of(error)}"
             return None
-        except (BotoCoreError, Stop) as error:
+        except (BotoCoreError, CommandError) as error:
             self.unseen[source] = " ".join(str(error).split())
             return None
         if answer is not None:

@@ -90,7 +90,7 @@ def _finding(number: int, finding: Finding) -> list[str]:
         told += _signal("   seen      ", signal)
     if len(finding.evidence) > _SHOWN_EVIDENCE:
         told.append(f"             and {len(finding.evidence) - _SHOWN_EVIDENCE} times more (--json has all)")
-    told += _wrapped("   to mend   ", cause.mend)
+    told += _wrapped("   to fix   ", cause.fix)
     for source in cause.sources:
         told += _wrapped("   source    ", f"{source.text}, {source.date}: {source.url}")
     return told

@@ -81,7 +81,7 @@ class Diagnosis:
                     "title": finding.cause.title,
                     "subjects": list(finding.subjects),
                     "evidence": [_plain(signal) for signal in finding.evidence],
-                    "mend": finding.cause.mend,
+                    "fix": finding.cause.fix,
                     "sources": [
                         {"text": source.text, "url": source.url, "date": source.date}
                         for source in finding.cause.sources

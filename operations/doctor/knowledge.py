@@ -1,4 +1,4 @@
-"""What doctor knows, as `knowledge.toml` holds it: causes, how they show, what mends them, and what is noise."""
+"""What doctor knows, as `knowledge.toml` holds it: causes, how they show, what fixes them, and what is noise."""
 
 import re
 import tomllib
@@ -35,7 +35,7 @@ class Cause:
     class_name: str
     title: str
     pattern: re.Pattern[str]
-    mend: str
+    fix: str
     sources: tuple[Citation, ...]
     kinds: frozenset[str]
     """The kinds of signals that it may be seen in; all where it is empty."""
@@ -102,7 +102,7 @@ def _cause(entry: dict[str, Any], sources: dict[str, Citation]) -> Cause:
         class_name=entry["class"],
         title=entry["title"],
         pattern=_any(entry["match"]),
-        mend=entry["mend"],
+        fix=entry["fix"],
         sources=tuple(sources[key] for key in entry["source"]),
         kinds=frozenset(entry.get("in", ())),
         rank=entry.get("rank", EXACT),

@@ -16,7 +16,7 @@ _NEVER: Final = re.compile(
     r"maximum capacity|does(n.t| not) exist|not found|inactive|stopped|is not active|borrowing limit|unavailable in",
     re.IGNORECASE,
 )
-"""What a queue says that no waiting mends."""
+"""What a queue says that no waiting fixes."""
 _NOW: Final = timedelta(minutes=60)
 _LAST_LINES: Final = 400
 _FAILED_TO_MAKE: Final = (

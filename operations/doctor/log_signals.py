@@ -27,7 +27,7 @@ _ENDED_WELL: Final = re.compile(r"lifecycle scripts? succeeded|(on_create|on_ini
 _FAILS: Final = re.compile(r"fail|error|unhealthy|not pass|fatal|exception", re.IGNORECASE)
 _DETECTION: Final = "HealthMonitoringAgentDetectionEvent"
 _RECOVERS: Final = timedelta(minutes=30)
-"""A node that still runs so long after a detection was mended, where HyperPod recovers nodes by itself: a reboot takes
+"""A node that still runs so long after a detection was fixed, where HyperPod recovers nodes by itself: a reboot takes
 1–3 minutes, and a replacement is another instance."""
 
 

@@ -9,10 +9,11 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ...config.errors import CommandError
 from ..aws.account import Account, account_of
 from ..cdk.deployment import add_environment, load
 from ..cdk.progress import Progress
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 
 if TYPE_CHECKING:
     from .judge import Drift
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     account = account_of(environment, args.project, args.sandbox)
     templates = deployed(account, environment.name, args.project)
     if not templates:
-        raise Stop(f"{environment.name} is not deployed in {account}", f"`podwright deploy {environment.name}`")
+        raise CommandError(f"{environment.name} is not deployed in {account}", f"`podwright deploy {environment.name}`")
     found, live, read = drifts(account, Resolver(account, templates), templates, Progress(sys.stderr))
     drift = [item for item in found if not item.noise]
     counts = {name: group.count for name, group in environment.groups.items()}

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from ...config.catalog.drills import DrillKind, drill_kinds
+from ...config.errors import CommandError
 from ...config.loading.artifacts import read_artifacts
 from ...config.settings.environment import Environment
 from ...config.settings.observability import Targets
@@ -25,7 +26,7 @@ from ..nodes.snapshot import Observer
 from ..nodes.timeline import Timeline
 from ..output.columns import columns
 from ..output.confirm import confirm
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 from .guard import check, kind_for, warnings
 from .inject import image_of, inject
 from .record import keep, kept, lines, record, table
@@ -132,7 +133,7 @@ def _by_hand(kind: DrillKind, node: Member, details: dict[str, str]) -> float:
     """Print what somebody runs on Slurm's controller; the drill begins with it."""
     slurm_name = details.get("PrivateDnsHostname", "").partition(".")[0]
     if not slurm_name:
-        raise Stop(f"HyperPod does not say what {node.id} is called in Slurm", "try again when it is Running")
+        raise CommandError(f"HyperPod does not say what {node.id} is called in Slurm", "try again when it is Running")
     write_line("Run this on the controller (`podwright connect` opens a shell), then follow here:", sys.stderr)
     write_line(f'    sudo scontrol update node={slurm_name} state=fail reason="{kind.text}"', sys.stderr)
     return time.time()

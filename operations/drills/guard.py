@@ -4,57 +4,59 @@ from collections.abc import Iterator, Sequence
 
 from ...config.catalog.drills import DrillKind, drill_kinds
 from ...config.catalog.instance_types import Catalog, environment_types
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup
 from ..nodes.members import Member
 from ..nodes.snapshot import Snapshot
-from ..output.console import Stop
 
 
 def kind_for(environment: Environment, name: str) -> DrillKind:
     """The fault of that name, once the environment allows drills and the fault works there.
 
     Raises:
-        Stop: it does not, with what does.
+        CommandError: it does not, with what does.
     """
     if environment.observability is None or not environment.observability.drills:
-        raise Stop(
+        raise CommandError(
             f"{environment.name} does not allow drills",
             "set `drills: true` under `observability:`, where breaking nodes on purpose is wanted",
             2,
         )
     kinds = {key: kind for key, kind in drill_kinds().items() if kind.orchestrator == environment.cluster.orchestrator}
     if name not in kinds:
-        raise Stop(f"{environment.name} has no drill {name}", f"there are: {', '.join(kinds)}", 2)
+        raise CommandError(f"{environment.name} has no drill {name}", f"there are: {', '.join(kinds)}", 2)
     return kinds[name]
 
 
 def check(environment: Environment, kind: DrillKind, node: Member, group: Sequence[Member]) -> None:
-    """Raise Stop for a drill that would prove nothing, or would break more than one node."""
+    """Raise CommandError for a drill that would prove nothing, or would break more than one node."""
     settings = environment.groups.get(node.group)
     if settings is None:
-        raise Stop(f"{node.id} is of group {node.group}, which {environment.name} does not have", "deploy first")
+        raise CommandError(
+            f"{node.id} is of group {node.group}, which {environment.name} does not have", "deploy first"
+        )
     if node.status != "Running":
-        raise Stop(f"{node.id} is {node.status}; a drill begins with a node that runs", "choose another node")
+        raise CommandError(f"{node.id} is {node.status}; a drill begins with a node that runs", "choose another node")
     if unwell := [f"{other.id} ({other.status})" for other in group if other.status != "Running"]:
-        raise Stop(
+        raise CommandError(
             f"group {node.group} lacks nodes already: {', '.join(unwell[:5])}",
             "wait until it is whole, so that the drill breaks one node and no more",
         )
     if kind.action != "none" and environment.cluster.node_recovery == "none":
-        raise Stop(
+        raise CommandError(
             "`cluster.node_recovery` is none, so HyperPod would mark the node and do nothing more",
             "drill with node_recovery: automatic, or `--kind pod-loss`",
         )
     vendors = {row.accelerator_vendor for of in settings.types if (row := _types(environment).find(of))}
     if kind.accelerator and kind.accelerator not in vendors:
-        raise Stop(
+        raise CommandError(
             f"{node.id} has no {kind.accelerator} accelerators, and what {kind.name} imitates is their driver's",
             "choose a node of an accelerated group, or `--kind label-reboot`",
         )
     slurm = settings.slurm if isinstance(settings, InstanceGroup) else None
     if slurm and slurm.node_type == "controller":
-        raise Stop(f"{node.id} is Slurm's controller, which HyperPod does not replace", "choose a compute node")
+        raise CommandError(f"{node.id} is Slurm's controller, which HyperPod does not replace", "choose a compute node")
 
 
 def warnings(kind: DrillKind, node: Member, group: Sequence[Member], before: Snapshot) -> Iterator[str]:

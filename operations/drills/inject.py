@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from ...config.catalog.drills import HEALTH_LABEL, DrillKind
 from ...config.catalog.images import Image
+from ...config.errors import CommandError
 from ...planning.helm.own_images import BENCHMARK_LABELS_IMAGE
 from ..kubernetes.kubectl import Kubectl, Refused
 from ..nodes.members import Member
 from ..nodes.snapshot import Snapshot
-from ..output.console import Stop
 
 NAMESPACE: Final = "kube-system"
 """Where the pod runs: it mounts a folder of the node, which teams' namespaces do not allow."""
@@ -78,7 +78,7 @@ def inject(kind: DrillKind, node: Member, before: Snapshot, kubectl: Kubectl, im
     """Make the fault, and return when it was made, in seconds since the epoch.
 
     Raises:
-        Stop: Kubernetes refuses, or the pod could not write; nothing is left behind then.
+        CommandError: Kubernetes refuses, or the pod could not write; nothing is left behind then.
     """
     try:
         match kind.way:
@@ -95,7 +95,9 @@ def inject(kind: DrillKind, node: Member, before: Snapshot, kubectl: Kubectl, im
             case "by_hand":
                 raise ValueError(f"{kind.name} is made by hand")
     except Refused as refused:
-        raise Stop(f"the fault could not be made: {refused}", "nothing happened to the node; mend this first") from None
+        raise CommandError(
+            f"the fault could not be made: {refused}", "nothing happened to the node; fix this first"
+        ) from None
 
 
 def _by_pod(pod: dict[str, Any], kubectl: Kubectl) -> float:

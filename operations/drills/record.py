@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...config.catalog.drills import DrillKind
+from ...config.errors import CommandError
 from ...config.settings.observability import Targets
 from ..nodes.members import Member
 from ..nodes.timeline import MARKS, Timeline, shown
 from ..output.columns import columns
-from ..output.console import Stop
 
 FOLDER: Final = ".podwright/drills"
 """Where drills are kept, in the folder of the project."""
@@ -62,7 +62,7 @@ def keep(project: Path, found: dict[str, Any]) -> Path:
 
 
 def kept(project: Path, environment: str) -> list[dict[str, Any]]:
-    """The drills of an environment, the oldest first. Raises Stop for a file that is none."""
+    """The drills of an environment, the oldest first. Raises CommandError for a file that is none."""
     found = [_read(file) for file in (project / FOLDER).glob("*.json")]
     return sorted((item for item in found if item["environment"] == environment), key=lambda item: item["begun"])
 
@@ -72,9 +72,9 @@ def _read(file: Path) -> dict[str, Any]:
         found = json.loads(file.read_text(encoding="utf-8"))
         missing = _KEYS - found.keys()
     except (ValueError, AttributeError) as error:
-        raise Stop(f"{file} is no drill: {error}", "delete it") from None
+        raise CommandError(f"{file} is no drill: {error}", "delete it") from None
     if missing:
-        raise Stop(f"{file} is no drill of this podwright: it lacks {', '.join(sorted(missing))}", "delete it")
+        raise CommandError(f"{file} is no drill of this podwright: it lacks {', '.join(sorted(missing))}", "delete it")
     return found
 
 

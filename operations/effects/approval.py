@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ...config.errors import CommandError
 from ...config.findings import Level
 from ...config.settings.approvals import ApprovedChange
 from ...planning.delivery.effects import Effect, reasons, stateful
-from ..output.console import Stop
 from .changes import ResourceChange
 from .counts import Fall
 
@@ -95,12 +95,12 @@ def entry(found: Sequence[Need], digest: str) -> str:
 
 
 def stop_unapproved(environment: str, found: Sequence[Need], digest: str) -> None:
-    """Raise Stop where a deployment would do harm that nobody named."""
+    """Raise CommandError where a deployment would do harm that nobody named."""
     harm = [need for need in found if need.refused and not need.approved]
     if harm:
         flags = " ".join(f"--allow {name}" for name in dict.fromkeys(need.name for need in harm))
         said = "\n".join(f"    {need.id}  {need.name}: {need.why}" for need in harm)
-        raise Stop(
+        raise CommandError(
             f"{environment}: nothing was deployed, because the change set would do harm that nobody approved:\n{said}",
             f"if it is meant, say so: `podwright deploy {environment} {flags}`, or in the file:\n{entry(harm, digest)}",
         )

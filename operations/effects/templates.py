@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ...config.errors import CommandError
 from ..aws.account import Account
 from ..cdk.deployment import deployed_stacks
-from ..output.console import Stop
 
 Template = Mapping[str, Any]
 NESTED: Final = "AWS::CloudFormation::Stack"
@@ -44,17 +44,19 @@ def synthesized(assembly: Path, environment: str) -> dict[str, Template]:
     `assembly` is the folder of the environment's stage, or the assembly around it.
 
     Raises:
-        Stop: there is no such assembly.
+        CommandError: there is no such assembly.
     """
     inner = assembly / f"assembly-{environment}"
     folder = inner if inner.is_dir() else assembly
     manifest = folder / "manifest.json"
     if not manifest.is_file():
-        raise Stop(f"{assembly} holds no cloud assembly of {environment}", "`cdk synth --output DIR` writes one", 2)
+        raise CommandError(
+            f"{assembly} holds no cloud assembly of {environment}", "`cdk synth --output DIR` writes one", 2
+        )
     artifacts = json.loads(manifest.read_text(encoding="utf-8"))["artifacts"]
     stacks = {key: item for key, item in artifacts.items() if item["type"] == "aws:cloudformation:stack"}
     if not stacks:
-        raise Stop(f"{assembly} has no stacks of {environment}", "give the assembly around that stage", 2)
+        raise CommandError(f"{assembly} has no stacks of {environment}", "give the assembly around that stage", 2)
     found: dict[str, Template] = {}
     for key in _in_order(stacks):
         properties = stacks[key]["properties"]
@@ -98,7 +100,7 @@ def _nested(folder: Path, parent: str, template: Template) -> dict[str, Template
             (item["source"]["path"] for files in assets for digest, item in files.items() if digest in url), None
         )
         if file is None:
-            raise Stop(f"the assembly lacks the template of {parent}/{key}", "synthesize it again")
+            raise CommandError(f"the assembly lacks the template of {parent}/{key}", "synthesize it again")
         body = _read(folder / file)
         found |= {f"{parent}/{key}": body} | _nested(folder, f"{parent}/{key}", body)
     return found
@@ -128,7 +130,9 @@ def _body(client: Any, stack: str) -> Template:
     # As it was submitted. None of podwright's templates has a transform, so processing would change nothing.
     body = client.get_template(StackName=stack, TemplateStage="Original")["TemplateBody"]
     if isinstance(body, str):
-        raise Stop(f"the template of {stack} is no JSON, so podwright did not deploy it", "look at that stack yourself")
+        raise CommandError(
+            f"the template of {stack} is no JSON, so podwright did not deploy it", "look at that stack yourself"
+        )
     return body
 
 

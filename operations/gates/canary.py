@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from ...config.catalog.images import Image
 from ...config.catalog.mig import partitions
+from ...config.errors import CommandError
 from ...config.loading.artifacts import read_artifacts
 from ...config.settings.jobs.kinds import BatchJob
 from ...planning.helm.mirrors import mirror_of
 from ...planning.helm.own_images import BENCHMARK_LABELS_IMAGE
 from ...planning.quota.policy import environment_policy
 from ..kubernetes.kubectl import Refused
-from ..output.console import Stop
 from .gate import Context, Look, Result
 from .jobs import Run, group_for, state_of, submitted, team_for
 
@@ -132,7 +132,7 @@ def _told(made: Run, replicas: int) -> None:
             patch,
         )
     except Refused as refused:
-        raise Stop(
+        raise CommandError(
             f"{made.name} cannot be scaled to {replicas}: {refused}", "you need to be allowed to patch it"
         ) from None
 

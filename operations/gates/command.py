@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from ...config.catalog.instance_types import environment_types
+from ...config.errors import CommandError
 from ...config.loading.load import LoadedEnvironment
 from ...config.settings.gates import GateName
 from ...planning.delivery.gate_evidence import Evidence
@@ -23,7 +24,7 @@ from ..aws.account import Account, account_of
 from ..cdk.deployment import load
 from ..kubernetes.kubectl import Refused
 from ..output.columns import columns
-from ..output.console import Stop, stop_on_errors, write_json, write_line
+from ..output.console import stop_on_errors, write_json, write_line
 from .evidence import Keeper, evidence_of, summary
 from .gate import Context, Result
 
@@ -50,13 +51,15 @@ def run(args: argparse.Namespace) -> int:
     loaded = load(args)
     names = _names(args.more)
     if args.timeout is not None and not 0 < args.timeout <= 1440:
-        raise Stop(f"--timeout {args.timeout:g} is no time for a gate", "give minutes, above 0 and at most 1440", 2)
+        raise CommandError(
+            f"--timeout {args.timeout:g} is no time for a gate", "give minutes, above 0 and at most 1440", 2
+        )
     if args.list:
         return _list(loaded, args.json)
     stop_on_errors(loaded)
     environment = loaded.environment
     if not environment.has_cluster:
-        raise Stop(f"{environment.name} has no cluster, so there is nothing for a gate to look at", code=2)
+        raise CommandError(f"{environment.name} has no cluster, so there is nothing for a gate to look at", code=2)
     # Whoever cancels a build ends its processes so, and the jobs of a gate have to go all the same.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     account = account_of(environment, args.project, args.sandbox)
@@ -82,10 +85,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _names(given: list[str]) -> list[GateName]:
-    """The gates that are meant, in their order, each once. Raises Stop for what is none."""
+    """The gates that are meant, in their order, each once. Raises CommandError for what is none."""
     known = list(gate_table())
     if unknown := [name for name in given if name not in known]:
-        raise Stop(f"there is no gate {unknown[0]}", f"there are {', '.join(known)}", 2)
+        raise CommandError(f"there is no gate {unknown[0]}", f"there are {', '.join(known)}", 2)
     return [name for name in known if not given or name in given]
 
 
@@ -99,7 +102,7 @@ def _one(loaded: LoadedEnvironment, account: Account, project: Path, gate: Gate,
     module = import_module(f".{gate.name}", __package__)
     try:
         result = module.run(context)
-    except Stop as stop:
+    except CommandError as stop:
         result = Result(False, str(stop), next_step=stop.hint)
     except ClientError as error:
         code = error.response["Error"].get("Code", "")

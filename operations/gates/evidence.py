@@ -10,12 +10,12 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ...config.catalog.names import lifecycle_bucket_name
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.delivery.gate_evidence import Evidence, Verdict
 from ...planning.delivery.gate_table import settings_of
 from ..aws.account import Account
 from ..doctor.redact import redact, redact_text
-from ..output.console import Stop
 from .gate import Context, Result
 
 FOLDER: Final = ".podwright/evidence"
@@ -56,7 +56,7 @@ class Keeper:
         """`place` is `s3://BUCKET/PREFIX` or a folder; None for what the file says, else the environment's own bucket.
 
         Raises:
-            Stop: the place is neither.
+            CommandError: the place is neither.
         """
         self._account, self._name = account, environment.name
         place = place or settings_of(environment).evidence or _own_bucket(environment, account)
@@ -65,18 +65,18 @@ class Keeper:
         elif place.startswith("s3://"):
             url = urlsplit(place)
             if not url.netloc:
-                raise Stop(f"--evidence {place} names no bucket", "write s3://BUCKET/PREFIX, or a folder", 2)
+                raise CommandError(f"--evidence {place} names no bucket", "write s3://BUCKET/PREFIX, or a folder", 2)
             self.base, self._folder = f"s3://{url.netloc}/{url.path.strip('/')}".rstrip("/"), None
         else:
             self.base, self._folder = "", Path(place)
             if self._folder.exists() and not self._folder.is_dir():
-                raise Stop(f"--evidence {place} is a file", "write s3://BUCKET/PREFIX, or a folder", 2)
+                raise CommandError(f"--evidence {place} is a file", "write s3://BUCKET/PREFIX, or a folder", 2)
 
     def keep(self, evidence: Evidence) -> str:
         """Write one file, and return where it is.
 
         Raises:
-            Stop: it cannot be written there.
+            CommandError: it cannot be written there.
         """
         from botocore.exceptions import BotoCoreError, ClientError
 
@@ -88,7 +88,9 @@ class Keeper:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text, encoding="utf-8")
             except OSError as error:
-                raise Stop(f"evidence cannot be written to {file}: {error.strerror}", "name another folder") from None
+                raise CommandError(
+                    f"evidence cannot be written to {file}: {error.strerror}", "name another folder"
+                ) from None
             return str(file)
         bucket, _, prefix = self.base.removeprefix("s3://").partition("/")
         key = "/".join(filter(None, (prefix, name)))
@@ -97,7 +99,7 @@ class Keeper:
                 Bucket=bucket, Key=key, Body=text.encode(), ContentType="application/json"
             )
         except (BotoCoreError, ClientError) as error:
-            raise Stop(
+            raise CommandError(
                 f"evidence of {evidence.gate} ({evidence.verdict}: {evidence.reason}) cannot be written to "
                 f"s3://{bucket}/{key}: {error}",
                 "you need s3:PutObject there and kms:GenerateDataKey on its key; `--evidence DIR` keeps it here",

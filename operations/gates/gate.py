@@ -98,7 +98,7 @@ class Context:
 
     @cached_property
     def kubectl(self) -> Kubectl:
-        """The way to Kubernetes: direct, through an open tunnel, or in the runner inside the VPC. Raises Stop."""
+        """The way to Kubernetes: direct, through an open tunnel, or the runner inside the VPC. Raises CommandError."""
         kubectl = kubectl_of(self.project, self.environment, self.account)
         if isinstance(kubectl, InVpc):
             self.say("the Kubernetes API is private: kubectl runs inside the VPC, about a minute a call")

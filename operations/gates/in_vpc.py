@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ..aws.account import Account
 from ..aws.runner import run_in_vpc
 from ..kubernetes.kubectl import Kubectl, Refused, way
-from ..output.console import Stop
 
 _OUT, _SAID, _CODE = "podwright-out ", "podwright-said ", "podwright-code "
 # CodeBuild takes 5,500 characters of environment variables altogether.
@@ -33,12 +33,14 @@ _STRIP: Final = (
 
 
 def kubectl_of(project: Path, environment: Environment, account: Account) -> Kubectl:
-    """Kubectl on the cluster of a gate's environment. Raises Stop where there is no cluster."""
+    """Kubectl on the cluster of a gate's environment. Raises CommandError where there is no cluster."""
     found = way(project, environment, account)
     if found:
         return found
     if account.endpoint:
-        raise Stop("the sandbox's Kubernetes API does not answer", "`podwright sandbox stop`, and run this again")
+        raise CommandError(
+            "the sandbox's Kubernetes API does not answer", "`podwright sandbox stop`, and run this again"
+        )
     return InVpc(Path(), True, account, environment)
 
 
@@ -50,10 +52,10 @@ class InVpc(Kubectl):
     environment: Environment
 
     def run(self, *arguments: str, given: str = "") -> str:
-        """What kubectl prints. Raises Refused with its complaint, and Stop where the runner itself fails."""
+        """What kubectl prints. Raises Refused with its complaint, and CommandError where the runner itself fails."""
         command = _command(arguments, given)
         if len(command) > _MOST:
-            raise Stop(
+            raise CommandError(
                 f"what kubectl is given is too long for the runner in the VPC: {len(command)} characters of {_MOST}",
                 f"run `podwright connect {self.environment.name}` in another window, then this again",
             )

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from ...config.catalog.instance_types import Catalog
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.jobs.base import Job
 from ...planning.jobs.plan import engine_of
@@ -17,7 +18,6 @@ from ...planning.quota.policy import environment_policy
 from ..doctor.pods import Pod
 from ..kubernetes.job_manifests import Manifest, job_manifests
 from ..kubernetes.kubectl import Kubectl, Refused
-from ..output.console import Stop
 from .gate import Context, Look
 
 State = Literal["absent", "waiting", "running", "succeeded", "failed"]
@@ -168,7 +168,7 @@ def submitted(context: Context, stem: str, job: Job) -> Iterator[Run]:
     replaced, because it proves nothing of now.
 
     Raises:
-        Stop: rules or the cluster refuse it.
+        CommandError: rules or the cluster refuse it.
     """
     run = made(context, stem, job)
     state, _ = state_of(run.found())
@@ -182,7 +182,7 @@ def submitted(context: Context, stem: str, job: Job) -> Iterator[Run]:
             try:
                 run.kubectl.apply(run.manifests)
             except Refused as refused:
-                raise Stop(
+                raise CommandError(
                     f"the cluster refuses {run.name}: {refused}",
                     f"is its operator deployed? `podwright render {context.environment.name}` shows what should be",
                 ) from None
@@ -191,14 +191,14 @@ def submitted(context: Context, stem: str, job: Job) -> Iterator[Run]:
         try:
             run.delete()
         except Refused as refused:
-            raise Stop(
+            raise CommandError(
                 f"{run.name} could not be taken away: {refused}",
                 f"kubectl --namespace {run.namespace} delete {resource(run.job)} {run.name}",
             ) from None
 
 
 def made(context: Context, stem: str, job: Job) -> Run:
-    """A job that is not submitted yet. Raises Stop where rules refuse it; their findings are printed."""
+    """A job that is not submitted yet. Raises CommandError where rules refuse it; their findings are printed."""
     name = f"podwright-{stem}"
     draft = _manifests(context, name, job)
     digest = hashlib.sha256(json.dumps(draft, sort_keys=True).encode()).hexdigest()[:8]

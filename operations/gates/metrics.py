@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from ...config.catalog.instance_types import Catalog
 from ...config.catalog.metrics import metrics
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.monitoring.collected import collected, exporters
 from ...planning.monitoring.recordings import recordings
 from ..dashboards.sources import workspace
-from ..output.console import Stop
 from ..programs.prometheus import Prometheus, QueryError
 from .gate import Context, Look, Result
 
@@ -36,7 +36,7 @@ def run(context: Context) -> Result:
         # Only the sandbox says this, which starts the machine's own Prometheus behind its workspaces.
         if _NO_PROMETHEUS in str(error) and context.account.endpoint:
             return Result(True, str(error), skipped=True)
-        raise Stop(f"the workspace refuses a query: {error}", "check its status in the console") from None
+        raise CommandError(f"the workspace refuses a query: {error}", "check its status in the console") from None
     return context.wait(lambda: _look(context, server, wanted))
 
 
@@ -76,7 +76,7 @@ def _count(server: Prometheus, query: str, now: float) -> int:
     try:
         found = server.instant(query, now)
     except QueryError as error:
-        raise Stop(f"the workspace refuses a query: {error}", "check its status in the console") from None
+        raise CommandError(f"the workspace refuses a query: {error}", "check its status in the console") from None
     return int(float(found[0]["value"][1])) if found else 0
 
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ..output.console import Stop
+from ...config.errors import CommandError
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ def parsed(log: str) -> list[Row]:
 
 
 def table_of(record: dict[str, Any], bytes_: int) -> list[Row]:
-    """The all-reduce of a record of podwright's own programs as one row. Raises Stop where it was not measured."""
+    """The all-reduce in a record of our own programs as one row. Raises CommandError where it was not measured."""
     found = {item["name"]: item for item in record["results"]}
     if "all_reduce" not in found or found["all_reduce"]["value"] is None:
         told = "; ".join(item["reason"] for item in record["results"] if item["reason"]) or "no reason is given"
-        raise Stop(f"the nodes measured no all-reduce: {told}", "`podwright kernels build`, and deploy")
+        raise CommandError(f"the nodes measured no all-reduce: {told}", "`podwright kernels build`, and deploy")
     wrong = found.get("all_reduce_wrong", {}).get("value")
     return [Row(bytes_, found["all_reduce"]["value"], int(wrong) if wrong is not None else None)]

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
+from ...config.errors import CommandError
 from ...config.loading.artifacts import read_artifacts
 from ...config.settings.governance.task_governance import NAMESPACE as _GOVERNED
 from ...planning.helm.mirrors import mirror_of
@@ -12,7 +13,6 @@ from ...planning.quota.compute_quotas import compute_quotas, scheduler_config
 from ...planning.quota.policy import environment_policy
 from ...planning.quota.team_names import cluster_queue, local_queue, team_namespace
 from ..kubernetes.kubectl import Refused
-from ..output.console import Stop
 from .gate import Context, Look, Result
 
 Object = dict[str, Any]
@@ -129,7 +129,7 @@ def _items(context: Context, kind: str) -> list[Object]:
     try:
         return context.kubectl.items(_PLURAL[kind], "--all-namespaces")
     except Refused as refused:
-        raise Stop(
+        raise CommandError(
             f"Kubernetes does not show {_PLURAL[kind]}: {refused}", "deploy the quota engine, or get an access entry"
         ) from None
 

@@ -11,9 +11,9 @@ import shlex
 import subprocess
 from typing import Any, Final
 
+from ...config.errors import CommandError, PodwrightError
 from ..aws.session import nodes as session_nodes
 from ..aws.session import one_command
-from ..output.console import Stop
 from .gate import Context, Look, Result
 from .nccl_table import table_of
 
@@ -26,7 +26,7 @@ _OUTSIDE: Final = "the nodes of the sandbox are simulated, and run no Slurm"
 _KEEP_ALIVE: Final = f"(while sleep 60 >/dev/null 2>&1; do echo {_ALIVE}; done) & k=$!; trap 'kill $k' EXIT"
 
 
-class Failed(Exception):
+class Failed(PodwrightError):
     """A command on the node failed; the text is what it said."""
 
 
@@ -34,26 +34,26 @@ class Slurm:
     """Commands on a node of a Slurm cluster."""
 
     def __init__(self, context: Context) -> None:
-        """Finds a login node or controller. Raises Stop where none runs."""
+        """Finds a login node or controller. Raises CommandError where none runs."""
         if context.account.endpoint:
-            raise Stop(_OUTSIDE, f"run it against AWS, or say why not in gates.skip.{context.gate.name}")
+            raise CommandError(_OUTSIDE, f"run it against AWS, or say why not in gates.skip.{context.gate.name}")
         environment, self._context = context.environment, context
         there = session_nodes(context.account, environment.cluster.name)
         order = ("controller", "login")
         kinds = {name: group.slurm.node_type for name, group in environment.instance_groups.items() if group.slurm}
         ways = [node for node in there if kinds.get(node.group) in order]
         if not ways:
-            raise Stop(
+            raise CommandError(
                 f"no controller of {environment.name} is running", f"`podwright status {environment.name}` says why"
             )
         self._node = min(ways, key=lambda node: (order.index(kinds[node.group]), node.instance))
 
     def run(self, script: str) -> str:
-        """What a bash script prints, run as root. Raises Stop when it fails or takes longer than the gate may."""
+        """What a bash script prints, run as root. Raises CommandError when it fails or takes too long."""
         try:
             return self.tried(script)
         except Failed as failed:
-            raise Stop(f"on {self._node.instance}: {failed}") from None
+            raise CommandError(f"on {self._node.instance}: {failed}") from None
 
     def tried(self, script: str) -> str:
         """As `run`, but raises Failed when the script fails."""

@@ -74,7 +74,7 @@ def _bucket(context: Context) -> str:
 
 
 def _record(context: Context, store: Any, bucket: str, row: dict[str, Any]) -> BenchmarkResults | None:
-    """What a node published; None where it did not. Raises Stop for something else in its place."""
+    """What a node published; None where it did not. Raises CommandError for something else in its place."""
     prefix = benchmark_prefix(context.environment.cluster.name)
     key = f"{prefix}/results/{row['InstanceGroupName']}/{row['InstanceId']}.json"
     try:

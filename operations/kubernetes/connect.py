@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ..aws.account import Account, account_of
 from ..aws.deployed import eks_cluster_name
 from ..aws.runner import run_in_vpc
 from ..aws.session import hand_over, nodes, shell, tunnel
 from ..cdk.deployment import add_environment, load
-from ..output.console import Stop, write_line
+from ..output.console import write_line
 from ..programs.helm import tool
 
 _REACH_SECONDS: Final = 3.0
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         return _login(environment, account, args.command)
     if args.command:
         if account.endpoint:
-            raise Stop("the sandbox runs no builds", "leave --run away: its Kubernetes API is within reach")
+            raise CommandError("the sandbox runs no builds", "leave --run away: its Kubernetes API is within reach")
         return run_in_vpc(account, environment, args.command, write_line)
     cluster = account.client("eks").describe_cluster(name=eks_cluster_name(account, environment))["cluster"]
     endpoint = urlsplit(cluster["endpoint"])
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     system = nodes(account, environment.cluster.name)
     if not system:
-        raise Stop(
+        raise CommandError(
             f"{host} cannot be reached from here, and there is no running node to go through",
             f"`podwright connect {environment.name} --run 'kubectl get nodes'` works inside the VPC",
         )
@@ -72,7 +73,7 @@ def _login(environment: Environment, account: Account, command: str | None) -> i
     """Become a shell on the node where people use Slurm."""
     if command or account.endpoint:
         what = "--run needs the runner of an EKS cluster" if command else "the nodes of the sandbox are simulated"
-        raise Stop(f"{what}; {environment.name} is a Slurm cluster", "connect without --run to one in AWS")
+        raise CommandError(f"{what}; {environment.name} is a Slurm cluster", "connect without --run to one in AWS")
     there = nodes(account, environment.cluster.name)
     for node_type in ("login", "controller"):
         groups = [
@@ -82,7 +83,9 @@ def _login(environment: Environment, account: Account, command: str | None) -> i
         ]
         if found := [node for node in there if node.group in groups]:
             return hand_over(shell(account, min(found, key=lambda node: node.instance)))
-    raise Stop(f"no login node or controller of {environment.name} is running", "`podwright status` shows its nodes")
+    raise CommandError(
+        f"no login node or controller of {environment.name} is running", "`podwright status` shows its nodes"
+    )
 
 
 def reachable(host: str, port: int) -> bool:

@@ -11,12 +11,13 @@ from ruamel.yaml import YAML
 from ...cdk8s_charts.jobs.recipe import script
 from ...cdk8s_charts.jobs.render import render
 from ...config.catalog.instance_types import environment_types
+from ...config.errors import CommandError
 from ...config.findings import Finding, Level, dotted, errors
 from ...config.loading.load import LoadedEnvironment
 from ...planning.jobs.origins import field_of
 from ...planning.jobs.plan import JobPlan, Planner
 from ...planning.rules import findings
-from ..output.console import Stop, write_findings
+from ..output.console import write_findings
 
 Manifest = dict[str, Any]
 _REJECTED: Final = "ENV003"
@@ -28,13 +29,13 @@ def job_manifests(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[
     """The manifests of the jobs called `names`, of all when there are none, by job. Recipes have none (`recipes`).
 
     Raises:
-        Stop: no such job, or one that rules refuse; their findings are printed.
+        CommandError: no such job, or one that rules refuse; their findings are printed.
     """
     return {name: render(plan) for name, plan in planned_jobs(loaded, names).items() if plan.job.kind != "recipe"}
 
 
 def recipes(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[str, str]:
-    """The shell scripts that start the launcher of recipes, by job. Raises Stop as `job_manifests` does."""
+    """The shell scripts that start the launcher of recipes, by job. Raises CommandError as `job_manifests` does."""
     return {name: script(plan) for name, plan in planned_jobs(loaded, names).items() if plan.job.kind == "recipe"}
 
 
@@ -42,13 +43,13 @@ def planned_jobs(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[s
     """The plans of the jobs called `names`, of all when there are none, by job.
 
     Raises:
-        Stop: no such job, or one that rules refuse; their findings are printed.
+        CommandError: no such job, or one that rules refuse; their findings are printed.
     """
     environment = loaded.environment
     unknown = [name for name in names if name not in environment.jobs]
     if unknown:
         known = ", ".join(environment.jobs) or "none"
-        raise Stop(f"{environment.name} has no job {unknown[0]}", f"known: {known}", 2)
+        raise CommandError(f"{environment.name} has no job {unknown[0]}", f"known: {known}", 2)
     wanted = tuple(names) or tuple(environment.jobs)
     refused = [
         found
@@ -57,7 +58,7 @@ def planned_jobs(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[s
     ]
     if refused:
         write_findings(refused, sys.stderr)
-        raise Stop(f"{len(refused)} errors in the jobs that are meant", "mend them first")
+        raise CommandError(f"{len(refused)} errors in the jobs that are meant", "fix them first")
     planner = Planner(environment, environment_types(environment.instance_types))
     return {name: planner.plan(name) for name in wanted}
 

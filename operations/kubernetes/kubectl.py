@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from ...config.errors import CommandError, PodwrightError
 from ...config.settings.environment import Environment
 from ..aws.account import Account
 from ..aws.deployed import eks_cluster_name
-from ..output.console import Stop
 from ..programs.helm import tool
 from .connect import reachable, write_kubeconfig
 
 
-class Refused(Exception):
+class Refused(PodwrightError):
     """kubectl failed; the text is what it said."""
 
 
@@ -73,10 +73,10 @@ def way(project: Path, environment: Environment, account: Account) -> Kubectl | 
 
 
 def required_way(project: Path, environment: Environment, account: Account) -> Kubectl:
-    """As `way`. Raises Stop where there is none."""
+    """As `way`. Raises CommandError where there is none."""
     found = way(project, environment, account)
     if found is None:
-        raise Stop(
+        raise CommandError(
             f"the Kubernetes API of {environment.name} cannot be reached from here",
             f"run `podwright connect {environment.name}` in another window, then this again",
         )

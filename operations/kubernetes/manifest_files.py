@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ..output.console import Stop, write_line
+from ...config.errors import CommandError
+from ..output.console import write_line
 
 _INDEX: Final = ".podwright-rendered"
 
@@ -15,12 +16,12 @@ def write_files(folder: Path, files: Mapping[str, str], *, some: bool = False) -
     With `some`, these files are only a part of the folder's, and nothing is deleted.
 
     Raises:
-        Stop: the folder is a file, or lies where the user may not write.
+        CommandError: the folder is a file, or lies where the user may not write.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Stop(f"--out {folder} cannot be a folder: {error.strerror}", "name another one", 2) from None
+        raise CommandError(f"--out {folder} cannot be a folder: {error.strerror}", "name another one", 2) from None
     index = folder / _INDEX
     former = set(index.read_text(encoding="utf-8").splitlines()) if index.is_file() else set[str]()
     for file, text in files.items():

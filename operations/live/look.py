@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...config.catalog.drills import FAULT_LABELS, HEALTH_LABEL
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.quota.team_names import cluster_queue
 from ..aws.account import Account
 from ..kubernetes.kubectl import Kubectl, Refused, way
 from ..nodes.members import Member, members
-from ..output.console import Stop
 from .quota_table import quota_rows
 
 Report = dict[str, Any]
@@ -92,7 +92,7 @@ class Live:
             return None, ""
         try:
             found = way(project, environment, account)
-        except (Stop, BotoCoreError, ClientError) as error:
+        except (CommandError, BotoCoreError, ClientError) as error:
             return None, str(error)
         return found, "" if found else f"no way to it from here; `podwright connect {environment.name}` opens one"
 
@@ -104,7 +104,7 @@ class Live:
             return question()
         except ClientError as error:
             unseen[name] = f"{error.response['Error']['Code']} on {error.operation_name}"
-        except (BotoCoreError, Refused, Stop) as error:
+        except (BotoCoreError, Refused, CommandError) as error:
             unseen[name] = str(error)
         return None
 
@@ -133,7 +133,7 @@ class Live:
 
     def _events(self, cluster: Report) -> list[Report]:
         if cluster.get("NodeProvisioningMode") != "Continuous":
-            raise Stop("HyperPod keeps events of clusters with continuous provisioning only")
+            raise CommandError("HyperPod keeps events of clusters with continuous provisioning only")
         newest = self._client.list_cluster_events(
             ClusterName=self._cluster, SortBy="EventTime", SortOrder="Descending", MaxResults=EVENTS
         )["Events"]
@@ -150,7 +150,7 @@ class Live:
     def _quotas(self, cluster: Report) -> list[Report]:
         rows = quota_rows(self._environment, self._client, cluster["ClusterArn"])
         if rows and not rows[0]["team"]:
-            raise Stop(f"{rows[0]['message']} on ListComputeQuotas")
+            raise CommandError(f"{rows[0]['message']} on ListComputeQuotas")
         return rows
 
     def _plans(self, cluster: Report) -> list[Report]:
@@ -159,9 +159,9 @@ class Live:
         return [_plan(self._client.describe_training_plan(TrainingPlanName=arn)) for arn in arns]
 
     def _kubernetes(self) -> Kubectl | None:
-        """The way to Kubernetes; None on Slurm. Raises Stop where the way is missing."""
+        """The way to Kubernetes; None on Slurm. Raises CommandError where the way is missing."""
         if self._no_way:
-            raise Stop(f"Kubernetes: {self._no_way}")
+            raise CommandError(f"Kubernetes: {self._no_way}")
         return self._kubectl
 
     def _health(self) -> dict[str, Report]:

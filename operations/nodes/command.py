@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup
 from ..aws.account import Account, account_of
 from ..cdk.deployment import load
 from ..kubernetes.kubectl import way
 from ..output.confirm import confirm
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Events, follow
 from .health_check import CHECKS, start
 from .members import Member, chosen, members
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = {
         "reboot": "restart nodes; their disks stay",
         "replace": "give nodes back and get new ones in their place",
-        "health-check": "let HyperPod check nodes in depth; it mends what fails",
+        "health-check": "let HyperPod check nodes in depth; it fixes what fails",
     }
     for name, help_text in words.items():
         verb = verbs.add_parser(name, help=help_text)
@@ -102,18 +103,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse(environment: Environment, action: Action, nodes: Sequence[Member], account: Account) -> None:
-    """Raise Stop for what HyperPod would refuse."""
+    """Raise CommandError for what HyperPod would refuse."""
     if action != "replace":
         return
     name = environment.cluster.name
     status = account.client("sagemaker").describe_cluster(ClusterName=name)["ClusterStatus"]
     if status != "InService":
-        raise Stop(f"cluster {name} is {status}", "HyperPod replaces nodes once it is InService")
+        raise CommandError(f"cluster {name} is {status}", "HyperPod replaces nodes once it is InService")
     for node in nodes:
         group = environment.groups.get(node.group)
         slurm = group.slurm if isinstance(group, InstanceGroup) else None
         if slurm and slurm.node_type == "controller":
-            raise Stop(f"{node.id} is Slurm's controller, which HyperPod does not replace", "reboot it instead")
+            raise CommandError(f"{node.id} is Slurm's controller, which HyperPod does not replace", "reboot it instead")
 
 
 def _warnings(

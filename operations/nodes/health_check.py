@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ...config.catalog.names import cluster_log_group
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ..aws.account import Account
 from ..output.confirm import confirm
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 from .members import Member, chosen, members
 from .timeline import shown
 
@@ -31,12 +32,12 @@ def start(environment: Environment, account: Account, there: Sequence[Member], a
     checks = [CHECKS[name] for name in args.check or _USUAL]
     groups = sorted({node.group for node in nodes})
     if "InstanceConnectivity" in checks and any(sum(node.group == group for node in nodes) < 2 for group in groups):
-        raise Stop(
+        raise CommandError(
             "connectivity is checked between nodes, and needs two of a group", "add a node, or --check stress", 2
         )
     cluster = environment.cluster.name
     write_line(f"check {', '.join(checks)} on {len(nodes)} nodes of {', '.join(groups)} → {account}", sys.stderr)
-    write_line("  they take no work until it is over, which can be hours; a node that fails is mended", sys.stderr)
+    write_line("  they take no work until it is over, which can be hours; a node that fails is fixed", sys.stderr)
     if not args.yes:
         confirm(environment.name, "check them")
     client, begun = account.client("sagemaker"), time.time()
@@ -68,13 +69,13 @@ def start(environment: Environment, account: Account, there: Sequence[Member], a
 def _chosen(environment: Environment, there: Sequence[Member], args: argparse.Namespace) -> list[Member]:
     """The named nodes, and those of the named groups."""
     if unknown := [group for group in args.group if group not in environment.groups]:
-        raise Stop(
+        raise CommandError(
             f"{environment.name} has no group {', '.join(unknown)}", f"it has {', '.join(environment.groups)}", 2
         )
     nodes = chosen(there, args.nodes)
     nodes += [node for node in there if node.group in args.group and node not in nodes]
     if not nodes:
-        raise Stop("name nodes, or --group G", "`podwright status` lists both", 2)
+        raise CommandError("name nodes, or --group G", "`podwright status` lists both", 2)
     return nodes
 
 

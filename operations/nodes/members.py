@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..output.console import Stop
+from ...config.errors import CommandError
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ class Member:
 
 
 def members(client: Any, cluster: str, group: str = "") -> list[Member]:
-    """The nodes of a cluster, or of one of its groups. Raises Stop when there is no such cluster."""
+    """The nodes of a cluster, or of one of its groups. Raises CommandError when there is no such cluster."""
     try:
         pages = client.get_paginator("list_cluster_nodes").paginate(
             ClusterName=cluster, **({"InstanceGroupNameContains": group} if group else {})
         )
         rows = [row for page in pages for row in page["ClusterNodeSummaries"]]
     except client.exceptions.ResourceNotFound:
-        raise Stop(f"there is no HyperPod cluster {cluster}", "deploy the environment first") from None
+        raise CommandError(f"there is no HyperPod cluster {cluster}", "deploy the environment first") from None
     return [
         Member(
             row["InstanceId"],
@@ -50,9 +50,9 @@ def members(client: Any, cluster: str, group: str = "") -> list[Member]:
 
 
 def chosen(there: Sequence[Member], names: Sequence[str]) -> list[Member]:
-    """The nodes with these instance ids or Kubernetes names, each once. Raises Stop for what is not a node."""
+    """The nodes with these instance ids or Kubernetes names, each once. Raises CommandError for what is not a node."""
     by_id = {member.id: member for member in there}
     wanted = list(dict.fromkeys(name.removeprefix("hyperpod-") for name in names))
     if missing := [name for name in wanted if name not in by_id]:
-        raise Stop(f"no node of this cluster: {', '.join(missing)}", "`podwright status ENV` lists the nodes")
+        raise CommandError(f"no node of this cluster: {', '.join(missing)}", "`podwright status ENV` lists the nodes")
     return [by_id[name] for name in wanted]

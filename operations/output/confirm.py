@@ -2,16 +2,16 @@
 
 import sys
 
-from .console import Stop
+from ...config.errors import CommandError
 
 
 def confirm(word: str, what: str) -> None:
     """Have somebody type `word`, which says that they mean it. `what` ends the sentence "Type WORD to …".
 
     Raises:
-        Stop: nobody can be asked, or who was asked typed something else.
+        CommandError: nobody can be asked, or who was asked typed something else.
     """
     if not sys.stdin.isatty():
-        raise Stop("nobody can be asked here", f"--yes goes on without asking, and will {what}", 2)
+        raise CommandError("nobody can be asked here", f"--yes goes on without asking, and will {what}", 2)
     if input(f"Type {word} to {what}: ").strip() != word:
-        raise Stop("nothing was done")
+        raise CommandError("nothing was done")

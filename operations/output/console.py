@@ -7,17 +7,9 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 from ...config import findings as _findings
+from ...config.errors import CommandError
 from ...config.findings import Finding
 from ...config.loading.load import LoadedEnvironment
-
-
-class Stop(Exception):
-    """A command cannot go on. It is printed as a sentence and what to do next, and becomes the exit code."""
-
-    def __init__(self, message: str, hint: str = "", code: int = 1) -> None:
-        super().__init__(message)
-        self.hint = hint
-        self.code = code
 
 
 def write_findings(findings: Iterable[Finding], stream: TextIO) -> None:
@@ -31,9 +23,9 @@ def write_line(text: str = "", stream: TextIO | None = None) -> None:
     print(text, file=stream or sys.stdout, flush=True)
 
 
-def write_stop(stop: Stop) -> None:
+def write_error(error: CommandError) -> None:
     """Print why a command stopped."""
-    write_line(f"podwright: {stop}" + (f"\n    → {stop.hint}" if stop.hint else ""), sys.stderr)
+    write_line(f"podwright: {error}" + (f"\n    → {error.hint}" if error.hint else ""), sys.stderr)
 
 
 def write_json(value: Any) -> None:
@@ -45,12 +37,14 @@ def stop_on_errors(loaded: LoadedEnvironment) -> list[Finding]:
     """The findings of an environment.
 
     Raises:
-        Stop: there are errors that nobody accepted. They are printed: such a file means nothing sure.
+        CommandError: there are errors that nobody accepted. They are printed: such a file means nothing sure.
     """
     from ...planning.rules import findings
 
     found = findings(loaded.environment, loaded.source)
     if bad := _findings.errors(found):
         write_findings(bad, sys.stderr)
-        raise Stop(f"{loaded.environment.name} has errors, so what it would build is not sure", "mend them first")
+        raise CommandError(
+            f"{loaded.environment.name} has errors, so what it would build is not sure", "fix them first"
+        )
     return found

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...config.catalog.regions import region
+from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...config.settings.pipeline import Pipeline, PipelineSource
 from ...planning.delivery.execution_policy import MAX_POLICIES, documents, needed, policies_template
 from ...planning.delivery.pipeline_steps import ASSEMBLY
 from ...planning.delivery.promotable import promotable, source_of
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 from .synth import synthesize
 
 _QUALIFIER: Final = "hnb659fds"
@@ -108,7 +109,7 @@ def _accounts(project: Project, settings: Pipeline, source: PipelineSource, asse
 def _templates(assembly: Path, pattern: str) -> list[dict[str, Any]]:
     files = sorted(assembly.glob(pattern))
     if not files:
-        raise Stop(f"{assembly} has no {pattern}", f"`podwright pipeline synth` writes it to {ASSEMBLY}", 2)
+        raise CommandError(f"{assembly} has no {pattern}", f"`podwright pipeline synth` writes it to {ASSEMBLY}", 2)
     return [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
 
@@ -118,7 +119,7 @@ def _prepare(account: _Account, settings: Pipeline, source: PipelineSource, qual
     wanted = needed(account.templates)
     if wanted.unknown:
         types = ", ".join(sorted(wanted.unknown))
-        raise Stop(
+        raise CommandError(
             f"it is not known what CloudFormation needs for {types}",
             "add the type to config/catalog/data/handler_permissions.json",
         )
@@ -126,7 +127,7 @@ def _prepare(account: _Account, settings: Pipeline, source: PipelineSource, qual
         wanted.actions, partition=partition, account=account.id, prefixes=account.prefixes, existing=wanted.roles
     )
     if len(found) > MAX_POLICIES:
-        raise Stop(
+        raise CommandError(
             f"account {account.id} would need {len(found)} policies, and a role takes {MAX_POLICIES}",
             "put environments into accounts of their own",
         )

@@ -8,11 +8,12 @@ import argparse
 import os
 from pathlib import Path
 
+from ...config.errors import CommandError
 from ...config.loading.artifacts import CACHE
 from ...config.loading.project import Project
 from ...planning.delivery.promotable import source_of
 from ..aws.account import Account
-from ..output.console import Stop, write_line
+from ..output.console import write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     folder: Path = args.project / CACHE
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     if not files:
-        raise Stop(f"{folder} is empty", "`podwright chart fetch` and `podwright assets fetch` fill it")
+        raise CommandError(f"{folder} is empty", "`podwright chart fetch` and `podwright assets fetch` fill it")
     bucket = evidence_bucket(account, name)
     client = account.client("s3")
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="artifacts/")
@@ -43,14 +44,14 @@ def pipeline_account(project: Project) -> tuple[Account, str]:
     """The pipeline's account, as the process's credentials open it, and the pipeline's name."""
     settings, source = source_of(project)
     if source.on_github or settings.account is None or settings.region is None:
-        raise Stop("GitHub Actions promotes this project, so there is no pipeline in AWS", code=2)
+        raise CommandError("GitHub Actions promotes this project, so there is no pipeline in AWS", code=2)
     region = settings.region
     variables = dict(os.environ) | {"AWS_REGION": region, "AWS_DEFAULT_REGION": region}
     return Account(settings.account, region, None, variables), settings.name
 
 
 def evidence_bucket(account: Account, name: str) -> str:
-    """The pipeline's bucket of evidence and archives. Raises Stop where the pipeline is not deployed."""
+    """The pipeline's bucket of evidence and archives. Raises CommandError where the pipeline is not deployed."""
     client = account.client("cloudformation")
     stack = f"{name}-pipeline"
     try:
@@ -58,6 +59,6 @@ def evidence_bucket(account: Account, name: str) -> str:
     except client.exceptions.ClientError as error:
         if "does not exist" not in str(error):
             raise
-        raise Stop(f"there is no stack {stack} in {account}", "`podwright pipeline deploy` makes it") from None
+        raise CommandError(f"there is no stack {stack} in {account}", "`podwright pipeline deploy` makes it") from None
     outputs = {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", ())}
     return outputs["EvidenceBucket"]

@@ -7,11 +7,11 @@ has told how to prepare.
 
 import argparse
 
+from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import ASSEMBLY
 from ...planning.delivery.promotable import promoted_names, source_of
 from ..cdk.cli import run_app
-from ..output.console import Stop
 from .synth import context
 
 
@@ -29,11 +29,11 @@ def run(args: argparse.Namespace) -> int:
     settings, source = source_of(project)
     known = promoted_names(project)
     if wrong := [name for name in args.environments if name not in known]:
-        raise Stop(f"{', '.join(wrong)} is not promoted", f"promoted: {', '.join(known)}", 2)
+        raise CommandError(f"{', '.join(wrong)} is not promoted", f"promoted: {', '.join(known)}", 2)
     if source.on_github and not args.environments:
-        raise Stop("whose roles?", f"name one or several of {', '.join(known)} that your credentials open", 2)
+        raise CommandError("whose roles?", f"name one or several of {', '.join(known)} that your credentials open", 2)
     if not source.on_github and args.environments:
-        raise Stop("the pipeline deploys the roles of environments itself", "`podwright pipeline deploy`", 2)
+        raise CommandError("the pipeline deploys the roles of environments itself", "`podwright pipeline deploy`", 2)
     stacks = [f"{settings.name}-{name}/*" for name in args.environments] or ["pipeline"]
     approval = "never" if args.yes else "broadening"
     return run_app(

@@ -7,7 +7,7 @@ from textwrap import indent
 from typing import Final
 
 from ...config.catalog.regions import region
-from ...config.findings import InvalidFile
+from ...config.errors import InvalidFile
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
 from ...planning.delivery.pipeline_steps import EVIDENCE, INSTALL, Place, Step, drift_steps, stages, steps

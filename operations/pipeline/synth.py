@@ -8,10 +8,11 @@ import argparse
 from pathlib import Path
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
+from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import ASSEMBLY
 from ..cdk.cli import run_app
-from ..output.console import Stop, write_line
+from ..output.console import write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,10 +43,10 @@ def synthesize(root: Path, *, sandbox: bool = False) -> Path:
     """Synthesize to the project's `cdk.out`, and return that folder.
 
     Raises:
-        Stop: the app or the CDK refuses; both have said why.
+        CommandError: the app or the CDK refuses; both have said why.
         InvalidFile: the project cannot be promoted as it is.
     """
     folder = root / ASSEMBLY
     if run_app(root, "synth", "--quiet", output=folder, context=context(Project.at(root), sandbox=sandbox)):
-        raise Stop("the synthesis failed", "mend what is said above")
+        raise CommandError("the synthesis failed", "fix what is said above")
     return folder

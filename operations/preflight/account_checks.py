@@ -15,12 +15,12 @@ from .check import Answers, Ask, Note, Skip, check
 from .shared import STACK_PARTS, own_groups, partition, stack
 
 _STUCK: Final = {
-    "UPDATE_ROLLBACK_FAILED": "mend what its events name, then `aws cloudformation continue-update-rollback "
+    "UPDATE_ROLLBACK_FAILED": "fix what its events name, then `aws cloudformation continue-update-rollback "
     "--stack-name {name}`",
     "ROLLBACK_FAILED": "delete the stack, then deploy again",
     "CREATE_FAILED": "delete the stack, then deploy again",
-    "DELETE_FAILED": "mend what its events name, delete it again, then deploy",
-    "IMPORT_ROLLBACK_FAILED": "mend what its events name, then delete the import's change set",
+    "DELETE_FAILED": "fix what its events name, delete it again, then deploy",
+    "IMPORT_ROLLBACK_FAILED": "fix what its events name, then delete the import's change set",
 }
 _TRUSTS: Final = "sts:AssumeRole"
 

@@ -85,7 +85,7 @@ def _table(outcomes: Sequence[Outcome], colour: bool) -> list[str]:
         shown = f"\x1b[{_COLOURS[word]}m{sign}\x1b[0m" if colour else sign
         details = "; ".join(outcome.skipped or (() if outcome.findings else outcome.notes))
         room = _WIDTH - width - 20
-        # Reasons of skipped checks are what somebody has to mend; they are never cut.
+        # Reasons of skipped checks are what somebody has to fix; they are never cut.
         details = details if outcome.skipped or len(details) <= room else f"{details[: room - 1]}…"
         lines.append(f"  {shown}  {outcome.check.id}  {outcome.check.subject:<{width}}  {details}".rstrip())
     return lines

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
+from ...config.errors import PodwrightError
+
 _READS: Final = re.compile(r"(describe|get|list|head|simulate)_[a-z_]+")
 _DENIED: Final = {
     "403",
@@ -32,7 +34,7 @@ _UNSERVED: Final = {"InvalidAction", "NotImplemented", "UnknownOperationExceptio
 _SERVER_ERROR: Final = 500
 
 
-class Unavailable(Exception):
+class Unavailable(PodwrightError):
     """A question that the account does not answer, and why; the check that asked is skipped."""
 
 

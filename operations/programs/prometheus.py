@@ -20,7 +20,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import ProxyHandler, build_opener
 
-from ..output.console import Stop
+from ...config.errors import CommandError, PodwrightError
 
 _NO_PROXY: Final = build_opener(ProxyHandler({}))
 _READY_SECONDS: Final = 20.0
@@ -28,7 +28,7 @@ Rule = Mapping[str, Any]
 """A recording rule: `record`, `expr` and perhaps `labels`."""
 
 
-class QueryError(Exception):
+class QueryError(PodwrightError):
     """Prometheus refuses a query; the text is its own."""
 
 
@@ -65,11 +65,13 @@ def history(
 ) -> Iterator[Prometheus]:
     """A Prometheus that holds OpenMetrics text, and what recording rules make of it from `start` to `end`.
 
-    It is gone when the `with` block ends. A rule may use what another one records. Raises Stop when Prometheus is not
+    It is gone when the `with` block ends. A rule may use what another one records. Raises CommandError when it is not
     installed.
     """
     if not installed():
-        raise Stop("there is no Prometheus on this machine", "install it, such as with `apt-get install prometheus`")
+        raise CommandError(
+            "there is no Prometheus on this machine", "install it, such as with `apt-get install prometheus`"
+        )
     with tempfile.TemporaryDirectory(prefix="podwright-prometheus-") as name:
         folder = Path(name)
         (folder / "data").mkdir()
@@ -95,7 +97,7 @@ def _levels(rules: Sequence[Rule]) -> list[list[Rule]]:
         words = {rule["expr"]: set(re.findall(r"[a-zA-Z_:][a-zA-Z0-9_:]*", rule["expr"])) for rule in left}
         level = [rule for rule in left if not words[rule["expr"]] & names]
         if not level:
-            raise Stop(f"recording rules use one another in a circle: {', '.join(sorted(names))}")
+            raise CommandError(f"recording rules use one another in a circle: {', '.join(sorted(names))}")
         levels.append(level)
         left = [rule for rule in left if rule not in level]
     return levels
@@ -104,12 +106,12 @@ def _levels(rules: Sequence[Rule]) -> list[list[Rule]]:
 def _run(*command: object) -> None:
     result = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     if result.returncode:
-        raise Stop(f"{command[0]} failed: {(result.stderr or result.stdout).strip()[-2000:]}")
+        raise CommandError(f"{command[0]} failed: {(result.stderr or result.stdout).strip()[-2000:]}")
 
 
 @contextmanager
 def serving(folder: Path, *flags: str) -> Iterator[Prometheus]:
-    """A Prometheus on a folder with its `prometheus.yml`, which ends with the `with` block. Raises Stop."""
+    """A Prometheus on a folder with its `prometheus.yml`, which ends with the `with` block. Raises CommandError."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -145,4 +147,4 @@ def _wait(server: Prometheus, process: subprocess.Popen[bytes], log: Path) -> No
                 return
         except (URLError, ConnectionError):
             time.sleep(0.02)
-    raise Stop(f"Prometheus did not start: {log.read_text()[-2000:]}")
+    raise CommandError(f"Prometheus did not start: {log.read_text()[-2000:]}")

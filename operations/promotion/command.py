@@ -14,10 +14,11 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import Step, stages, steps
 from ..output.columns import columns
-from ..output.console import Stop, write_line
+from ..output.console import write_line
 from .content import Content, content_of
 from .locks import only_promotion
 from .record import Bucket, Folder, Record, Store
@@ -103,7 +104,7 @@ def _chosen(args: argparse.Namespace, project: Project, ordered: tuple[Step, ...
     named = project.settings.environments or (project.settings.pipeline and project.settings.pipeline.stages)
     if not named and len(project.names) > 1:
         known = ", ".join(project.names)
-        raise Stop(
+        raise CommandError(
             f"podwright.yaml does not say in which order to promote {known}",
             "write `environments: [dev, staging, prod]` there, or stages under `pipeline:`",
             2,
@@ -116,11 +117,11 @@ def _chosen(args: argparse.Namespace, project: Project, ordered: tuple[Step, ...
             if environment in stage.environments:
                 return index
         promoted = ", ".join(name for stage in order for name in stage.environments)
-        raise Stop(f"{environment!r} is not promoted", f"podwright.yaml promotes {promoted}", 2)
+        raise CommandError(f"{environment!r} is not promoted", f"podwright.yaml promotes {promoted}", 2)
 
     first, last = place(args.first, 0), place(args.last, len(order) - 1)
     if first > last:
-        raise Stop(f"{args.last} comes before {args.first}", "--from names the earlier one", 2)
+        raise CommandError(f"{args.last} comes before {args.first}", "--from names the earlier one", 2)
     names = {stage.name for stage in order[first : last + 1]}
     return frozenset(step.name for step in ordered if step.stage is None or step.stage in names)
 
@@ -130,7 +131,7 @@ def _store(args: argparse.Namespace) -> Store:
         return Folder(args.project / STATE)
     place = urlsplit(args.record)
     if place.scheme != "s3" or not place.netloc:
-        raise Stop(f"--record {args.record} is no place in S3", "give s3://BUCKET or s3://BUCKET/PREFIX", 2)
+        raise CommandError(f"--record {args.record} is no place in S3", "give s3://BUCKET or s3://BUCKET/PREFIX", 2)
     import boto3
 
     if args.sandbox:
@@ -152,7 +153,7 @@ def _profiles(args: argparse.Namespace, project: Project) -> dict[str, str]:
     for given in args.profile:
         environment, _, name = given.partition("=")
         if not name or environment not in project.names:
-            raise Stop(
+            raise CommandError(
                 f"--profile {given} does not name an environment and a profile", "such as --profile dev=acme-dev", 2
             )
         found[environment] = name
@@ -167,7 +168,7 @@ def _refuse_uncommitted(args: argparse.Namespace, project: Project, content: Con
     if to_aws and content.uncommitted and not args.uncommitted:
         shown = ", ".join(content.uncommitted[:3]) + (", …" if len(content.uncommitted) > 3 else "")
         hint = "commit them, so that one can go back to what is promoted; --uncommitted promotes them as they are"
-        raise Stop(f"{len(content.uncommitted)} files differ from the commit: {shown}", hint)
+        raise CommandError(f"{len(content.uncommitted)} files differ from the commit: {shown}", hint)
 
 
 def _prepare_sandbox(args: argparse.Namespace, project: Project, environment: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..output.console import Stop
+from ...config.errors import CommandError
 
 _LOOK_SECONDS = 0.5
 
@@ -20,13 +20,13 @@ def only_promotion(folder: Path, waiting: Callable[[], None]) -> Iterator[int]:
     """Hold both locks. Yields the file descriptor that commands inherit; `waiting` is called once before a wait.
 
     Raises:
-        Stop: another promotion of this project is at work.
+        CommandError: another promotion of this project is at work.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "promotion.lock").open("a") as own, (folder / "commands.lock").open("a") as shared:
         if not _taken(own.fileno()):
             hint = "it goes on by itself; run this again when it has ended, to see what it did or to go on from there"
-            raise Stop("another `podwright promote` is at work on this project", hint)
+            raise CommandError("another `podwright promote` is at work on this project", hint)
         told = False
         while not _taken(shared.fileno()):
             if not told:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from ..output.console import Stop
+from ...config.errors import CommandError
 
 State = Literal["started", "passed", "failed"]
 
@@ -153,5 +153,5 @@ class Record:
             entry = Entry(**json.loads(text))
         except (TypeError, ValueError) as error:
             hint = "it was not written by this version of `podwright promote`; move it away, and the step runs again"
-            raise Stop(f"the record of a promotion cannot be read: {key}: {error}", hint) from None
+            raise CommandError(f"the record of a promotion cannot be read: {key}: {error}", hint) from None
         return replace(entry, evidence=tuple(entry.evidence))

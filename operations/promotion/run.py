@@ -17,8 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from ...config.errors import CommandError, PodwrightError
 from ...planning.delivery.pipeline_steps import EVIDENCE, Step
-from ..output.console import Stop
 from .content import Content
 from .record import Entry, Record
 
@@ -28,7 +28,7 @@ _POLL_SECONDS: Final = 0.2
 _OWN: Final = "podwright"
 
 
-class Failed(Exception):
+class Failed(PodwrightError):
     """A step did not pass."""
 
     def __init__(self, step: Step, entry: Entry, last: Sequence[str]) -> None:
@@ -76,7 +76,7 @@ class Promotion:
 
         Raises:
             Failed: a step did not pass; nothing that needs it was begun.
-            Stop: a stage before those that were chosen is not proved, or files changed meanwhile.
+            CommandError: a stage before those that were chosen is not proved, or files changed meanwhile.
         """
         self._prove()
         for step in self.steps:
@@ -109,7 +109,7 @@ class Promotion:
                     what = f"{need} has {'failed' if entry and entry.state == 'failed' else 'not passed'}"
                     other = self.record.last_passed(need, self.content.of(needed.environment))
                     proved = f"; what it last proved is commit {_short(other.commit)}" if other else ""
-                    raise Stop(
+                    raise CommandError(
                         f"{step.name} needs {need}, and {what} for these files{proved}",
                         f"`podwright promote --from {needed.environment}` proves them first",
                     )
@@ -117,7 +117,7 @@ class Promotion:
     def _unchanged(self) -> None:
         now = self.look()
         if now != self.content:
-            raise Stop(
+            raise CommandError(
                 "files of the project changed during the promotion, so its stages would get different things",
                 "run `podwright promote` again: it begins with what the new files have not passed",
             )
@@ -232,7 +232,7 @@ def advice(promotion: Promotion, failed: Failed) -> list[str]:
         said.append(f"look at {EVIDENCE}/{step.environment}/effects.json; approve what it names in {file}, or undo it")
     elif step.kind in ("deploy", "gate"):
         said.append(f"`podwright doctor {step.environment}` looks for the cause")
-    said.append("mend the cause and run `podwright promote` again: it goes on here and repeats nothing that has passed")
+    said.append("fix the cause and run `podwright promote` again: it goes on here and repeats nothing that has passed")
     if step.environment and step.kind in ("deploy", "gate"):
         gate = f"{step.environment}.gate"
         good = promotion.record.last_passed(gate, content.of(step.environment))

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from ..output.console import Stop
+from ...config.errors import CommandError
 
 Template = Mapping[str, Any]
 _STACK: Final = "aws:cloudformation:stack"
@@ -106,7 +106,7 @@ def read_assembly(folder: Path, environment: str) -> Assembly:
     """The environment's part of what `cdk synth` wrote.
 
     Raises:
-        Stop: the folder holds no assembly, or none of this environment.
+        CommandError: the folder holds no assembly, or none of this environment.
     """
     manifest = _json(folder / "manifest.json", "`cdk synth` writes such a folder, cdk.out unless told otherwise")
     artifacts: dict[str, Any] = manifest.get("artifacts", {})
@@ -124,7 +124,7 @@ def read_assembly(folder: Path, environment: str) -> Assembly:
     ]
     if not stacks:
         known = sorted(name.removeprefix("assembly-") for name in nested)
-        raise Stop(
+        raise CommandError(
             f"{folder} holds nothing of {environment}",
             f"it holds {', '.join(known)}" if known else f"synthesize it: `cdk synth '{environment}/*'`",
             2,
@@ -167,4 +167,4 @@ def _json(file: Path, hint: str) -> Any:
         return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else f"no JSON: {error}"
-        raise Stop(f"{file} cannot be read: {said}", hint, 2) from None
+        raise CommandError(f"{file} cannot be read: {said}", hint, 2) from None

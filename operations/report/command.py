@@ -12,13 +12,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from ...config.errors import CommandError
 from ...config.findings import Finding
 from ...config.loading.load import LoadedEnvironment
 from ..benchmarks.command import parsed
 from ..cdk.deployment import load
 from ..cdk.progress import Progress
 from ..commands.cost import today
-from ..output.console import Stop, stop_on_errors, write_json, write_line
+from ..output.console import stop_on_errors, write_json, write_line
 from .assembly import Assembly, read_assembly
 from .scene import Scene
 
@@ -98,7 +99,7 @@ def _scene(args: argparse.Namespace, loaded: LoadedEnvironment, findings: list[F
 
 
 def _changes(file: Path | None, loaded: LoadedEnvironment) -> dict[str, Any] | None:
-    """The document of `podwright diff`. Raises Stop where it is none, or of another environment."""
+    """The document of `podwright diff`. Raises CommandError where it is none, or of another environment."""
     if file is None:
         return None
     # Not to this file: it may be another one by mistake.
@@ -106,11 +107,11 @@ def _changes(file: Path | None, loaded: LoadedEnvironment) -> dict[str, Any] | N
     try:
         found = json.loads(_text(file))
     except ValueError as error:
-        raise Stop(f"{file} is no JSON: {error}", wanted, 2) from None
+        raise CommandError(f"{file} is no JSON: {error}", wanted, 2) from None
     if not isinstance(found, dict) or not isinstance(found.get("stacks"), list):
-        raise Stop(f"{file} is no list of changes: it has no `stacks`", wanted, 2)
+        raise CommandError(f"{file} is no list of changes: it has no `stacks`", wanted, 2)
     if found.get("environment") != loaded.environment.name:
-        raise Stop(f"{file} is of {found.get('environment')}, not of {loaded.environment.name}", wanted, 2)
+        raise CommandError(f"{file} is of {found.get('environment')}, not of {loaded.environment.name}", wanted, 2)
     return found
 
 
@@ -126,11 +127,11 @@ def _text(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise Stop(f"{file} cannot be read: {said}", code=2) from None
+        raise CommandError(f"{file} cannot be read: {said}", code=2) from None
 
 
 def _write(file: Path, text: str) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise Stop(f"{file} cannot be written: {error.strerror}", "name another file with --out", 2) from None
+        raise CommandError(f"{file} cannot be written: {error.strerror}", "name another file with --out", 2) from None

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.node.benchmark_results import BenchmarkResults
 from ..aws.account import Account, account_of
 from ..benchmarks.command import published
 from ..cdk.progress import Progress
 from ..nodes.members import members
-from ..output.console import Stop
 from .scene import Data, Scene
 
 
@@ -21,7 +21,7 @@ def looked(scene: Scene, project: Path, name: str, sandbox: bool, progress: Prog
     """The scene with what the account says of it. What cannot be seen is named in the look's `unseen`.
 
     Raises:
-        Stop: the account does not let the user in.
+        CommandError: the account does not let the user in.
     """
     from ..live.look import Live
 
@@ -33,7 +33,7 @@ def looked(scene: Scene, project: Path, name: str, sandbox: bool, progress: Prog
     if found["cluster"] and not runs:
         try:
             runs = benchmarks(scene.environment, account)
-        except Stop as stop:
+        except CommandError as stop:
             found["unseen"]["benchmarks"] = str(stop)
         progress.say("benchmarks", f"{len(runs)} nodes")
     changes = scene.changes or asked_changes(project, name, sandbox=sandbox)
@@ -45,7 +45,7 @@ def benchmarks(environment: Environment, account: Account) -> list[BenchmarkResu
     """The latest results of the nodes that the cluster has; those of nodes that have been replaced say nothing of it.
 
     Raises:
-        Stop: no node has published results.
+        CommandError: no node has published results.
     """
     here = {node.id for node in members(account.client("sagemaker"), environment.cluster.name)}
     return [run for run in published(environment, account) if run.instance_id in here]

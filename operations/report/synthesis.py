@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from ...config.errors import CommandError
 from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
-from ..output.console import Stop
 from ..programs.node import use_bundled_node
 from .assembly import Assembly, read_assembly
 
@@ -26,7 +26,7 @@ def synthesized(project: Path, name: str, loaded: LoadedEnvironment) -> Assembly
         loaded: The environment.
 
     Raises:
-        Stop: the app failed; with its last words.
+        CommandError: the app failed; with its last words.
     """
     file = project / "cdk.json"
     context = json.loads(file.read_text(encoding="utf-8")).get("context", {}) if file.is_file() else {}
@@ -52,7 +52,7 @@ def synthesized(project: Path, name: str, loaded: LoadedEnvironment) -> Assembly
         )
         if done.returncode:
             last = "\n".join(f"    {line}" for line in done.stderr.strip().splitlines()[-_LAST_LINES:])
-            raise Stop(
+            raise CommandError(
                 f"{loaded.environment.name} cannot be synthesized:\n{last}", "`cdk synth` shows the whole output"
             )
         return read_assembly(Path(folder), loaded.environment.name)

@@ -13,7 +13,7 @@ REQUEST_USD = 0.01
 
 
 def budget(account: Account, environment: Environment) -> dict[str, Any]:
-    """What was spent of the environment's budget this month, and what AWS expects. Raises Stop and ClientError."""
+    """What was spent of the budget this month, and what AWS expects. Raises CommandError and ClientError."""
     name = physical_id(account, f"{environment.name}-observability", "AWS::Budgets::Budget")
     found = account.client("budgets").describe_budget(AccountId=account.id, BudgetName=name)["Budget"]
     spend = found.get("CalculatedSpend", {})

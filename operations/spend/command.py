@@ -9,6 +9,7 @@ import dataclasses
 import time
 from typing import Any, Final
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.observability import Observability
 from ...planning.cost.showback import TeamSpend, rates, spends
@@ -16,7 +17,7 @@ from ...planning.quota.team_names import team_namespace
 from ..aws.account import Account, account_of
 from ..cdk.deployment import add_environment, load
 from ..output.columns import columns
-from ..output.console import Stop, stop_on_errors, write_json, write_line
+from ..output.console import stop_on_errors, write_json, write_line
 from ..output.money import money
 from ..programs.prometheus import Prometheus, QueryError
 from .bills import REQUEST_USD, bill, budget, day_of
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     environment = loaded.environment
     stop_on_errors(loaded)
     if args.days < 1:
-        raise Stop(f"--days {args.days} is no span of days", "such as --days 30", 2)
+        raise CommandError(f"--days {args.days} is no span of days", "such as --days 30", 2)
     account = account_of(environment, args.project, args.sandbox)
     end = time.time()
     found = report(environment, account, end, args.days, bill_too=args.bill, url=args.prometheus)
@@ -69,7 +70,7 @@ def report(
             return question()
         except ClientError as error:
             unseen[name] = f"{error.response['Error']['Code']} on {error.operation_name}"
-        except (BotoCoreError, QueryError, Stop, OSError) as error:
+        except (BotoCoreError, QueryError, CommandError, OSError) as error:
             unseen[name] = str(error)
         return None
 

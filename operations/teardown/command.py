@@ -10,13 +10,14 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.kubernetes.isolation import names_identities
 from ..aws.account import Account
 from ..cdk.cli import Cdk
 from ..cdk.deployment import add_environment, cdk_for, deployed_stacks, failure, load, wait_for_earlier_run
 from ..cdk.progress import Progress
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 from .data import DELETABLE, delete_data, empty_bucket
 from .look import Look, look, still_there
 from .network import remove
@@ -118,25 +119,25 @@ def _report(name: str, stacks: list[str], deleted: list[str], left: list[Kept]) 
 
 def _check_stacks(named: list[str], there: list[str]) -> None:
     if missing := [name for name in named if name not in there]:
-        raise Stop(f"there is no stack {', '.join(missing)}", f"there are {', '.join(there) or 'none'}", 2)
+        raise CommandError(f"there is no stack {', '.join(missing)}", f"there are {', '.join(there) or 'none'}", 2)
 
 
 def _named(args: argparse.Namespace, seen: Look) -> list[Kept]:
-    """What --delete-data names. Raises Stop for what is not there, or is in a stack that stays."""
+    """What --delete-data names. Raises CommandError for what is not there, or is in a stack that stays."""
     plan, known = seen.plan, {item.name: item for item in seen.plan.kept}
     buckets = {item.name for item in plan.blockers if item.kind == "bucket"}
     if missing := [name for name in args.empty_bucket if name not in buckets]:
         hint = f"in the way are {', '.join(sorted(buckets)) or 'none'}; --delete-data deletes a bucket that stays"
-        raise Stop(f"{', '.join(missing)} is no bucket that keeps a stack", hint, 2)
+        raise CommandError(f"{', '.join(missing)} is no bucket that keeps a stack", hint, 2)
     for name in args.delete_data:
         if name in known and known[name].type in DELETABLE:
             continue
         owner = next((item for items in seen.resources.values() for item in items if item.name == name), None)
         if owner and owner.stack not in plan.going:
             hint = f"--unprotect {owner.stack} lets the stack go; what it retains can be named then"
-            raise Stop(f"{name} belongs to {owner.stack}, which stays", hint, 2)
+            raise CommandError(f"{name} belongs to {owner.stack}, which stays", hint, 2)
         can = sorted(name for name, item in known.items() if item.type in DELETABLE)
-        raise Stop(f"{name} is nothing that could be deleted here", f"there are {', '.join(can) or 'none'}", 2)
+        raise CommandError(f"{name} is nothing that could be deleted here", f"there are {', '.join(can) or 'none'}", 2)
     return [known[name] for name in dict.fromkeys(args.delete_data)]
 
 
@@ -147,7 +148,9 @@ def _stop_at(blockers: list[Blocker]) -> None:
     first, *others = blockers
     more = f", and {len(others)} more {'thing is' if len(others) == 1 else 'things are'} in the way" if others else ""
     hint = "; ".join(dict.fromkeys(item.how for item in blockers))
-    raise Stop(f"nothing was deleted: {first.why}{more}", f"{hint}; or --leave-blocked deletes the other stacks")
+    raise CommandError(
+        f"nothing was deleted: {first.why}{more}", f"{hint}; or --leave-blocked deletes the other stacks"
+    )
 
 
 @dataclass(slots=True)
@@ -188,14 +191,14 @@ class _Run:
         """Take away what others left in the network; whether there was anything.
 
         Raises:
-            Stop: something is in the way that somebody else has to remove.
+            CommandError: something is in the way that somebody else has to remove.
         """
         found = still_there(self.seen, self.cdk.account)
         if yours := [item for item in found if item.by == "you"]:
             stack = yours[0].stack
             lines = "\n".join(f"    {item.why}" for item in yours)
             hint = "; ".join(item.how for item in yours)
-            raise Stop(f"{stack} stays, because something is in it:\n{lines}", f"{hint}; then run this again")
+            raise CommandError(f"{stack} stays, because something is in it:\n{lines}", f"{hint}; then run this again")
         remove(self.cdk.account, found, self.progress.say)
         return bool(found)
 
@@ -213,7 +216,7 @@ class _Run:
                 continue
             raise self._failure()
 
-    def _failure(self) -> Stop:
+    def _failure(self) -> CommandError:
         """Why stacks were not deleted: every resource with CloudFormation's reason, else what the CLI says."""
         account, name = self.cdk.account, self.environment.name
         left = deployed_stacks(account, name, self.cdk.project)
@@ -222,8 +225,8 @@ class _Run:
         if not any(reasons.values()):
             return failure(self.cdk, self.progress)
         lines = [f"    {stack}: {reason}" for stack, items in reasons.items() for reason in items]
-        hint = f"mend the causes, then run the same command again: it goes on from here; log: {self.cdk.log}"
-        return Stop(f"{', '.join(reasons)} could not be deleted:\n" + "\n".join(lines), hint)
+        hint = f"fix the causes, then run the same command again: it goes on from here; log: {self.cdk.log}"
+        return CommandError(f"{', '.join(reasons)} could not be deleted:\n" + "\n".join(lines), hint)
 
 
 def _strays(environment: Environment, resources: dict[str, list[Resource]]) -> list[str]:
@@ -261,12 +264,16 @@ def _delete(account: Account, progress: Progress, stacks: list[str]) -> None:
         try:
             client.get_waiter("stack_delete_complete").wait(StackName=stack)
         except WaiterError as error:
-            raise Stop(f"{stack} is not deleted: {error}", "CloudFormation's console shows its events") from None
+            raise CommandError(
+                f"{stack} is not deleted: {error}", "CloudFormation's console shows its events"
+            ) from None
 
 
 def _ask(name: str, going: list[str], data: list[str]) -> None:
     if not sys.stdin.isatty():
-        raise Stop("nobody can be asked here", "--yes deletes without asking; --plan prints what would happen", 2)
+        raise CommandError(
+            "nobody can be asked here", "--yes deletes without asking; --plan prints what would happen", 2
+        )
     write_line(f"This deletes {', '.join([*going, *data])} and everything in them.", sys.stderr)
     if input(f"Type {name} to go on: ").strip() != name:
-        raise Stop("nothing was deleted")
+        raise CommandError("nothing was deleted")

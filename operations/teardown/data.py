@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from ...config.errors import CommandError
 from ..aws.account import Account
-from ..output.console import Stop
 from .network import network_blockers, remove
 from .plan import Kept
 
@@ -18,7 +18,7 @@ _PATIENCE_SECONDS: Final = 1800.0
 
 
 def empty_bucket(account: Account, bucket: str, say: Say) -> None:
-    """Delete every version of every object of a bucket. Raises Stop with what S3 refuses."""
+    """Delete every version of every object of a bucket. Raises CommandError with what S3 refuses."""
     client, count = account.client("s3"), 0
     for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket):
         found = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
@@ -28,9 +28,9 @@ def empty_bucket(account: Account, bucket: str, say: Say) -> None:
         answer = client.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
         if refused := answer.get("Errors"):
             first = refused[0]
-            raise Stop(
+            raise CommandError(
                 f"{len(refused)} objects of {bucket} are not deleted: {first['Key']}: {first.get('Message')}",
-                "object lock or a bucket policy keeps them; mend that, then run the same command again",
+                "object lock or a bucket policy keeps them; fix that, then run the same command again",
             )
         count += len(objects)
         say(bucket, f"deleted {count:,} object versions")
@@ -40,11 +40,11 @@ def delete_data(account: Account, kept: Iterable[Kept], say: Say) -> list[str]:
     """Delete what is named, in an order in which nothing waits for what follows. Returns the names.
 
     Raises:
-        Stop: something is of a kind that is not deleted here, or does not go.
+        CommandError: something is of a kind that is not deleted here, or does not go.
     """
     left = sorted(kept, key=lambda item: _rank(item.type))
     if unknown := [item for item in left if item.type not in _DELETE]:
-        raise Stop(
+        raise CommandError(
             f"{', '.join(item.name for item in unknown)} cannot be deleted here",
             "; ".join(item.command for item in unknown if item.command) or "use the console",
         )
@@ -70,7 +70,7 @@ def delete_data(account: Account, kept: Iterable[Kept], say: Say) -> list[str]:
             say(item.name, "deleted" if item.type != "AWS::KMS::Key" else f"is deleted in {_KEY_DAYS} days")
         if len(postponed) == len(waiting):
             names = ", ".join(item.name for item in postponed)
-            raise Stop(f"{names} cannot be deleted: {error}", "something still uses them; delete that first")
+            raise CommandError(f"{names} cannot be deleted: {error}", "something still uses them; delete that first")
         waiting = postponed
     return done
 
@@ -99,9 +99,13 @@ def _file_system(account: Account, id: str, say: Say) -> None:
         except client.exceptions.FileSystemNotFound:
             return
         if found["Lifecycle"] == "FAILED":
-            raise Stop(f"{id} is not deleted: {found.get('FailureDetails', {}).get('Message')}", "see the FSx console")
+            raise CommandError(
+                f"{id} is not deleted: {found.get('FailureDetails', {}).get('Message')}", "see the FSx console"
+            )
         if time.monotonic() > deadline:
-            raise Stop(f"{id} is still {found['Lifecycle']}", "run the same command again later: it goes on from here")
+            raise CommandError(
+                f"{id} is still {found['Lifecycle']}", "run the same command again later: it goes on from here"
+            )
         say(id, f"is {found['Lifecycle']}")
         time.sleep(_POLL_SECONDS)
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from ...config.errors import CommandError
 from ..aws.account import Account
-from ..output.console import Stop
 from .plan import Blocker
 
 # GuardDuty's Runtime Monitoring makes an endpoint and a group with this tag in every VPC with nodes that it watches,
@@ -62,13 +62,13 @@ def remove(account: Account, blockers: Iterable[Blocker], say: Callable[[str, st
     """Take away what podwright removes itself: endpoints first, then interfaces, then the groups that both used.
 
     Raises:
-        Stop: an endpoint of GuardDuty does not go.
+        CommandError: an endpoint of GuardDuty does not go.
     """
     ec2, mine = account.client("ec2"), [item for item in blockers if item.by == "podwright"]
     if endpoints := [item.name for item in mine if item.kind == "guardduty endpoint"]:
         answer = ec2.delete_vpc_endpoints(VpcEndpointIds=endpoints)
         for failure in answer.get("Unsuccessful", []):
-            raise Stop(
+            raise CommandError(
                 f"GuardDuty's endpoint {failure['ResourceId']} is not deleted: {failure['Error']['Message']}",
                 "delete it in the VPC console, then run the same command again",
             )
@@ -100,7 +100,9 @@ def _wait_until_gone(ec2: Any, endpoints: list[str]) -> None:
         if all(item["State"].lower() == "deleted" for item in found):
             return
         if time.monotonic() > deadline:
-            raise Stop(f"{', '.join(endpoints)} do not go", "look at them in the VPC console, then run this again")
+            raise CommandError(
+                f"{', '.join(endpoints)} do not go", "look at them in the VPC console, then run this again"
+            )
         time.sleep(_POLL_SECONDS)
 
 

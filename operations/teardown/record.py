@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..output.console import Stop
+from ...config.errors import CommandError
 from .plan import Kept, Teardown
 
 
@@ -16,7 +16,7 @@ def record_file(project: Path, environment: str) -> Path:
 
 
 def left_behind(project: Path, environment: str, account: str, region: str) -> list[Kept]:
-    """What earlier teardowns of this environment left there. Raises Stop for a record that cannot be read."""
+    """What earlier teardowns of this environment left there. Raises CommandError for a record that cannot be read."""
     file = record_file(project, environment)
     if not file.is_file():
         return []
@@ -26,7 +26,7 @@ def left_behind(project: Path, environment: str, account: str, region: str) -> l
             return []
         return [Kept(**item) for item in record["left"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Stop(
+        raise CommandError(
             f"{file} cannot be read: {error}", "move it away; it only says what earlier teardowns left"
         ) from None
 

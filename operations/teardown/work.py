@@ -4,10 +4,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ..aws.account import Account
 from ..kubernetes.kubectl import Refused, way
-from ..output.console import Stop
 
 # Owners of pods that come with every cluster; whatever else owns a running pod is somebody's work.
 _OF_THE_CLUSTER: Final = ("DaemonSet", "Node", "ReplicaSet", "StatefulSet")
@@ -23,7 +23,7 @@ def running_work(project: Path, environment: Environment, account: Account) -> t
         if kubectl is None:
             return [], ["jobs: the Kubernetes API cannot be reached from here; `podwright connect` opens a way"]
         pods = kubectl.items("pods", "--all-namespaces", "--field-selector=status.phase=Running")
-    except (Refused, Stop) as error:
+    except (Refused, CommandError) as error:
         return [], [f"jobs: {error}"]
     owned = Counter(
         f"{owner['kind']} {owner['name']} in {pod['metadata']['namespace']}"

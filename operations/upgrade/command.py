@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from ...config.errors import CommandError
 from ..kubernetes.kubectl import Refused
-from ..output.console import Stop
 
 PARTS: Final = {
     "eks": "whether the control plane can go to another Kubernetes version; writes it into the file",
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         return _module(args.part).run(args)
     except Refused as refused:
         hint = f"`podwright connect {args.environment}` holds a way open; without one the rest is looked at alone"
-        raise Stop(f"Kubernetes does not answer: {refused}", hint) from None
+        raise CommandError(f"Kubernetes does not answer: {refused}", hint) from None
 
 
 def _common(parser: argparse.ArgumentParser, default: bool | str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ...config.errors import CommandError
 from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
 from ...config.loading.source import Source
@@ -21,7 +22,7 @@ from ..capacity.plan_file import NotWritten, lines, write_values
 from ..cdk.deployment import load
 from ..kubernetes.kubectl import way
 from ..output.columns import columns
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 from .readiness import Readiness, look
 
 
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     loaded = load(args)
     environment = loaded.environment
     if environment.cluster.orchestrator != "eks":
-        raise Stop(f"{environment.name} has no EKS cluster: its orchestrator is Slurm", code=2)
+        raise CommandError(f"{environment.name} has no EKS cluster: its orchestrator is Slurm", code=2)
     account = account_of(environment, args.project, args.sandbox)
     name = eks_cluster_name(account, environment)
     kubectl = way(args.project, environment, account)
@@ -57,7 +58,7 @@ def write(file: Path, source: Source, found: Readiness) -> None:
     """Write the version into an environment file, and the add-ons whose version would not fit. Comments stay.
 
     Raises:
-        Stop: the file cannot take it; it says what to write by hand.
+        CommandError: the file cannot take it; it says what to write by hand.
     """
     addons = {addon.name: addon.offered[0] for addon in found.addons if addon.offered and not addon.fits}
     settings: dict[str, Any] = {"version": found.wanted}
@@ -73,7 +74,9 @@ def write(file: Path, source: Source, found: Readiness) -> None:
         write_values(file, ("cluster", "eks"), settings)
     except NotWritten as reason:
         by_hand = lines(settings, 6)
-        raise Stop(f"nothing was written: {reason}", f"write under `cluster: {{eks: …}}` by hand:\n{by_hand}") from None
+        raise CommandError(
+            f"nothing was written: {reason}", f"write under `cluster: {{eks: …}}` by hand:\n{by_hand}"
+        ) from None
 
 
 def document(found: Readiness) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup, Rollout
 from ...planning.rules.groups.updates import batch_nodes
@@ -18,7 +19,7 @@ from ..aws.account import Account, account_of
 from ..cdk.deployment import load
 from ..kubernetes.kubectl import Kubectl, Refused, way
 from ..output.confirm import confirm
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 from ..output.tables import coloured, empty_table
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Renewed, follow, problems, rows
 from .seen import behind, jobs_on_nodes, kubernetes_nodes
@@ -123,7 +124,7 @@ class _Upgrade:
             try:
                 self._client.update_cluster_software(**request(self._cluster, name, release, how))
             except self._client.exceptions.ConflictException as error:
-                raise Stop(
+                raise CommandError(
                     f"HyperPod does not update {name} now: {error.response['Error']['Message']}",
                     f"`podwright status {self._environment.name}` shows what it does; wait until it is InService",
                 ) from None
@@ -203,14 +204,14 @@ def _own(environment: Environment, name: str) -> InstanceGroup | None:
 def _going(
     environment: Environment, there: Mapping[str, Software], old_kubelets: Collection[str], args: argparse.Namespace
 ) -> list[str]:
-    """The groups to renew, in their order. Raises Stop for what cannot be renewed this way."""
+    """The groups to renew, in their order. Raises CommandError for what cannot be renewed this way."""
     if unknown := [name for name in args.group if name not in there]:
-        raise Stop(f"the cluster has no group {', '.join(unknown)}", f"it has {', '.join(there)}", 2)
+        raise CommandError(f"the cluster has no group {', '.join(unknown)}", f"it has {', '.join(there)}", 2)
     slurm = environment.cluster.orchestrator != "eks"
     if slurm and (
         args.wait_between is not None or args.batch or args.rollback_batch or args.rollback_alarm or args.release
     ):
-        raise Stop(
+        raise CommandError(
             "HyperPod renews a Slurm cluster's groups with the newest image and all nodes at once",
             "leave out --release, --batch, --rollback-batch, --wait-between and --rollback-alarm, and empty the queue",
             2,
@@ -227,14 +228,14 @@ def _going(
             continue
         if group and group.image_id:
             if name in args.group:
-                raise Stop(
+                raise CommandError(
                     f"{name} has the image {group.image_id} of your own",
                     "change image_id in the file and deploy: the deployment renews its nodes",
                     2,
                 )
             continue
         if group and group.image_release and group.image_release != (args.release or group.image_release):
-            raise Stop(
+            raise CommandError(
                 f"the file pins {name} to image_release {group.image_release}, and --release is {args.release}",
                 "change the file and deploy, or take image_release out and let this command choose",
                 2,
@@ -289,9 +290,11 @@ def _warnings(
 def _busy(
     client: Any, environment: Environment, name: str, kubectl: Kubectl | None, jobs: Mapping[str, list[str]]
 ) -> bool:
-    """Whether jobs run on a group. Raises Stop where nobody can see that."""
+    """Whether jobs run on a group. Raises CommandError where nobody can see that."""
     if kubectl is None:
-        raise Stop("--idle needs to see which jobs run, and Kubernetes is not reached", "run `podwright connect` first")
+        raise CommandError(
+            "--idle needs to see which jobs run, and Kubernetes is not reached", "run `podwright connect` first"
+        )
     at_work = sorted({job for id in rows(client, environment.cluster.name, name) for job in jobs.get(id, ())})
     if at_work:
         write_line(f"  {name} is left out: {', '.join(at_work)}", sys.stderr)
@@ -299,7 +302,7 @@ def _busy(
 
 
 def _check_alarms(account: Account, hows: Sequence[Rollout]) -> None:
-    """Raise Stop for alarms that are not there, or that would turn an update back at once."""
+    """Raise CommandError for alarms that are not there, or that would turn an update back at once."""
     names = sorted({name for how in hows for name in how.rollback_alarms})
     if not names:
         return
@@ -310,11 +313,13 @@ def _check_alarms(account: Account, hows: Sequence[Rollout]) -> None:
         for alarm in (*page.get("MetricAlarms", ()), *page.get("CompositeAlarms", ()))
     }
     if missing := [name for name in names if name not in states]:
-        raise Stop(f"there is no alarm {', '.join(missing)} in {account.region}", "correct its name, or create it", 2)
+        raise CommandError(
+            f"there is no alarm {', '.join(missing)} in {account.region}", "correct its name, or create it", 2
+        )
     if ringing := [name for name in names if states[name] == "ALARM"]:
-        raise Stop(
+        raise CommandError(
             f"{', '.join(ringing)} is in state ALARM, and would turn the update back at once",
-            "mend what it tells of first, or name another alarm",
+            "fix what it tells of first, or name another alarm",
         )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from ...config.catalog.eks_versions import eks_versions
+from ...config.errors import CommandError
 from ...config.loading.artifacts import archive_file, read_artifacts
 from ...config.loading.source import parse_source
 from ...config.settings.cluster import AddonName
@@ -21,7 +22,6 @@ from ...planning.kubernetes.addons import addon_version
 from ...planning.kubernetes.deployed_values import known_values
 from ..aws.account import Account
 from ..kubernetes.kubectl import Kubectl
-from ..output.console import Stop
 from ..programs.helm import tool
 from ..programs.node import use_bundled_node
 from .seen import kubernetes_nodes
@@ -171,7 +171,7 @@ def _skews(found: Readiness) -> Iterator[Obstacle]:
             yield Obstacle("error", f"{problem} ({count} nodes)", "`podwright upgrade ENV nodes` first")
     try:
         program = tool("kubectl")
-    except Stop as stop:
+    except CommandError as stop:
         yield Obstacle("warning", f"the version of kubectl is not compared: {stop}", stop.hint)
         return
     said = subprocess.run([program, "version", "--client", "--output=json"], capture_output=True, check=True)

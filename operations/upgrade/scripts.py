@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ..aws.account import Account, account_of
 from ..cdk.deployment import load
@@ -20,7 +21,7 @@ from ..kubernetes.kubectl import way
 from ..nodes.timeline import shown
 from ..output.columns import columns
 from ..output.confirm import confirm
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, rows
 from .seen import jobs_on_nodes
 from .software import described, in_order
@@ -63,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List, and with --replace roll. Returns 1 where nodes have earlier scripts, or their successors do not come."""
     if not 1 <= args.batch <= _AT_ONCE:
-        raise Stop(f"--batch is {args.batch}; allowed: 1 to {_AT_ONCE}", "HyperPod takes so many at once", 2)
+        raise CommandError(f"--batch is {args.batch}; allowed: 1 to {_AT_ONCE}", "HyperPod takes so many at once", 2)
     environment = load(args).environment
     account = account_of(environment, args.project, args.sandbox)
     found = list(compare(account, environment, args.group))
@@ -86,12 +87,12 @@ def compare(account: Account, environment: Environment, only: Sequence[str] = ()
     """Each node's scripts against those of its group; groups without scripts have nothing to compare.
 
     Raises:
-        Stop: there is no such cluster, or no such group.
+        CommandError: there is no such cluster, or no such group.
     """
     client, cluster = account.client("sagemaker"), environment.cluster.name
     groups = {row["InstanceGroupName"]: row for row in described(client, cluster).get("InstanceGroups", [])}
     if unknown := [name for name in only if name not in groups]:
-        raise Stop(f"the cluster has no group {', '.join(unknown)}", f"it has {', '.join(groups)}", 2)
+        raise CommandError(f"the cluster has no group {', '.join(unknown)}", f"it has {', '.join(groups)}", 2)
     published: dict[str, datetime | None] = {}
     for name in in_order(environment, [name for name in groups if not only or name in only]):
         config = groups[name].get("LifeCycleConfig", {})
@@ -137,7 +138,7 @@ def _published(account: Account, uri: str, script: str) -> datetime | None:
 
 
 def _replace(args: argparse.Namespace, environment: Environment, account: Account, older: Sequence[Scripts]) -> None:
-    """Replace nodes, batch by batch. Raises Stop when HyperPod refuses one, or successors do not come in time."""
+    """Replace nodes, batch by batch. Raises CommandError when HyperPod refuses one, or no successor comes in time."""
     client, cluster = account.client("sagemaker"), environment.cluster.name
     fixed = {
         name
@@ -178,7 +179,7 @@ def _batch(client: Any, cluster: str, group: str, ids: Sequence[str], seconds: f
     failed = client.batch_replace_cluster_nodes(ClusterName=cluster, NodeIds=list(ids)).get("Failed", ())
     if failed:
         said = "; ".join(f"{error['NodeId']}: {error['ErrorCode']}: {error['Message']}" for error in failed)
-        raise Stop(
+        raise CommandError(
             f"HyperPod does not replace {said}", "what it accepted goes on; run this again once nodes are Running"
         )
     while True:
@@ -189,7 +190,7 @@ def _batch(client: Any, cluster: str, group: str, ids: Sequence[str], seconds: f
             write_line(f"  {shown(time.time() - begun):>9}  {group}: {', '.join(ids)} replaced", sys.stderr)
             return
         if time.time() - begun > seconds:
-            raise Stop(
+            raise CommandError(
                 f"{group} has {len(running)} of {wanted} nodes {shown(seconds)} after {', '.join(ids)} were given back",
                 "`podwright doctor` says why; run this again, it goes on with the nodes that are left",
             )

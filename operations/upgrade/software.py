@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup, Rollout
 from ...planning.rules.groups.updates import batch_nodes
-from ..output.console import Stop
 
 ACTIVE: Final = ("Pending", "InProgress", "RollbackInProgress")
 """Values of SoftwareUpdateStatus while an update goes on. Source: botocore 1.44.5."""
@@ -46,11 +46,11 @@ class Software:
 
 
 def described(client: Any, cluster: str) -> dict[str, Any]:
-    """DescribeCluster's answer. Raises Stop when there is no such cluster."""
+    """DescribeCluster's answer. Raises CommandError when there is no such cluster."""
     try:
         return client.describe_cluster(ClusterName=cluster)
     except client.exceptions.ResourceNotFound:
-        raise Stop(f"there is no HyperPod cluster {cluster}", "deploy the environment first") from None
+        raise CommandError(f"there is no HyperPod cluster {cluster}", "deploy the environment first") from None
 
 
 def software(cluster: Mapping[str, Any]) -> dict[str, Software]:
@@ -87,19 +87,21 @@ def rollout(group: InstanceGroup | None, args: argparse.Namespace) -> Rollout:
     """How an update moves over a group: what the command line says, else what the file says of its own updates.
 
     Raises:
-        Stop: a value that HyperPod does not take.
+        CommandError: a value that HyperPod does not take.
     """
     own = (group.patching or group.scheduled_update) if group else None
     base: Rollout = own or Rollout()
     for flag, value in (("--batch", args.batch), ("--rollback-batch", args.rollback_batch)):
         if value is not None and not _BATCH.fullmatch(value):
-            raise Stop(f"{flag} is {value}; allowed: a number of nodes, or 1% to 100%", "write 2, or 20%", 2)
+            raise CommandError(f"{flag} is {value}; allowed: a number of nodes, or 1% to 100%", "write 2, or 20%", 2)
     wait = base.wait_seconds if args.wait_between is None else args.wait_between
     if not 0 <= wait <= _LONGEST_WAIT:
-        raise Stop(f"--wait-between is {wait}; allowed: 0 to {_LONGEST_WAIT} seconds", "choose a value of these", 2)
+        raise CommandError(
+            f"--wait-between is {wait}; allowed: 0 to {_LONGEST_WAIT} seconds", "choose a value of these", 2
+        )
     alarms = tuple(args.rollback_alarm) or base.rollback_alarms
     if len(alarms) > _MOST_ALARMS:
-        raise Stop(f"{len(alarms)} alarms; allowed: {_MOST_ALARMS}", "name those that tell most", 2)
+        raise CommandError(f"{len(alarms)} alarms; allowed: {_MOST_ALARMS}", "name those that tell most", 2)
     return Rollout(
         batch=args.batch or base.batch,
         rollback_batch=args.rollback_batch or base.rollback_batch,

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
+from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...planning.delivery.effects import Effect
 from ..cdk.deployment import load
 from ..effects.changes import ResourceChange, changes, short
 from ..effects.templates import pairs, synthesized
-from ..output.console import Stop, write_json, write_line
+from ..output.console import write_json, write_line
 from ..programs.node import use_bundled_node
 
 NOTICED: Final = (
@@ -80,14 +81,14 @@ def interpreter(old: str, folder: Path) -> tuple[str, str | None]:
     """The Python that has the other podwright, and what it has to look up packages in first.
 
     Raises:
-        Stop: `old` is neither a Python, nor a virtual environment, nor a commit.
+        CommandError: `old` is neither a Python, nor a virtual environment, nor a commit.
     """
     given = Path(old)
     python = given / "bin/python" if given.is_dir() else given
     if python.is_file():
         return str(python.absolute()), None
     if not (_ROOT / ".git").exists():
-        raise Stop(
+        raise CommandError(
             f"--from {old} is no Python", "give the Python of a virtual environment that has another podwright", 2
         )
     # Of the commit only what a synthesis reads; this checkout's own packages serve it.
@@ -96,7 +97,9 @@ def interpreter(old: str, folder: Path) -> tuple[str, str | None]:
         ["git", "-C", str(_ROOT), "archive", f"--output={archive}", old, *_ROOMS], capture_output=True, text=True
     )
     if said.returncode:
-        raise Stop(f"--from {old} is no Python, and git says: {said.stderr.strip()}", "give a commit or a tag", 2)
+        raise CommandError(
+            f"--from {old} is no Python, and git says: {said.stderr.strip()}", "give a commit or a tag", 2
+        )
     with tarfile.open(archive) as content:
         content.extractall(folder / "podwright", filter="data")
     return sys.executable, str(folder)
@@ -105,7 +108,7 @@ def interpreter(old: str, folder: Path) -> tuple[str, str | None]:
 def synthesis(
     project: Path, python: str, path: str | None, context: Mapping[str, str], out: Path, name: str
 ) -> dict[str, Mapping[str, Any]]:
-    """The templates that a podwright makes of an environment. Raises Stop with its last words when it cannot."""
+    """The templates that a podwright makes of an environment. Raises CommandError with its last lines if it cannot."""
     use_bundled_node()
     file = project / "cdk.json"
     flags = json.loads(file.read_text(encoding="utf-8")).get("context", {}) if file.is_file() else {}
@@ -117,8 +120,8 @@ def synthesis(
     )
     if said.returncode:
         words = "\n".join(f"    {line}" for line in said.stderr.strip().splitlines()[-12:])
-        raise Stop(
-            f"{path or python} does not synthesize {name}:\n{words}", "mend the file, or compare versions nearer"
+        raise CommandError(
+            f"{path or python} does not synthesize {name}:\n{words}", "fix the file, or compare versions nearer"
         )
     return {key: dict(template) for key, template in synthesized(out, name).items()}
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from ...config.findings import Finding, InvalidFile, Level
+from ...config.errors import InvalidFile
+from ...config.findings import Finding, Level
 from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
 from ...config.loading.source import read_source

@@ -1,4 +1,4 @@
-"""From a field of a job's manifest back to the setting that it comes from, so that people mend the right one."""
+"""From a field of a job's manifest back to the setting that it comes from, so that people fix the right one."""
 
 import re
 from typing import Final

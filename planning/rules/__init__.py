@@ -12,7 +12,7 @@ from .observability import alerts, budget, dashboards, observability  # noqa: F4
 from .pages import explain
 from .project import links, project  # noqa: F401
 from .quota import isolation, partitions, quotas, sharing, teams  # noqa: F401
-from .run import Refused, check, findings
+from .run import check, findings
 from .storage import lustre, storage  # noqa: F401
 
-__all__ = ["RULES", "Problem", "Refused", "Rule", "check", "explain", "findings"]
+__all__ = ["RULES", "Problem", "Rule", "check", "explain", "findings"]

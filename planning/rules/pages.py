@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ...config.catalog.preflight_checks import preflight_checks
+from ...config.errors import UnknownName
 from ...config.findings import Level, listed
 from ..delivery.effects import reasons
 from .framework.acknowledgements import NOT_FOUND
@@ -52,7 +53,7 @@ BEFORE_RULES: Final = {
 """Findings that no rule makes but readers of files do: id → title. They stop a command, and nobody can accept them."""
 
 
-class UnknownFinding(LookupError):
+class UnknownFinding(UnknownName):
     """An id that no finding has; the text says which are close."""
 
 

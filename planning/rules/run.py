@@ -3,20 +3,13 @@
 from collections.abc import Iterator
 
 from ...config.catalog.instance_types import Catalog, catalog, environment_types
+from ...config.errors import InvalidSettings
 from ...config.findings import Finding, Level, dotted
 from ...config.loading.source import Source
 from ...config.settings.base import Settings
 from ...config.settings.environment import Environment
 from .framework.acknowledgements import acknowledged
 from .framework.rule import Rule, nested, rules_for
-
-
-class Refused(ValueError):
-    """Settings that cannot be built. `findings` says why, each with what to do next."""
-
-    def __init__(self, findings: list[Finding]) -> None:
-        super().__init__("; ".join(f"{item.id} {item.path}: {item.message} ({item.hint})" for item in findings))
-        self.findings = findings
 
 
 def findings(environment: Environment, source: Source | None = None) -> list[Finding]:
@@ -37,12 +30,12 @@ def check(settings: Settings, types: Catalog | None = None) -> list[Finding]:
     returned; what nobody can accept is raised.
 
     Raises:
-        Refused: something that AWS would refuse or that cannot be synthesized.
+        InvalidSettings: something that AWS would refuse or that cannot be synthesized.
     """
     found = list(_run(settings, types or catalog(), None))
     refused = [finding for rule, finding in found if rule.final and rule.level is Level.ERROR]
     if refused:
-        raise Refused(refused)
+        raise InvalidSettings(refused)
     return [finding for _, finding in found]
 
 

@@ -10,7 +10,7 @@
 `nodes` breaks nodes now; kinds are those of `hyperpod_repair.FAULT_KINDS`. `lifecycle` lets lifecycle scripts of new
 nodes of these groups print lines and fail. `jobs` are what is wrong with jobs, by how their names begin; kinds are
 those of `job_runs.FAULTS`. `queues` makes queues of Kueue inactive, each with the reason. `verdicts` are those of
-nodes' benchmarks, by instance id or group; they are published anew. `exporters` send no metrics. An empty object mends
+nodes' benchmarks, by instance id or group; they are published anew. `exporters` send no metrics. An empty object fixes
 all of one key. These four are forgotten when the server stops.
 """
 

@@ -18,10 +18,10 @@ import pytest
 
 from loopback import Call, Reply, serving
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, Chart, chart
+from podwright.config.errors import CommandError
 from podwright.config.loading.artifacts import ChartArchive, chart_archive, chart_findings, read_artifacts
 from podwright.operations.artifacts import charts
 from podwright.operations.artifacts.charts import fetch
-from podwright.operations.output.console import Stop
 from podwright.operations.programs.helm import helm
 
 DEPLOYMENT = """apiVersion: apps/v1
@@ -164,7 +164,7 @@ def test_a_source_that_changed_under_its_commit_is_refused(upstream: tuple[Upstr
     archive = fetch(project, wanted)
     archive.path.unlink()
     made.subchart = "example.invalid/away:2"
-    with pytest.raises(Stop, match="for the same commit"):
+    with pytest.raises(CommandError, match="for the same commit"):
         fetch(project, wanted)
     assert not archive.path.exists()
     assert fetch(project, wanted, update=True).digest != archive.digest
@@ -175,7 +175,7 @@ def test_another_commit_needs_a_word(upstream: tuple[Upstream, Chart], project: 
     _, wanted = upstream
     fetch(project, wanted)
     newer = dataclasses.replace(wanted, revision="f" * 40)
-    with pytest.raises(Stop, match=r"this podwright pins 0\.1\.0 at ffffffffffff"):
+    with pytest.raises(CommandError, match=r"this podwright pins 0\.1\.0 at ffffffffffff"):
         fetch(project, newer)
     fetch(project, newer, update=True)
     assert read_artifacts(project).charts[wanted.name].revision == "f" * 40
@@ -194,7 +194,7 @@ def test_a_download_that_is_not_what_was_asked_for(
     upstream: tuple[Upstream, Chart], project: Path, change: dict[str, str], message: str
 ) -> None:
     _, wanted = upstream
-    with pytest.raises(Stop, match=message):
+    with pytest.raises(CommandError, match=message):
         fetch(project, dataclasses.replace(wanted, **change))
     assert not (project / "artifacts.lock").exists()
 
@@ -235,7 +235,7 @@ def test_a_release_is_taken_as_it_is_packed(upstream: tuple[Upstream, Chart], pr
     assert (locked.version, locked.revision, locked.images) == ("1.2.3", "1.2.3", ("example.invalid/away:1",))
     archive.path.unlink()
     made.subchart = "example.invalid/away:2"
-    with pytest.raises(Stop, match="for the same release"):
+    with pytest.raises(CommandError, match="for the same release"):
         fetch(project, released)
 
 
@@ -300,5 +300,5 @@ instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
             text.replace("system: {instance_type: ml.m5.4xlarge, count: 2}", slurm) + "cluster: {orchestrator: slurm}"
         )
         (project / "environments" / f"{name}.yaml").write_text(changed)
-    with pytest.raises(Stop, match="no environment of this project installs a chart"):
+    with pytest.raises(CommandError, match="no environment of this project installs a chart"):
         charts.run(arguments)

@@ -14,13 +14,13 @@ from botocore.stub import Stubber
 
 from loopback import serving
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
+from podwright.config.errors import CommandError
 from podwright.config.loading.artifacts import read_artifacts
 from podwright.config.loading.project import Project
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.governance.teams import Governance
 from podwright.operations.artifacts import images
 from podwright.operations.artifacts.charts import stand_ins
-from podwright.operations.output.console import Stop
 from podwright.planning.helm.own_images import BENCHMARK_LABELS_IMAGE
 from registry_double import Double, client
 
@@ -145,14 +145,14 @@ def test_a_tag_that_moved_is_not_passed_off(world: SimpleNamespace, tmp_path: Pa
     world.own.image("stand-in", b"old")
     world.hub.image("stand-in", b"new")
     world.account.expect("docker.io/mpioperator/mpi-operator", there=True)
-    with pytest.raises(Stop, match="upstream has moved that tag"):
+    with pytest.raises(CommandError, match="upstream has moved that tag"):
         mirror(world, tmp_path)
 
 
 def test_an_interrupted_run_keeps_what_it_copied(world: SimpleNamespace, tmp_path: Path) -> None:
     world.hub.image("stand-in", b"mpi")
     world.account.expect("docker.io/mpioperator/mpi-operator", "nvcr.io/nvidia/k8s-device-plugin")
-    with pytest.raises(Stop, match=r"k8s-device-plugin:stand-in cannot be copied: HTTP Error 404"):
+    with pytest.raises(CommandError, match=r"k8s-device-plugin:stand-in cannot be copied: HTTP Error 404"):
         mirror(world, tmp_path)
     assert list(read_artifacts(tmp_path).mirrors[REGISTRY]) == [MPI]
 
@@ -172,7 +172,7 @@ def test_an_image_that_no_value_names_is_told(
 
 def test_the_sandbox_has_no_registry(tmp_path: Path) -> None:
     account: Any = SimpleNamespace(endpoint="http://localhost:1")
-    with pytest.raises(Stop, match="no container registry"):
+    with pytest.raises(CommandError, match="no container registry"):
         images.mirror(ENVIRONMENT, tmp_path, stand_ins(ENVIRONMENT), account)
 
 

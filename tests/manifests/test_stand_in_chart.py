@@ -11,11 +11,11 @@ from ruamel.yaml import YAML
 
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
 from podwright.config.catalog.instance_types import environment_types
+from podwright.config.errors import CommandError
 from podwright.config.loading.artifacts import stand_in_archive
 from podwright.config.loading.project import Project
 from podwright.config.settings.environment import Environment
 from podwright.operations.artifacts.charts import stand_in
-from podwright.operations.output.console import Stop
 from podwright.operations.programs.helm import images_in, render
 from podwright.planning.helm.chart_values import dependencies_values
 
@@ -100,5 +100,5 @@ def test_a_chart_that_does_not_render_says_why(tmp_path: Path) -> None:
     (tmp_path / "Chart.yaml").write_text("{apiVersion: v2, name: broken, version: 0.1.0}")
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates" / "a.yaml").write_text("{{ .Values.missing.deep }}")
-    with pytest.raises(Stop, match="nil pointer"):
+    with pytest.raises(CommandError, match="nil pointer"):
         render(stand_in_archive("broken", tmp_path), CHART, {})

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from cuda_toolkit import toolkit
+from podwright.config.errors import CommandError
 from podwright.lifecycle_scripts.podwright_benchmarks.measured import results
 from podwright.operations.artifacts.kernels import compile_programs, newest_glibc, pack_programs
-from podwright.operations.output.console import Stop
 from podwright.planning.node.kernels import SOURCES, programs, recipe, wheels
 
 NAMES = ("gemm", "memory", "transfer", "collectives")
@@ -99,7 +99,7 @@ def test_compiles_for_arm(tmp_path):
 
 @needs_compiler
 def test_a_source_that_does_not_compile_is_shown(tmp_path):
-    with pytest.raises(Stop, match=r"no libcublasLt\.so in"):
+    with pytest.raises(CommandError, match=r"no libcublasLt\.so in"):
         compile_programs(tmp_path, toolkit=toolkit(), headers=[], libraries=[tmp_path], only=("gemm",))
 
 

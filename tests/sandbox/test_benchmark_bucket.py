@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from benchmark_world import URI, World, record
+from podwright.config.errors import CommandError
 from podwright.config.loading.project import Project
 from podwright.lifecycle_scripts.podwright_node.benchmarking.replacements import claim
 from podwright.lifecycle_scripts.podwright_node.benchmarking.step import measure
@@ -21,7 +22,6 @@ from podwright.lifecycle_scripts.podwright_node.runner.node import Node
 from podwright.lifecycle_scripts.podwright_node.runner.object_store import NEW, Changed, Store
 from podwright.operations.aws import sandbox_server as server
 from podwright.operations.benchmarks import command as bench
-from podwright.operations.output.console import Stop
 
 Aws = Callable[[str], Any]
 
@@ -113,5 +113,7 @@ def test_a_node_publishes_and_the_command_shows_it(
 
 def test_without_results_the_command_says_how_they_come(aws: Aws) -> None:
     environment = Project.at(Path(__file__).parents[2]).load("prod").environment
-    with pytest.raises(Stop, match=r"no node has published results below s3://sagemaker-prod-.*/prod/benchmarks/"):
+    with pytest.raises(
+        CommandError, match=r"no node has published results below s3://sagemaker-prod-.*/prod/benchmarks/"
+    ):
         bench.published(environment, SimpleNamespace(client=aws))

@@ -1,4 +1,4 @@
-"""Drills and repairs against the sandbox, with the real kubectl: what breaks is marked, mended and seen live."""
+"""Drills and repairs against the sandbox, with the real kubectl: what breaks is marked, fixed and seen live."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -74,7 +74,7 @@ def drill(aws: Aws, kubectl: Kubectl, name: str) -> tuple[Timeline, list[str]]:
     return timeline, lines
 
 
-def test_a_fault_is_marked_and_mended(aws: Aws, kubectl: Kubectl) -> None:
+def test_a_fault_is_marked_and_fixed(aws: Aws, kubectl: Kubectl) -> None:
     timeline, lines = drill(aws, kubectl, "xid-replace")
     assert timeline.done, lines
     # With shortened time a look can come too late for the taint alone.

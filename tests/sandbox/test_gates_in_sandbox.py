@@ -11,6 +11,7 @@ import pytest
 from gate_world import FILE, Direct, loaded, on
 from governed_cluster import TOKEN, GovernedCluster, until
 from podwright.config.catalog.instance_types import environment_types
+from podwright.config.errors import CommandError
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.cli import main
@@ -18,7 +19,6 @@ from podwright.operations.gates import canary, cluster, command, nccl, quotas, v
 from podwright.operations.gates.evidence import Keeper, evidence_of
 from podwright.operations.gates.jobs import made
 from podwright.operations.nodes.members import members
-from podwright.operations.output.console import Stop
 from podwright.planning.delivery.gate_table import gate_actions
 from podwright.planning.quota.compute_quotas import compute_quotas, scheduler_config
 from podwright.planning.quota.policy import environment_policy
@@ -270,7 +270,7 @@ def test_evidence_goes_into_the_bucket(gate: Any, aws: Aws, account: Account, tm
     found = json.loads(body)
     assert (found["verdict"], found["simulated"]) == ("passed", True)
     assert found["answers"]["groups"][0]["CurrentCount"] == 2
-    with pytest.raises(Stop, match="cannot be written to s3://no-such-bucket/x"):
+    with pytest.raises(CommandError, match="cannot be written to s3://no-such-bucket/x"):
         Keeper(loaded().environment, account, tmp_path, "s3://no-such-bucket/x").keep(evidence)
 
 

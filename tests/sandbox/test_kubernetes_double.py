@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from podwright.config.errors import CommandError
 from podwright.operations.commands import submit
 from podwright.operations.kubernetes.kubectl import Kubectl
-from podwright.operations.output.console import Stop
 from podwright.operations.programs.helm import tool
 from podwright.sandbox.kubernetes import custom_kinds
 from sandbox_network import eks_cluster, surroundings
@@ -255,7 +255,7 @@ def test_a_job_is_submitted_by_the_real_kubectl(
     spec["elasticPolicy"]["properties"]["replicaIncrementStep"] = {"type": "string"}
     team = namespace("hyperpod-ns-llm")
     assert stack.create({"Objects": cluster.manifests(older, team)}) == "CREATE_COMPLETE", stack.reasons("Objects")
-    with pytest.raises(Stop, match="the cluster refuses llama"):
+    with pytest.raises(CommandError, match="the cluster refuses llama"):
         submit.run(arguments)
     refused = capsys.readouterr().err
     assert "test.yaml:15" in refused

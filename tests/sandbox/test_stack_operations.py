@@ -52,7 +52,7 @@ def test_without_rollback_what_was_made_stays(stack: StackUnderTest, aws: Aws) -
     resources = {"Good": parameter("kept"), "Bad": {**BROKEN, "DependsOn": "Good"}}
     assert stack.create(resources, options={"DisableRollback": True}) == "CREATE_FAILED"
     assert aws("ssm").get_parameter(Name=stack.physical_id("Good"))["Parameter"]["Value"] == "kept"
-    assert stack.update({"Good": parameter("kept"), "Bad": parameter("mended", DependsOn="Good")}) == "UPDATE_COMPLETE"
+    assert stack.update({"Good": parameter("kept"), "Bad": parameter("fixed", DependsOn="Good")}) == "UPDATE_COMPLETE"
 
 
 def test_an_update_changes_in_place(stack: StackUnderTest, aws: Aws) -> None:

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import pytest
 
 from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT
+from podwright.config.errors import CommandError
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.cdk.cli import App, Cdk
 from podwright.operations.cdk.progress import Progress
-from podwright.operations.output.console import Stop
 from podwright.operations.teardown import command as destroy
 from podwright.operations.teardown import network as teardown_network
 from podwright.operations.teardown.record import left_behind
@@ -224,7 +224,7 @@ def test_what_is_somebody_elses_stops_it_unless_its_stack_is_left(
     assert mine["load balancer"] == (arn, "you")
     assert mine["interface"][1] == "you"
     with pytest.raises(
-        Stop, match=f"load balancer {world.name} was made by a controller in the cluster, and"
+        CommandError, match=f"load balancer {world.name} was made by a controller in the cluster, and"
     ) as caught:
         world.destroy("--yes")
     assert "delete its Service or Ingress while the cluster is there" in caught.value.hint
@@ -246,7 +246,7 @@ def test_a_bucket_with_versions_is_emptied_only_when_it_is_named(
     (found,) = world.plan(capsys)["blockers"]
     assert (found["kind"], found["by"]) == ("bucket", "you")
     assert "3 object versions, 0.0 MiB" in found["why"]
-    with pytest.raises(Stop, match="is not empty") as caught:
+    with pytest.raises(CommandError, match="is not empty") as caught:
         world.destroy("--yes")
     assert f"--empty-bucket {bucket}" in caught.value.hint
     assert world.names() == {"storage"}
@@ -262,7 +262,7 @@ def test_what_is_retained_stays_is_recorded_and_goes_when_it_is_named(
     assert [(item["name"], item["action"]) for item in world.plan(capsys)["stacks"]] == [
         (f"{world.name}-storage", "keep")
     ]
-    with pytest.raises(Stop, match=r"belongs to .*-storage, which stays") as caught:
+    with pytest.raises(CommandError, match=r"belongs to .*-storage, which stays") as caught:
         world.destroy("--yes", "--delete-data", bucket)
     assert f"--unprotect {world.name}-storage" in caught.value.hint
     world.destroy("--yes", "--unprotect", f"{world.name}-storage")
@@ -305,7 +305,7 @@ def test_a_stack_whose_export_somebody_imports_is_named(
     (found,) = plan["blockers"]
     assert (found["kind"], found["by"]) == ("export", "you")
     assert f"{other.name} imports {world.name}-vpc" in found["why"]
-    with pytest.raises(Stop, match=f"{other.name} imports"):
+    with pytest.raises(CommandError, match=f"{other.name} imports"):
         world.destroy("--yes")
     assert other.delete() == "DELETE_COMPLETE"
     world.destroy("--yes")

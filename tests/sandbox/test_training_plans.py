@@ -14,10 +14,10 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, HTTPClientError
 
 from podwright.config.catalog.sandbox_account import access_key
+from podwright.config.errors import CommandError
 from podwright.config.settings.environment import Environment
 from podwright.operations.aws.sandbox_plans import make_known
 from podwright.operations.aws.sandbox_server import Running
-from podwright.operations.output.console import Stop
 from sandbox_network import Surroundings, eks_cluster, surroundings
 
 # A region of their own: the time of its plans is nobody else's.
@@ -270,7 +270,7 @@ def test_plans_that_a_file_names_are_known_once_its_sandbox_is_used(sandbox: Run
         make_known(Environment.model_validate(values), sandbox.endpoint)
     assert (plan(here, arn)["Status"], plan(here, arn)["AvailableInstanceCount"]) == ("Active", 4)
     values["training_plans"] = {"named": {"arn": f"{arn}-2", "zone": "use2-az9", "count": 4}}
-    with pytest.raises(Stop, match="us-east-2 has the zones use2-az1"):
+    with pytest.raises(CommandError, match="us-east-2 has the zones use2-az1"):
         make_known(Environment.model_validate(values), sandbox.endpoint)
 
 

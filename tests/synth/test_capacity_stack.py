@@ -10,12 +10,12 @@ import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
+from podwright.config.errors import InvalidSettings
 from podwright.config.settings.plan_reminders import PlanReminders
 from podwright.config.settings.plans import TrainingPlan
 from podwright.constructs.hyperpod.reminder_topic import ReminderTopic
 from podwright.constructs.hyperpod.training_plan.construct import RESOURCE_TYPE, TrainingPlans
 from podwright.planning.purchase.purchase import SHIPPED
-from podwright.planning.rules.run import Refused
 from synthesis import Synthesis, environment_of, synthesize
 from synthesis import synthesis as synthesis_of
 
@@ -180,7 +180,7 @@ def parts(stack: cdk.Stack) -> dict[str, Any]:
 
 def test_a_plan_that_nobody_reserved_is_refused(stack: cdk.Stack, parts: dict[str, Any]) -> None:
     wanted = TrainingPlan(zone="usw2-az2", instance_type="ml.p5.48xlarge", count=4, days=28)
-    with pytest.raises(Refused, match="CAP017"):
+    with pytest.raises(InvalidSettings, match="CAP017"):
         TrainingPlans(stack, "Plans", plans={"q1": wanted}, **parts)
 
 

@@ -11,12 +11,12 @@ from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
+from podwright.config.errors import InvalidSettings
 from podwright.config.settings.cluster import Cluster
 from podwright.config.settings.groups import InstanceGroup, RestrictedInstanceGroup
 from podwright.constructs.hyperpod.cluster import HyperPodCluster
 from podwright.constructs.hyperpod.instance_group import GroupResources
 from podwright.planning.node.facts import FileSystems, LustreMount, OpenZfsMount
-from podwright.planning.rules import Refused
 
 EKS = "arn:aws:eks:us-west-2:111122223333:cluster/prod"
 KEY = "arn:aws:kms:us-west-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"
@@ -347,7 +347,7 @@ def test_waits_for_what_it_requires(stack: cdk.Stack, resources: GroupResources)
 
 
 def test_refuses_what_cannot_be_built(stack: cdk.Stack, resources: GroupResources) -> None:
-    with pytest.raises(Refused, match="min_count"):
+    with pytest.raises(InvalidSettings, match="min_count"):
         group(stack, resources, min_count=5)
 
 

@@ -4,9 +4,9 @@ import boto3
 import pytest
 from botocore import exceptions
 
+from podwright.config.errors import CommandError
 from podwright.config.settings.environment import Environment
 from podwright.operations.aws.account import Account, account_of
-from podwright.operations.output.console import Stop
 
 ENVIRONMENT = Environment.model_validate(
     {
@@ -85,7 +85,7 @@ def test_the_users_credentials_open_the_account(monkeypatch: pytest.MonkeyPatch)
 def test_says_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, answer: dict[str, str] | str | Exception, said: str, hint: str
 ) -> None:
-    with pytest.raises(Stop) as stopped:
+    with pytest.raises(CommandError) as stopped:
         opened(monkeypatch, answer)
     assert said in str(stopped.value)
     assert hint in stopped.value.hint
@@ -94,17 +94,17 @@ def test_says_what_is_missing(
 
 def test_names_the_profile_that_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "acme-prod")
-    with pytest.raises(Stop, match="profile acme-prod has no AWS credentials"):
+    with pytest.raises(CommandError, match="profile acme-prod has no AWS credentials"):
         opened(monkeypatch, exceptions.NoCredentialsError())
 
 
 def test_names_the_keys_of_the_process_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    with pytest.raises(Stop, match="the AWS credentials of AWS_ACCESS_KEY_ID have expired"):
+    with pytest.raises(CommandError, match="the AWS credentials of AWS_ACCESS_KEY_ID have expired"):
         opened(monkeypatch, "ExpiredToken")
 
 
 def test_a_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "acme-prod")
-    with pytest.raises(Stop, match=r"incomplete: The config profile \(acme-prod\) could not be found"):
+    with pytest.raises(CommandError, match=r"incomplete: The config profile \(acme-prod\) could not be found"):
         account_of(ENVIRONMENT, Path(), sandbox=False)

@@ -13,7 +13,7 @@ from podwright.planning.monitoring.alerts.table import markdown
 from podwright.planning.monitoring.collected import names_in
 from podwright.planning.monitoring.recordings import recordings
 
-_PARTS = ("**Where to look**", "**To mend it:**")
+_PARTS = ("**Where to look**", "**To fix it:**")
 
 
 def test_a_page_each_and_no_other() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from loopback import Call, Reply, Server, serving
+from podwright.config.errors import CommandError
 from podwright.config.loading.artifacts import read_artifacts
 from podwright.operations.artifacts.assets import fetch, needed
 from podwright.operations.commands.deploy import _artifact_findings
-from podwright.operations.output.console import Stop
 from podwright.planning.node.archives import Archive, archive_findings, cached_file, digest_of, locked_files
 from rule_pages import loaded
 
@@ -73,7 +73,7 @@ def test_another_file_under_the_same_address_is_refused_until_accepted(
     first.unlink()
     assert ids(tmp_path, item) == ["ART002"]
     upstream.body = b"somebody else's"
-    with pytest.raises(Stop, match="has the digest"):
+    with pytest.raises(CommandError, match="has the digest"):
         fetch(tmp_path, item)
     assert ids(tmp_path, item) == ["ART002"]
     assert list((tmp_path / ".podwright/artifacts").iterdir()) == []
@@ -103,7 +103,7 @@ def test_a_download_that_fails_is_tried_again(tmp_path: Path, server: Server, up
 
 def test_a_download_that_never_succeeds_leaves_nothing(tmp_path: Path, server: Server, upstream: Upstream) -> None:
     upstream.faults = 9
-    with pytest.raises(Stop, match="503"):
+    with pytest.raises(CommandError, match="503"):
         fetch(tmp_path, wanted(server))
     assert not (tmp_path / "artifacts.lock").exists()
     assert list((tmp_path / ".podwright/artifacts").iterdir()) == []
@@ -112,7 +112,7 @@ def test_a_download_that_never_succeeds_leaves_nothing(tmp_path: Path, server: S
 def test_half_a_download_does_not_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
     half = Reply(body=b"half", headers={"Content-Length": "8", "Connection": "close"})
-    with serving(lambda _: half) as server, pytest.raises(Stop, match="ended after 4 of 8 bytes"):
+    with serving(lambda _: half) as server, pytest.raises(CommandError, match="ended after 4 of 8 bytes"):
         fetch(tmp_path, wanted(server))
 
 
@@ -143,7 +143,7 @@ def test_a_wheel_comes_from_the_users_package_index_for_the_nodes_architecture(
     assert file == cached_file(tmp_path, "nccl-2.31.2-cu13-arm64", digest_of(file))
     assert json.loads((tmp_path / "artifacts.lock").read_text())["archives"]["nccl-2.31.2-cu13-arm64"]["bytes"] > 100
     absent = Archive("nccl", "9.9.9", "arm64", "nvidia-nccl-cu13==9.9.9", "manylinux_2_18_aarch64")
-    with pytest.raises(Stop, match=r"pip has no wheel nvidia-nccl-cu13==9\.9\.9 for manylinux_2_18_aarch64"):
+    with pytest.raises(CommandError, match=r"pip has no wheel nvidia-nccl-cu13==9\.9\.9 for manylinux_2_18_aarch64"):
         fetch(tmp_path, absent)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
-from podwright.config.findings import InvalidFile
+from podwright.config.errors import InvalidFile
 from podwright.config.loading.artifacts import (
     Artifacts,
     LockedChart,

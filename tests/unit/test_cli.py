@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
+from podwright.config.errors import CommandError
 from podwright.config.findings import Finding, Level, Place, counted
 from podwright.operations import cli
 from podwright.operations.commands import check
@@ -111,7 +112,7 @@ def test_a_stop_is_a_sentence_a_hint_and_its_code(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stopped(_: object) -> int:
-        raise output.Stop("the account cannot be reached", "sign in", 1)
+        raise CommandError("the account cannot be reached", "sign in", 1)
 
     monkeypatch.setattr(check, "run", stopped)
     assert cli.main(["check", "--project", str(project)]) == 1
@@ -158,7 +159,7 @@ FOUND = [
     Finding(
         "EKS002", Level.ERROR, "cluster.eks.version", "is old", "upgrade", Place("a.yaml", 3), "upgraded next week"
     ),
-    Finding("ENV009", Level.ERROR, "region", "is unknown", "mend it"),
+    Finding("ENV009", Level.ERROR, "region", "is unknown", "fix it"),
 ]
 
 
@@ -172,7 +173,7 @@ def test_findings_are_printed_worst_first_with_place_id_level_path_and_hint() ->
     output.write_findings(FOUND, stream)
     assert stream.getvalue().splitlines() == [
         "ENV009  error  region: is unknown",
-        "    → mend it",
+        "    → fix it",
         "a.yaml:9  GRP001  error  instance_groups.a.count is 0",
         "    → raise it",
         "a.yaml:7  NET003  warning  network.cidr: is large",

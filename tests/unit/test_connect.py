@@ -17,6 +17,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
+from podwright.config.errors import CommandError
 from podwright.config.loading.project import Project
 from podwright.config.settings.environment import Environment
 from podwright.operations.aws import runner, session
@@ -25,7 +26,6 @@ from podwright.operations.aws.session import ClusterNode
 from podwright.operations.commands import shell
 from podwright.operations.kubernetes import connect
 from podwright.operations.kubernetes.token import token
-from podwright.operations.output.console import Stop
 
 ENVIRONMENT = Project.at(Path(__file__).parents[2]).load("prod").environment
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
@@ -144,13 +144,13 @@ def test_an_existing_cluster_has_a_name_already(account: Any) -> None:
 @pytest.mark.parametrize("found", [0, 2])
 def test_a_stack_without_the_one_resource(account: Any, found: int) -> None:
     account.stack(*[("AWS::EKS::Cluster", f"c{number}") for number in range(found)])
-    with pytest.raises(Stop, match=f"has {found} resources"):
+    with pytest.raises(CommandError, match=f"has {found} resources"):
         physical_id(account, "prod-eks", "AWS::EKS::Cluster")
 
 
 def test_what_is_not_deployed(account: Any) -> None:
     account.stubs["cloudformation"].add_client_error("list_stack_resources", "ValidationError", "does not exist")
-    with pytest.raises(Stop, match="there is no stack prod-eks"):
+    with pytest.raises(CommandError, match="there is no stack prod-eks"):
         physical_id(account, "prod-eks", "AWS::EKS::Cluster")
 
 
@@ -214,7 +214,7 @@ def test_without_a_node_the_runner_is_offered(account: Any, project: Path, monke
     account.cluster()
     account.nodes(("system", "i-1", "Pending"))
     monkeypatch.setattr(connect, "reachable", lambda *_: False)
-    with pytest.raises(Stop, match="no running node") as stopped:
+    with pytest.raises(CommandError, match="no running node") as stopped:
         connect.run(arguments(project))
     assert "--run" in stopped.value.hint
 
@@ -234,7 +234,7 @@ def test_the_sandbox_serves_its_api_on_loopback_and_runs_no_builds(
         "AWS_ACCESS_KEY_ID",
         "AWS_ENDPOINT_URL",
     ]
-    with pytest.raises(Stop, match="runs no builds"):
+    with pytest.raises(CommandError, match="runs no builds"):
         connect.run(arguments(project, command="true"))
 
 
@@ -247,7 +247,7 @@ def test_reachable_means_that_somebody_listens() -> None:
 
 def test_a_session_needs_the_plugin(account: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(Stop, match="session-manager-plugin is not on PATH"):
+    with pytest.raises(CommandError, match="session-manager-plugin is not on PATH"):
         session.shell(account, ClusterNode(ARN, "h200", "i-1"))
 
 
@@ -277,12 +277,12 @@ def test_a_node_that_is_nowhere_says_where_it_was_looked_for(
 
     def account_of(environment: Environment, *_: Any, **__: Any) -> Any:
         if environment.name == "other":
-            raise Stop("the credentials belong to another account")
+            raise CommandError("the credentials belong to another account")
         return account
 
     monkeypatch.setattr(shell, "account_of", account_of)
     account.nodes(("system", "i-1", "Running"))
-    with pytest.raises(Stop) as stopped:
+    with pytest.raises(CommandError) as stopped:
         shell.run(argparse.Namespace(project=project, node="i-9", environment=None))
     assert "other: the credentials belong to another account" in str(stopped.value)
     assert "prod: no running node i-9" in str(stopped.value)
@@ -330,7 +330,7 @@ def test_a_runner_that_does_not_start_says_why(account: Any) -> None:
         "contexts": [{"message": "subnet has no free address"}],
     }
     account.stubs["codebuild"].add_response("batch_get_builds", {"builds": [build("FAILED", phases=[phase])]})
-    with pytest.raises(Stop, match="PROVISIONING: subnet has no free address"):
+    with pytest.raises(CommandError, match="PROVISIONING: subnet has no free address"):
         runner.run_in_vpc(account, ENVIRONMENT, "true", print)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from podwright.config.errors import CommandError
 from podwright.operations.artifacts import images
 from podwright.operations.aws.session import ClusterNode
 from podwright.operations.kubernetes import connect
-from podwright.operations.output.console import Stop
 
 ROOT = Path(__file__).parents[2]
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
@@ -52,15 +52,15 @@ def test_the_controller_serves_where_there_is_no_login_node(account: Account, mo
 
 def test_compute_nodes_are_no_way_in(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     running(monkeypatch, h200="i-0")
-    with pytest.raises(Stop, match="no login node or controller of slurm-classic is running"):
+    with pytest.raises(CommandError, match="no login node or controller of slurm-classic is running"):
         connect.run(arguments())
 
 
 def test_what_needs_kubernetes_or_real_nodes_says_so(account: Account) -> None:
-    with pytest.raises(Stop, match="--run needs the runner of an EKS cluster"):
+    with pytest.raises(CommandError, match="--run needs the runner of an EKS cluster"):
         connect.run(arguments(command="kubectl get nodes"))
     account.endpoint = "http://localhost:1"
-    with pytest.raises(Stop, match="simulated"):
+    with pytest.raises(CommandError, match="simulated"):
         connect.run(arguments())
-    with pytest.raises(Stop, match="slurm-classic has no EKS cluster and runs no pods"):
+    with pytest.raises(CommandError, match="slurm-classic has no EKS cluster and runs no pods"):
         images.run(arguments(action="list", json=False))

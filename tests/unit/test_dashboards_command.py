@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from botocore.credentials import Credentials
 
+from podwright.config.errors import CommandError
 from podwright.operations.aws.account import Account
 from podwright.operations.cli import main
 from podwright.operations.dashboards import sources
-from podwright.operations.output.console import Stop
 from podwright.operations.programs.prometheus import QueryError
 
 ENVIRONMENTS = Path(__file__).parents[2] / "environments"
@@ -85,7 +85,7 @@ def test_the_workspace_is_asked_with_a_signature(monkeypatch: pytest.MonkeyPatch
 
 def test_who_may_not_ask_is_told_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     server, _ = workspace(monkeypatch, 403, {"message": "no"})
-    with pytest.raises(Stop, match="you may not ask") as stopped:
+    with pytest.raises(CommandError, match="you may not ask") as stopped:
         server.instant("up", 0)
     assert "aps:QueryMetrics" in stopped.value.hint
 

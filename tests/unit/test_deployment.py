@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from podwright.config.catalog.preflight_checks import preflight_checks
+from podwright.config.errors import CommandError
 from podwright.config.findings import Finding, Level
 from podwright.config.loading.artifacts import chart_findings
 from podwright.operations.aws.account import Account
@@ -15,7 +16,6 @@ from podwright.operations.cdk import deployment
 from podwright.operations.cdk.cli import App, Cdk
 from podwright.operations.cdk.progress import Event, Progress
 from podwright.operations.commands import deploy
-from podwright.operations.output.console import Stop
 from podwright.operations.preflight.check import Outcome
 
 GOOD = """
@@ -133,7 +133,7 @@ def test_without_a_name_the_only_environment_or_the_sandbox(
     if chosen:
         assert deployment.load(asked_for(tmp_path)).environment.name == chosen
     else:
-        with pytest.raises(Stop, match="which environment"):
+        with pytest.raises(CommandError, match="which environment"):
             deployment.load(asked_for(tmp_path))
 
 
@@ -171,7 +171,7 @@ class TestBootstrap:
 
     def test_aws_is_prepared_only_when_wanted(self, project: Path) -> None:
         made = cdk(project, FakeAccount())
-        with pytest.raises(Stop, match="111122223333 is not prepared for the CDK in us-west-2") as stopped:
+        with pytest.raises(CommandError, match="111122223333 is not prepared for the CDK in us-west-2") as stopped:
             deployment.bootstrap(made, Progress(io.StringIO()), wanted=False)
         assert "`cdk bootstrap aws://111122223333/us-west-2 --qualifier hnb659fds`" in stopped.value.hint
         deployment.bootstrap(made, Progress(io.StringIO()), wanted=True)
@@ -231,13 +231,13 @@ class TestDeployToAws:
 
     def test_does_nothing_without_a_yes(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("builtins.input", lambda _: "")
-        with pytest.raises(Stop, match="nothing was deployed"):
+        with pytest.raises(CommandError, match="nothing was deployed"):
             self.run(made)
         assert [call[0] for call in made.calls] == ["synth"]
 
     def test_does_nothing_where_nobody_can_be_asked(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("sys.stdin.isatty", lambda: False)
-        with pytest.raises(Stop, match="nobody can be asked"):
+        with pytest.raises(CommandError, match="nobody can be asked"):
             self.run(made)
         assert made.calls == []
 
@@ -251,11 +251,11 @@ class TestDeployToAws:
 
     def test_refuses_harm_that_nobody_named(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("sys.stdin.isatty", lambda: False)
-        with pytest.raises(Stop, match="CHG004  h200: the deployment would set h200 12 → 8") as refused:
+        with pytest.raises(CommandError, match="CHG004  h200: the deployment would set h200 12 → 8") as refused:
             self.run(self.with_nodes(made), yes=True)
         assert [call[0] for call in made.calls] == ["synth"]
         assert "--allow h200" in refused.value.hint
-        with pytest.raises(Stop, match="CHG004"):
+        with pytest.raises(CommandError, match="CHG004"):
             self.run(made, yes=True, allow=("burst",))
 
     def test_does_harm_that_is_named(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +265,7 @@ class TestDeployToAws:
 
     def test_does_harm_that_the_file_approves(self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("sys.stdin.isatty", lambda: False)
-        with pytest.raises(Stop) as refused:
+        with pytest.raises(CommandError) as refused:
             self.run(self.with_nodes(made), yes=True)
         file = made.project / "environments/prod.yaml"
         entry = refused.value.hint.partition("in the file:\n")[2].replace("…", "the plan for it has ended")
@@ -280,7 +280,7 @@ class TestDeployToAws:
             monkeypatch.setattr("builtins.input", lambda prompt: (prompts.append(prompt), next(answers))[1])
 
         typed("no")
-        with pytest.raises(Stop, match="nothing was done"):
+        with pytest.raises(CommandError, match="nothing was done"):
             self.run(self.with_nodes(made))
         typed("h200", "y")
         assert self.run(made) == 0

@@ -14,6 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from doctor_small_world import LONG_AGO, cluster, nodes, pod
+from podwright.config.errors import CommandError
 from podwright.operations.aws.account import Account
 from podwright.operations.doctor import collect as collecting
 from podwright.operations.doctor import collect_kubernetes, collect_logs
@@ -22,7 +23,6 @@ from podwright.operations.doctor.collect import collect
 from podwright.operations.doctor.command import lines, run
 from podwright.operations.doctor.diagnose import diagnose
 from podwright.operations.kubernetes.kubectl import Refused
-from podwright.operations.output.console import Stop
 from podwright.operations.preflight.reader import Reader
 from preflight_world import World, environment
 
@@ -167,7 +167,7 @@ def test_without_a_way_to_kubernetes_its_sources_are_unseen(collected: Callable[
 
 def test_where_nothing_is_there_is_nothing_to_say(collected: Callable[..., Bundle]) -> None:
     absent = ClientError({"Error": {"Code": "ResourceNotFound", "Message": "no such cluster"}}, "DescribeCluster")
-    with pytest.raises(Stop, match="there is no cluster example"):
+    with pytest.raises(CommandError, match="there is no cluster example"):
         collected(world(sagemaker__describe_cluster=absent))
     bundle = collected(world(sagemaker__describe_cluster=denied("DescribeCluster")))
     assert "cluster" in bundle.index.unseen
@@ -189,7 +189,7 @@ def test_a_bundle_is_read_as_it_was_written(collected: Callable[..., Bundle], tm
     for name in ("prod.tar.gz", "prod"):
         bundle.write(tmp_path / name)
         assert Bundle.read(tmp_path / name).files == bundle.files
-        with pytest.raises(Stop, match="exists already"):
+        with pytest.raises(CommandError, match="exists already"):
             bundle.write(tmp_path / name)
 
 
@@ -207,15 +207,15 @@ def test_what_is_no_bundle_is_refused(tmp_path: Path, index: str | None, complai
     folder.mkdir()
     if index is not None:
         (folder / "bundle.json").write_text(index)
-    with pytest.raises(Stop, match=complaint):
+    with pytest.raises(CommandError, match=complaint):
         Bundle.read(folder)
 
 
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bundle.tar.gz").write_text("no archive")
-    with pytest.raises(Stop, match=r"is not a readable \.tar\.gz: file could not be opened successfully$"):
+    with pytest.raises(CommandError, match=r"is not a readable \.tar\.gz: file could not be opened successfully$"):
         Bundle.read(tmp_path / "bundle.tar.gz")
-    with pytest.raises(Stop, match="no such bundle"):
+    with pytest.raises(CommandError, match="no such bundle"):
         Bundle.read(tmp_path / "nothing.tar.gz")
 
 
@@ -227,7 +227,7 @@ def test_the_command_reads_a_bundle(
     assert run(args) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["verdict"] == "explained"
-    assert all(cause["sources"] and cause["evidence"] and cause["mend"] for cause in told["causes"])
+    assert all(cause["sources"] and cause["evidence"] and cause["fix"] for cause in told["causes"])
     args.json = False
     assert run(args) == 1
     assert "AWS has no instances of the type" in capsys.readouterr().out

@@ -239,4 +239,4 @@ def test_knowledge_is_cited_and_of_known_classes() -> None:
     known = knowledge().causes
     assert len(known) >= 40
     assert {cause.class_name for cause in known} == set(CLASSES)
-    assert all(cause.sources and cause.mend and SYMPTOM <= cause.rank <= 5 for cause in known)
+    assert all(cause.sources and cause.fix and SYMPTOM <= cause.rank <= 5 for cause in known)

@@ -11,6 +11,7 @@ import pytest
 from drill_world import BROKEN, OTHER, REPLACED, FakeKubectl, World, pod
 from podwright.config.catalog.drills import HEALTH_LABEL, drill_kinds
 from podwright.config.catalog.images import Image
+from podwright.config.errors import CommandError
 from podwright.config.settings.environment import Environment
 from podwright.operations.cli import main
 from podwright.operations.drills import command, guard, inject
@@ -18,7 +19,6 @@ from podwright.operations.kubernetes.kubectl import Kubectl, Refused
 from podwright.operations.nodes import follow
 from podwright.operations.nodes.members import Member
 from podwright.operations.nodes.timeline import Timeline
-from podwright.operations.output.console import Stop
 from podwright.planning.helm.own_images import BENCHMARK_LABELS_IMAGE, own_images
 
 FILE = """\
@@ -131,7 +131,7 @@ def test_a_group_that_lacks_a_node_is_left_alone() -> None:
     well = Member(BROKEN, "h200", "ml.p5en.48xlarge", "Running", "", True)
     ill = Member(OTHER, "h200", "ml.p5en.48xlarge", "Pending", "", True)
     guard.check(environment, drill_kinds()["xid-replace"], well, [well])
-    with pytest.raises(Stop, match=rf"lacks nodes already: {OTHER} \(Pending\)"):
+    with pytest.raises(CommandError, match=rf"lacks nodes already: {OTHER} \(Pending\)"):
         guard.check(environment, drill_kinds()["xid-replace"], well, [well, ill])
 
 
@@ -162,9 +162,9 @@ def test_the_pod_is_gone_whatever_becomes_of_it(world: World) -> None:
     kubectl, begun = injected(world, "Succeeded")
     assert begun == 1795262430.0, "the end of its container, and not the moment at which somebody looked"
     assert kubectl.done[-1][:2] == ("delete", "pod")
-    with pytest.raises(Stop, match="failed: the node has no /var/log/messages"):
+    with pytest.raises(CommandError, match="failed: the node has no /var/log/messages"):
         injected(world, "Failed")
-    with pytest.raises(Stop, match="did not end within 120 s"):
+    with pytest.raises(CommandError, match="did not end within 120 s"):
         injected(world, "Pending")
 
 

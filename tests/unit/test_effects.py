@@ -13,6 +13,7 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from effect_cases import CASES, SNAPSHOTS, Case, Templates, at, drop, edited, put, put_group, resource, reviewed
 from effect_cases import unprotected as without_protection
 from podwright.config.catalog.facts import DATA
+from podwright.config.errors import CommandError
 from podwright.config.loading.project import Project
 from podwright.config.settings.approvals import ApprovedChange
 from podwright.operations.effects.approval import answered, entry, needs, stop_unapproved
@@ -22,7 +23,6 @@ from podwright.operations.effects.counts import Group, falls, groups_of
 from podwright.operations.effects.document import ChangeSet, data_at_risk, document, nodes_restarted
 from podwright.operations.effects.show import lines
 from podwright.operations.effects.templates import pairs, synthesized
-from podwright.operations.output.console import Stop
 from podwright.planning.cost.costs import costs as costs_of_file
 from podwright.planning.cost.costs import total
 from podwright.planning.delivery.effects import Effect, known, reasons, stateful
@@ -225,7 +225,7 @@ def test_harm_has_to_be_named_and_the_rest_approved() -> None:
     assert states(ApprovedChange(digest=found.digest, names=("burst",))) == [False, True]
     assert states(ApprovedChange(digest=found.digest, names=("h200",))) == [True, True]
     assert states(allowed=("h200",)) == [True, False]
-    with pytest.raises(Stop, match="CHG004  h200: the deployment would set h200 16 → 8") as refused:
+    with pytest.raises(CommandError, match="CHG004  h200: the deployment would set h200 16 → 8") as refused:
         stop_unapproved("prod", found.approvals, found.digest)
     assert "podwright deploy prod --allow h200" in refused.value.hint
     assert f"- digest: {found.digest}\n    names: [h200]" in refused.value.hint
@@ -330,7 +330,7 @@ def test_an_assembly_is_read_in_the_order_of_deployment(tmp_path: Path) -> None:
     gone = {"prod-network": found["prod-network"], "prod-governance": {"Resources": {}}}
     left = compared(found, gone)
     assert {change.name for change in left.changes} == {"governance/Teams", "governance/Teams/Quota"}
-    with pytest.raises(Stop, match="holds no cloud assembly of prod"):
+    with pytest.raises(CommandError, match="holds no cloud assembly of prod"):
         synthesized(tmp_path / "nothing", "prod")
 
 

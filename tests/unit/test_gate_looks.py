@@ -9,11 +9,11 @@ import pytest
 
 from gate_world import FILE, Clock, context, loaded
 from podwright.config.catalog.names import benchmark_prefix
+from podwright.config.errors import CommandError
 from podwright.lifecycle_scripts.podwright_benchmarks import judge
 from podwright.lifecycle_scripts.podwright_benchmarks.measured import Measured
 from podwright.operations.gates import cluster, nccl, quotas, verdicts
 from podwright.operations.gates.gate import Context, Result
-from podwright.operations.output.console import Stop
 from podwright.planning.node.collective_thresholds import all_reduce_line, thresholds_version
 
 AWS = SimpleNamespace(endpoint=None, id="111122223333", region="us-west-2")
@@ -178,7 +178,7 @@ def test_verdicts_have_to_be_there_fresh_and_good() -> None:
     assert "i-1 of h200 fail: gemm_bf16 500 is below 635; 1 node will not pass by waiting: i-1" in failed
     # A node that its own gate has replaced is waited for.
     assert judged(i_0=good, i_1=record("fail", action="replace")).reason.startswith("not reached in 1 min")
-    with pytest.raises(Stop, match="is not a node's results"):
+    with pytest.raises(CommandError, match="is not a node's results"):
         judged(i_0=good, i_1="{}")
 
 

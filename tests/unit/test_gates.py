@@ -15,6 +15,7 @@ import pytest
 
 from gate_world import FILE, Clock, context, loaded
 from podwright.config.catalog.instance_types import catalog
+from podwright.config.errors import CommandError
 from podwright.config.settings.gates import Gates
 from podwright.operations.cli import main
 from podwright.operations.gates import command, in_vpc, metrics
@@ -22,7 +23,6 @@ from podwright.operations.gates.evidence import Keeper, evidence_of
 from podwright.operations.gates.gate import Context, Look, Result
 from podwright.operations.gates.jobs import state_of, submitted, team_for
 from podwright.operations.kubernetes.kubectl import Refused
-from podwright.operations.output.console import Stop
 from podwright.planning.delivery.gate_evidence import evidence_schema
 from podwright.planning.delivery.gate_table import gate_actions, gate_table, why_not
 
@@ -40,7 +40,7 @@ def looks(*seen: tuple[str, bool]) -> Callable[[], Look]:
     left = list(seen)
 
     def look() -> Look:
-        found = Look(next_step="mend it")
+        found = Look(next_step="fix it")
         said, ok = left.pop(0) if len(left) > 1 else left[0]
         found.check("group h200", "16 of 16", said, ok)
         return found
@@ -59,10 +59,10 @@ def test_waits_until_it_is_so(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_time_out_is_an_answer() -> None:
     result = timed().wait(looks(("14 of 16", False)))
     assert (result.passed, result.reason) == (False, "not reached in 30 min: group h200 14 of 16")
-    assert result.next_step == "mend it"
+    assert result.next_step == "fix it"
 
 
-def test_what_waiting_does_not_mend_ends_at_once() -> None:
+def test_what_waiting_does_not_fix_ends_at_once() -> None:
     run = timed()
 
     def look() -> Look:
@@ -156,7 +156,10 @@ def test_a_job_that_cannot_be_taken_away_is_told() -> None:
         raise Refused("forbidden")
 
     run.__dict__["kubectl"] = SimpleNamespace(items=lambda *_: [], apply=lambda _: "", run=refuse)
-    with pytest.raises(Stop, match="could not be taken away: forbidden"), submitted(run, "canary", own_job(run)):
+    with (
+        pytest.raises(CommandError, match="could not be taken away: forbidden"),
+        submitted(run, "canary", own_job(run)),
+    ):
         pass
 
 
@@ -195,7 +198,7 @@ def test_a_place_for_evidence_that_is_none_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     for place, words in (("s3://", "names no bucket"), (str(file), "is a file")):
-        with pytest.raises(Stop, match=words) as stop:
+        with pytest.raises(CommandError, match=words) as stop:
             Keeper(loaded().environment, AWS, tmp_path, place)  # pyrefly: ignore
         assert stop.value.code == 2
 
@@ -237,7 +240,7 @@ def test_gates_run_in_order_and_stop_at_the_first_that_fails(
     told = capsys.readouterr().out
     assert [line.split()[1] for line in told.splitlines() if line[:1] != " "] == list(gate_table())
     assert "skipped  metrics   the environment measures nothing" in told
-    bad = {"quotas": Result(False, "no quota", next_step="look there"), "nccl": Stop("no way", "open one")}
+    bad = {"quotas": Result(False, "no quota", next_step="look there"), "nccl": CommandError("no way", "open one")}
     assert driven(bad) == 1
     told = capsys.readouterr().out
     assert "FAILED   quotas    no quota" in told
@@ -306,7 +309,7 @@ def test_kubectl_in_the_vpc_answers_without_variables_of_pods(vpc: Any) -> None:
     assert "s3cret" not in "\n".join(vpc.logged)
     with pytest.raises(Refused, match="Error: not there"):
         vpc.kubectl.run("logs", "pod")
-    with pytest.raises(Stop, match="too long for the runner"):
+    with pytest.raises(CommandError, match="too long for the runner"):
         vpc.kubectl.run("apply", "--filename=-", given=os.urandom(4000).hex())
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from gate_world import context
+from podwright.config.errors import CommandError
 from podwright.config.loading.load import load_environment
 from podwright.operations.aws.session import ClusterNode
 from podwright.operations.gates import canary, nccl, quotas, slurm
 from podwright.operations.gates.gate import Context
-from podwright.operations.output.console import Stop
 
 ENVIRONMENT = load_environment(Path(__file__).parents[2] / "environments/slurm-classic.yaml")
 RECORD = {"verdict": "pass", "results": [{"name": "all_reduce", "value": 480.0, "reason": ""}]}
@@ -119,7 +119,7 @@ def test_bandwidth_comes_from_the_programs_of_the_nodes(run: Callable[..., Conte
     assert slurm.all_reduce(run("nccl"), compute(), 2)[1].reason == "the job printed no record"
     nothing = {"results": [{"name": "collectives", "value": None, "reason": "no programs"}]}
     node.RECORD.write_text(json.dumps(nothing))
-    with pytest.raises(Stop, match="measured no all-reduce: no programs"):
+    with pytest.raises(CommandError, match="measured no all-reduce: no programs"):
         slurm.all_reduce(run("nccl"), compute(), 2)
 
 
@@ -151,7 +151,7 @@ def test_a_session_that_is_given_up_is_ended(
     plugin.chmod(0o755)
     # As the real one's, its first argument is what StartSession answered.
     monkeypatch.setattr(slurm, "one_command", lambda *_: [str(plugin), json.dumps({"SessionId": "s-7"})])
-    with pytest.raises(Stop, match="no answer in"):
+    with pytest.raises(CommandError, match="no answer in"):
         slurm.Slurm(made).run("true")
     assert made.account.ended == ["s-7"]  # pyrefly: ignore
 
@@ -160,9 +160,9 @@ def test_where_there_is_no_controller_or_no_slurm(
     run: Callable[..., Context], monkeypatch: pytest.MonkeyPatch, node: Any
 ) -> None:
     monkeypatch.setattr(slurm, "session_nodes", lambda *_: [])
-    with pytest.raises(Stop, match="no controller of slurm-classic is running"):
+    with pytest.raises(CommandError, match="no controller of slurm-classic is running"):
         canary.run(run("canary"))
     made = run("canary")
     made.account.endpoint = "http://localhost:1"  # pyrefly: ignore
-    with pytest.raises(Stop, match="simulated, and run no Slurm"):
+    with pytest.raises(CommandError, match="simulated, and run no Slurm"):
         canary.run(made)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from podwright.config.findings import InvalidFile
+from podwright.config.errors import InvalidFile
 from podwright.config.loading.project import Project
 from podwright.operations import cli
 from podwright.operations.pipeline.github import DRIFT, PROMOTION, github_cron

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from podwright.config.findings import InvalidFile
+from podwright.config.errors import InvalidFile
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.governance.teams import Amount, Governance
 from podwright.operations import cli

@@ -15,12 +15,12 @@ import pytest
 
 from loopback import Server, serving
 from podwright.config.catalog.images import Image
+from podwright.config.errors import CommandError
 from podwright.config.findings import Level
 from podwright.operations import cli
 from podwright.operations.artifacts import image_check
 from podwright.operations.artifacts.image_check import Found, judged
 from podwright.operations.artifacts.image_files import files_of_image
-from podwright.operations.output.console import Stop
 from registry_double import INDEX, MANIFEST, Double, client
 
 NCCL = b"\x7fELF" + b"\0NCCL version 2.27.7+cuda12.9\0"
@@ -105,7 +105,7 @@ def test_a_later_layer_replaces_and_takes_away(double: Double, server: Server) -
 def test_of_several_images_the_one_for_the_architecture_counts(double: Double, server: Server) -> None:
     stored(double, layer(BASE), architecture="arm64")
     assert versions(double, "arm64")
-    with pytest.raises(Stop, match="has no image for x86_64, only for arm64"):
+    with pytest.raises(CommandError, match="has no image for x86_64, only for arm64"):
         versions(double)
 
 
@@ -117,7 +117,7 @@ def test_a_layer_that_python_cannot_read_is_named(double: Double, server: Server
     manifest["layers"][0]["mediaType"] = "application/vnd.oci.image.layer.v1.tar+zstd"
     child["digest"] = double.add(json.dumps(manifest).encode(), MANIFEST)["digest"]
     double.add(json.dumps({"mediaType": INDEX, "manifests": [child]}).encode(), kind, "1")
-    with pytest.raises(Stop, match="compressed with zstd"):
+    with pytest.raises(CommandError, match="compressed with zstd"):
         versions(double)
 
 

@@ -17,11 +17,11 @@ from ruamel.yaml import YAML
 from job_world import IMAGE, with_jobs
 from podwright.cdk8s_charts.jobs.render import render
 from podwright.config.catalog.instance_types import environment_types
+from podwright.config.errors import CommandError
 from podwright.operations.cli import main
 from podwright.operations.commands import submit
 from podwright.operations.kubernetes import kubectl as kubectl_module
 from podwright.operations.kubernetes.job_manifests import yaml_text
-from podwright.operations.output.console import Stop
 from podwright.planning.jobs.origins import field_of
 from podwright.planning.jobs.plan import Planner
 
@@ -209,7 +209,7 @@ def test_a_job_too_long_for_the_runner_is_said(project: Path, kubectl: Path, mon
     monkeypatch.setattr(kubectl_module, "reachable", lambda *_: False)
     monkeypatch.setattr(submit, "_RUNNER_CHARACTERS", 100)
     arguments = argparse.Namespace(project=project, environment="test", job="llama", dry_run=False, sandbox=False)
-    with pytest.raises(Stop, match="too long for the runner") as stopped:
+    with pytest.raises(CommandError, match="too long for the runner") as stopped:
         submit.run(arguments)
     assert "podwright connect test" in stopped.value.hint
 

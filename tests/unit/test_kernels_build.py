@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from podwright.config.catalog.instance_types import catalog
+from podwright.config.errors import CommandError
 from podwright.config.loading.artifacts import read_artifacts
 from podwright.config.settings.benchmarks import Benchmarks
 from podwright.config.settings.groups import InstanceGroup
 from podwright.lifecycle_scripts.podwright_benchmarks.programs import obtain
 from podwright.operations.artifacts import kernels
-from podwright.operations.output.console import Stop
 from podwright.planning.node.archives import Archive, digest_of, locked_files
 from podwright.planning.node.kernels import SOURCES, program_findings, programs, programs_of, recipe, wheels
 from podwright.planning.node.software_facts import archive_facts
@@ -118,7 +118,7 @@ def test_the_other_architecture_takes_tools_of_this_one(tmp_path, index):
 
 def test_a_missing_cross_compiler_is_named(tmp_path, monkeypatch, index):
     monkeypatch.setattr("shutil.which", lambda name: None)
-    with pytest.raises(Stop) as stop:
+    with pytest.raises(CommandError) as stop:
         kernels.build(tmp_path, "arm64")
     assert "aarch64-linux-gnu-g++ is not installed" in str(stop.value)
     assert index == []
@@ -130,7 +130,7 @@ def test_programs_that_a_node_could_not_start_are_refused(tmp_path, monkeypatch,
         (target / "bin/gemm").write_bytes(b"\0GLIBC_2.9\0GLIBC_2.38\0")
 
     monkeypatch.setattr(kernels, "compile_programs", newer)
-    with pytest.raises(Stop, match=r"need glibc 2\.38"):
+    with pytest.raises(CommandError, match=r"need glibc 2\.38"):
         kernels.build(tmp_path, "x86_64")
     assert read_artifacts(tmp_path).archives == {}
     assert list((tmp_path / ".podwright/artifacts").iterdir()) == []

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.findings import Finding, InvalidFile
+from podwright.config.errors import InvalidFile
+from podwright.config.findings import Finding
 from podwright.config.loading.load import environment_from, load_environment
 from podwright.config.loading.project import Project
 from podwright.config.loading.source import parse_source

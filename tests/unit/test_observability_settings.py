@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podwright.config.findings import InvalidFile
+from podwright.config.errors import InvalidFile
 from podwright.config.loading.load import environment_from
 from podwright.config.loading.source import parse_source
 from podwright.config.settings.observability import Grafana, Observability

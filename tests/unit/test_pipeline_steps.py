@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from podwright.config.findings import InvalidFile
+from podwright.config.errors import InvalidFile
 from podwright.config.loading.project import Project
 from podwright.operations import cli
 from podwright.planning.delivery.pipeline_steps import Step, drift_steps, steps

@@ -220,7 +220,7 @@ class TestCommand:
         assert "PRE070" not in printed, "there are no custom images to look at"
         assert f"\n{len(CHECKS)} checks: " in printed
 
-    def test_an_error_is_1_with_place_and_mend(
+    def test_an_error_is_1_with_place_and_fix(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         world = World({("ssm", "get_parameter"): refusal("ParameterNotFound"), ("s3", "head_bucket"): refusal("404")})

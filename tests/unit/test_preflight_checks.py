@@ -1,4 +1,4 @@
-"""Each check of preflight finds what it is for, says how to mend it, and is quiet where nothing is wrong."""
+"""Each check of preflight finds what it is for, says how to fix it, and is quiet where nothing is wrong."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -48,10 +48,10 @@ def good(base: str) -> tuple[list[Outcome], World]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.id} {case.says}")
-def test_speaks_with_its_mend(case: Case) -> None:
+def test_speaks_with_its_fix(case: Case) -> None:
     found, _ = examined(case)
     assert found.status == "found"
-    fitting = [item for item in found.findings if case.says in item.message and case.mend in item.hint]
+    fitting = [item for item in found.findings if case.says in item.message and case.fix in item.hint]
     assert fitting, [f"{item.message} → {item.hint}" for item in found.findings]
     assert {item.id for item in found.findings} == {case.id}
     assert {item.level for item in found.findings} == {preflight_checks()[case.id].level}

@@ -12,7 +12,7 @@ from typing import Any
 import boto3
 import pytest
 
-from podwright.operations.output.console import Stop
+from podwright.config.errors import CommandError
 from podwright.operations.promotion.content import Content
 from podwright.operations.promotion.locks import only_promotion
 from podwright.operations.promotion.record import Bucket, Entry, Folder, Record
@@ -167,17 +167,17 @@ PROD = frozenset({"check", "prod.effects", "prod.approval", "prod.deploy", "prod
 
 def test_a_stage_whose_forerunner_is_not_proved_is_refused(world: World) -> None:
     with pytest.raises(
-        Stop, match=r"prod\.effects needs dev\.gate, and dev\.gate has not passed for these files"
+        CommandError, match=r"prod\.effects needs dev\.gate, and dev\.gate has not passed for these files"
     ) as stop:
         world.run(chosen=PROD)
     assert "`podwright promote --from dev`" in stop.value.hint
     assert world.trace == []
     with pytest.raises(Failed):
         world.run(steps=failing("dev.gate"))
-    with pytest.raises(Stop, match=r"dev\.gate has failed"):
+    with pytest.raises(CommandError, match=r"dev\.gate has failed"):
         world.run(chosen=PROD)
     world.run(chosen=DEV)
-    with pytest.raises(Stop, match=r"not passed for these files; what it last proved is commit aaaaaaaaaaaa"):
+    with pytest.raises(CommandError, match=r"not passed for these files; what it last proved is commit aaaaaaaaaaaa"):
         world.run(SECOND, chosen=PROD)
     assert "prod.deploy" not in world.trace
     assert world.run(chosen=PROD)
@@ -201,7 +201,7 @@ def test_a_stage_waits_for_its_approval(world: World) -> None:
 
 def test_files_that_change_meanwhile_stop_it(world: World) -> None:
     answers = iter([FIRST, FIRST, FIRST, SECOND])
-    with pytest.raises(Stop, match="changed during the promotion"):
+    with pytest.raises(CommandError, match="changed during the promotion"):
         world.run(look=lambda: next(answers))
     assert world.trace == NAMES[:3]
 
@@ -224,7 +224,7 @@ def test_the_sandbox_is_for_commands_about_an_environment(world: World) -> None:
 
 def test_a_damaged_record_is_named(world: World) -> None:
     world.record.store.write("check/x.json", '{"step": 1}')
-    with pytest.raises(Stop, match=r"cannot be read: check/x\.json"):
+    with pytest.raises(CommandError, match=r"cannot be read: check/x\.json"):
         world.record.of("check", "x")
 
 
@@ -315,7 +315,10 @@ def test_a_command_that_outlives_its_promotion_is_waited_for(world: World) -> No
 
 def test_two_promotions_at_a_time_are_refused(world: World) -> None:
     folder = world.folder / ".podwright/promotion"
-    with only_promotion(folder, lambda: None), pytest.raises(Stop, match="another `podwright promote` is at work"):
+    with (
+        only_promotion(folder, lambda: None),
+        pytest.raises(CommandError, match="another `podwright promote` is at work"),
+    ):
         world.run()
     assert world.run()
 

@@ -7,8 +7,8 @@ import pytest
 
 from loopback import Server, serving
 from podwright.config.catalog.images import Image
+from podwright.config.errors import CommandError
 from podwright.operations.artifacts.registry import Registry, copy, digest_of
-from podwright.operations.output.console import Stop
 from registry_double import INDEX, Double, client
 
 
@@ -96,7 +96,7 @@ def test_another_blob_than_promised_goes_no_further(doubles: tuple[Double, Doubl
     source, target, _ = doubles
     source.image("v1", b"layer")
     source.blobs = dict.fromkeys(source.blobs, b"tampered")
-    with pytest.raises(Stop, match="serves another blob"):
+    with pytest.raises(CommandError, match="serves another blob"):
         copy(Image("source", "a", "v1", ""), client(source), client(target), "a")
     assert target.blobs == {}
 
@@ -105,7 +105,7 @@ def test_another_manifest_than_asked_for_goes_no_further(doubles: tuple[Double, 
     source, target, _ = doubles
     wanted = source.image("v1", b"layer")
     source.manifests[wanted] = (b"{}", INDEX)
-    with pytest.raises(Stop, match="serves another manifest"):
+    with pytest.raises(CommandError, match="serves another manifest"):
         copy(Image("source", "a", "v1", wanted), client(source), client(target), "a")
 
 

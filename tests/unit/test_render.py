@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from podwright.config.errors import CommandError
 from podwright.config.loading.load import environment_from
 from podwright.config.loading.source import parse_source
 from podwright.operations import cli
 from podwright.operations.commands import render
-from podwright.operations.output.console import Stop
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,7 +75,7 @@ def test_without_credentials_too_it_is_said_what_is_missing(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(*_: object) -> None:
-        raise Stop("the default profile has no AWS credentials", "set AWS_PROFILE")
+        raise CommandError("the default profile has no AWS credentials", "set AWS_PROFILE")
 
     monkeypatch.setattr(render, "account_of", refuse)
     assert run(project) == 1

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from podwright.config.catalog.instance_types import environment_types
+from podwright.config.errors import CommandError
 from podwright.constructs.hyperpod.training_plan.handler.reminders import BEFORE
-from podwright.operations.output.console import Stop
 from podwright.operations.report.architecture import architecture
 from podwright.operations.report.assembly import Assembly, read_assembly
 from podwright.operations.report.iam import foreigners, roles
@@ -142,13 +142,13 @@ def test_an_assembly_is_read_as_the_cdk_writes_it(tmp_path: Path) -> None:
 )
 def test_a_folder_that_is_no_assembly(tmp_path: Path, damage: Any, said: str) -> None:
     damage(write_assembly(tmp_path, "prod"))
-    with pytest.raises(Stop, match=said) as stop:
+    with pytest.raises(CommandError, match=said) as stop:
         read_assembly(tmp_path, "prod")
     assert stop.value.code == 2
 
 
 def test_an_assembly_of_another_environment(tmp_path: Path) -> None:
-    with pytest.raises(Stop, match="holds nothing of dev") as stop:
+    with pytest.raises(CommandError, match="holds nothing of dev") as stop:
         read_assembly(write_assembly(tmp_path, "prod"), "dev")
     assert stop.value.hint == "it holds prod"
 

@@ -59,7 +59,7 @@ def test_page_says_what_the_code_says(id: str, request: pytest.FixtureRequest) -
     if request.config.getoption("--update-snapshots"):
         file.write_text(f"{header(id)}\n{body}", encoding="utf-8")
     assert explain(id).startswith(f"{header(id)}\n")
-    assert "**To mend it:**" in body
+    assert "**To fix it:**" in body
 
 
 def test_no_page_is_left_over() -> None:

@@ -2,13 +2,14 @@
 
 import pytest
 
+from podwright.config.errors import InvalidSettings
 from podwright.config.findings import Finding
 from podwright.config.loading.load import environment_from
 from podwright.config.loading.source import parse_source
 from podwright.config.settings.groups import InstanceGroup
 from podwright.config.settings.network import Network
 from podwright.config.settings.storage import Lustre, Storage
-from podwright.planning.rules import Refused, check, findings
+from podwright.planning.rules import check, findings
 from rule_pages import loaded
 
 FILE = """\
@@ -54,7 +55,7 @@ def test_an_environment_made_in_python_has_findings_without_lines() -> None:
 
 
 def test_a_construct_refuses_what_nobody_can_accept() -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(InvalidSettings) as caught:
         check(Lustre(zone="usw2-az2", capacity_gib=12000, throughput=500, efa=True))
     assert [item.id for item in caught.value.findings] == ["STO003"]
     assert str(caught.value).startswith(
@@ -70,7 +71,7 @@ def test_a_construct_gets_the_rest_back() -> None:
 
 
 def test_check_looks_inside() -> None:
-    with pytest.raises(Refused, match="GRP030"):
+    with pytest.raises(InvalidSettings, match="GRP030"):
         check(
             InstanceGroup.model_validate(
                 {"count": 2, "instance_type": "ml.m5.large", "scheduled_update": {"schedule": "cron(x)"}}
@@ -79,7 +80,7 @@ def test_check_looks_inside() -> None:
 
 
 def test_all_that_is_refused_is_said_together() -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(InvalidSettings) as caught:
         check(Network(zones=("usw2-az2",), cidr="10.0.0.0/24", flow_logs_days=2))
     assert [item.id for item in caught.value.findings] == ["NET020", "NET029"]
 
@@ -179,7 +180,7 @@ def test_tiered_checkpoints_take_memory_of_the_system_group() -> None:
     "mount", ["/opt/sagemaker", "/opt/sagemaker/fsx", "/opt", "/var", "/usr/lib", "/run/fsx", "/a/../etc"]
 )
 def test_mount_points_that_take_something_from_the_node(mount: str) -> None:
-    with pytest.raises(Refused, match="STO022"):
+    with pytest.raises(InvalidSettings, match="STO022"):
         check(Storage(lustre=Lustre(zone="usw2-az2", capacity_gib=1200, mount=mount)))
 
 

@@ -8,7 +8,8 @@ import pytest
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import SafeConstructor
 
-from podwright.config.findings import InvalidFile, Path
+from podwright.config.errors import InvalidFile
+from podwright.config.findings import Path
 from podwright.config.loading.load import environment_from
 from podwright.config.loading.schema import environment_schema
 from podwright.config.loading.source import Source, parse_source

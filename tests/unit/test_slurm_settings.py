@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from podwright.config.catalog.instance_types import catalog
-from podwright.config.findings import InvalidFile
+from podwright.config.errors import InvalidFile
 from podwright.config.loading.load import environment_from
 from podwright.config.loading.source import parse_source
 from podwright.config.settings.environment import Environment

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from podwright.config.errors import CommandError
 from podwright.operations.aws.account import Account
 from podwright.operations.cdk.cli import App, Cdk
 from podwright.operations.cdk.progress import Progress
-from podwright.operations.output.console import Stop
 from podwright.operations.teardown import command as destroy
 from podwright.operations.teardown.look import Look
 from podwright.operations.teardown.plan import Blocker, Kept, StackPlan, Teardown, deletion_order, staying
@@ -117,7 +117,7 @@ def test_the_record_grows_and_forgets_what_was_deleted(tmp_path: Path) -> None:
     write_record(tmp_path, plan, [], ["fs-1"])
     assert left_behind(tmp_path, "prod", "111122223333", "us-west-2") == [bucket]
     file.write_text("{")
-    with pytest.raises(Stop, match="cannot be read"):
+    with pytest.raises(CommandError, match="cannot be read"):
         left_behind(tmp_path, "prod", "111122223333", "us-west-2")
 
 
@@ -200,7 +200,7 @@ def test_the_plan_alone_changes_nothing(world: World, capsys: pytest.CaptureFixt
 def test_what_somebody_else_has_to_remove_stops_it_before_it_begins(world: World) -> None:
     world.stacks("prod-network", "prod-eks")
     world.plan.blockers = [BALANCER, GUARDDUTY]
-    with pytest.raises(Stop, match=r"nothing was deleted: load balancer web was made$") as caught:
+    with pytest.raises(CommandError, match=r"nothing was deleted: load balancer web was made$") as caught:
         world.destroy("--yes")
     assert caught.value.hint == "delete it; or --leave-blocked deletes the other stacks"
     assert world.cdk.calls == []
@@ -210,11 +210,11 @@ def test_the_name_is_typed_and_the_plan_printed_before(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.stacks("prod-eks")
-    with pytest.raises(Stop, match="nobody can be asked here"):
+    with pytest.raises(CommandError, match="nobody can be asked here"):
         world.destroy()
     monkeypatch.setattr("sys.stdin", type("Tty", (io.StringIO,), {"isatty": lambda _: True})())
     monkeypatch.setattr("builtins.input", lambda _: "y")
-    with pytest.raises(Stop, match="nothing was deleted"):
+    with pytest.raises(CommandError, match="nothing was deleted"):
         world.destroy()
     assert world.cdk.calls == []
     assert "1  prod-eks" in capsys.readouterr().err
@@ -257,7 +257,7 @@ def test_a_deletion_that_fails_gives_every_reason(world: World) -> None:
     ]
     world.stuck = [{"StackName": "prod-eks", "StackStatus": "DELETE_FAILED"}]
     world.cdk.codes.extend([1] * 9)
-    with pytest.raises(Stop) as caught:
+    with pytest.raises(CommandError) as caught:
         world.destroy("--yes")
     assert "prod-eks: Bucket (AWS::S3::Bucket, acme): it is not empty" in str(caught.value)
     assert len(world.cdk.calls) == 1  # nothing changed in between, so nothing else would come of it
@@ -289,7 +289,7 @@ def test_what_is_retained_is_recorded_before_anything_is_deleted(world: World) -
     world.stacks("prod-storage")
     world.plan.kept = [LAKE]
     world.cdk.codes.extend([1] * 9)
-    with pytest.raises(Stop):
+    with pytest.raises(CommandError):
         world.destroy("--yes")
     assert left_behind(world.project, "prod", "111122223333", "us-west-2") == [LAKE]
 
@@ -297,14 +297,14 @@ def test_what_is_retained_is_recorded_before_anything_is_deleted(world: World) -
 def test_only_what_the_plan_keeps_can_be_named(world: World) -> None:
     world.stacks("prod-storage")
     world.plan.kept = [LAKE]
-    with pytest.raises(Stop, match="fs-2 is nothing that could be deleted") as caught:
+    with pytest.raises(CommandError, match="fs-2 is nothing that could be deleted") as caught:
         world.destroy("--yes", "--delete-data", "fs-2")
     assert (caught.value.hint, caught.value.code) == ("there are fs-1", 2)
     world.resources["prod-network"] = [Resource("prod-network", "Key", "AWS::KMS::Key", "key-1", "", "", "Retain")]
-    with pytest.raises(Stop, match="key-1 belongs to prod-network, which stays"):
+    with pytest.raises(CommandError, match="key-1 belongs to prod-network, which stays"):
         world.destroy("--yes", "--delete-data", "key-1")
-    with pytest.raises(Stop, match="acme is no bucket that keeps a stack"):
+    with pytest.raises(CommandError, match="acme is no bucket that keeps a stack"):
         world.destroy("--yes", "--empty-bucket", "acme")
-    with pytest.raises(Stop, match="there is no stack prod-netwrok"):
+    with pytest.raises(CommandError, match="there is no stack prod-netwrok"):
         world.destroy("--yes", "--unprotect", "prod-netwrok")
     assert world.cdk.calls == []

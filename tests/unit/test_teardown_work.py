@@ -7,8 +7,8 @@ import pytest
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 
+from podwright.config.errors import CommandError
 from podwright.operations.aws.account import Account
-from podwright.operations.output.console import Stop
 from podwright.operations.teardown import data, network
 from podwright.operations.teardown.data import delete_data
 from podwright.operations.teardown.network import network_blockers, remove
@@ -152,7 +152,7 @@ def test_groups_go_after_the_endpoints_that_use_them_are_gone(aws: Aws, account:
 def test_an_endpoint_that_stays_stops_it_before_its_group(aws: Aws, account: Account) -> None:
     failure = {"ResourceId": "vpce-1", "Error": {"Message": "in use"}}
     aws.answers["DeleteVpcEndpoints"] = {"Unsuccessful": [failure]}
-    with pytest.raises(Stop, match="GuardDuty's endpoint vpce-1 is not deleted: in use"):
+    with pytest.raises(CommandError, match="GuardDuty's endpoint vpce-1 is not deleted: in use"):
         remove(account, BLOCKERS, nothing)
     assert [operation for operation, _ in aws.changes] == ["DeleteVpcEndpoints"]
 
@@ -196,7 +196,7 @@ def test_what_nothing_frees_is_named(aws: Aws, account: Account) -> None:
         raise refusal("DependencyViolation")
 
     aws.answers["DeleteSecurityGroup"] = group
-    with pytest.raises(Stop, match="first cannot be deleted"):
+    with pytest.raises(CommandError, match="first cannot be deleted"):
         delete_data(account, kept(first="EC2_SecurityGroup"), nothing)
 
 
@@ -215,6 +215,6 @@ def test_what_is_gone_already_counts_as_deleted_and_other_refusals_do_not(aws: A
 
 
 def test_nothing_is_deleted_when_one_thing_cannot_be(aws: Aws, account: Account) -> None:
-    with pytest.raises(Stop, match="cluster cannot be deleted here"):
+    with pytest.raises(CommandError, match="cluster cannot be deleted here"):
         delete_data(account, kept(volume="EC2_Volume", cluster="EKS_Cluster"), nothing)
     assert aws.changes == []

@@ -2,7 +2,8 @@
 
 import pytest
 
-from podwright.config.findings import Finding, InvalidFile
+from podwright.config.errors import InvalidFile
+from podwright.config.findings import Finding
 from podwright.config.loading.load import environment_from
 from podwright.config.loading.source import parse_source
 
@@ -65,7 +66,7 @@ def test_a_wrong_value(before: str, after: str, line: int, message: str, hint: s
 
 
 def test_what_only_the_defaults_made_is_no_cause() -> None:
-    """Without a network the control plane has no zones either; that is not the user's to mend."""
+    """Without a network the control plane has no zones either; that is not the user's to fix."""
     assert [finding.message for finding in found("network: {zones: [usw2-az1, usw2-az2]}\n", "")][:1] == [
         "network is missing"
     ]

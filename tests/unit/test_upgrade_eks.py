@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
+from podwright.config.errors import CommandError
 from podwright.config.loading.artifacts import Artifacts, LockedChart, archive_file, write_artifacts
 from podwright.config.loading.load import LoadedEnvironment, load_environment
 from podwright.operations.aws.account import Account
 from podwright.operations.kubernetes.kubectl import Kubectl
-from podwright.operations.output.console import Stop
 from podwright.operations.upgrade import eks, readiness
 from podwright.operations.upgrade.readiness import Addon, Readiness, allows, look
 from podwright.operations.upgrade.seen import jobs_on_nodes
@@ -237,7 +237,7 @@ def test_a_file_without_a_cluster_is_written_by_hand(tmp_path: Path) -> None:
     before = loaded(tmp_path)
     file = tmp_path / "environments/prod.yaml"
     text = file.read_text()
-    with pytest.raises(Stop, match="the file has no cluster") as stopped:
+    with pytest.raises(CommandError, match="the file has no cluster") as stopped:
         eks.write(file, before.source, Readiness("prod", "1.34", "1.35"))
     assert 'version: "1.35"' in stopped.value.hint
     assert file.read_text() == text

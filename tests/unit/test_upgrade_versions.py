@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from podwright.config.errors import CommandError
 from podwright.operations.cli import main
-from podwright.operations.output.console import Stop
 from podwright.operations.upgrade import versions
 
 FILE = """\
@@ -59,7 +59,7 @@ def test_a_commit_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert python == sys.executable
     assert path
     assert (Path(path) / "podwright/config/a.py").read_text() == "first = True\n"
-    with pytest.raises(Stop, match="git says"):
+    with pytest.raises(CommandError, match="git says"):
         versions.interpreter("v9.9.9", tmp_path / "other")
 
 
@@ -67,7 +67,7 @@ def test_a_podwright_that_cannot_says_why(project: Path) -> None:
     failing = project / "python"
     failing.write_text("#!/bin/sh\necho no such setting >&2\nexit 2\n")
     failing.chmod(0o755)
-    with pytest.raises(Stop, match="does not synthesize dev:\n    no such setting"):
+    with pytest.raises(CommandError, match="does not synthesize dev:\n    no such setting"):
         versions.synthesis(project, str(failing), None, {"environment": "dev"}, project / "out", "dev")
 
 

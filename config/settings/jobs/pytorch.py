@@ -164,7 +164,7 @@ class HyperPodPyTorchJob(DistributedJob):
     startup_deadline_seconds: Seconds | None = None
     """The job fails when it has not started after this."""
     fault_deadline_seconds: Seconds | None = None
-    """The job fails when a fault has not been mended after this."""
+    """The job fails when a fault has not been fixed after this."""
     clean_pods: Literal["all", "only_complete", "none"] = "all"
     """Pods that go when the job ends."""
     keep_seconds: Annotated[int, Field(ge=-1, le=31_536_000)] = 604_800

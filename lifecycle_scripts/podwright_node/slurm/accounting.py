@@ -2,7 +2,7 @@
 
 Where HyperPod's image has set accounting up, this only waits for it. Otherwise it has to stand before slurmctld starts
 for the first time: a slurmctld without it gives the cluster an id of its own, and refuses to start with the one that
-the database then knows (slurm-configuration mends that where it happened).
+the database then knows (slurm-configuration fixes that where it happened).
 """
 
 from __future__ import annotations

@@ -7,10 +7,11 @@ import argparse
 import json
 from pathlib import Path
 
+from ....config.errors import CommandError
 from ....config.loading.project import Project
 from ....planning.delivery.pipeline_steps import ASSEMBLY
 from ...aws.account import account_of
-from ...output.console import Stop, write_line
+from ...output.console import write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,10 +37,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def protected_stacks(folder: Path) -> list[str]:
-    """Names of the stacks in an assembly that are to be protected. Raises Stop where there is no assembly."""
+    """Names of the stacks in an assembly that are to be protected. Raises CommandError where there is no assembly."""
     manifest = folder / "manifest.json"
     if not manifest.is_file():
-        raise Stop(
+        raise CommandError(
             f"{manifest} is not there", "`podwright pipeline synth` writes it, or --assembly names its folder", 2
         )
     artifacts = json.loads(manifest.read_text(encoding="utf-8"))["artifacts"].values()

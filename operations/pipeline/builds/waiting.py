@@ -9,10 +9,11 @@ import json
 import time
 from typing import Any, Final
 
+from ....config.errors import CommandError
 from ....config.loading.project import Project
 from ....planning.delivery.pipeline_steps import ASSEMBLY
 from ...aws.account import Account
-from ...output.console import Stop, write_line
+from ...output.console import write_line
 from ..cache import pipeline_account
 
 _POLL_SECONDS: Final = 60.0
@@ -34,14 +35,14 @@ def run(args: argparse.Namespace) -> int:
     account, name = pipeline_account(project)
     file = args.project / ASSEMBLY / "pipeline.template.json"
     if not file.is_file():
-        raise Stop(f"{file} is not there", "`podwright pipeline synth` writes it")
+        raise CommandError(f"{file} is not there", "`podwright pipeline synth` writes it")
     if _deployed(account, f"{name}-pipeline") == json.loads(file.read_text(encoding="utf-8")):
         write_line("the pipeline stays as it is")
         return 0
     end = time.monotonic() + args.minutes * 60
     while earlier := _earlier(account, name, args.execution):
         if time.monotonic() >= end:
-            raise Stop(
+            raise CommandError(
                 f"this commit changes the pipeline, and promotion {earlier[0]} is still under way in it",
                 "retry the stage Build when that one is through; a change in between would cancel it",
             )
@@ -61,5 +62,7 @@ def _earlier(account: Account, pipeline: str, execution: str) -> list[str]:
     found = [item for page in pages for item in page["pipelineExecutionSummaries"]]
     ids = [item["pipelineExecutionId"] for item in found]
     if execution not in ids:
-        raise Stop(f"pipeline {pipeline} has no execution {execution}", "give the id that CodePipeline shows", 2)
+        raise CommandError(
+            f"pipeline {pipeline} has no execution {execution}", "give the id that CodePipeline shows", 2
+        )
     return [item["pipelineExecutionId"] for item in found[ids.index(execution) + 1 :] if item["status"] in _UNDER_WAY]

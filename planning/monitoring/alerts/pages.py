@@ -1,4 +1,4 @@
-"""The pages of alerts: what each means, where to look, and how to mend it. `podwright explain <name>` prints them.
+"""The pages of alerts: what each means, where to look, and how to fix it. `podwright explain <name>` prints them.
 
 A page begins with facts that are also in the code; a test holds the two together.
 """

@@ -88,7 +88,7 @@ def _nodes() -> tuple[Panel, ...]:
             "count",
             {"{{health}}": "sum by (health) (instance_group_health:nodes:count{$cluster})"},
             "What HyperPod says of its nodes. Unschedulable with no action pending is a deep health check, or a fault "
-            "that nobody mends.",
+            "that nobody fixes.",
         ),
         Panel(
             "stacked",

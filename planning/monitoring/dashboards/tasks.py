@@ -226,7 +226,7 @@ def _trouble() -> tuple[Panel, ...]:
             "Why containers wait",
             "count",
             {"containers": f"sum by (namespace, pod, reason) (kube_pod_container_status_waiting_reason{_PODS}) > 0"},
-            "ImagePullBackOff and CreateContainerError do not mend themselves.",
+            "ImagePullBackOff and CreateContainerError do not fix themselves.",
             may_be_empty=True,
         ),
         Panel(

@@ -22,7 +22,7 @@ def acknowledgeable(environment: Environment) -> Problems:
             yield Problem(
                 path,
                 f"{item.rule} cannot be accepted: the deployment would fail later",
-                f"mend its cause and remove this; `podwright explain {item.rule}` says how",
+                f"fix its cause and remove this; `podwright explain {item.rule}` says how",
             )
         elif item.rule[:3] in areas and item.rule not in RULES and item.rule not in preflight_checks():
             yield Problem(

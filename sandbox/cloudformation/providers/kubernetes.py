@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from ....operations.output.console import Stop
+from ....config.errors import CommandError
 from ....operations.programs.helm import helm
 from ...eks.service import Eks
 from ...kubernetes.store import ApiError, KubernetesStore
@@ -67,7 +67,7 @@ class KubectlResource(ABC):
             return self.run(request, store, kind)
         except ApiError as error:
             raise _failed(f"Error from server ({error.reason}): {error}") from error
-        except Stop as error:
+        except CommandError as error:
             raise _failed(str(error)) from error
 
     def _authorize(self, request: Request) -> None:
@@ -182,7 +182,7 @@ class HelmChart(KubectlResource):
     def _render(self, request: Request, release: str, namespace: str, version: str) -> tuple[str, JsonObject]:
         url = request.properties.get("ChartAssetURL")
         if not url:
-            raise Stop(
+            raise CommandError(
                 f"chart {request.properties.get('Chart')} comes from a repository, which the sandbox does not reach",
                 "give the chart as an asset (sandbox)",
             )

@@ -29,7 +29,7 @@ class Need:
 
 
 def misfits(plan: dict[str, Any], needs: list[Need]) -> Iterator[str]:
-    """Each reason why the plan cannot serve `needs`, with ways to mend it; nothing when it can."""
+    """Each reason why the plan cannot serve `needs`, with ways to fix it; nothing when it can."""
     name = plan["TrainingPlanName"]
     targets = plan.get("TargetResources", [])
     if targets and TARGET not in targets:

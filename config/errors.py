@@ -1,0 +1,58 @@
+"""What podwright raises, and what each kind of failure carries.
+
+    PodwrightError
+    ├── InvalidFile          a file that cannot be read as what it should be: its findings
+    ├── InvalidSettings      settings that a construct cannot build: its findings; a ValueError as well
+    ├── UnknownName          a name that no table of ours has; a LookupError as well
+    │   ├── UnknownRegion, UnknownInstanceType, UnknownFinding
+    ├── InvalidValue         a value that nothing can be made of; a ValueError as well
+    │   ├── InvalidZoneId, InvalidOverride, CannotSize
+    └── CommandError         a command that ends early: a sentence, what to do next, and the exit code
+
+The subclasses of `UnknownName` and `InvalidValue` stand beside the tables that they are about. Code that runs elsewhere
+(in Lambda, on a node, in the sandbox's server) has its own, since it ships without this module.
+"""
+
+from .findings import Finding, Level, Place
+
+
+class PodwrightError(Exception):
+    """The base of everything that podwright raises on purpose."""
+
+
+class InvalidFile(PodwrightError):
+    """A file that cannot be read as what it should be. Carries every finding about it."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        super().__init__("; ".join(f"{finding.place or ''} {finding.message}".strip() for finding in findings))
+        self.findings = findings
+
+    @classmethod
+    def because(cls, id: str, message: str, hint: str, place: Place | None = None, path: str = "") -> "InvalidFile":
+        """A file that one error keeps from being read."""
+        return cls([Finding(id, Level.ERROR, path, message, hint, place)])
+
+
+class InvalidSettings(PodwrightError, ValueError):
+    """Settings that cannot be built. `findings` says why, each with what to do next."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        super().__init__("; ".join(f"{item.id} {item.path}: {item.message} ({item.hint})" for item in findings))
+        self.findings = findings
+
+
+class UnknownName(PodwrightError, LookupError):
+    """A name that none of podwright's tables has."""
+
+
+class InvalidValue(PodwrightError, ValueError):
+    """A value that nothing can be made of."""
+
+
+class CommandError(PodwrightError):
+    """A command that ends early. It is printed as a sentence and what to do next, and becomes the exit code."""
+
+    def __init__(self, message: str, hint: str = "", code: int = 1) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.code = code
