@@ -18,6 +18,7 @@ import commands
 import doctor_matrix
 import effect_times
 import handler_costs
+import house
 import mutated
 import preflight_times
 import promotion_times
@@ -46,6 +47,7 @@ PARTS = {
     "doctor": doctor_matrix.report,
     "effects": effect_times.report,
     "promotion": promotion_times.report,
+    "house": house.report,
 }
 
 
