@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 from table import Report, markdown, verdict
-from timing import ROOT
+from timing import HELPERS
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.extend(HELPERS)
 
 import boot
 

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 from table import Report, markdown
-from timing import ROOT
+from timing import HELPERS
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.extend(HELPERS)
 
 from doctor_evaluation import ANSWERS, NOTHING, Evaluation, evaluate
 

@@ -8,9 +8,9 @@ from collections import Counter
 from pathlib import Path
 
 from table import Report, markdown, verdict
-from timing import ROOT
+from timing import HELPERS
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.extend(HELPERS)
 
 from effect_cases import CASES, edited, reviewed
 from podwright.config.catalog.facts import DATA, table

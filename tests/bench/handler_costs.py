@@ -9,10 +9,9 @@ import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from podwright.operations.programs.node import use_bundled_node
 from table import Report, markdown, verdict
 from timing import ROOT, measure_in_turn
-
-from podwright.operations.programs.node import use_bundled_node
 
 CONTEXT = json.loads((ROOT / "cdk.json").read_text())["context"]
 # What Lambda's Python runtime brings.

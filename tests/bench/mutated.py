@@ -7,12 +7,11 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from table import Report, markdown, verdict
-from timing import ROOT
-
 from podwright.operations.programs.node import use_bundled_node
+from table import Report, markdown, verdict
+from timing import HELPERS
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.extend(HELPERS)
 
 from mutations import Mutation, Outcome, examine, mutation
 

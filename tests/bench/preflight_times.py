@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from table import Report, markdown, verdict
-from timing import ROOT, Timing, measure
+from timing import HELPERS, ROOT, Timing, measure
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.extend(HELPERS)
 
 import preflight_answers
 import preflight_world

@@ -8,9 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from table import Report, markdown, verdict
-
 from podwright.operations.aws import sandbox_server as server
+from table import Report, markdown, verdict
 
 LIMIT = 300.0
 """Seconds for the first promotion of whole environments, on a quiet machine of two cores."""

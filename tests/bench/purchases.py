@@ -8,9 +8,9 @@ from pathlib import Path
 from unittest import mock
 
 from table import Report, markdown, verdict
-from timing import ROOT
+from timing import HELPERS
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.extend(HELPERS)
 
 from podwright.planning.purchase import run as plan_run
 from purchase_cases import FLOWS, MUTATIONS, RANDOM_SCHEDULES, VARIANTS, Case, every_case, random_case, violations

@@ -9,11 +9,10 @@ import time
 import urllib.request
 from pathlib import Path
 
-from table import Report, markdown
-
 from podwright.config.catalog.instance_types import catalog
 from podwright.config.settings.observability import Level
 from podwright.planning.cost.series import bill, series_rows
+from table import Report, markdown
 
 TYPES = ("ml.p5en.48xlarge", "ml.p5.48xlarge", "ml.trn2.48xlarge", "ml.m5.4xlarge")
 LEVELS: tuple[Level, ...] = ("basic", "advanced")

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import cast
 
 import boto3
-from table import Report, markdown, verdict
-from timing import ROOT, Timing
 
-sys.path.insert(0, str(ROOT / "tests"))
+from table import Report, markdown, verdict
+from timing import HELPERS, Timing
+
+sys.path.extend(HELPERS)
 
 from live_world import ENVIRONMENT, Cluster, Sagemaker
 from loopback import serving

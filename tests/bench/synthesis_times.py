@@ -8,10 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from podwright.operations.programs.node import use_bundled_node
 from table import Report, markdown, verdict
 from timing import ROOT, Timing, measure_in_turn
-
-from podwright.operations.programs.node import use_bundled_node
 
 HERE = Path(__file__).parent
 CONTEXT = json.loads((ROOT / "cdk.json").read_text())["context"]

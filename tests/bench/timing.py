@@ -5,11 +5,14 @@ import statistics
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
+_PYTEST = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+HELPERS = tuple(str(ROOT / folder) for folder in _PYTEST["pythonpath"])
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -9,6 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PYTHON_ROOMS = ("config", "planning", "constructs", "cdk8s_charts", "stacks", "operations", "sandbox", "bin")
 ROOMS = (*PYTHON_ROOMS, "lifecycle_scripts", "environments", "docs", "tests")
 MOST_MODULES = 20
+# In the folders of helpers, but nobody imports them.
+PROGRAMS = ("conftest.py", "run_steps.py")
 
 
 def files() -> list[Path]:
@@ -44,7 +47,7 @@ def test_rooms_are_typed() -> None:
 
 def test_no_folder_holds_more_than_a_person_reads_at_once() -> None:
     modules = Counter(
-        file.parent for room in (*PYTHON_ROOMS, "lifecycle_scripts") for file in (ROOT / room).rglob("*.py")
+        file.parent for room in (*PYTHON_ROOMS, "lifecycle_scripts", "tests") for file in (ROOT / room).rglob("*.py")
     )
     many = {str(folder.relative_to(ROOT)): count for folder, count in modules.items() if count > MOST_MODULES + 1}
     assert many == {}
@@ -58,4 +61,17 @@ def test_test_files_have_names_of_their_own() -> None:
     """pytest's importlib mode has no packages: two files of one name would be told apart by folder alone."""
     names = Counter(file.name for file in (ROOT / "tests").rglob("test_*.py"))
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_helpers_stand_beside_their_tests() -> None:
+    """They are imported by bare name, so pytest and the type checker look for them in the same folders."""
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    folders = set(tools["pytest"]["ini_options"]["pythonpath"])
+    assert [folder for folder in folders if not list((ROOT / folder).glob("*.py"))] == []
+    assert folders < set(tools["pyrefly"]["search-path"])
+    helpers = Counter(
+        file.name for folder in folders for file in (ROOT / folder).glob("*.py") if not file.name.startswith("test_")
+    )
+    assert [name for name, count in helpers.items() if count > 1 and name not in PROGRAMS] == []
+    assert [file.name for file in (ROOT / "tests").glob("*.py")] == ["conftest.py"]
     assert list((ROOT / "tests").rglob("__init__.py")) == []

@@ -21,7 +21,7 @@ LINT_IGNORES = ["W3005"]
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     outdir = tmp_path_factory.mktemp("promoted") / "out"
     # cfn-lint reads the same schemas as the CDK's validator, which would take three times as long.
-    variables = {**os.environ, "CDK_OUTDIR": str(outdir), "PYTHONPATH": str(ROOT / "tests")}
+    variables = {**os.environ, "CDK_OUTDIR": str(outdir), "PYTHONPATH": str(ROOT / "tests/shared")}
     command = [sys.executable, str(HERE / "validated_pipeline.py")]
     done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=300)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -46,7 +46,7 @@ def reports(assembly: Path) -> list[dict[str, Any]]:
 
 def validated(app: str, outdir: Path) -> subprocess.CompletedProcess[str]:
     environment = {key: value for key, value in os.environ.items() if key != "CDK_VALIDATION"}
-    environment |= {"CDK_OUTDIR": str(outdir), "PYTHONPATH": str(ROOT / "tests")}
+    environment |= {"CDK_OUTDIR": str(outdir), "PYTHONPATH": str(ROOT / "tests/shared")}
     return subprocess.run(
         [sys.executable, str(HERE / app)], capture_output=True, text=True, env=environment, timeout=600
     )

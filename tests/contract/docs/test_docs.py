@@ -1,0 +1,176 @@
+"""What the documentation says exists: pages, anchors, commands and options, findings, files, settings, and Python."""
+
+import itertools
+import re
+import shlex
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podwright.config.findings import errors
+from podwright.config.loading.load import environment_from
+from podwright.config.loading.source import parse_source
+from podwright.operations.artifacts.charts import stand_in
+from podwright.operations.cli import COMMANDS, main
+from podwright.planning.rules import findings
+from podwright.planning.rules.pages import titles
+from rule_pages import base
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
+ROOMS = {entry.name for entry in ROOT.iterdir() if entry.is_dir() and not entry.name.startswith(".")}
+
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`([^`]+)`")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
+PROGRAM = re.compile(r"^(?:\.venv/bin/|bin/)?(podwright|deploy)(?= |$)")
+SHELL = re.compile(r"&&|#.*|> .*")  # what a shell takes away, or takes for two commands
+FINDING = re.compile(r"\b[A-Z]{3}[0-9]{3}\b")
+
+
+def shown(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def each_page() -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("page", PAGES, ids=shown)
+
+
+def prose(page: Path) -> str:
+    """The page without its code blocks, and without line breaks inside paragraphs."""
+    return re.sub(r"(?<!\n)\n(?! *[\n|#-])", " ", FENCE.sub("", page.read_text(encoding="utf-8")))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The code blocks of a language, without their indentation."""
+    found = FENCE.findall(page.read_text(encoding="utf-8"))
+    return [re.sub(rf"^{indent}", "", text, flags=re.MULTILINE) for indent, kind, text in found if kind == language]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    slugs = [
+        re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()).strip().replace(" ", "-")
+        for heading in HEADING.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
+    ]
+    seen: Counter[str] = Counter()
+    found = set()
+    for slug in slugs:
+        found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+        seen[slug] += 1
+    return found
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """Arguments of `podwright` wherever the page shows it: lines of blocks, and code in the text."""
+    lines = [line for text in blocks(page, "") for line in text.splitlines()] + INLINE.findall(prose(page))
+    for line in itertools.chain.from_iterable(SHELL.split(line) for line in lines):
+        if match := PROGRAM.match(line.strip()):
+            words = shlex.split(line.strip()[match.end() :])
+            yield (["deploy", *words] if match[1] == "deploy" else words)
+
+
+def paths(page: Path) -> Iterator[str]:
+    """Files and folders of the repository that the page names in code, such as `config/settings/defaults.py`."""
+    for text in INLINE.findall(prose(page)):
+        if re.fullmatch(r"[a-z0-9_.]+(/[\w.-]+)+/?", text) and text.partition("/")[0] in ROOMS:
+            yield text
+
+
+@each_page()
+def test_links_lead_somewhere(page: Path) -> None:
+    dead = []
+    for target in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if target.startswith(("https://", "http://")):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            dead.append(target)
+    assert dead == []
+
+
+@each_page()
+def test_commands_and_options_exist(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real parser takes each. A name without arguments needs to be a command; `[…]` is left out, `a|b` is a."""
+    monkeypatch.setattr("podwright.operations.cli._run", lambda parsed: 0)
+    names = {item.name for item in COMMANDS}
+    unknown = []
+    for words in commands(page):
+        given = [word.partition("|")[0] for word in words if not word.startswith("[")]
+        if given[:1] in ([], ["COMMAND"]) or (len(given) == 1 and given[0] in names):
+            continue
+        try:
+            main(given)
+        except SystemExit as stop:
+            if stop.code:
+                unknown.append(" ".join(words))
+    assert unknown == []
+
+
+def test_every_command_is_documented() -> None:
+    described = HEADING.findall((ROOT / "docs/cli.md").read_text(encoding="utf-8"))
+    assert [item.name for item in COMMANDS if not any(f"`podwright {item.name}" in line for line in described)] == []
+
+
+@each_page()
+def test_findings_exist(page: Path) -> None:
+    assert set(FINDING.findall(page.read_text(encoding="utf-8"))) - set(titles()) == set()
+
+
+@each_page()
+def test_files_exist(page: Path) -> None:
+    made = re.compile(r"/(NAME|ID|NNNN|ENV|prod)|^environments/(sandbox|environment)|^tests/snapshot/templates/")
+    assert [path for path in paths(page) if not (ROOT / path).exists() and not made.search(path)] == []
+
+
+def pieces() -> list[Any]:
+    return [
+        pytest.param(text, id=f"{shown(page)}-{number}")
+        for page in PAGES
+        for number, text in enumerate(blocks(page, "yaml"), start=1)
+    ]
+
+
+@pytest.mark.parametrize("text", pieces())
+def test_pieces_of_environment_files_pass_their_checks(text: str) -> None:
+    """Each piece takes the place of the same sections of the environment that the pages of rules start from."""
+    source, piece = base(), parse_source(text, "piece").data or {}
+    loaded = environment_from(replace(source, data=source.data | piece), "example")
+    found = errors(findings(loaded.environment, loaded.source))
+    assert [f"{item.id} {item.message}" for item in found] == []
+
+
+@pytest.mark.parametrize("number", range(len(blocks(ROOT / "docs/user.md", "python"))))
+def test_python_of_the_user_guide_runs(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("podwright.planning.helm.wanted_charts.chart_archive", lambda root, chart: stand_in(chart))
+    monkeypatch.chdir(ROOT)
+    names: dict[str, Any] = {}
+    exec(compile(blocks(ROOT / "docs/user.md", "python")[number], f"docs/user.md, Python {number + 1}", "exec"), names)
+    assert (Path(names["app"].outdir) / "manifest.json").is_file()
+    shutil.rmtree(names["app"].outdir)
+
+
+def test_decisions_have_one_form_and_no_gap() -> None:
+    files = sorted((ROOT / "docs/decisions").glob("*.md"))
+    assert [file.name[:4] for file in files] == [f"{number:04}" for number in range(1, len(files) + 1)]
+    for number, file in enumerate(files, start=1):
+        text = file.read_text(encoding="utf-8")
+        assert text.startswith(f"# {number}. "), file.name
+        parts = re.findall(r"^\*\*(\w+)\.\*\*", text, re.MULTILINE)
+        assert parts == ["Decision", "Why", "Consequences"], file.name
+
+
+def test_nothing_of_a_machine_is_in_the_pages() -> None:
+    folders = {ROOT, Path.home(), Path(tempfile.gettempdir())} - {Path("/")}
+    paths = "|".join(re.escape(f"{folder}/") for folder in folders)
+    private = re.compile(paths + r"|\b(?!(?:111122223333|123456789012|012345678901|012345670123)\b)\d{12}\b")
+    found = {shown(page): private.findall(page.read_text(encoding="utf-8")) for page in PAGES}
+    assert {page: texts for page, texts in found.items() if texts} == {}

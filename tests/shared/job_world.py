@@ -1,0 +1,72 @@
+"""Environments with jobs, made from a few lines, and what becomes of them."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from podwright.cdk8s_charts.jobs.render import render
+from podwright.config.catalog.instance_types import environment_types
+from podwright.config.settings.environment import Environment
+from podwright.planning.jobs.plan import JobPlan, Planner
+
+# Put there by .ci/run: the package itself, since what it depends on is 600 MB that its models do not need.
+_PACKAGE = Path(__file__).parents[2] / ".podwright/models/sagemaker_hyperpod"
+IMAGE = "111122223333.dkr.ecr.us-west-2.amazonaws.com/llm:1"
+GROUPS: dict[str, Any] = {
+    "system": {"instance_type": "ml.m5.4xlarge", "count": 2},
+    "h100": {"instance_type": "ml.p5.48xlarge", "count": 8, "zone": "usw2-az2"},
+}
+TEAMS: dict[str, Any] = {"llm": {"quota": {"h100": 4}}, "other": {"quota": {"h100": 4}}}
+PRIORITIES = {"inference": 100, "training": 70, "extra": 60}
+
+
+def with_jobs(
+    jobs: dict[str, dict[str, Any]],
+    groups: dict[str, Any] | None = None,
+    teams: dict[str, Any] | None = None,
+    governance: dict[str, Any] | None = None,
+    **settings: Any,
+) -> Environment:
+    """An environment with jobs of team `llm` on group `h100`, unless they say otherwise."""
+    defaults = {"group": "h100", "image": IMAGE} | ({"team": "llm"} if teams is None or teams else {})
+    return Environment.model_validate(
+        {
+            "name": "test",
+            "account": "111122223333",
+            "region": "us-west-2",
+            "network": {"zones": ["usw2-az2", "usw2-az3"]},
+            "instance_groups": GROUPS | (groups or {}),
+            "governance": {"priorities": PRIORITIES, "teams": TEAMS if teams is None else teams} | (governance or {}),
+            "jobs": {name: defaults | job for name, job in jobs.items()},
+        }
+        | settings
+    )
+
+
+def planned(environment: Environment, name: str = "job") -> JobPlan:
+    """The plan of one job."""
+    return Planner(environment, environment_types(environment.instance_types)).plan(name)
+
+
+def rendered(kind: str, *, world: dict[str, Any] | None = None, **job: Any) -> list[dict[str, Any]]:
+    """The manifests of a job of that kind, called `job`."""
+    return render(planned(with_jobs({"job": {"kind": kind} | job}, **(world or {}))))
+
+
+def aws_model(file: str, name: str) -> type[BaseModel]:
+    """A model of sagemaker-hyperpod, which refuses unknown fields at every depth; skips the test without it."""
+    path = _PACKAGE / file
+    if not path.is_file():
+        pytest.skip("sagemaker-hyperpod is not in .podwright/models, where .ci/run puts it")
+    if path.stem not in sys.modules:
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec
+        assert spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+    return type("Strict", (getattr(sys.modules[path.stem], name),), {"model_config": ConfigDict(extra="forbid")})

@@ -1,0 +1,123 @@
+"""Reports without a synthesis: the reviewed templates of the environments, as the assemblies that they came from."""
+
+import copy
+import json
+from datetime import date
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from podwright.config.loading.load import LoadedEnvironment
+from podwright.config.loading.project import Project
+from podwright.operations.report.assembly import Assembly
+from podwright.operations.report.page import document
+from podwright.operations.report.scene import Scene
+from podwright.planning.rules import findings
+
+ROOT = Path(__file__).parents[2]
+NAMES = Project.at(ROOT).names
+DAY = date(2026, 11, 22)
+_TEMPLATES = ROOT / "tests/snapshot/templates"
+_VOID = {"meta", "br", "hr", "link"}
+REASON = "Streams carry the ids of instances."
+"""What the written assembly says of a wildcard of the nodes' role."""
+
+
+@cache
+def loaded(name: str) -> LoadedEnvironment:
+    """An environment of the repository."""
+    return Project.at(ROOT).load(name)
+
+
+@cache
+def assembly(name: str) -> Assembly:
+    """Its reviewed templates. They hold no reasons for wildcards."""
+    files = sorted((_TEMPLATES / name).glob("*.json"))
+    return Assembly(name, {file.name.removesuffix(".json"): json.loads(file.read_text()) for file in files})
+
+
+def changed(name: str) -> dict[str, Any]:
+    """A copy of its templates, to change something in."""
+    return copy.deepcopy(dict(assembly(name).stacks))
+
+
+@cache
+def report(name: str) -> dict[str, Any]:
+    """The document of a report of it."""
+    return document(scene(name))
+
+
+def scene(name: str, **given: Any) -> Scene:
+    """It, looked at on a day, with what else is given."""
+    found = loaded(name)
+    return Scene(found, findings(found.environment, found.source), assembly(name), DAY, **given)
+
+
+def write_assembly(folder: Path, name: str) -> Path:
+    """Its templates as `cdk synth` lays them down, the stage in a folder of its own."""
+    stage = folder / f"assembly-{name}"
+    stage.mkdir(parents=True)
+    artifacts: dict[str, Any] = {}
+    for stack, template in assembly(name).stacks.items():
+        if stack.endswith(".nested"):
+            asset = {"files": {"0": {"source": {"path": f"{stack}.template.json"}}}}
+            (stage / "list.assets.json").write_text(json.dumps(asset))
+            (stage / f"{stack}.template.json").write_text(json.dumps(template))
+            artifacts["list"] = {"type": "cdk:asset-manifest", "properties": {"file": "list.assets.json"}}
+            continue
+        (stage / f"{stack}.template.json").write_text(json.dumps(template))
+        artifacts[stack] = {
+            "type": "aws:cloudformation:stack",
+            "displayName": f"{name}/{stack}",
+            "properties": {"templateFile": f"{stack}.template.json"},
+        }
+    logs = f"arn:aws:logs:us-west-2:111122223333:log-group:/aws/sagemaker/Clusters/{name}/*"
+    key = f"AwsSolutions::AwsSolutions-IAM5[Resource::{logs}]"
+    entry = {"type": "aws:cdk:acknowledged-rules", "data": {key: REASON}}
+    (stage / "cluster.metadata.json").write_text(json.dumps({f"/{name}/cluster/ExecutionRole/Resource": [entry]}))
+    artifacts["cluster"]["additionalMetadataFile"] = "cluster.metadata.json"
+    (stage / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
+    place = {"type": "cdk:cloud-assembly", "properties": {"directoryName": stage.name}}
+    (folder / "manifest.json").write_text(json.dumps({"artifacts": {stage.name: place}}))
+    return folder
+
+
+class Tree(HTMLParser):
+    """A page, read strictly: every element is closed in its order, and attributes are kept."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.declared: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_decl(self, decl: str) -> None:
+        self.declared.append(decl)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = [name for name, _ in attrs]
+        assert len(names) == len(set(names)), f"<{tag}> has an attribute twice: {names}"
+        self.elements.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        """What people read."""
+        return " ".join("".join(self.words).split())
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        """The attributes of all elements of a name."""
+        return [attributes for name, attributes in self.elements if name == tag]

@@ -1,0 +1,364 @@
+"""What a change set does: pairs of templates, and the lists, tables and rules behind the answers."""
+
+import csv
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
+
+from effect_cases import CASES, SNAPSHOTS, Case, Templates, at, drop, edited, put, put_group, resource, reviewed
+from effect_cases import unprotected as without_protection
+from podwright.config.catalog.facts import DATA
+from podwright.config.errors import CommandError
+from podwright.config.loading.project import Project
+from podwright.config.settings.approvals import ApprovedChange
+from podwright.operations.effects.approval import answered, entry, needs, stop_unapproved
+from podwright.operations.effects.changes import changes
+from podwright.operations.effects.cost import costs, items
+from podwright.operations.effects.counts import Group, falls, groups_of
+from podwright.operations.effects.document import ChangeSet, data_at_risk, document, nodes_restarted
+from podwright.operations.effects.show import lines
+from podwright.operations.effects.templates import pairs, synthesized
+from podwright.planning.cost.costs import costs as costs_of_file
+from podwright.planning.cost.costs import total
+from podwright.planning.delivery.effects import Effect, known, reasons, stateful
+from podwright.sandbox.cloudformation.schemas import find as schema_of
+
+ROOT = Path(__file__).parents[3]
+ENVIRONMENTS = sorted(folder.name for folder in SNAPSHOTS.iterdir())
+
+
+def compared(
+    old: Templates, new: Templates, environment: str = "prod", live: dict[str, Group] | None = None
+) -> ChangeSet:
+    both = pairs(old, new)
+    found = changes(both, environment)
+    lower = falls(found, live or {})
+    priced = costs(both, "us-west-2", {}, 0)
+    wanted = needs(found, lower)
+    return ChangeSet(environment, "111122223333", "us-west-2", found, lower, priced, [], False, wanted)
+
+
+def asked(found: ChangeSet) -> set[str]:
+    return {f"{need.id} {need.name}" for need in found.approvals}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_effects_of_a_pair(case: Case) -> None:
+    found = compared(reviewed(case.environment), edited(case), case.environment)
+    touched = {f"{change.type.rpartition('::')[2]} {change.action} {change.effect}" for change in found.changes}
+    assert touched == case.touches, case.fact
+    assert asked(found) == case.needs, case.fact
+    assert {row["group"] for row in nodes_restarted(found)} == case.restarts, case.fact
+    assert {row["type"].rpartition("::")[2] for row in data_at_risk(found)} == case.at_risk, case.fact
+
+
+def test_there_are_thirty_pairs_and_they_show_every_effect() -> None:
+    assert len(CASES) >= 30
+    seen = {touched.rpartition(" ")[2] for case in CASES for touched in case.touches}
+    assert seen == set(Effect)
+
+
+def schema_lists() -> dict[str, dict[str, list[str]]]:
+    """What replaces a resource, by CloudFormation's schemas as cfn-lint ships them."""
+    found = {}
+    for kind in sorted(PROVIDER_SCHEMA_MANAGER.get_resource_types("us-east-1")):
+        if not kind.startswith("AWS::"):
+            continue
+        schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema
+        lists = {
+            "always": sorted(schema.get("createOnlyProperties", ())),
+            "sometimes": sorted(schema.get("conditionalCreateOnlyProperties", ())),
+        }
+        row = {key: [path.removeprefix("/properties/") for path in paths] for key, paths in lists.items() if paths}
+        names = [name for name in ("Name", f"{kind.rpartition('::')[2]}Name") if name in row.get("always", ())]
+        made_first = schema.get("replacementStrategy") != "delete_then_create"
+        if names and made_first and len(schema.get("primaryIdentifier", ())) == 1:
+            row["name"] = names[:1]
+        found[kind] = row
+    return found
+
+
+def test_what_replaces_is_what_the_schemas_say(pytestconfig: pytest.Config) -> None:
+    file, schemas = DATA / "create_only.json", schema_lists()
+    if pytestconfig.getoption("update_snapshots"):
+        rows = ",\n".join(f" {json.dumps(kind)}: {json.dumps(row)}" for kind, row in schemas.items())
+        file.write_text(f"{{\n{rows}\n}}\n")
+    ours = json.loads(file.read_text())
+    assert [kind for kind in schemas.keys() | ours.keys() if schemas.get(kind) != ours.get(kind)] == []
+    used = {
+        item["Type"]
+        for snapshot in SNAPSHOTS.glob("*/*.json")
+        for item in json.loads(snapshot.read_text())["Resources"].values()
+    }
+    assert {kind for kind in used if not kind.startswith("Custom::")} <= ours.keys()
+
+
+def effect_rows() -> list[dict[str, str]]:
+    with (DATA / "effects.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_row_of_the_effect_table_is_about_a_property_that_there_is() -> None:
+    wrong = []
+    for row in effect_rows():
+        schema = schema_of(row["type"], "us-east-1")
+        assert schema is not None, row["type"]
+        path = row["path"].removesuffix("/**")
+        if row["type"].startswith("AWS::") and path not in ("", "**"):
+            way = schema.definition(path)
+            # A map of free names, such as labels, has no schema for each.
+            wrong += [] if way or "KubernetesConfig/Labels" in path else [f"{row['type']} {row['path']}"]
+    assert wrong == []
+    assert all(row["source"] for row in effect_rows())
+
+
+def test_what_fsx_cannot_update_is_a_replacement() -> None:
+    """CloudFormation's schema of file systems lists no nested property; the API's own parameters do."""
+    client = boto3.client("fsx", region_name="us-west-2", aws_access_key_id="a", aws_secret_access_key="b")
+    update = client.meta.service_model.operation_model("UpdateFileSystem").input_shape.members
+    schema = schema_of("AWS::FSx::FileSystem", "us-east-1")
+    assert schema is not None
+    for name in ("LustreConfiguration", "OpenZFSConfiguration"):
+        for key in schema.definition(name)["properties"]:
+            found = known("AWS::FSx::FileSystem", f"{name}/{key}", "modify").effect
+            if name == "OpenZFSConfiguration" and key == "Options":
+                # Only says what to delete when the file system is deleted.
+                continue
+            assert (found is Effect.REPLACES) == (key not in update[name].members), f"{name}/{key}: {found}"
+
+
+def test_what_nobody_knows_is_unknown() -> None:
+    assert known("AWS::New::Thing", "Size", "modify").effect is Effect.UNKNOWN
+    assert known("AWS::New::Thing", "", "delete").effect is Effect.UNKNOWN
+    assert known("AWS::SageMaker::Cluster", "InstanceGroups/*/NotYetThere", "modify").effect is Effect.UNKNOWN
+    case = next(case for case in CASES if case.name == "instance type")
+    assert "[UNKNOWN]" in "\n".join(lines(compared(reviewed("prod"), edited(case))))
+
+
+def test_a_replacement_spreads_over_stacks_and_meets_what_cloudformation_refuses() -> None:
+    new = reviewed("prod")
+    at(new, "EksCluster")["RoleArn"] = "arn:aws:iam::111122223333:role/other"
+    found = compared(reviewed("prod"), new)
+    assert {"CHG001 eks/EksClusterB2BDED5B", "CHG001 cluster/ClusterEB0386A7"} <= asked(found)
+    refused = {
+        (change.logical_id, row.property.partition(".")[0])
+        for change in found.changes
+        for row in change.rows
+        if row.effect is Effect.REFUSED
+    }
+    # The clusters keep their names, and the first one's export is in use.
+    assert {("EksClusterB2BDED5B", "Outputs"), ("ClusterEB0386A7", "ClusterName")} <= refused
+
+
+def test_an_export_that_goes_while_it_is_imported_is_refused() -> None:
+    new = reviewed("prod")
+    outputs = new["prod-storage"]["Outputs"]
+    del outputs[next(name for name in outputs if "OutputRefLifecycleBucket" in name)]
+    (change,) = compared(reviewed("prod"), new).changes
+    assert change.effect is Effect.REFUSED
+    assert "imported by cluster" in change.rows[0].known.what
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("Lustrelustre", "FileSystem"), ("CheckpointBucket", "Bucket"), ("LifecycleBucket", "Bucket"), ("Key", "Key")],
+)
+def test_deleting_what_holds_data_is_refused_unless_it_is_kept(name: str, kind: str) -> None:
+    old, new = without_protection(reviewed("prod")), without_protection(reviewed("prod"))
+    drop(name)(new)
+    found = compared(old, new)
+    assert [need.id for need in found.approvals if need.refused] == ["CHG002"]
+    kept = reviewed("prod")
+    drop(name)(kept)
+    assert not any(need.refused for need in compared(reviewed("prod"), kept).approvals)
+    assert {row["kept"] for row in data_at_risk(compared(reviewed("prod"), kept))} == {True}
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_a_replacement_leaves_behind_is_kept_where_it_is_retained(kept: bool) -> None:
+    old, new = (reviewed("prod") if kept else without_protection(reviewed("prod")) for _ in range(2))
+    put("Lustrelustre/SubnetIds", ["subnet-0"])(new)
+    found = compared(old, new)
+    assert [row["kept"] for row in data_at_risk(found)] == [kept]
+    words = "stays, outside the stack" if kept else "what it holds is deleted"
+    assert words in next(need.why for need in found.approvals if need.id == "CHG001")
+
+
+def test_a_change_has_one_digest() -> None:
+    old, new = reviewed("prod"), reviewed("prod")
+    put_group("h200", "InstanceCount", 8)(new)
+    first = compared(old, new).digest
+    assert compared(old, new).digest == first
+    other = reviewed("prod")
+    put_group("h200", "InstanceCount", 8)(other)
+    for template in other.values():
+        template["Resources"] = dict(reversed(template["Resources"].items()))
+        template["Description"] = "another"
+        for item in template["Resources"].values():
+            item["Metadata"] = {"aws:cdk:path": "elsewhere"}
+    assert compared(old, other).digest == first
+    put_group("h200", "InstanceCount", 9)(other)
+    assert compared(old, other).digest != first
+    # The nodes that are lost are part of the change, although no template says how many run.
+    assert compared(old, new, live={"h200": Group(20, False)}).digest != first
+    assert compared(old, new, "other").digest != first
+
+
+def test_harm_has_to_be_named_and_the_rest_approved() -> None:
+    new = reviewed("prod")
+    put_group("h200", "InstanceCount", 8)(new)
+    put_group("h200", "ImageReleaseVersion", "1.2.3")(new)
+    found = compared(reviewed("prod"), new)
+    assert [need.id for need in found.approvals] == ["CHG004", "CHG005"]
+
+    def states(*approved: ApprovedChange, allowed: tuple[str, ...] = ()) -> list[bool]:
+        return [need.approved for need in answered(found.approvals, found.digest, approved, allowed)]
+
+    assert states() == [False, False]
+    assert states(ApprovedChange(digest="0" * 32, names=("h200",))) == [False, False]
+    assert states(ApprovedChange(digest=found.digest)) == [False, True]
+    assert states(ApprovedChange(digest=found.digest, names=("burst",))) == [False, True]
+    assert states(ApprovedChange(digest=found.digest, names=("h200",))) == [True, True]
+    assert states(allowed=("h200",)) == [True, False]
+    with pytest.raises(CommandError, match="CHG004  h200: the deployment would set h200 16 → 8") as refused:
+        stop_unapproved("prod", found.approvals, found.digest)
+    assert "podwright deploy prod --allow h200" in refused.value.hint
+    assert f"- digest: {found.digest}\n    names: [h200]" in refused.value.hint
+    stop_unapproved("prod", answered(found.approvals, found.digest, (), ("h200",)), found.digest)
+    assert "names: [h200]" in entry(found.approvals, found.digest)
+
+
+def describe(target: int, *, karpenter: bool = False) -> dict[str, Any]:
+    scaling = {"AutoScaling": {"Mode": "Enable", "AutoScalerType": "Karpenter"}} if karpenter else {}
+    rows = [("h200", target), ("burst", 4), ("system", 2), ("by-hand", 3)]
+    # Of the nodes that should be there one is being replaced, which is no smaller group.
+    groups = [{"InstanceGroupName": name, "CurrentCount": count - 1, "TargetCount": count} for name, count in rows]
+    restricted = [{"InstanceGroupName": "nova", "CurrentCount": 2, "TargetCount": 2}]
+    return {"InstanceGroups": groups, "RestrictedInstanceGroups": restricted, **scaling}
+
+
+def test_a_group_that_was_enlarged_shrinks_with_whatever_touches_the_cluster() -> None:
+    new = reviewed("prod")
+    put_group("system", "KubernetesConfig", {"Labels": {"a": "b"}})(new)
+    live = groups_of(describe(20))
+    found = compared(reviewed("prod"), new, live=live)
+    assert [str(fall) for fall in found.falls] == ["h200 20 → 16"]
+    assert asked(found) == {"CHG004 h200"}
+    assert compared(reviewed("prod"), reviewed("prod"), live=live).falls == []
+    assert compared(reviewed("prod"), new, live=groups_of(describe(16))).falls == []
+    assert compared(reviewed("prod"), new, live=groups_of(describe(12))).falls == []
+
+
+def test_published_scripts_touch_the_cluster_too() -> None:
+    new = reviewed("prod")
+    put("Lifecycle/AssetKey", "other.zip")(new)
+    assert asked(compared(reviewed("prod"), new, live=groups_of(describe(20)))) == {"CHG004 h200"}
+
+
+def test_karpenter_may_lower_its_groups_but_not_lose_them() -> None:
+    live = groups_of(describe(20, karpenter=True))
+    assert [name for name, group in live.items() if not group.scaled] == ["nova"]
+    new = reviewed("prod")
+    put_group("h200", "InstanceCount", 0)(new)
+    assert compared(reviewed("prod"), new, live=live).falls == []
+    groups = at(new, "Cluster/InstanceGroups")
+    groups.remove(at(new, "Cluster/InstanceGroups/h200"))
+    assert [(fall.group, fall.removed) for fall in compared(reviewed("prod"), new, live=live).falls] == [("h200", True)]
+    # Without a cluster that runs, the template says who scales.
+    old = reviewed("prod")
+    put("Cluster/AutoScaling", {"Mode": "Enable"})(old)
+    new = reviewed("prod")
+    put("Cluster/AutoScaling", {"Mode": "Enable"})(new)
+    put_group("h200", "InstanceCount", 0)(new)
+    assert compared(old, new).falls == []
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_templates_cost_what_the_file_costs(name: str) -> None:
+    """Two ways to one sum: from the file, and from what is synthesized from it."""
+    environment = Project.at(ROOT).load(name).environment
+    found = [
+        item
+        for template in reviewed(name).values()
+        for item in items(template, environment.region, environment.prices)
+        # The file counts the environment's own key; alerts bring one of theirs.
+        if item.name != "kms_key"
+    ]
+    counted = [item for item in costs_of_file(environment, date(2026, 11, 22)) if item.name != "kms_key"]
+    assert sum(item.monthly or 0 for item in found) == pytest.approx(total(counted).monthly, abs=0.01)
+    assert sum(item.quantity for item in found) == pytest.approx(sum(item.quantity for item in counted))
+
+
+def test_permissions_show_what_opens_to_everybody() -> None:
+    new = reviewed("prod")
+    statement = {"Action": "*", "Effect": "Allow", "Resource": "*"}
+    at(new, "RunnerRoleDefaultPolicy/PolicyDocument/Statement").append(statement)
+    at(new, "LustrelustreFromClientsingressall").update(SourceSecurityGroupId=None, CidrIp="0.0.0.0/0")
+    del at(new, "LustrelustreFromClientsingressall")["SourceSecurityGroupId"]
+    rows = document(compared(reviewed("prod"), new))["permissions"]
+    opened = [(row["resource"].partition("/")[0], row["what"]) for row in rows if row["wide"] and row["sign"] == "+"]
+    assert opened == [("storage", "all 0.0.0.0/0"), ("eks", "* on *")]
+    assert "open to everything" in "\n".join(lines(compared(reviewed("prod"), new)))
+
+
+def test_an_assembly_is_read_in_the_order_of_deployment(tmp_path: Path) -> None:
+    inner = tmp_path / "assembly-prod"
+    inner.mkdir()
+    nested = {"Resources": {"Quota": {"Type": "AWS::SageMaker::ComputeQuota", "Properties": {"Name": "a"}}}}
+    digest = "0" * 63 + "1"
+    url = {"Fn::Join": ["", ["https://bucket/", f"{digest}.json"]]}
+    holder = {"Resources": {"Teams": {"Type": "AWS::CloudFormation::Stack", "Properties": {"TemplateURL": url}}}}
+    files = {"teams.json": nested, "governance.json": holder, "network.json": {"Resources": {}}}
+    for name, body in files.items():
+        (inner / name).write_text(json.dumps(body))
+    (inner / "g.assets.json").write_text(json.dumps({"files": {digest: {"source": {"path": "teams.json"}}}}))
+    stacks = {
+        "a": {"properties": {"templateFile": "governance.json", "stackName": "prod-governance"}, "dependencies": ["b"]},
+        "b": {"properties": {"templateFile": "network.json", "stackName": "prod-network"}},
+    }
+    artifacts = {key: {"type": "aws:cloudformation:stack", **item} for key, item in stacks.items()}
+    (inner / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
+    found = synthesized(tmp_path, "prod")
+    assert list(found) == ["prod-network", "prod-governance", "prod-governance/Teams"]
+    assert synthesized(inner, "prod") == found
+    # A nested stack that its parent loses goes with all that it holds.
+    gone = {"prod-network": found["prod-network"], "prod-governance": {"Resources": {}}}
+    left = compared(found, gone)
+    assert {change.name for change in left.changes} == {"governance/Teams", "governance/Teams/Quota"}
+    with pytest.raises(CommandError, match="holds no cloud assembly of prod"):
+        synthesized(tmp_path / "nothing", "prod")
+
+
+def test_every_reason_can_be_explained_and_every_stateful_type_is_known() -> None:
+    given = {need.partition(" ")[0] for case in CASES for need in case.needs} | {"CHG002"}
+    assert given == set(reasons())
+    types = json.loads((DATA / "create_only.json").read_text())
+    assert stateful().keys() <= types.keys()
+
+
+def test_the_document_says_what_people_read() -> None:
+    case = next(case for case in CASES if case.name == "image release")
+    found = compared(reviewed("prod"), edited(case))
+    plain = json.loads(json.dumps(document(found)))
+    assert plain["schema"] == "podwright.diff/1"
+    (stack,) = plain["stacks"]
+    (change,) = stack["changes"]
+    assert (change["action"], change["property"], change["effect"], change["stateful"]) == (
+        "update",
+        "InstanceGroups[h200].ImageReleaseVersion",
+        "rolls_nodes",
+        True,
+    )
+    assert plain["nodes_restarted"][0]["nodes"] == 16
+    assert plain["duration"]["minutes"] == [30, 60]
+    approval = plain["approval"]
+    assert (approval["needed"], approval["given"], approval["refused"]) == (True, False, False)
+    assert resource(reviewed("prod"), "Cluster")["Type"] == change["type"]
+    shown = "\n".join(lines(found))
+    assert "InstanceGroups[h200].ImageReleaseVersion: + 1.2.3  [rolls nodes, 30 to 60 min]" in shown
+    assert f"digest: {found.digest}" in shown

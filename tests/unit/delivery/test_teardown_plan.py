@@ -1,0 +1,310 @@
+"""The plan of a teardown, and carrying it out with a CDK CLI that does as it is told."""
+
+import argparse
+import io
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from podwright.config.errors import CommandError
+from podwright.operations.aws.account import Account
+from podwright.operations.cdk.cli import App, Cdk
+from podwright.operations.cdk.progress import Progress
+from podwright.operations.teardown import command as destroy
+from podwright.operations.teardown.look import Look
+from podwright.operations.teardown.plan import Blocker, Kept, StackPlan, Teardown, deletion_order, staying
+from podwright.operations.teardown.record import left_behind, write_record
+from podwright.operations.teardown.stacks import OUR_STACKS, Resource, importers, parents
+from podwright.operations.teardown.table import plan_lines
+
+ROOT = Path(__file__).parents[3]
+FILE = """
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az1, usw2-az2]}
+instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
+"""
+PLAN = Resource(
+    "prod-capacity", "Plan", "Custom::PodwrightTrainingPlan",
+    "arn:aws:sagemaker:us-west-2:111122223333:training-plan/q1", "", "", "",
+)  # fmt: skip
+GUARDDUTY = Blocker("prod-network", "guardduty endpoint", "vpce-1", "GuardDuty made it", "podwright", "deleted")
+BALANCER = Blocker("prod-network", "load balancer", "arn:lb", "load balancer web was made", "you", "delete it")
+LAKE = Kept("fs-1", "AWS::FSx::FileSystem", "prod-storage", "DeletionPolicy Retain", "9,600 GiB", True, "podwright …")
+
+
+def test_consumers_go_before_what_they_import_from() -> None:
+    made = ["prod-network", "prod-storage", "prod-eks", "prod-cluster", "prod-governance"]
+    imports = {
+        "prod-storage": {"prod-network"},
+        "prod-eks": {"prod-network"},
+        "prod-cluster": {"prod-eks", "prod-storage"},
+        "prod-governance": {"prod-cluster", "prod-eks"},
+    }
+    assert deletion_order(made, imports) == made[::-1]
+    # Age says nothing where imports do.
+    assert deletion_order(made[::-1], imports)[-1] == "prod-network"
+    assert deletion_order(["a", "b"], {"a": {"b"}, "b": {"a"}}) == ["b", "a"]
+
+
+def test_what_a_blocked_stack_needs_stays_with_it() -> None:
+    imports = {"cluster": {"eks", "network"}, "eks": {"network"}, "storage": {"network"}}
+    assert staying({"eks"}, imports) == {"eks", "network"}
+    assert staying({"network"}, imports) == {"network"}
+
+
+def test_a_nested_stack_imports_in_the_name_of_its_parent() -> None:
+    """It goes with its parent, so it is in nobody's way; a stack of somebody else is."""
+
+    class Client:
+        class exceptions:
+            ClientError = ValueError
+
+        def get_paginator(self, operation: str) -> Any:
+            exported = [{"ExportingStackId": "id-eks", "Name": "cluster"}]
+            page = {"list_exports": {"Exports": exported}, "list_imports": {"Imports": ["gov-Teams1", "theirs", "eks"]}}
+            return argparse.Namespace(paginate=lambda **_: [page[operation]])
+
+    account: Any = argparse.Namespace(client=lambda service: Client())
+    arn = "arn:aws:cloudformation:us-west-2:111122223333:stack/gov-Teams1/4e20"
+    found = {"governance": [Resource("governance", "Teams1", "AWS::CloudFormation::Stack", arn, "", "", "")]}
+    stacks = [{"StackId": "id-eks", "StackName": "eks"}]
+    assert importers(account, stacks, parents(found)) == {"eks": {"cluster": {"governance", "theirs"}}}
+
+
+def test_every_stack_of_the_app_is_known() -> None:
+    templates = ROOT.glob("tests/snapshot/templates/*/*.json")
+    assert {file.stem for file in templates if ".nested" not in file.name} == set(OUR_STACKS)
+
+
+def test_the_table_says_what_goes_stays_and_costs() -> None:
+    plan = Teardown("prod", "111122223333", "us-west-2")
+    plan.stacks = [
+        StackPlan("prod-network", "CREATE_COMPLETE", "keep", "termination protection", monthly_usd=123.0),
+        StackPlan("prod-eks", "DELETE_FAILED", "retry", "", 2, 14, 11.0, ("Cluster (AWS::EKS::Cluster, x): in use",)),
+        StackPlan("prod-cluster", "CREATE_COMPLETE", "delete", "", 1, 7, 9.0),
+    ]
+    plan.kept, plan.blockers = [LAKE], [GUARDDUTY, BALANCER]
+    plan.nodes, plan.running = {"h200": 16}, ["Job align in team-a: 4 pods"]
+    plan.unseen = ["volumes: not allowed"]
+    text = "\n".join(plan_lines(plan))
+    assert plan.going == ["prod-cluster", "prod-eks"]
+    for words in (
+        "1  prod-cluster  7 resources deleted",
+        "again, after DELETE_FAILED",
+        "stays: termination protection, at least $123.00 a month",
+        "prod-eks: Cluster (AWS::EKS::Cluster, x): in use",
+        "took 20 min in all",
+        "Nodes that go: h200 16",
+        "Job align in team-a: 4 pods",
+        "Removed on the way:\n  prod-network: guardduty endpoint vpce-1",
+        "yours to remove:\n  prod-network: load balancer arn:lb: load balancer web was made\n    → delete it",
+        "goes on costing money:\n  AWS::FSx::FileSystem fs-1 (9,600 GiB): DeletionPolicy Retain",
+        "Not looked at:\n  volumes: not allowed",
+    ):
+        assert words in text
+
+
+def test_the_record_grows_and_forgets_what_was_deleted(tmp_path: Path) -> None:
+    plan = Teardown("prod", "111122223333", "us-west-2")
+    bucket = Kept("acme", "AWS::S3::Bucket", "prod-storage", "retained")
+    write_record(tmp_path, plan, [LAKE], [])
+    file = write_record(tmp_path, plan, [bucket], [])
+    assert left_behind(tmp_path, "prod", "111122223333", "us-west-2") == [LAKE, bucket]
+    assert left_behind(tmp_path, "prod", "444455556666", "us-west-2") == []
+    write_record(tmp_path, plan, [], ["fs-1"])
+    assert left_behind(tmp_path, "prod", "111122223333", "us-west-2") == [bucket]
+    file.write_text("{")
+    with pytest.raises(CommandError, match="cannot be read"):
+        left_behind(tmp_path, "prod", "111122223333", "us-west-2")
+
+
+class FakeCdk(Cdk):
+    """Keeps what it was called with; fails as often as `failures` says."""
+
+    calls: ClassVar[list[tuple[str, ...]]] = []
+    codes: ClassVar[list[int]] = []
+    """What it exits with, one call after another; then 0."""
+
+    def follow(self, progress: Progress, *arguments: str, app: App = "synthesize") -> int:
+        self.calls.append((*arguments, app))
+        return self.codes.pop(0) if self.codes else 0
+
+
+class World:
+    """An account in which `look` sees what a test puts there."""
+
+    def __init__(self, project: Path) -> None:
+        self.project = project
+        account = Account("111122223333", "us-west-2", None, {})
+        self.cdk = FakeCdk(project, "prod", {}, account, project / "log")
+        FakeCdk.calls, FakeCdk.codes = [], []
+        self.plan = Teardown("prod", "111122223333", "us-west-2")
+        self.resources: dict[str, list[Resource]] = {}
+        self.network: tuple[str, str] | None = None
+        self.there: list[list[Blocker]] = []
+        """What is in the way of the network, one look after another."""
+        self.removed: list[str] = []
+        self.stuck: list[dict[str, Any]] = []
+
+    def stacks(self, *names: str, going: bool = True) -> None:
+        """Stacks in the order of their creation, all of which go."""
+        for name in names:
+            self.resources[name] = []
+        if going:
+            self.plan.stacks = [
+                StackPlan(name, "CREATE_COMPLETE", "delete", order=len(self.resources) - place)
+                for place, name in enumerate(self.resources)
+            ]
+
+    def destroy(self, *options: str) -> int:
+        parser = argparse.ArgumentParser()
+        destroy.add_arguments(parser)
+        args = parser.parse_args(["prod", *options])
+        args.project = self.project
+        return destroy.run(args)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments/prod.yaml").write_text(FILE)
+    made = World(tmp_path)
+    monkeypatch.setattr(destroy, "cdk_for", lambda *_: made.cdk)
+    monkeypatch.setattr(destroy, "wait_for_earlier_run", lambda *_: None)
+    monkeypatch.setattr(destroy, "deployed_stacks", lambda *_: made.stuck)
+    monkeypatch.setattr(destroy, "look", lambda *_, **__: Look(made.plan, made.resources, made.network))
+    monkeypatch.setattr(destroy, "still_there", lambda *_: made.there.pop(0) if made.there else [])
+    monkeypatch.setattr(destroy, "remove", lambda _, found, say: made.removed.extend(item.name for item in found))
+    monkeypatch.setattr(destroy, "resources_of", lambda *_: made.resources)
+    monkeypatch.setattr(
+        destroy, "_delete", lambda _, progress, stacks: made.cdk.calls.extend(("itself", s) for s in stacks)
+    )
+    return made
+
+
+def test_the_plan_alone_changes_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.stacks("prod-eks")
+    world.plan.blockers = [BALANCER]
+    assert world.destroy("--plan", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["going"], shown["blockers"][0]["by"]) == (["prod-eks"], "you")
+    assert world.destroy("--plan") == 0
+    assert "1  prod-eks" in capsys.readouterr().out
+    assert world.cdk.calls == []
+    assert not (world.project / ".podwright").exists()
+
+
+def test_what_somebody_else_has_to_remove_stops_it_before_it_begins(world: World) -> None:
+    world.stacks("prod-network", "prod-eks")
+    world.plan.blockers = [BALANCER, GUARDDUTY]
+    with pytest.raises(CommandError, match=r"nothing was deleted: load balancer web was made$") as caught:
+        world.destroy("--yes")
+    assert caught.value.hint == "delete it; or --leave-blocked deletes the other stacks"
+    assert world.cdk.calls == []
+
+
+def test_the_name_is_typed_and_the_plan_printed_before(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.stacks("prod-eks")
+    with pytest.raises(CommandError, match="nobody can be asked here"):
+        world.destroy()
+    monkeypatch.setattr("sys.stdin", type("Tty", (io.StringIO,), {"isatty": lambda _: True})())
+    monkeypatch.setattr("builtins.input", lambda _: "y")
+    with pytest.raises(CommandError, match="nothing was deleted"):
+        world.destroy()
+    assert world.cdk.calls == []
+    assert "1  prod-eks" in capsys.readouterr().err
+    monkeypatch.setattr("builtins.input", lambda _: "prod")
+    assert world.destroy() == 0
+    assert world.cdk.calls == [("destroy", "prod/eks", "--force", "synthesize")]
+
+
+def test_nothing_to_delete(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.stacks("prod-network", going=False)
+    assert world.destroy("--yes") == 0
+    assert capsys.readouterr().out == "prod: no stack to delete\n"
+    assert world.cdk.calls == []
+
+
+def test_the_network_goes_last_and_without_what_others_left_in_it(world: World) -> None:
+    world.stacks("prod-network", "prod-eks", "prod-cluster")
+    world.network, world.there = ("prod-network", "vpc-1"), [[GUARDDUTY]]
+    assert world.destroy("--yes") == 0
+    assert world.cdk.calls == [
+        ("destroy", "prod/eks", "prod/cluster", "--force", "synthesize"),
+        ("destroy", "prod/network", "--force", "synthesize"),
+    ]
+    assert world.removed == ["vpce-1"]
+
+
+def test_what_comes_to_light_while_the_network_goes_is_removed_and_it_goes_again(world: World) -> None:
+    world.stacks("prod-network")
+    world.network, world.there = ("prod-network", "vpc-1"), [[], [GUARDDUTY]]
+    world.cdk.codes.append(1)
+    assert world.destroy("--yes") == 0
+    assert len(world.cdk.calls) == 2
+    assert world.removed == ["vpce-1"]
+
+
+def test_a_deletion_that_fails_gives_every_reason(world: World) -> None:
+    world.stacks("prod-eks")
+    world.resources["prod-eks"] = [
+        Resource("prod-eks", "Bucket", "AWS::S3::Bucket", "acme", "DELETE_FAILED", "it is not empty", "Delete")
+    ]
+    world.stuck = [{"StackName": "prod-eks", "StackStatus": "DELETE_FAILED"}]
+    world.cdk.codes.extend([1] * 9)
+    with pytest.raises(CommandError) as caught:
+        world.destroy("--yes")
+    assert "prod-eks: Bucket (AWS::S3::Bucket, acme): it is not empty" in str(caught.value)
+    assert len(world.cdk.calls) == 1  # nothing changed in between, so nothing else would come of it
+
+
+def test_a_stack_that_the_file_has_lost_goes_after_the_cluster_and_before_the_network(world: World) -> None:
+    world.stacks("prod-network", "prod-capacity", "prod-cluster")
+    world.resources["prod-capacity"] = [PLAN]
+    world.destroy("--yes")
+    assert world.cdk.calls == [
+        ("destroy", "prod/cluster", "--force", "synthesize"),
+        ("itself", "prod-capacity"),
+        ("destroy", "prod/network", "--force", "synthesize"),
+    ]
+
+
+def test_stacks_of_teams_that_the_file_has_lost_go_first(world: World) -> None:
+    world.stacks("prod-eks", "prod-governance", "prod-access")
+    for key, kind in (("access", "AWS::EKS::AccessEntry"), ("governance", "AWS::SageMaker::ComputeQuota")):
+        world.resources[f"prod-{key}"] = [Resource(f"prod-{key}", "x", kind, "x", "", "", "")]
+    world.destroy("--yes")
+    assert world.cdk.calls == [
+        ("itself", "prod-governance"), ("itself", "prod-access"),
+        ("destroy", "prod/eks", "--force", "synthesize"),
+    ]  # fmt: skip
+
+
+def test_what_is_retained_is_recorded_before_anything_is_deleted(world: World) -> None:
+    world.stacks("prod-storage")
+    world.plan.kept = [LAKE]
+    world.cdk.codes.extend([1] * 9)
+    with pytest.raises(CommandError):
+        world.destroy("--yes")
+    assert left_behind(world.project, "prod", "111122223333", "us-west-2") == [LAKE]
+
+
+def test_only_what_the_plan_keeps_can_be_named(world: World) -> None:
+    world.stacks("prod-storage")
+    world.plan.kept = [LAKE]
+    with pytest.raises(CommandError, match="fs-2 is nothing that could be deleted") as caught:
+        world.destroy("--yes", "--delete-data", "fs-2")
+    assert (caught.value.hint, caught.value.code) == ("there are fs-1", 2)
+    world.resources["prod-network"] = [Resource("prod-network", "Key", "AWS::KMS::Key", "key-1", "", "", "Retain")]
+    with pytest.raises(CommandError, match="key-1 belongs to prod-network, which stays"):
+        world.destroy("--yes", "--delete-data", "key-1")
+    with pytest.raises(CommandError, match="acme is no bucket that keeps a stack"):
+        world.destroy("--yes", "--empty-bucket", "acme")
+    with pytest.raises(CommandError, match="there is no stack prod-netwrok"):
+        world.destroy("--yes", "--unprotect", "prod-netwrok")
+    assert world.cdk.calls == []

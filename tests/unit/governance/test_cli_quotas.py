@@ -1,0 +1,80 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from podwright.operations import cli
+
+ROOT = Path(__file__).parents[3]
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert cli.main(["quotas", *arguments, "--project", str(ROOT)]) == 0
+    return capsys.readouterr().out
+
+
+def test_what_teams_have_and_may_borrow(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [line.split() for line in printed(capsys, "governed-hundred").splitlines()]
+    assert ["foundation", "ml.p4d.24xlarge", "vCPU", "480", "480", "240", "720"] in rows
+    # The limit in the file is 16 GPUs, and two nodes of p4d have 192 vCPUs.
+    assert ["internal-tools", "ml.g5.48xlarge", "vCPU", "288", "288", "144", "432"] in rows
+    assert ["ml.p4d.24xlarge", "vCPU", "0", "0", "192", "192"] in rows
+    assert ["(no", "quota)", "ml.p4d.24xlarge", "GPU", "16"] in rows
+    # 40 of the 120 GPUs are a third of 2,880 vCPUs, which the file leaves out.
+    assert ["search", "ml.g5.48xlarge", "vCPU", "960*", "960", "0", "960"] in rows
+    assert ["fraud", "dont_lend", "10", "its", "own", "lower", "priorities"] in rows
+
+
+def test_what_aws_does_not_publish_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "As we read it: a limit of borrowing" in printed(capsys, "prod")
+    assert "As we read it" not in printed(capsys, "three-projects")
+
+
+def test_an_engine_without_weights_is_said_to_have_none(capsys: pytest.CaptureFixture[str]) -> None:
+    said = printed(capsys, "shared-platform")
+    assert "what is idle goes to the team that uses the least of its guarantee" in said
+    assert ["pretraining", "models", "lend_and_borrow", "10", "nothing", "of", "its", "own"] in [
+        line.split() for line in said.splitlines()
+    ]
+    assert "YuniKorn lends whatever is idle" in said
+    assert "counts neither EFA interfaces nor Neuron devices" in printed(capsys, "three-projects")
+
+
+def test_quotas_of_slurm_are_what_slurm_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(printed(capsys, "slurm-classic", "--json"))
+    assert found["engine"] is None
+    assert {quota["resource"] for team in found["teams"] for quota in team["quotas"]} == {"cpu", "nvidia.com/gpu"}
+
+
+def test_quotas_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(printed(capsys, "three-projects", "--json"))
+    c = next(team for team in found["teams"] if team["team"] == "project-c")
+    assert c["quotas"][2] == {
+        "flavor": "h100",
+        "resource": "nvidia.com/gpu",
+        "unit": "GPU",
+        "guaranteed": 0,
+        "lends": 0,
+        "borrows": None,
+        "at_most": 32,
+        "filled": False,
+    }
+
+
+def test_without_a_cluster_there_is_nothing_to_share(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "training-jobs-queue") == "training-jobs-queue has no teams that share a cluster\n"
+    assert json.loads(printed(capsys, "training-jobs-queue", "--json"))["notes"] == []
+
+
+def test_a_file_with_errors_has_no_quotas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments/one.yaml").write_text("""
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az1, usw2-az2]}
+cluster: {eks: {admins: ["arn:aws:iam::111122223333:role/MlPlatform"]}}
+instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
+governance: {teams: {research: {quota: {h200: 2}}}}
+""")
+    assert cli.main(["quotas", "one", "--project", str(tmp_path)]) == 1
+    assert "GOV001" in capsys.readouterr().err

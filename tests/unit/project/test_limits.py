@@ -1,0 +1,81 @@
+import json
+from pathlib import Path
+from typing import get_args, get_origin, get_type_hints
+
+import pytest
+
+from podwright.config.catalog.limits import limits
+
+LIMITS = {
+    f"{section}.{name}": (kind, getattr(getattr(limits(), section), name))
+    for section in limits()._fields
+    if section != "citations"
+    for name, kind in get_type_hints(type(getattr(limits(), section))).items()
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_every_limit_has_its_type_and_a_source(name: str):
+    declared, value = LIMITS[name]
+    kind, arguments = get_origin(declared) or declared, get_args(declared)
+    assert isinstance(kind, type)
+    assert isinstance(value, kind)
+    if kind is tuple:
+        assert all(isinstance(item, arguments[0]) for item in value)
+        if Ellipsis not in arguments:
+            assert len(value) == 2
+            assert value[0] <= value[1]
+    if kind is dict:
+        assert all(isinstance(item, int) for pair in value.items() for item in pair)
+    assert limits().source(name)
+
+
+def test_no_limit_is_without_a_field():
+    assert set(limits().citations) == set(LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("throughput", "efa", "step"),
+    [
+        (125, True, 38400),
+        (250, True, 19200),
+        (500, True, 9600),
+        (1000, True, 4800),
+        (125, False, 2400),
+        (1000, False, 2400),
+    ],
+)
+def test_lustre_capacity_steps(throughput, efa, step):
+    assert limits().lustre.capacity_step(throughput, efa=efa) == step
+
+
+def test_every_lustre_throughput_has_an_efa_step():
+    assert tuple(limits().lustre.efa_capacity_step_gib) == limits().lustre.throughput
+
+
+@pytest.mark.parametrize(
+    ("limit", "place"),
+    [
+        ("cluster.ebs_gib", "Volume.size_gib"),
+        ("cluster.restricted_lustre_gib", "RestrictedLustre.capacity_gib"),
+        ("cluster.restricted_lustre_throughput", "RestrictedLustre.throughput"),
+        ("cluster.instances_per_group", "InstanceGroup.count"),
+        ("cluster.instance_types_per_group", "InstanceGroup.instance_types"),
+        ("cluster.tiered_memory_percent", "TieredCheckpoints.memory_percent"),
+        ("compute_quota.team_length", "Governance.teams"),
+        ("compute_quota.borrow_percent", "Team.borrow_limit_percent"),
+        ("scheduler.priority_name_length", "Governance.priorities"),
+    ],
+)
+def test_what_a_type_allows_is_what_the_service_does(limit: str, place: str):
+    """Types say their bounds as literals, so that importing them reads no table; here both are one."""
+    kind, field = place.split(".")
+    schema = json.loads((Path(__file__).parents[3] / "docs/environment.schema.json").read_text())["$defs"]
+    found = schema[kind]["properties"][field]
+    least, most = found.get("minimum", 0), found.get("maximum", found.get("maxItems"))
+    if "propertyNames" in found:
+        most = found["propertyNames"]["maxLength"]
+    allowed = LIMITS[limit][1]
+    lowest, highest = allowed if isinstance(allowed, tuple) else (least, allowed)
+    assert most == highest
+    assert least == lowest or limit == "cluster.tiered_memory_percent"  # none is said by leaving the part out
