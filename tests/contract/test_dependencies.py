@@ -13,7 +13,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("config", "planning", "constructs", "cdk8s_charts", "stacks", "operations", "bin")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 # Imported, and installed at the version that another dependency of ours asks for.
 COMES_WITH = {
@@ -52,11 +51,16 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def asked_for(lines: Iterable[str]) -> set[str]:
+    """The distributions that requirements name, without their versions."""
+    return {normal(re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0]) for line in lines}
+
+
 def declared(extra: str | None = None) -> set[str]:
     """The distributions of the dependencies, or of one extra."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = project["optional-dependencies"][extra] if extra else project["dependencies"]
-    return {normal(NAME.match(line)[0]) for line in wanted}
+    return asked_for(wanted)
 
 
 def modules(file: Path) -> Iterator[str]:
@@ -72,7 +76,8 @@ def modules(file: Path) -> Iterator[str]:
 
 def imported(files: Iterable[Path]) -> dict[str, set[str]]:
     """By distribution: the files that import it. A module that several share counts for those that we declare."""
-    homes, found = packages_distributions() | {module: [name] for module, name in SHARED.items()}, dict[str, set[str]]()
+    homes = {**packages_distributions(), **{module: [name] for module, name in SHARED.items()}}
+    found: dict[str, set[str]] = {}
     listed = declared() | declared("sandbox") | declared("test")
     beside = {path.stem for room in ("tests", "docs/site", "lifecycle_scripts") for path in (ROOT / room).rglob("*")}
     for file in files:
@@ -137,7 +142,7 @@ def test_what_is_not_imported_is_named_where_it_is_used(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "owner"), COMES_WITH.items())
 def test_what_comes_with_another_is_asked_for_by_it(name: str, owner: str) -> None:
-    assert name in {normal(NAME.match(line)[0]) for line in requires(owner) or ()}
+    assert name in asked_for(requires(owner) or ())
 
 
 def test_an_import_of_nobody_is_seen() -> None:
