@@ -42,6 +42,7 @@ COMMANDS: Final = (
     Command("alerts", ".commands.alerts", "print the alerts of an environment, or the rules that they become"),
     Command("dashboards", ".dashboards.command", "write dashboards for any Grafana, or draw them into one HTML file"),
     Command("explain", ".commands.explain", "print the page of a rule, or list all rules"),
+    Command("completion", ".commands.completion", "print what a shell needs to complete commands on the Tab key"),
     Command("schema", ".commands.schema", "print the JSON Schema of environment files, for editors"),
     Command("diff", ".effects.command", "show what a deployment would change, and what each change does"),
     Command("drift", ".drift.command", "compare what runs with the templates that it was deployed from"),
@@ -101,7 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """What the command line says. Names in `more` may also come after options, which argparse alone refuses."""
-    parser = _parser(arguments)
+    called = next((argument for argument in arguments if not argument.startswith("-")), "")
+    parser = parser_of(called)
     parsed, late = parser.parse_known_args(arguments)
     if late and ("more" not in parsed or any(word.startswith("-") for word in late)):
         parser.error(f"unrecognized arguments: {' '.join(late)}")
@@ -110,17 +112,19 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     return parsed
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser with all command names, and the arguments of the one that is called: the others stay unimported."""
+def parser_of(called: str | None = None) -> argparse.ArgumentParser:
+    """The parser with all command names, and the arguments of the one that is called: the others stay unimported.
+
+    Without a name it has the arguments of all.
+    """
     parser = argparse.ArgumentParser(
         prog="podwright", description="One YAML file to a running AI training cluster on Amazon SageMaker HyperPod."
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    called = next((argument for argument in arguments if not argument.startswith("-")), None)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
         subparser = subparsers.add_parser(command.name, help=command.help)
-        if command.name == called:
+        if called in (None, command.name):
             module = import_module(command.module, __package__)
             subparser.description = module.__doc__
             subparser.formatter_class = argparse.RawDescriptionHelpFormatter

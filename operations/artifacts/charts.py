@@ -10,10 +10,11 @@ import hashlib
 import io
 import tarfile
 import tempfile
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
+
+from urllib3.exceptions import HTTPError
 
 from ...config.catalog.charts import Chart, pin
 from ...config.catalog.images import Image
@@ -37,9 +38,9 @@ from ...config.settings.environment import Environment
 from ...planning.helm.wanted_charts import wanted_charts
 from ..output.console import write_line
 from ..programs.helm import helm, images_of
+from .http import request
 
 _STAND_INS: Final = Path(__file__).parent / "stand_in_charts"
-_TIMEOUT_SECONDS: Final = 60
 _MAX_BYTES: Final = 300_000_000
 
 
@@ -138,9 +139,9 @@ def _unpack(wanted: Chart, folder: Path) -> None:
 
 def _download(address: str) -> bytes:
     try:
-        with urllib.request.urlopen(address, timeout=_TIMEOUT_SECONDS) as response:
+        with request("GET", address, stream=True) as response:
             content = response.read(_MAX_BYTES + 1)
-    except OSError as error:
+    except (OSError, HTTPError) as error:
         raise CommandError(f"{address} cannot be downloaded: {error}", "check the network and HTTPS_PROXY") from None
     if len(content) > _MAX_BYTES:
         raise CommandError(f"{address} is larger than {_MAX_BYTES:,} bytes", "it is not the archive that was asked for")

@@ -3,35 +3,23 @@
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 from pathlib import Path
-from typing import Final
 
 from ...config.errors import CommandError
-
-_TIMEOUT_SECONDS: Final = 60
-_ATTEMPTS: Final = 3
-_CHUNK: Final = 1 << 20
+from .http import request, save
 
 
 def download(address: str, into: Path) -> None:
     """Write what `address` serves into a file.
 
     Raises:
-        CommandError: it cannot be had, or ends before its announced length, three times.
+        CommandError: it cannot be had, or ends before its announced length, at the last attempt too.
     """
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            _download(address, into)
-        except OSError as error:
-            if attempt == _ATTEMPTS:
-                raise CommandError(
-                    f"{address} cannot be downloaded: {error}", "check the network and HTTPS_PROXY"
-                ) from None
-            time.sleep(2**attempt)
-        else:
-            return
+    try:
+        with into.open("wb") as file:
+            save(lambda retries: request("GET", address, retries=retries, stream=True), file)
+    except OSError as error:
+        raise CommandError(f"{address} cannot be downloaded: {error}", "check the network and HTTPS_PROXY") from None
 
 
 def download_wheel(requirement: str, platform: str, into: Path) -> None:
@@ -57,12 +45,3 @@ def download_wheel(requirement: str, platform: str, into: Path) -> None:
                 "check the version and the package index; without pip, install it into podwright's environment",
             )
         found[0].replace(into)
-
-
-def _download(address: str, into: Path) -> None:
-    with urllib.request.urlopen(address, timeout=_TIMEOUT_SECONDS) as response, into.open("wb") as file:
-        length, announced = 0, response.headers.get("Content-Length")
-        while chunk := response.read(_CHUNK):
-            length += file.write(chunk)
-    if announced and length != int(announced):
-        raise OSError(f"it ended after {length:,} of {int(announced):,} bytes")

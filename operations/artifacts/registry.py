@@ -8,16 +8,16 @@ import hashlib
 import json
 import re
 import tempfile
-import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
+
+from urllib3 import BaseHTTPResponse, Retry
 
 from ...config.catalog.images import Image
 from ...config.errors import CommandError
+from .http import RETRIES, RequestFailed, request, save
 
 _ACCEPT: Final = {
     "Accept": "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, "
@@ -25,9 +25,6 @@ _ACCEPT: Final = {
 }
 _CHALLENGE: Final = re.compile(r'(\w+)="([^"]*)"')
 _HOSTS: Final = {"docker.io": "registry-1.docker.io"}
-_ATTEMPTS: Final = 4
-_TIMEOUT_SECONDS: Final = 60
-_CHUNK: Final = 1 << 20
 
 
 @dataclass
@@ -42,8 +39,8 @@ class Registry:
 
     def manifest(self, repository: str, reference: str) -> tuple[bytes, str]:
         """A manifest or an index, by tag or digest, and its media type."""
-        with self._open("GET", f"/v2/{repository}/manifests/{reference}", _ACCEPT) as response:
-            content, kind = response.read(), response.headers.get_content_type()
+        answer = self._open("GET", f"/v2/{repository}/manifests/{reference}", _ACCEPT)
+        content, kind = answer.data, answer.headers["Content-Type"].partition(";")[0]
         if reference.startswith("sha256:") and _digest(content) != reference:
             raise CommandError(
                 f"{self.host}/{repository} serves another manifest than {reference}", "do not use this registry"
@@ -53,73 +50,73 @@ class Registry:
     def has(self, repository: str, what: str, reference: str) -> bool:
         """Whether it has that manifest or blob (`what` is manifests or blobs)."""
         try:
-            with self._open("HEAD", f"/v2/{repository}/{what}/{reference}", _ACCEPT):
-                return True
-        except urllib.error.HTTPError as error:
-            if error.code == 404:
-                return False
-            raise
+            self._open("HEAD", f"/v2/{repository}/{what}/{reference}", _ACCEPT)
+        except RequestFailed as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
 
     def put_manifest(self, repository: str, reference: str, content: bytes, kind: str) -> None:
         """Store a manifest under a tag or its digest."""
-        with self._open("PUT", f"/v2/{repository}/manifests/{reference}", {"Content-Type": kind}, content):
-            pass
+        self._open("PUT", f"/v2/{repository}/manifests/{reference}", {"Content-Type": kind}, content)
 
     def read_blob(self, repository: str, digest: str, into: IO[bytes]) -> int:
         """Write a blob into a file. Returns its length; raises CommandError when it is not what its digest says."""
-        checksum, length = hashlib.sha256(), 0
-        with self._open("GET", f"/v2/{repository}/blobs/{digest}") as response:
-            while chunk := response.read(_CHUNK):
-                checksum.update(chunk)
-                length += into.write(chunk)
-        if f"sha256:{checksum.hexdigest()}" != digest:
+        path = f"/v2/{repository}/blobs/{digest}"
+        save(lambda retries: self._open("GET", path, retries=retries, stream=True), into)
+        length = into.tell()
+        into.seek(0)
+        if f"sha256:{hashlib.file_digest(cast(Any, into), 'sha256').hexdigest()}" != digest:
             raise CommandError(f"{self.host}/{repository} serves another blob than {digest}", "run this again")
         into.seek(0)
         return length
 
     def put_blob(self, repository: str, digest: str, content: IO[bytes], length: int) -> None:
         """Store a blob."""
-        with self._open("POST", f"/v2/{repository}/blobs/uploads/", {"Content-Length": "0"}, b"") as response:
-            place = urllib.parse.urlsplit(urllib.parse.urljoin(self._address("/"), response.headers["Location"]))
+        answer = self._open("POST", f"/v2/{repository}/blobs/uploads/", {"Content-Length": "0"}, b"")
+        place = urllib.parse.urlsplit(urllib.parse.urljoin(self._address("/"), answer.headers["Location"]))
         query = "&".join(filter(None, (place.query, f"digest={urllib.parse.quote(digest)}")))
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(length)}
-        with self._open("PUT", urllib.parse.urlunsplit(place._replace(query=query)), headers, content):
-            pass
+        self._open("PUT", urllib.parse.urlunsplit(place._replace(query=query)), headers, content)
 
     def _address(self, path: str) -> str:
         return path if "://" in path else f"{self.scheme}://{_HOSTS.get(self.host, self.host)}{path}"
 
-    def _open(self, method: str, path: str, headers: Mapping[str, str] | None = None, data: Any = None) -> Any:
-        """The response. "Unauthorized" is answered with a token, a failure of the server with another attempt."""
+    def _open(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | IO[bytes] | None = None,
+        *,
+        retries: Retry = RETRIES,
+        stream: bool = False,
+    ) -> BaseHTTPResponse:
+        """The answer. "Unauthorized" is answered once, with an anonymous token."""
         scope = path.partition("/v2/")[2].split("/manifests/")[0].split("/blobs/")[0]
-        for attempt in range(1, _ATTEMPTS + 1):
-            request = urllib.request.Request(self._address(path), data=data, method=method, headers=dict(headers or {}))
-            if authorization := self.authorization or self._tokens.get(scope):
-                # Not sent on to the storage that a registry redirects to; that refuses it.
-                request.add_unredirected_header("Authorization", authorization)
-            try:
-                return urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)
-            except urllib.error.HTTPError as error:
-                challenge = error.headers.get("WWW-Authenticate", "")
-                if error.code == 401 and challenge.startswith("Bearer") and scope not in self._tokens:
-                    self._tokens[scope] = self._token(dict(_CHALLENGE.findall(challenge)))
-                elif (error.code < 500 and error.code != 429) or attempt == _ATTEMPTS:
-                    raise
-                else:
-                    time.sleep(2**attempt)
-            except OSError:
-                if attempt == _ATTEMPTS:
-                    raise
-                time.sleep(2**attempt)
-            if hasattr(data, "seek"):
-                data.seek(0)
-        raise AssertionError("the last attempt returns or raises")
+
+        def ask() -> BaseHTTPResponse:
+            # Not sent on to the storage that a registry redirects to: urllib3 takes it away for another host.
+            authorization = self.authorization or self._tokens.get(scope)
+            signed = {**(headers or {}), **({"Authorization": authorization} if authorization else {})}
+            return request(method, self._address(path), signed, body, retries=retries, stream=stream)
+
+        try:
+            return ask()
+        except RequestFailed as refused:
+            challenge = refused.answer.headers.get("WWW-Authenticate", "") if refused.answer else ""
+            if refused.status != 401 or self.authorization or not challenge.startswith("Bearer"):
+                raise
+            self._tokens[scope] = self._token(dict(_CHALLENGE.findall(challenge)))
+        if body is not None and not isinstance(body, bytes):
+            body.seek(0)
+        return ask()
 
     def _token(self, challenge: dict[str, str]) -> str:
         query = urllib.parse.urlencode({key: challenge[key] for key in ("service", "scope") if key in challenge})
-        with urllib.request.urlopen(f"{challenge['realm']}?{query}", timeout=_TIMEOUT_SECONDS) as response:
-            answer = json.load(response)
-        return f"Bearer {answer.get('token') or answer['access_token']}"
+        found = request("GET", f"{challenge['realm']}?{query}").json()
+        return f"Bearer {found.get('token') or found['access_token']}"
 
 
 def digest_of(image: Image, source: Registry) -> str:

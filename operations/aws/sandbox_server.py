@@ -11,6 +11,8 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from filelock import FileLock
+
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
 from ...config.errors import PodwrightError
 
@@ -67,11 +69,15 @@ def start(root: Path, port: int | None = None, time_scale: float = 1.0) -> Runni
     one, which 0 asks for. `time_scale` stretches the shortened waiting times of the sandbox (node boot and the like).
     Raises SandboxError if it does not come up.
     """
-    running = status(root)
-    if running:
-        return running
     directory = (root / STATE_DIRECTORY).resolve()
     directory.mkdir(parents=True, exist_ok=True)
+    # Two commands that find no server at the same time start one between them.
+    with FileLock(directory / "start.lock"):
+        return status(root) or _started(root, directory, port, time_scale)
+
+
+def _started(root: Path, directory: Path, port: int | None, time_scale: float) -> Running:
+    """A new server that answers."""
     former = _record(root) or Running(DEFAULT_PORT, DEFAULT_PORT + 1, 0, "")
     # Both sockets listen from here on and the server inherits them: nobody can take a port in between.
     with (

@@ -7,8 +7,8 @@ import urllib.error
 import urllib.request
 from typing import Any, Final
 
+from ...planning.kubernetes.eks_token import eks_token
 from ..aws.account import Account
-from ..kubernetes.token import token
 from .reader import Unavailable
 
 _SECONDS: Final = 3.0
@@ -21,9 +21,8 @@ def api_groups(account: Account, cluster: dict[str, Any]) -> list[str]:
         Unavailable: the endpoint is out of reach, or lets the caller not in.
     """
     certificate = base64.b64decode(cluster["certificateAuthority"]["data"]).decode()
-    request = urllib.request.Request(
-        f"{cluster['endpoint']}/apis", headers={"Authorization": f"Bearer {token(account.session(), cluster['name'])}"}
-    )
+    token = eks_token(account.session(), cluster["name"])
+    request = urllib.request.Request(f"{cluster['endpoint']}/apis", headers={"Authorization": f"Bearer {token}"})
     try:
         context = ssl.create_default_context(cadata=certificate)
         with urllib.request.urlopen(request, timeout=_SECONDS, context=context) as answer:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from podwright.planning.purchase.purchase import SHIPPED
+from podwright.planning.kubernetes import eks_token
+from podwright.planning.purchase import purchase
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = {
@@ -53,8 +54,9 @@ CLOCK_CHANCE_OR_NETWORK = {
     "urllib3",
 }
 
-WITH_THE_BUYER = {file.removesuffix(".py").replace("/", ".") for file in SHIPPED}
-"""Modules that travel with the handler that buys. The command line buys by them too; a synthesis runs none of them."""
+SHIPPED = (*purchase.SHIPPED, eks_token.SHIPPED)
+WITH_HANDLERS = {file.removesuffix(".py").replace("/", ".") for file in SHIPPED}
+"""Modules of planning that travel with handlers. The command line calls them too; a synthesis runs none of them."""
 
 READ = re.compile(r"(.+)\.(?:read_text|read_bytes|open|exists|glob|rglob|iterdir)(?:\(.*\))?")
 READS = re.compile(r"os\.(environb?|getenv|urandom)|(.+\.)?(datetime|date)\.(now|today|utcnow)")
@@ -105,7 +107,7 @@ def violations(file: Path) -> Iterator[str]:
         if first == "podwright":
             target = rest.partition(".")[0]
             if is_handler(file):
-                if level and rest.startswith(tuple(f"{module}." for module in WITH_THE_BUYER)):
+                if level and rest.startswith(tuple(f"{module}." for module in WITH_HANDLERS)):
                     continue
                 # A node gets each package of the scripts whole, a function the folder of its handler.
                 depth = 2 if room == "lifecycle_scripts" else -1
@@ -285,7 +287,7 @@ def test_each_room_uses_its_own_libraries() -> None:
 def test_synthesis_reads_no_clock_chance_network_or_process_environment() -> None:
     found = []
     for file in sources(*SYNTHESIS):
-        if is_handler(file) or ".".join(file.relative_to(ROOT).with_suffix("").parts) in WITH_THE_BUYER:
+        if is_handler(file) or ".".join(file.relative_to(ROOT).with_suffix("").parts) in WITH_HANDLERS:
             continue
         for line, name, _ in imports(file):
             # A `random.Random` of its own is the same each time: it is made with a seed.
@@ -297,11 +299,11 @@ def test_synthesis_reads_no_clock_chance_network_or_process_environment() -> Non
     assert found == []
 
 
-def test_what_ships_with_the_buyer_needs_python_alone() -> None:
+def test_what_ships_with_handlers_needs_python_alone() -> None:
     for file in (ROOT / name for name in SHIPPED):
         assert list(foreign(file)) == []
         ours = {absolute(file, name, level) for _, name, level in imports(file) if level}
-        assert {".".join(name.split(".")[1:4]) for name in ours} <= WITH_THE_BUYER, file
+        assert {".".join(name.split(".")[1:4]) for name in ours} <= WITH_HANDLERS, file
 
 
 def test_the_command_line_starts_without_aws_libraries() -> None:

@@ -17,7 +17,7 @@ from podwright.config.settings.environment import Environment
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.cdk.deployment import deployed_stacks, is_bootstrapped
-from podwright.operations.kubernetes.token import token
+from podwright.planning.kubernetes.eks_token import eks_token
 from sandbox_network import eks_cluster, surroundings
 from sandbox_stacks import StackUnderTest
 
@@ -138,7 +138,7 @@ def test_clusters_and_their_kubernetes_are_apart(of: Clients, sandbox: Running) 
 
     def ask(account: str, endpoint: str) -> int:
         session = boto3.Session(access_key(account), "sandbox", region_name="us-west-2")
-        header = {"Authorization": f"Bearer {token(session, name)}"}
+        header = {"Authorization": f"Bearer {eks_token(session, name)}"}
         asked = urllib.request.Request(f"{endpoint}/api/v1/namespaces/only-{DEV}", headers=header)
         try:
             with urllib.request.urlopen(asked, context=context) as answer:

@@ -85,7 +85,9 @@ class Double:
         if found is None or found[0] is None:
             return Reply(404)
         if what == "blobs" and self.redirects and call.method == "GET":
-            return Reply(307, headers={"Location": f"{self.url}/storage/{reference}"})
+            # Another host, as storage is; a client takes its credentials away for it.
+            storage = self.url.replace("127.0.0.1", "localhost")
+            return Reply(307, headers={"Location": f"{storage}/storage/{reference}"})
         return Reply(body=found[0], headers={"Content-Type": found[1]})
 
 

@@ -1,6 +1,5 @@
 """Synthesizing environments inside the tests: each file of `environments/` once a run, whichever worker asks first."""
 
-import fcntl
 import json
 import os
 import tempfile
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
+from filelock import FileLock
 
 from podwright.config.loading.load import environment_from
 from podwright.config.loading.project import Project
@@ -130,8 +130,7 @@ def synthesis(name: str) -> Synthesis:
     """The synthesis of `environments/NAME.yaml`."""
     shared = Path(os.environ["PODWRIGHT_TEST_ASSEMBLIES"])
     done = shared / f"{name}.json"
-    with (shared / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(shared / f"{name}.lock"):
         if not done.exists():
             done.write_text(json.dumps(_write(environment(name), assembly_folder()), default=str))
     directory, stacks = json.loads(done.read_text())

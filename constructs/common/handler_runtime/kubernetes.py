@@ -7,10 +7,11 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import boto3
-from botocore.signers import RequestSigner
+
+from ....planning.kubernetes.eks_token import eks_token
 
 _PAGE: Final = 500
 _TIMEOUT_SECONDS: Final = 10
@@ -70,30 +71,7 @@ class KubernetesApi:
         return self._get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
 
     def _get(self, path: str, accept: str = "application/json") -> dict[str, Any]:
-        headers = {"Authorization": f"Bearer {self._token()}", "Accept": accept}
+        headers = {"Authorization": f"Bearer {eks_token(self._session, self._cluster)}", "Accept": accept}
         request = urllib.request.Request(self._endpoint + path, headers=headers)
         with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=self._tls) as response:
             return json.load(response)
-
-    def _token(self) -> str:
-        """A token that EKS accepts: a signed GetCallerIdentity request that names the cluster, good for a minute.
-
-        Signing is local. Source: Amazon EKS API server authentication, aws-iam-authenticator's README, 2026-11.
-        """
-        sts = self._session.client("sts")
-        region = sts.meta.region_name
-        credentials = self._session.get_credentials()
-        if credentials is None:
-            raise RuntimeError("this function has no credentials, so it cannot sign in to Kubernetes")
-        signer = RequestSigner(
-            sts.meta.service_model.service_id, region, "sts", "v4", credentials, self._session.events
-        )
-        request = {
-            "method": "GET",
-            "url": f"{sts.meta.endpoint_url}/?Action=GetCallerIdentity&Version=2011-06-15",
-            "body": {},
-            "headers": {"x-k8s-aws-id": self._cluster},
-            "context": {},
-        }
-        url = cast(str, signer.generate_presigned_url(request, region_name=region, expires_in=60, operation_name=""))
-        return "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")

@@ -12,6 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct, IDependable
 
+from ....planning.kubernetes import eks_token
 from ...common.custom_resource import HandlerFunction
 
 _LONGEST_MINUTES: Final = 60
@@ -75,6 +76,7 @@ def wait(
         vpc=place.vpc,
         subnets=list(place.subnets),
         security_groups=[place.security_group],
+        planning_files=(eks_token.SHIPPED,),
         runtime_files=("response.py", "kubernetes.py"),
     )
     function.role.add_to_principal_policy(

@@ -14,6 +14,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from ....config.catalog.kubernetes_groups import NODE_READERS
+from ....planning.kubernetes import eks_token
 from ...common.custom_resource import HandlerFunction
 from ...common.permission import allow
 from ...hyperpod.nodes_ready.waiter import Place
@@ -95,6 +96,7 @@ class FleetMetrics(Construct):
             vpc=place.vpc if place else None,
             subnets=list(place.subnets) if place else (),
             security_groups=[place.security_group] if place else (),
+            planning_files=(eks_token.SHIPPED,),
             runtime_files=("kubernetes.py",),
         )
         allow(function.role, ["sagemaker:DescribeCluster", "sagemaker:ListClusterNodes"], [fleet.arn])

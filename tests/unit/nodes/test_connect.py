@@ -25,7 +25,7 @@ from podwright.operations.aws.deployed import eks_cluster_name, physical_id
 from podwright.operations.aws.session import ClusterNode
 from podwright.operations.commands import shell
 from podwright.operations.kubernetes import connect
-from podwright.operations.kubernetes.token import token
+from podwright.planning.kubernetes.eks_token import eks_token
 
 ENVIRONMENT = Project.at(Path(__file__).parents[3]).load("prod").environment
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
@@ -353,14 +353,14 @@ def test_a_command_runs_in_the_vpc(account: Any, project: Path, monkeypatch: pyt
 
 
 def test_a_token_is_a_signed_request_that_names_the_cluster() -> None:
-    made = token(SESSION, "prod-1a2b").removeprefix("k8s-aws-v1.")
+    made = eks_token(SESSION, "prod-1a2b").removeprefix("k8s-aws-v1.")
     url = base64.urlsafe_b64decode(made + "=" * (-len(made) % 4)).decode()
     query = urllib.parse.parse_qs(urllib.parse.urlsplit(url).query)
     assert url.startswith("https://sts.us-west-2.amazonaws.com/?")
     assert query["Action"] == ["GetCallerIdentity"]
     assert query["X-Amz-SignedHeaders"] == ["host;x-k8s-aws-id"]
     assert query["X-Amz-Expires"] == ["60"]
-    assert token(SESSION, "another") != token(SESSION, "prod-1a2b")
+    assert eks_token(SESSION, "another") != eks_token(SESSION, "prod-1a2b")
 
 
 @pytest.mark.parametrize("signed_in", [True, False])

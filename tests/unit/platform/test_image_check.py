@@ -4,10 +4,9 @@ import gzip
 import hashlib
 import io
 import json
+import socket
 import tarfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -180,13 +179,14 @@ def test_a_registry_out_of_reach_is_said_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
-        raise urllib.error.URLError("Name or service not known")
+        raise socket.gaierror(-2, "Name or service not known")
 
-    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setattr(time, "sleep", lambda _: None)
     assert cli.main(["image", "check", "registry.example/train:1"]) == 1
     said = capsys.readouterr().err
-    assert "registry.example/train:1 cannot be read: <urlopen error Name or service not known>" in said
+    assert "registry.example/train:1 cannot be read: " in said
+    assert "Failed to resolve 'registry.example' ([Errno -2] Name or service not known)" in said
     assert "→ see that the name is right" in said
 
 

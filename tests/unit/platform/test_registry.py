@@ -1,13 +1,14 @@
 """Copying images between two registries on loopback that insist on what real ones insist on."""
 
-import urllib.error
+import base64
 from collections.abc import Iterator
 
 import pytest
 
-from loopback import Server, serving
+from loopback import Reply, Server, serving
 from podwright.config.catalog.images import Image
 from podwright.config.errors import CommandError
+from podwright.operations.artifacts.http import RequestFailed
 from podwright.operations.artifacts.registry import Registry, copy, digest_of
 from registry_double import INDEX, Double, client
 
@@ -22,7 +23,7 @@ def doubles() -> Iterator[tuple[Double, Double, Server]]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podwright.operations.artifacts.registry.time.sleep", lambda _: None)
+    monkeypatch.setattr("urllib3.util.retry.time.sleep", lambda _: None)
 
 
 def test_an_image_arrives_whole_and_with_its_digest(doubles: tuple[Double, Double, Server]) -> None:
@@ -79,7 +80,7 @@ def test_a_fault_is_tried_again(doubles: tuple[Double, Double, Server], faults: 
 def test_a_fault_that_stays_is_an_error(doubles: tuple[Double, Double, Server]) -> None:
     source, _, _ = doubles
     source.faults = [500] * 9
-    with pytest.raises(urllib.error.HTTPError):
+    with pytest.raises(RequestFailed):
         digest_of(Image("source", "a", "v1", ""), client(source))
     assert len(source.faults) == 5
 
@@ -87,7 +88,7 @@ def test_a_fault_that_stays_is_an_error(doubles: tuple[Double, Double, Server]) 
 def test_a_refusal_is_not_tried_again(doubles: tuple[Double, Double, Server]) -> None:
     source, _, _ = doubles
     source.faults = [403] * 3
-    with pytest.raises(urllib.error.HTTPError):
+    with pytest.raises(RequestFailed):
         digest_of(Image("source", "a", "v1", ""), client(source))
     assert len(source.faults) == 2
 
@@ -112,3 +113,15 @@ def test_another_manifest_than_asked_for_goes_no_further(doubles: tuple[Double, 
 def test_docker_hub_has_another_host() -> None:
     assert Registry("docker.io")._address("/v2/") == "https://registry-1.docker.io/v2/"
     assert Registry("quay.io")._address("/v2/") == "https://quay.io/v2/"
+
+
+def test_the_machines_proxy_is_asked_with_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(lambda _: Reply(body=b"{}", headers={"Content-Type": INDEX})) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.replace("//", "//me:p%40ss@"))
+        monkeypatch.setenv("no_proxy", "registry.inside")
+        assert Registry("registry.example", scheme="http").manifest("a", "v1") == (b"{}", INDEX)
+        (call,) = proxy.calls
+        assert call.path == "http://registry.example/v2/a/manifests/v1"
+        assert call.headers["proxy-authorization"] == f"Basic {base64.b64encode(b'me:p@ss').decode()}"
+        with pytest.raises(RequestFailed, match=r"registry\.inside"):
+            Registry("registry.inside", scheme="http").manifest("a", "v1")
