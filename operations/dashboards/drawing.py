@@ -1,9 +1,9 @@
-"""A panel and what Prometheus answered, as HTML: plotly draws what has an axis, the browser the rest."""
+"""A panel and what Prometheus answered: plotly draws what has an axis, a template the rest."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from html import escape
 from typing import Any, Final
 
 from ...planning.monitoring.dashboards.panel import Colour, Panel
@@ -26,8 +26,45 @@ _INK, _GRID = "#1d2330", "#e4e7ec"
 PIXELS: Final = 34
 """Height of a row of Grafana's grid."""
 _HEADER: Final = 46
-# Of a legend for each column of a panel: two lines of it.
-_LETTERS: Final = 14
+# More names leave no room for lines; the pointer shows them.
+_MOST_NAMES: Final = 8
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number."""
+
+    value: str
+    colour: str
+    label: str
+    """Which of several; empty for the only one."""
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A row of a table."""
+
+    labels: Sequence[str]
+    cells: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Values by labels, with a column for each query."""
+
+    labels: Sequence[str]
+    columns: Sequence[str]
+    rows: Sequence[TableRow]
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a panel without an axis shows."""
+
+    empty: str = ""
+    """What is said where there is nothing."""
+    tiles: Sequence[Tile] = ()
+    table: Table | None = None
 
 
 def figure(panel: Panel, series: Sequence[Series], span: Span) -> dict[str, Any] | None:
@@ -44,30 +81,29 @@ def figure(panel: Panel, series: Sequence[Series], span: Span) -> dict[str, Any]
     return drawn.to_plotly_json()
 
 
-def text(panel: Panel, series: Sequence[Series]) -> str:
-    """A panel without an axis as HTML; empty where plotly draws it."""
+def text(panel: Panel, series: Sequence[Series]) -> Text:
+    """What a panel without an axis shows; nothing where plotly draws it."""
     if not series:
-        return f'<p class="empty">{"none, which is good" if panel.may_be_empty else "no data"}</p>'
+        return Text("none, which is good" if panel.may_be_empty else "no data")
     if panel.kind == "number":
-        return "".join(_tile(panel, one, many=len(series) > 1) for one in series)
-    return _table(panel, series) if panel.kind == "table" else ""
+        many = len(series) > 1
+        return Text(tiles=[_tile(panel, one, one.name if many else "") for one in series])
+    return Text(table=_table(panel, series) if panel.kind == "table" else None)
 
 
 def _layout(panel: Panel, series: Sequence[Series], span: Span) -> dict[str, Any]:
-    named = sum(len(one.name) + 4 for one in series)
     axis = {"gridcolor": _GRID, "zeroline": False, "automargin": True}
     return {
         "height": panel.height * PIXELS - _HEADER,
         "margin": {"l": 8, "r": 12, "t": 6, "b": 6},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": "system-ui, Segoe UI, Helvetica, Arial, sans-serif", "size": 11, "color": _INK},
+        "font": {"family": "system-ui, Segoe UI, Helvetica, Arial, sans-serif", "size": 12, "color": _INK},
         "colorway": list(_SERIES),
         "hovermode": "x unified" if panel.kind in ("lines", "stacked") else "closest",
-        "hoverlabel": {"namelength": -1, "font": {"size": 11}},
-        "legend": {"orientation": "h", "y": -0.16, "x": 0, "font": {"size": 10}},
-        # Many names leave no room for lines; the pointer shows them.
-        "showlegend": panel.kind in ("lines", "stacked") and named <= panel.width * _LETTERS,
+        "hoverlabel": {"namelength": -1, "font": {"size": 12}},
+        "legend": {"orientation": "h", "y": -0.16, "x": 0, "maxheight": 0.25},
+        "showlegend": panel.kind in ("lines", "stacked") and len(series) <= _MOST_NAMES,
         "xaxis": dict(axis) if panel.kind == "bars" else axis | _time_axis(span),
         "yaxis": dict(axis),
     }
@@ -168,31 +204,21 @@ def colour(panel: Panel, value: float) -> str:
     return COLOURS[panel.steps[reached[-1]]] if reached else COLOURS["blue"]
 
 
-def _tile(panel: Panel, one: Series, *, many: bool) -> str:
-    label = f"<small>{escape(one.name)}</small>" if many else ""
-    shown = escape(written(one.last, panel.unit))
-    return f'<div class="number" style="color:{colour(panel, one.last)}">{shown}{label}</div>'
+def _tile(panel: Panel, one: Series, label: str) -> Tile:
+    return Tile(written(one.last, panel.unit), colour(panel, one.last), label)
 
 
-def _table(panel: Panel, series: Sequence[Series]) -> str:
+def _table(panel: Panel, series: Sequence[Series]) -> Table:
     columns = list(dict.fromkeys(one.query for one in series))
     labels = list(dict.fromkeys(label for one in series for label in one.labels if label != "__name__"))
-    rows: dict[tuple[str, ...], dict[str, float]] = {}
+    found: dict[tuple[str, ...], dict[str, float]] = {}
     for one in series:
-        rows.setdefault(tuple(one.labels.get(label, "") for label in labels), {})[one.query] = one.last
-    return "".join(["<table><tr>", *_head(labels, columns), "</tr>", *_rows(panel, rows, columns), "</table>"])
-
-
-def _head(labels: Sequence[str], columns: Sequence[str]) -> Iterator[str]:
-    yield from (f"<th>{escape(label)}</th>" for label in labels)
-    yield from (f'<th class="value">{escape(column)}</th>' for column in columns)
-
-
-def _rows(panel: Panel, rows: Mapping[tuple[str, ...], Mapping[str, float]], columns: Sequence[str]) -> Iterator[str]:
-    for labels, values in sorted(rows.items()):
-        cells = "".join(f"<td>{escape(label)}</td>" for label in labels)
-        shown = [escape(written(values[column], panel.unit)) if column in values else "" for column in columns]
-        yield f"<tr>{cells}{''.join(f'<td class=value>{value}</td>' for value in shown)}</tr>"
+        found.setdefault(tuple(one.labels.get(label, "") for label in labels), {})[one.query] = one.last
+    rows = [
+        TableRow(named, [written(values[column], panel.unit) if column in values else "" for column in columns])
+        for named, values in sorted(found.items())
+    ]
+    return Table(labels, columns, rows)
 
 
 def _largest(series: Sequence[Series]) -> float:

@@ -64,12 +64,11 @@ def run(args: argparse.Namespace) -> int:
 def _draw(args: argparse.Namespace, loaded: LoadedEnvironment, assembly: Assembly) -> int:
     from .architecture import architecture
     from .drawing import drawing
+    from .drawing_file import drawing_file
 
     environment = loaded.environment
     # Without --date no day is marked, so that a drawing in version control changes with the environment alone.
-    _write(
-        args.drawing, f"{drawing(architecture(environment, assembly), environment.name, day=args.date, alone=True)}\n"
-    )
+    _write(args.drawing, drawing_file(drawing(architecture(environment, assembly), environment.name, args.date)))
     write_line(f"{args.drawing}: the architecture of {environment.name}")
     return 0
 

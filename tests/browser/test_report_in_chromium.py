@@ -1,5 +1,6 @@
 """A report in a real browser: nothing is asked of a network, nothing overflows, nothing is cut, and it prints."""
 
+import itertools
 import json
 import re
 import shutil
@@ -13,35 +14,69 @@ import pytest
 
 from loopback import Call, Reply, serving
 from podwright.operations.report import page as frame
-from podwright.operations.report.lettering import width
-from podwright.operations.report.page import page
-from podwright.operations.report.style import SHEET
-from report_world import report
+from podwright.operations.report.architecture import architecture
+from podwright.operations.report.drawing import drawing
+from podwright.operations.report.drawing_file import drawing_file
+from podwright.operations.report.page import SHEET, page
+from report_world import DAY, LONG, NAMES, assembly, large, loaded, report
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium; apt-get install chromium")
 WIDTHS = (1280, 390)
-# What a frame of the page says of itself.
+WORLDS = list(itertools.product((1, 2, 3, 4), (1, 13, 50)))
+"""Zones and groups."""
+PROBLEMS = {"overflow": 0, "beyond": [], "cut": [], "over": [], "small": []}
+"""What is wrong with a page: nothing."""
+# What a frame of the page says of itself, everything open.
 MEASURE = """
 const out = {};
+const words = element => [...element.childNodes].filter(node => node.nodeType === 3 && node.textContent.trim());
+const shown = element => element.getClientRects().length > 0;
+const told = elements => elements.map(element => element.outerHTML.slice(0, 80));
 for (const frame of document.querySelectorAll("iframe")) {
   const page = frame.contentDocument, view = frame.contentWindow;
   page.querySelectorAll("details").forEach(one => one.open = true);
   const wide = page.documentElement.clientWidth;
-  const inside = element => element.closest(".scroll");
-  const beyond = [...page.querySelectorAll("body *")].filter(element => !inside(element) && !element.closest("svg")
-    && !element.classList.contains("skip") && element.getBoundingClientRect().right > wide + 1);
-  const texts = [...page.querySelectorAll("svg.pw text")];
-  out[frame.width] = {
+  const all = [...page.querySelectorAll("body *")].filter(shown), drawn = [...page.querySelectorAll(".drawing *")];
+  const text = all.filter(element => words(element).length && !element.closest(".skip, title, .paper"));
+  const size = element => parseFloat(view.getComputedStyle(element).fontSize);
+  const boxed = [...page.querySelectorAll(".drawing .card, .drawing li")];
+  const boxes = boxed.map(one => [one, one.getBoundingClientRect()]);
+  const apart = (one, other) => one.right <= other.left + 0.5 || other.right <= one.left + 0.5
+    || one.bottom <= other.top + 0.5 || other.bottom <= one.top + 0.5;
+  out[frame.name] = {
     overflow: page.documentElement.scrollWidth - wide,
-    beyond: beyond.map(element => element.outerHTML.slice(0, 80)),
-    texts: texts.map(text => [[...text.childNodes].at(-1).textContent, +text.getAttribute("font-size"),
-      text.classList.contains("b"), text.getComputedTextLength()]),
+    beyond: told(all.filter(element => !element.closest(".scroll, .skip")
+      && (!element.closest("svg") || element.tagName === "text") && element.getBoundingClientRect().right > wide + 1)),
+    cut: told([...drawn, ...page.querySelectorAll("td, th")].filter(element => !element.closest("svg")
+      && (element.scrollWidth > element.clientWidth + 1) && element.clientWidth)),
+    over: told(boxes.filter(([one, place], index) => boxes.slice(index + 1).some(([, other]) => !apart(place, other)))
+      .map(([one]) => one)),
+    small: told(text.filter(element => size(element) < 12)),
+    texts: text.length,
     sheet: view.getComputedStyle(page.querySelector("section")).borderTopLeftRadius,
-    grounds: view.getComputedStyle(page.body).backgroundColor,
-    cells: [...page.querySelectorAll("td, th")].filter(cell => cell.scrollWidth > cell.clientWidth + 1)
-      .map(cell => cell.textContent),
+    ground: view.getComputedStyle(page.body).backgroundColor,
   };
+}
+const said = document.createElement("pre"); said.id = "said"; said.textContent = JSON.stringify(out);
+document.body.append(said);
+"""
+# What drawings that are files of their own say of themselves.
+MEASURE_FILES = """
+const out = [];
+for (const svg of document.querySelectorAll("body > svg")) {
+  const whole = svg.getBoundingClientRect(), inner = svg.querySelector(".fixed");
+  const right = whole.right - 24, last = inner.lastElementChild.getBoundingClientRect().bottom;
+  const texts = [...inner.querySelectorAll("*")].filter(one => !one.closest("svg svg"));
+  const parts = texts.filter(one => one.getBoundingClientRect().height);
+  const told = test => parts.filter(test).map(one => one.outerHTML.slice(0, 80));
+  out.push({
+    left: Math.round(whole.bottom - 24 - last),
+    beyond: told(one => one.getBoundingClientRect().right > right + 1),
+    cut: told(one => one.clientWidth && one.scrollWidth > one.clientWidth),
+    high: told(one => one.matches(".card, .plan, .subnet") && one.scrollHeight > one.clientHeight + 1),
+    ground: getComputedStyle(inner).backgroundColor,
+  });
 }
 const said = document.createElement("pre"); said.id = "said"; said.textContent = JSON.stringify(out);
 document.body.append(said);
@@ -64,30 +99,60 @@ def chromium(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
-def frames(text: str) -> str:
+def measured(chromium: Callable[..., Any], folder: Path, body: str, script: str, *arguments: str) -> Any:
+    """What a script says of a page with this body."""
+    file = folder / "measured.html"
+    file.write_text(f"<!doctype html><body>{body}<script>onload = () => {{ {script} }}</script></body>", "utf-8")
+    done = chromium("--dump-dom", "--virtual-time-budget=5000", *arguments, file.as_uri())
+    (said,) = re.findall(r'<pre id="said">(.*)</pre>', done.stdout, re.DOTALL)
+    return json.loads(unescape(said))
+
+
+def frames(name: str, text: str) -> str:
     """The page in frames of several widths, which a script outside of them may measure."""
-    inner = "".join(f'<iframe width="{wide}" height="900" srcdoc="{escape(text)}"></iframe>' for wide in WIDTHS)
-    return f"<!doctype html><body>{inner}<script>onload = () => {{ {MEASURE} }}</script></body>"
+    return "".join(
+        f'<iframe name="{name} {wide}" width="{wide}" height="900" srcdoc="{escape(text)}"></iframe>' for wide in WIDTHS
+    )
 
 
-@pytest.mark.parametrize(("name", "theme"), [("prod", "light"), ("governed-hundred", "dark")])
+@pytest.mark.parametrize(("name", "theme"), [("prod", "light"), ("sandbox", "light"), ("governed-hundred", "dark")])
 def test_nothing_overflows_and_nothing_is_cut(
     name: str, theme: str, chromium: Callable[..., Any], tmp_path: Path
 ) -> None:
-    file = tmp_path / "frames.html"
-    file.write_text(frames(page(report(name))), encoding="utf-8")
     dark = ("--force-dark-mode",) if theme == "dark" else ()
-    done = chromium("--dump-dom", "--virtual-time-budget=5000", *dark, file.as_uri())
-    (said,) = re.findall(r'<pre id="said">(.*)</pre>', done.stdout, re.DOTALL)
-    found = json.loads(unescape(said))
-    assert set(found) == {str(wide) for wide in WIDTHS}
+    found = measured(chromium, tmp_path, frames(name, page(report(name))), MEASURE, *dark)
+    assert len(found) == len(WIDTHS)
     for seen in found.values():
-        assert (seen["overflow"], seen["beyond"], seen["cells"]) == (0, [], [])
-        assert len(seen["texts"]) > 40
-        reckoned = [(words, width(words, size, bold=bold), long) for words, size, bold, long in seen["texts"]]
-        assert [item for item in reckoned if item[2] > item[1] + 0.5] == [], "wider than the drawing made room for"
+        assert seen["texts"] > 100
+        assert {key: seen[key] for key in PROBLEMS} == PROBLEMS
         assert seen["sheet"] == "12px", "the policy lets the page's own style sheet in"
-        assert seen["grounds"] == {"light": "rgb(244, 246, 249)", "dark": "rgb(14, 18, 25)"}[theme]
+        assert seen["ground"] == {"light": "rgb(244, 246, 249)", "dark": "rgb(14, 18, 25)"}[theme]
+
+
+def test_a_drawing_with_long_names_and_many_groups_keeps_its_place(
+    chromium: Callable[..., Any], tmp_path: Path
+) -> None:
+    bodies = [
+        frames(f"{zones} {groups}", page(report("prod") | {"architecture": large(zones, groups)}))
+        for zones, groups in WORLDS
+    ]
+    found = measured(chromium, tmp_path, "".join(bodies), MEASURE)
+    assert len(found) == len(WIDTHS) * len(WORLDS)
+    wrong = {name: {key: seen[key] for key in PROBLEMS} for name, seen in found.items()}
+    assert {name: seen for name, seen in wrong.items() if seen != PROBLEMS} == {}
+
+
+def test_a_drawing_of_its_own_is_as_high_as_it_says(chromium: Callable[..., Any], tmp_path: Path) -> None:
+    worlds = [drawing(large(zones, groups), LONG, DAY) for zones, groups in WORLDS]
+    shipped = [drawing(architecture(loaded(name).environment, assembly(name)), name) for name in NAMES]
+    body = "".join(map(drawing_file, [*shipped, *worlds]))
+    found = measured(chromium, tmp_path, body, MEASURE_FILES)
+    assert len(found) == len(NAMES) + len(WORLDS)
+    for name, seen in zip([*NAMES, *WORLDS], found, strict=True):
+        assert (seen["left"], seen["beyond"], seen["high"]) == (0, [], []), name
+        assert seen["ground"] == "rgb(244, 246, 249)"
+    # The longest names that there may be are cut, and whole in their titles; those of the repository are not.
+    assert {name: seen["cut"] for name, seen in zip(NAMES, found, strict=False) if seen["cut"]} == {}
 
 
 def test_a_page_loads_nothing_and_complains_of_nothing(chromium: Callable[..., Any], tmp_path: Path) -> None:

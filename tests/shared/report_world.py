@@ -20,6 +20,7 @@ NAMES = Project.at(ROOT).names
 DAY = date(2026, 11, 22)
 _TEMPLATES = ROOT / "tests/snapshot/templates"
 _VOID = {"meta", "br", "hr", "link"}
+LONG = "a-name-of-sixty-three-letters-which-is-the-longest-that-hyperpod-t"
 REASON = "Streams carry the ids of instances."
 """What the written assembly says of a wildcard of the nodes' role."""
 
@@ -81,6 +82,69 @@ def write_assembly(folder: Path, name: str) -> Path:
     place = {"type": "cdk:cloud-assembly", "properties": {"directoryName": stage.name}}
     (folder / "manifest.json").write_text(json.dumps({"artifacts": {stage.name: place}}))
     return folder
+
+
+def _group(number: int, zones: list[str], **given: Any) -> dict[str, Any]:
+    made = {
+        "name": f"{LONG}-{number}" if number % 2 else f"g{number}",
+        "types": ["ml.p6e-gb200.36xlarge", "ml.trn2.48xlarge"] if number % 3 else ["ml.p5.48xlarge"],
+        "count": 6758 if number % 5 == 0 else number,
+        "min": 0 if number % 4 == 0 else None,
+        "zones": zones,
+        "capacity": ("on demand", "Spot", "account team", f"plan {LONG}")[number % 4],
+        "plan": LONG if number % 4 == 3 else None,
+        "accelerator": "RTX PRO 6000 Blackwell",
+        "accelerators": 8,
+        "efa": 32,
+        "efa_only": True,
+        "checks": [],
+        "slurm": f"compute {LONG}",
+        "restricted": True,
+    }
+    return made | given
+
+
+def large(zones: int, groups: int) -> dict[str, Any]:
+    """An architecture of so many zones and groups, with the longest names that there may be."""
+    names = [f"usgw1-lax{number}-az{number}" for number in range(zones)]
+    subnets = [
+        {"role": role, "range": f"100.127.{index}.0/24", "nat_gateways": 1, "usable": 65531} | taken
+        for index, (role, taken) in enumerate(
+            (
+                ("public", {"taken": None, "replacing": None, "sums": ""}),
+                ("control plane", {"taken": 250, "replacing": None, "sums": "x"}),
+                ("nodes", {"taken": 65000, "replacing": 70000, "sums": "x"}),
+            )
+        )
+    ]
+    moments = [("2027-01-04", "2027-02-01"), ("2027-02-03", "2027-02-04"), ("2027-08-01", "2028-01-29")]
+    windows = [
+        {"start": f"{start}T11:30:00+00:00", "end": f"{end}T11:30:00+00:00", "zone": "z", "count": 64, "status": ""}
+        for start, end in moments
+    ]
+    system = {"kind": "FSx for Lustre, adopted", "facts": [LONG, LONG, LONG], "repositories": [f"/x ⇄ s3://{LONG}"]}
+    return {
+        "account": "111122223333",
+        "region": "us-west-2",
+        "vpc": {"name": "x", "existing": False, "cidrs": ["10.0.0.0/16"] * 5, "nat_gateways": 0, "flow_logs": True},
+        "zones": [{"id": name, "subnets": subnets} for name in names],
+        "groups": [_group(number, names if number % 7 == 6 else [names[number % zones]]) for number in range(groups)],
+        "file_systems": [system | {"name": LONG, "zones": [names[0]]}, system | {"name": "db", "zones": []}],
+        "control_plane": {
+            "kind": "EKS 1.34",
+            "facts": ["API private"],
+            "parts": [f"{LONG}{LONG}{LONG}", *["add-on"] * 40],
+        },
+        "endpoints": {"interface": [f"service-{number}" for number in range(30)], "gateway": ["s3"]},
+        "regional": [{"kind": "S3 bucket", "count": 2, "names": [LONG, LONG]}],
+        "plans": [
+            {"name": LONG, "zone": "z", "state": "exists", "needs": [LONG], "windows": windows},
+            {"name": "wanted", "zone": "z", "state": "purchase", "needs": [], "windows": [], "wish": {"days": 28}},
+        ],
+        "nodes": 10,
+        "accelerators": {"H200": 8},
+        "name": LONG,
+    }
 
 
 class Tree(HTMLParser):

@@ -1,16 +1,27 @@
 """The drawing, and the same as tables."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
 from ..architecture import architecture
-from ..drawing import counted, drawing, hue
-from ..markup import Markup, badge, details, joined, table, tag
+from ..drawing import Drawing, counted, drawing, hue
 from ..scene import Scene
 from ..time_line import said, unknown
+from ..views import Badge, Code, Table
 
 ID: Final = "architecture"
 TITLE: Final = "Architecture"
+
+
+@dataclass(frozen=True)
+class View:
+    """The drawing and its tables."""
+
+    drawing: Drawing
+    tables: Sequence[tuple[str, Table]]
+    """Each with what it is called."""
 
 
 def collect(scene: Scene) -> dict[str, Any]:
@@ -18,34 +29,24 @@ def collect(scene: Scene) -> dict[str, Any]:
     return architecture(scene.environment, scene.assembly, scene.windows) | {"name": scene.environment.name}
 
 
-def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
-    """The drawing with its tables."""
-    picture = tag(
-        "div",
-        drawing(data, data["name"], day=date.fromisoformat(document["day"])),
-        class_="scroll drawing",
-        role="region",
-        tabindex="0",
-        aria_label="Architecture drawing",
-    )
-    return joined(
-        [
-            tag("p", "Drawn from the synthesized templates. Addresses are those at the full count of every group."),
-            tag("figure", picture, tag("figcaption", "The tables below say the same in words.")),
-            details(f"Subnets ({sum(len(zone['subnets']) for zone in data['zones'])})", _subnets(data)),
-            details(f"Instance groups ({len(data['groups'])})", _groups(data)) if data["groups"] else None,
-            details(f"File systems ({len(data['file_systems'])})", _systems(data)) if data["file_systems"] else None,
-            details(f"Training plans ({len(data['plans'])})", _plans(data)) if data["plans"] else None,
-        ]
-    )
+def view(data: dict[str, Any], document: dict[str, Any]) -> View:
+    """The drawing, with a table for each kind of what there is."""
+    tables = {
+        "Subnets": _subnets(data),
+        "Instance groups": _groups(data),
+        "File systems": _systems(data),
+        "Training plans": _plans(data),
+    }
+    named = [(f"{name} ({len(table.rows)})", table) for name, table in tables.items() if table.rows]
+    return View(drawing(data, data["name"], date.fromisoformat(document["day"])), named)
 
 
-def _subnets(data: dict[str, Any]) -> Markup:
+def _subnets(data: dict[str, Any]) -> Table:
     rows = [
         (
             zone["id"],
             subnet["role"],
-            tag("code", subnet["range"]),
+            Code(subnet["range"]),
             f"{subnet['usable']:,}",
             "" if subnet["taken"] is None else f"{subnet['taken']:,}",
             "" if subnet["replacing"] is None else f"{subnet['replacing']:,}",
@@ -55,17 +56,17 @@ def _subnets(data: dict[str, Any]) -> Markup:
         for subnet in zone["subnets"]
     ]
     headers = ("zone", "subnet", "range", "usable", "taken", "while replacing", "sum")
-    return table("Subnets and their addresses", headers, rows, right=(3, 4, 5))
+    return Table("Subnets and their addresses", headers, rows, right=(3, 4, 5))
 
 
-def _groups(data: dict[str, Any]) -> Markup:
+def _groups(data: dict[str, Any]) -> Table:
     rows = [
         (
             group["name"],
             counted(group),
             " or ".join(group["types"]),
             ", ".join(group["zones"]),
-            badge(group["capacity"], hue(group)),
+            Badge(group["capacity"], hue(group)),
             f"{group['accelerators'] * group['count']:,} × {group['accelerator']}" if group["accelerators"] else "",
             (f"{group['efa']} a node" + (", efa-only" if group["efa_only"] else "")) if group["efa"] else "",
             ", ".join([*group["checks"], *filter(None, [group["slurm"]])]),
@@ -73,10 +74,10 @@ def _groups(data: dict[str, Any]) -> Markup:
         for group in data["groups"]
     ]
     headers = ("group", "nodes", "type", "zones", "capacity", "accelerators", "EFA", "checks and role")
-    return table("Instance groups at their full count", headers, rows, right=(1,))
+    return Table("Instance groups at their full count", headers, rows, right=(1,))
 
 
-def _systems(data: dict[str, Any]) -> Markup:
+def _systems(data: dict[str, Any]) -> Table:
     rows = [
         (
             system["name"],
@@ -87,12 +88,12 @@ def _systems(data: dict[str, Any]) -> Markup:
         )
         for system in data["file_systems"]
     ]
-    return table("What holds data", ("name", "kind", "zones", "what", "linked to S3"), rows)
+    return Table("What holds data", ("name", "kind", "zones", "what", "linked to S3"), rows)
 
 
-def _plans(data: dict[str, Any]) -> Markup:
+def _plans(data: dict[str, Any]) -> Table:
     rows = [
         (plan["name"], plan["zone"], ", ".join(plan["needs"]), "; ".join(map(said, plan["windows"])) or unknown(plan))
         for plan in data["plans"]
     ]
-    return table("Training plans and their windows", ("plan", "zone", "for", "when"), rows)
+    return Table("Training plans and their windows", ("plan", "zone", "for", "when"), rows)

@@ -1,14 +1,18 @@
 """What nodes measured when they booted, and which groups measure."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
+
+from markupsafe import Markup
 
 from ....config.catalog.instance_types import environment_types
 from ....config.settings.benchmarks import benchmark_policy
 from ...benchmarks.picture import picture
 from ...benchmarks.rows import faults, rows
 from ...benchmarks.table import number
-from ..markup import Markup, badge, details, joined, table, tag
 from ..scene import Scene
+from ..views import Badge, Table, plural
 
 ID: Final = "benchmarks"
 TITLE: Final = "Benchmarks"
@@ -18,6 +22,26 @@ _POLICIES: Final = {
     "report": "measured at boot; the verdict is published",
     "skip": "not measured",
 }
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What did not pass."""
+
+    outcome: Badge
+    words: str
+
+
+@dataclass(frozen=True)
+class View:
+    """Results, or how to get some."""
+
+    environment: str
+    intro: str
+    policies: Table
+    faults: Sequence[Fault]
+    picture: Markup
+    results: Table
 
 
 def collect(scene: Scene) -> dict[str, Any]:
@@ -49,45 +73,35 @@ def collect(scene: Scene) -> dict[str, Any]:
     }
 
 
-def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
+def view(data: dict[str, Any], document: dict[str, Any]) -> View:
     """Results where there are some; which groups measure in any case."""
-    if not data["groups"]:
-        return tag("p", "No instance groups, so no nodes that measure.")
-    groups = [(name, _POLICIES[policy]) for name, policy in data["groups"].items()]
-    policies = table("What groups do", ("group", "nodes are"), groups)
-    if not data["rows"]:
-        name = document["environment"]
-        how = ("Results come from running nodes: ", tag("code", f"podwright report {name} --live"), " reads them.")
-        return joined([tag("p", *how), policies])
-    results = [
+    wrong = [item for item in data["faults"] if item["outcome"] in ("fail", "warn")]
+    policies = [(name, _POLICIES[policy]) for name, policy in data["groups"].items()]
+    return View(
+        environment=document["environment"],
+        intro=f"Latest results of {len(data['nodes'])} node{plural(len(data['nodes']))}.",
+        policies=Table("What groups do", ("group", "nodes are"), policies),
+        faults=[Fault(_badge(item["outcome"]), f"{item['where']}: {item['reason']}") for item in wrong],
+        # The only markup in a document: `collect` drew it with everything escaped.
+        picture=Markup(data["picture"]),
+        results=_results(data),
+    )
+
+
+def _results(data: dict[str, Any]) -> Table:
+    rows = [
         (
             row["name"],
             row["group"],
-            badge(row["outcome"], _HUES[row["outcome"]]),
-            *(number(row[key]) if row[key] is not None else "" for key in ("worst", "middle", "best", "bound")),
+            _badge(row["outcome"]),
+            *(number(row[key]) for key in ("worst", "middle", "best", "bound")),
             row["unit"],
         )
         for row in data["rows"]
     ]
     headers = ("kernel", "group", "outcome", "worst", "middle", "best", "bound", "unit")
-    faulty = [
-        tag("li", badge(item["outcome"], _HUES[item["outcome"]]), f" {item['where']}: {item['reason']}")
-        for item in data["faults"]
-        if item["outcome"] in ("fail", "warn")
-    ]
-    return joined(
-        [
-            tag("p", f"Latest results of {len(data['nodes'])} node{'' if len(data['nodes']) == 1 else 's'}."),
-            tag("ul", *faulty, class_="plain") if faulty else None,
-            tag(
-                "div",
-                Markup(data["picture"]),
-                class_="scroll drawing paper",
-                role="region",
-                tabindex="0",
-                aria_label="Benchmark results as a picture",
-            ),
-            details("Results as a table", table("Benchmarks", headers, results, right=(3, 4, 5, 6))),
-            details("What groups do", policies),
-        ]
-    )
+    return Table("Benchmarks", headers, rows, right=(3, 4, 5, 6))
+
+
+def _badge(outcome: str) -> Badge:
+    return Badge(outcome, _HUES[outcome])

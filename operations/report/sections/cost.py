@@ -1,16 +1,31 @@
 """What the environment costs while it stands."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ....config.catalog.prices import HOURS_PER_MONTH
 from ....planning.cost.costs import costs
 from ...commands import cost
-from ..markup import Markup, details, joined, table, tag
 from ..scene import Scene
+from ..views import Table
 
 ID: Final = "cost"
 TITLE: Final = "Cost"
+
+
+@dataclass(frozen=True)
+class View:
+    """Sums, their parts, and what is not in them."""
+
+    intro: str
+    stacks: Table
+    fees: Table
+    items: Table
+    teams: Table
+    """Without rows where no teams share the cluster."""
+    unpriced: str
+    not_counted: str
 
 
 def collect(scene: Scene) -> dict[str, Any]:
@@ -18,51 +33,30 @@ def collect(scene: Scene) -> dict[str, Any]:
     return cost.report(scene.environment, costs(scene.environment, scene.day))
 
 
-def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
-    """Sums, their parts, and what is not in them."""
+def view(data: dict[str, Any], document: dict[str, Any]) -> View:
+    """The document of costs, as tables."""
     stacks = [
         (name, _bounded(sums, "hourly"), _bounded(sums, "monthly"), _missing(sums))
         for name, sums in [*data["stacks"].items(), ("together", data["total"])]
-    ]
-    teams = [
-        (
-            row["team"] or "(no quota)",
-            f"{row['instances']:,g}",
-            _bounded(row, "monthly"),
-            f"at most {cost.money(row['upfront_at_most'])}" if row["upfront_at_most"] else "",
-        )
-        for row in data["teams"]
     ]
     fees = [
         (fee["plan"], f"at most {cost.money(fee['at_most'])}" if fee["at_most"] else "not in the file", fee["what"])
         for fee in data["upfront"]
     ]
-    unpriced = sorted({item["name"] for item in data["items"] if item["price"] is None})
-    words = f"At the full count of every group, {HOURS_PER_MONTH} hours a month, in {data['currency']}."
-    return joined(
-        [
-            tag("p", words),
-            table("By stack", ("stack", "an hour", "a month", "unknown"), stacks, right=(1, 2)),
-            table("Training plans", ("plan", "upfront", "when"), fees, right=(1,)) if fees else None,
-            details(f"Parts and prices ({len(data['items'])})", _items(data)),
-            details(f"By team ({len(teams)})", _teams(teams)) if document["quotas"]["teams"] else None,
-            tag(
-                "p",
-                f"No price is known of {', '.join(unpriced)}; yours go under ",
-                tag("code", "prices:"),
-                ".",
-                class_="note",
-            )
-            if unpriced
-            else None,
-            tag("p", f"Not counted: {'; '.join(data['not_counted'])}.", class_="note"),
-        ]
+    return View(
+        intro=f"At the full count of every group, {HOURS_PER_MONTH} hours a month, in {data['currency']}.",
+        stacks=Table("By stack", ("stack", "an hour", "a month", "unknown"), stacks, right=(1, 2)),
+        fees=Table("Training plans", ("plan", "upfront", "when"), fees, right=(1,)),
+        items=_items(data["items"]),
+        teams=_teams(data["teams"] if document["quotas"]["teams"] else ()),
+        unpriced=", ".join(sorted({item["name"] for item in data["items"] if item["price"] is None})),
+        not_counted="; ".join(data["not_counted"]),
     )
 
 
-def _items(data: dict[str, Any]) -> Markup:
+def _items(items: Sequence[dict[str, Any]]) -> Table:
     rows = []
-    for item in data["items"]:
+    for item in items:
         price, month = item["price"], item["monthly"]
         bound = "≥ " if price and price["basis"] == "ec2" else ""
         rows.append(
@@ -75,12 +69,21 @@ def _items(data: dict[str, Any]) -> Markup:
                 price["source"] if price else "",
             )
         )
-    return table("Parts", ("name", "what", "quantity", "unit price", "a month", "source"), rows, right=(2, 3, 4))
+    return Table("Parts", ("name", "what", "quantity", "unit price", "a month", "source"), rows, right=(2, 3, 4))
 
 
-def _teams(rows: Sequence[Sequence[str]]) -> Markup:
+def _teams(teams: Sequence[dict[str, Any]]) -> Table:
+    rows = [
+        (
+            row["team"] or "(no quota)",
+            f"{row['instances']:,g}",
+            _bounded(row, "monthly"),
+            f"at most {cost.money(row['upfront_at_most'])}" if row["upfront_at_most"] else "",
+        )
+        for row in teams
+    ]
     headers = ("team", "instances", "a month", "upfront")
-    return table("Instances by the quotas of teams; the rest is shared by all", headers, rows, right=(1, 2, 3))
+    return Table("Instances by the quotas of teams; the rest is shared by all", headers, rows, right=(1, 2, 3))
 
 
 def _bounded(sums: dict[str, Any], which: str) -> str:

@@ -1,16 +1,40 @@
 """What the rules say of the file."""
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ....config.findings import counted
 from ....planning.rules.pages import titles
-from ..markup import Markup, badge, details, joined, tag
 from ..scene import Scene
+from ..views import Badge
 
 ID: Final = "findings"
 TITLE: Final = "Findings"
 _HUES: Final = {"error": "red", "warning": "orange", "info": "blue", "accepted": "green"}
+
+
+@dataclass(frozen=True)
+class Item:
+    """A finding."""
+
+    level: Badge
+    id: str
+    title: str
+    message: str
+    advice: str
+    """What to do, or why it is accepted."""
+    place: str
+
+
+@dataclass(frozen=True)
+class View:
+    """Findings, the worst first."""
+
+    intro: str
+    items: Sequence[Item]
+    accepted: Sequence[Item]
 
 
 def collect(scene: Scene) -> dict[str, Any]:
@@ -29,30 +53,22 @@ def collect(scene: Scene) -> dict[str, Any]:
     return {"summary": counted(scene.findings), "counts": Counter(item["level"] for item in items), "items": items}
 
 
-def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
-    """Findings, the worst first; accepted ones folded away."""
-    if not data["items"]:
-        return tag("p", "Every rule passes.")
-    accepted = [item for item in data["items"] if item["level"] == "accepted"]
-    rest = [item for item in data["items"] if item["level"] != "accepted"]
-    folded = details(f"Accepted with a reason ({len(accepted)})", _listed(accepted)) if accepted else None
-    return joined([tag("p", f"{data['summary']}, as podwright check says."), _listed(rest) if rest else None, folded])
+def view(data: dict[str, Any], document: dict[str, Any]) -> View:
+    """Findings, those that are accepted apart."""
+    return View(
+        intro=f"{data['summary']}, as podwright check says." if data["items"] else "Every rule passes.",
+        items=[_item(item) for item in data["items"] if item["level"] != "accepted"],
+        accepted=[_item(item) for item in data["items"] if item["level"] == "accepted"],
+    )
 
 
-def _listed(items: list[dict[str, Any]]) -> Markup:
-    return tag("ul", *map(_item, items), class_="list")
-
-
-def _item(item: dict[str, Any]) -> Markup:
-    advice = ("accepted because ", item["acknowledged"]) if item["level"] == "accepted" else ("→ ", item["hint"])
-    place = [tag("code", item["place"]), " "] if item["place"] else []
-    head = [badge(item["level"], _HUES[item["level"]]), " ", tag("strong", item["id"]), " ", item["title"]]
-    body = item["message"] if item["path"] in item["message"] else f"{item['path']}: {item['message']}"
-    return tag(
-        "li",
-        tag("div", *head),
-        tag("p", body),
-        tag("p", *advice),
-        tag("p", *place, class_="note") if place else None,
-        class_=_HUES[item["level"]],
+def _item(item: dict[str, Any]) -> Item:
+    accepted = item["level"] == "accepted"
+    return Item(
+        level=Badge(item["level"], _HUES[item["level"]]),
+        id=item["id"],
+        title=item["title"],
+        message=item["message"] if item["path"] in item["message"] else f"{item['path']}: {item['message']}",
+        advice=f"accepted because {item['acknowledged']}" if accepted else f"→ {item['hint']}",
+        place=item["place"],
     )

@@ -1,10 +1,12 @@
 """Who may do what: the roles of the environment in plain words."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ..iam import KINDS, foreigners, roles
-from ..markup import Markup, badge, facts, joined, table, tag
 from ..scene import Scene
+from ..views import Badge, Fact, Table
 
 ID: Final = "permissions"
 TITLE: Final = "Permissions"
@@ -53,6 +55,37 @@ _SERVICES: Final = {
     "ssmmessages": "Systems Manager sessions",
     "sts": "STS",
 }
+_SAYS: Final = {
+    "reads": "looks and leaves all as it is",
+    "changes": "makes or changes things",
+    "deletes": "takes things away",
+    "hands on": "passes roles or grants on",
+}
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role."""
+
+    name: str
+    kinds: Sequence[Badge]
+    taken: str
+    """By whom, and what for."""
+    facts: Sequence[Fact]
+    may: Mapping[str, str]
+    """What it may do, by service."""
+    wildcards: Sequence[tuple[str, str]]
+    """Each with its reason, which may be missing."""
+
+
+@dataclass(frozen=True)
+class View:
+    """Cross-account trust, then role by role."""
+
+    intro: str
+    foreign: Table
+    key: Sequence[tuple[Badge, str]]
+    roles: Sequence[Role]
 
 
 def collect(scene: Scene) -> dict[str, Any]:
@@ -67,60 +100,39 @@ def collect(scene: Scene) -> dict[str, Any]:
     }
 
 
-def shown(data: dict[str, Any], document: dict[str, Any]) -> Markup:
-    """Cross-account trust, then role by role."""
+def view(data: dict[str, Any], document: dict[str, Any]) -> View:
+    """Roles by what they may do."""
     stray = data["without_reason"]
-    words = (
-        f"{len(data['roles'])} roles. {data['wildcards']} wildcards, "
-        f"{'each with a written reason' if not stray else f'{stray} of them without a written reason'}."
-    )
+    reasons = "each with a written reason" if not stray else f"{stray} of them without a written reason"
     rows = [(item["what"], item["type"], item["who"], ", ".join(item["actions"])) for item in data["cross_account"]]
-    return joined(
-        [
-            tag("p", words),
-            table("Lets another account in", ("what", "type", "who", "what they may do"), rows)
-            if rows
-            else tag(
-                "p", badge("no other account", "green"), " No role and no resource policy trusts another account."
-            ),
-            tag("ul", *(tag("li", badge(kind, _HUES[kind]), _says(kind)) for kind in KINDS), class_="legend"),
-            [_role(role) for role in data["roles"]],
-        ]
+    return View(
+        intro=f"{len(data['roles'])} roles. {data['wildcards']} wildcards, {reasons}.",
+        foreign=Table("Lets another account in", ("what", "type", "who", "what they may do"), rows),
+        key=[(_badge(kind), _SAYS[kind]) for kind in KINDS],
+        roles=[_role(role) for role in data["roles"]],
     )
 
 
-def _says(kind: str) -> str:
-    return {
-        "reads": " looks and leaves all as it is",
-        "changes": " makes or changes things",
-        "deletes": " takes things away",
-        "hands on": " passes roles or grants on",
-    }[kind]
+def _badge(kind: str) -> Badge:
+    return Badge(kind, _HUES[kind])
 
 
-def _role(role: dict[str, Any]) -> Markup:
-    taken = ", ".join(dict.fromkeys(_TAKERS.get(who, who) for who in role["trusted"]))
-    kinds = [kind for kind in KINDS if any(kind in kinds for kinds in role["may"].values())]
-    head = [tag("strong", role["name"]), [badge(kind, _HUES[kind]) for kind in kinds]]
-    head.append(tag("div", " · ".join(filter(None, (f"taken by {taken}", role["description"]))), class_="by"))
-    may = [
-        tag(
-            "li",
-            tag("strong", _SERVICES.get(service, service)),
-            ": ",
-            "; ".join(f"{kind} ({', '.join(names)})" for kind, names in kinds.items()),
-        )
-        for service, kinds in role["may"].items()
-    ]
-    cards = [card for statement in role["statements"] for card in statement["wildcards"]]
-    reasons = [
-        tag("li", tag("code", on), " ", why or badge("no written reason", "red"))
-        for on, why in dict.fromkeys((card["on"], card["reason"]) for card in cards)
-    ]
-    managed = ", ".join(role["managed"])
-    body = [
-        facts([("Stack", role["stack"]), ("AWS's policies", managed), ("Boundary", role["boundary"])]),
-        tag("ul", *may, class_="plain") if may else tag("p", "Nothing of its own."),
-        [tag("p", tag("strong", "Wildcards, and why")), tag("ul", *reasons, class_="plain")] if reasons else None,
-    ]
-    return tag("details", tag("summary", *head), *body, class_="role")
+def _role(role: dict[str, Any]) -> Role:
+    may = role["may"]
+    takers = ", ".join(dict.fromkeys(_TAKERS.get(who, who) for who in role["trusted"]))
+    cards = [(card["on"], card["reason"]) for statement in role["statements"] for card in statement["wildcards"]]
+    return Role(
+        name=role["name"],
+        kinds=[_badge(kind) for kind in KINDS if any(kind in kinds for kinds in may.values())],
+        taken=" · ".join(filter(None, (f"taken by {takers}", role["description"]))),
+        facts=[
+            Fact("Stack", role["stack"]),
+            Fact("AWS's policies", ", ".join(role["managed"])),
+            Fact("Boundary", role["boundary"]),
+        ],
+        may={
+            _SERVICES.get(service, service): "; ".join(f"{kind} ({', '.join(names)})" for kind, names in kinds.items())
+            for service, kinds in may.items()
+        },
+        wildcards=list(dict.fromkeys(cards)),
+    )

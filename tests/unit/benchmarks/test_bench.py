@@ -1,6 +1,8 @@
 """`podwright bench show`: results of nodes as tables, as JSON and as a picture."""
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -160,6 +162,15 @@ def dots(svg: ElementTree.Element) -> list[ElementTree.Element]:
     return [item for item in svg.iter(f"{SVG}circle") if item.find(f"{SVG}title") is not None]
 
 
+def placed(item: ElementTree.Element, top: float) -> Iterator[tuple[ElementTree.Element, float]]:
+    """Every element with how far down it begins."""
+    shift = re.search(r"translate\(0 ([\d.]+)\)", item.get("transform", ""))
+    top += float(shift[1]) if shift else 0
+    yield item, top
+    for child in item:
+        yield from placed(child, top)
+
+
 def test_draws_a_dot_for_each_measurement_where_its_value_is() -> None:
     svg = drawn(results(*gpus(989, 494.5, 0), instance_id="i-1"))
     places = {item.findtext(f"{SVG}title", "")[:14]: float(item.get("cx", "")) for item in dots(svg)}
@@ -186,9 +197,11 @@ def test_everything_lies_inside_the_picture() -> None:
     svg = drawn(results(*odd), results(*odd, group="another", instance_id=None))
     width, height = float(svg.get("width", "")), float(svg.get("height", ""))
     assert len(dots(svg)) == 8
-    for item in svg.iter():
-        for name, most in (("x", width), ("cx", width), ("x1", width), ("y", height), ("cy", height), ("y2", height)):
+    for item, top in placed(svg, 0):
+        for name, most in (("x", width), ("cx", width), ("x1", width)):
             assert 0 <= float(item.get(name, 0)) <= most
+        for name in ("y", "cy", "y2"):
+            assert 0 <= top + float(item.get(name, 0)) <= height
     assert "<&>" in texts(svg)
 
 

@@ -283,10 +283,20 @@ def test_bars_have_the_colour_of_the_step_they_reached() -> None:
 
 
 def test_a_table_has_a_row_for_labels_and_a_column_for_each_query() -> None:
-    rows = text(panel("teams", "Guarantees"), [series(4, query="guaranteed"), series(6, query="held")])
-    assert rows.count("<tr>") == 2
-    assert "<td>one</td><td class=value>4</td><td class=value>6</td>" in rows
-    assert "<script>" not in text(panel("teams", "Guarantees"), [series(4, name="<script>")])
+    found = text(panel("teams", "Guarantees"), [series(4, query="guaranteed"), series(6, query="held")]).table
+    assert found
+    assert (found.labels, found.columns) == (["team"], ["guaranteed", "held"])
+    assert [(row.labels, row.cells) for row in found.rows] == [(("one",), ["4", "6"])]
+
+
+def test_no_label_becomes_markup() -> None:
+    one = page("teams")
+    answers = [
+        [series(4, name="<script>alert(1)</script>")] if item.title == "Guarantees" else [] for item in one.panels
+    ]
+    made = html("Title", "Made up", [Drawn(one, answers)], SPAN)
+    assert "<td>&lt;script&gt;alert(1)&lt;/script&gt;</td>" in made
+    assert "<script>alert(1)" not in made
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What a report reads from templates: zones, addresses, groups, storage, plans and the roles with their reasons."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -117,10 +117,27 @@ def test_windows_of_plans_come_from_sagemaker_or_the_file() -> None:
 def test_reminders_are_drawn_where_the_handler_sends_them() -> None:
     assert [timedelta(days=days) for days in REMINDERS] == [before for before, _ in list(BEFORE.values())[:3]]
     plan = {"name": "q1", "needs": [], "windows": [window("2027-01-04T00:00:00+00:00", "2027-02-01T00:00:00+00:00")]}
-    text = "".join(time_line([plan], 0, 0, 1200, None)[1])
-    assert text.count("l4 7h-8z") == 3
+    (row,) = time_line([plan], None).rows
+    (shown,) = row.windows
+    end, day = shown.at + shown.width, shown.width / 28
+    assert shown.reminders == pytest.approx([end - 14 * day, end - 7 * day, end - day], abs=0.05)
     plan["windows"] = [window("2027-01-30T00:00:00+00:00", "2027-02-01T00:00:00+00:00")]
-    assert "".join(time_line([plan], 0, 0, 1200, None)[1]).count("l4 7h-8z") == 1, "before its start none is sent"
+    (late,) = time_line([plan], None).rows[0].windows
+    assert len(late.reminders) == 1, "before its start none is sent"
+
+
+def test_the_time_line_is_of_the_windows_and_a_day_shortly_before_them() -> None:
+    plan = {"name": "q1", "needs": [], "windows": [window("2027-01-04T00:00:00+00:00", "2027-02-01T00:00:00+00:00")]}
+    near, far, later = (
+        time_line([plan], date.fromisoformat(day)) for day in ("2026-12-20", "2026-01-01", "2028-01-01")
+    )
+    assert near.today is not None
+    assert 0 < near.today < near.rows[0].windows[0].at
+    assert (far.today, later.today) == (None, None)
+    assert far.rows == later.rows == time_line([plan], None).rows
+    assert 4 <= len(far.ticks) <= 8
+    assert all(0 <= tick.at <= 100 for tick in far.ticks)
+    assert far.ticks[0].words.endswith(" 2027") or far.ticks[0].words.endswith(" 2026")
 
 
 def test_an_assembly_is_read_as_the_cdk_writes_it(tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from podwright.operations.aws.account import Account
 from podwright.operations.cli import main
 from podwright.operations.nodes.members import Member
 from podwright.operations.report import live as asked
-from podwright.operations.report.page import SECTIONS, document, page
-from podwright.operations.report.style import SHEET
+from podwright.operations.report.page import SECTIONS, SHEET, document, page
 from podwright.planning.node.benchmark_results import BenchmarkResults
 from report_world import NAMES, ROOT, Tree, report, scene, write_assembly
 

@@ -1,0 +1,119 @@
+"""The cluster as it was when somebody looked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..scene import Scene
+from ..views import Badge, Cell, Fact, Table
+
+ID: Final = "status"
+TITLE: Final = "Status"
+_GOOD: Final = ("InService", "Running", "Active", "Created", "Updated", "Scheduled")
+
+
+@dataclass(frozen=True)
+class View:
+    """One look at the cluster."""
+
+    intro: str
+    cluster: Sequence[Fact] = ()
+    tables: Sequence[Table] = ()
+
+
+def collect(scene: Scene) -> dict[str, Any]:
+    """What `podwright status --watch --json` says of one look; empty where nobody asked."""
+    return scene.live or {}
+
+
+def view(data: dict[str, Any], document: dict[str, Any]) -> View:
+    """Groups, and what there is of nodes that need a look, quotas in use, plans, events and things not seen."""
+    cluster = data["cluster"]
+    if cluster is None:
+        return View(f"There was no cluster at {data['at']}.")
+    where = " in the sandbox: no instance runs there" if data["sandbox"] else ""
+    events = [(event["at"], event["level"], event["about"], event["text"]) for event in data["events"]]
+    unseen = list(data["unseen"].items())
+    others = (
+        _nodes(data["unwell"]),
+        _teams(data["teams"]),
+        _plans(data["plans"]),
+        Table("Newest events", ("at", "level", "about", "what"), events),
+        Table("Not seen", ("what", "why"), unseen),
+    )
+    return View(
+        intro=f"As seen at {data['at']}{where}.",
+        cluster=[
+            Fact("Cluster", cluster["name"]),
+            Fact("Status", _status(cluster["status"])),
+            Fact("Message", cluster["message"]),
+        ],
+        tables=[_groups(data["groups"]), *(table for table in others if table.rows)],
+    )
+
+
+def _groups(groups: Sequence[dict[str, Any]]) -> Table:
+    rows = [
+        (group["name"], " or ".join(group["types"]), group["current"], group["target"], _status(group["status"]))
+        for group in groups
+    ]
+    return Table("Instance groups", ("group", "type", "now", "wanted", "status"), rows, right=(2, 3))
+
+
+def _nodes(nodes: Sequence[dict[str, Any]]) -> Table:
+    rows = [
+        (
+            node["id"],
+            node["group"],
+            _status(node["status"]),
+            " ".join(filter(None, (node["health"], node["fault"], node["message"]))),
+        )
+        for node in nodes
+    ]
+    return Table("Nodes that need a look", ("node", "group", "status", "what is said of it"), rows)
+
+
+def _teams(teams: Sequence[dict[str, Any]]) -> Table:
+    rows = [
+        (
+            team["team"],
+            _amounts(team["used"]),
+            _amounts(team["borrowed"]),
+            _number(team["running"]),
+            _number(team["waiting"]),
+        )
+        for team in teams
+    ]
+    return Table("Quotas in use", ("team", "used", "borrowed", "running", "waiting"), rows, right=(3, 4))
+
+
+def _plans(plans: Sequence[dict[str, Any]]) -> Table:
+    rows = [
+        (
+            plan["name"],
+            _status(plan["status"]),
+            plan["until"] or plan["from"],
+            plan["total"],
+            plan["in_use"],
+            plan["unhealthy"],
+        )
+        for plan in plans
+    ]
+    headers = ("plan", "status", "until", "instances", "in use", "unhealthy")
+    return Table("Training plans", headers, rows, right=(3, 4, 5))
+
+
+def _status(status: str) -> Cell:
+    if not status:
+        return ""
+    return Badge(status, "green" if status in _GOOD else "red" if "ail" in status else "orange")
+
+
+def _amounts(found: dict[str, int] | None) -> str:
+    if found is None:
+        return "not seen"
+    return ", ".join(f"{count:,} {name.rpartition('/')[2]}" for name, count in found.items()) or "nothing"
+
+
+def _number(count: int | None) -> str:
+    return "" if count is None else f"{count:,}"

@@ -1,0 +1,71 @@
+"""What the views of several sections are made of; `parts.html.jinja` has a macro for each."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class Badge:
+    """A word in a coloured box."""
+
+    text: str
+    hue: str
+    """A class of theme.css."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """What stands in a file or on a command line."""
+
+    code: str
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a bar, in percent of its length."""
+
+    at: float
+    width: float
+    kind: str
+    """A class of page.css."""
+
+
+@dataclass(frozen=True)
+class Meter:
+    """A small bar and what it says."""
+
+    segments: Sequence[Segment]
+    words: str
+
+
+Plain: TypeAlias = str | int | Badge | Code | Meter
+Cell: TypeAlias = Plain | Sequence[Plain]
+"""What a table shows in one place; several of them side by side."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A name and what it is. Nothing is shown of one without a value."""
+
+    name: str
+    value: Cell
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table. The first cell of a row names it."""
+
+    caption: str
+    """Screen readers say it, and the page shows it above."""
+    headers: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    right: Collection[int] = ()
+    """Columns of numbers."""
+    kind: str = ""
+    """A class of page.css."""
+
+
+def plural(count: int) -> str:
+    """The end of a noun after a count."""
+    return "" if count == 1 else "s"
