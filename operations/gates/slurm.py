@@ -12,6 +12,8 @@ import subprocess
 from typing import Any, Final
 
 from ...config.errors import CommandError, PodwrightError
+from ..aws.calls import change
+from ..aws.clusters import existing_cluster
 from ..aws.session import nodes as session_nodes
 from ..aws.session import one_command
 from .gate import Context, Look, Result
@@ -70,7 +72,7 @@ class Slurm:
             if process.poll() is None:
                 # What it runs on the node ends with the session, which a plugin that is killed would leave open.
                 session = json.loads(command[1])["SessionId"]
-                self._context.account.client("ssm").terminate_session(SessionId=session)
+                change(self._context.account, "ssm", "terminate_session", SessionId=session)
                 process.kill()
                 process.communicate()
         return _answer(output)
@@ -143,10 +145,8 @@ def _compute(context: Context) -> str | None:
 def all_reduce(context: Context, group: str, nodes: int) -> tuple[Any, Result]:
     """The all-reduce of podwright's own programs, one task on each node, as a table of one row."""
     mode = "thorough" if context.settings.nccl.max_bytes == "16G" else "quick"
-    client = context.account.client("sagemaker")
-    cluster = client.describe_cluster(ClusterName=context.environment.cluster.name)
-    row = next(item for item in cluster["InstanceGroups"] if item["InstanceGroupName"] == group)
-    source, kind = row["LifeCycleConfig"]["SourceS3Uri"], row["InstanceType"]
+    row = existing_cluster(context.account, context.environment.cluster.name).group(group)
+    source, kind = row.scripts, row.type
     # Nodes do not keep the scripts that set them up; their role may read them again.
     script = (
         f"b=$(mktemp -d) && trap 'rm -r $b' EXIT && aws s3 cp --quiet --recursive {shlex.quote(source)} $b && cd $b && "

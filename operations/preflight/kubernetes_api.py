@@ -8,8 +8,8 @@ import urllib.request
 from typing import Any, Final
 
 from ..aws.account import Account
-from ..kubernetes.token import token
-from .reader import Unavailable
+from ..aws.eks_token import token
+from ..aws.unseen import Unseen
 
 _SECONDS: Final = 3.0
 
@@ -18,8 +18,9 @@ def api_groups(account: Account, cluster: dict[str, Any]) -> list[str]:
     """Names of the API groups of an EKS cluster, as DescribeCluster gives it, such as `kueue.x-k8s.io`.
 
     Raises:
-        Unavailable: the endpoint is out of reach, or lets the caller not in.
+        Unseen: the endpoint is out of reach, or lets the caller not in.
     """
+    api = f"the Kubernetes API of {cluster['name']}"
     certificate = base64.b64decode(cluster["certificateAuthority"]["data"]).decode()
     request = urllib.request.Request(
         f"{cluster['endpoint']}/apis", headers={"Authorization": f"Bearer {token(account.session(), cluster['name'])}"}
@@ -29,6 +30,6 @@ def api_groups(account: Account, cluster: dict[str, Any]) -> list[str]:
         with urllib.request.urlopen(request, timeout=_SECONDS, context=context) as answer:
             return [group["name"] for group in json.load(answer)["groups"]]
     except urllib.error.HTTPError as error:
-        raise Unavailable(f"the Kubernetes API of {cluster['name']} lets you not in ({error.code})") from None
+        raise Unseen(api, f"it does not let you in ({error.code})") from None
     except (urllib.error.URLError, TimeoutError) as error:
-        raise Unavailable(f"the Kubernetes API of {cluster['name']} cannot be reached from here ({error})") from None
+        raise Unseen(api, f"it cannot be reached from here ({error})") from None

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import boto3
 import pytest
 
 from podwright.config.errors import CommandError
@@ -18,6 +18,7 @@ from podwright.operations.promotion.locks import only_promotion
 from podwright.operations.promotion.record import Bucket, Entry, Folder, Record
 from podwright.operations.promotion.run import Failed, Promotion, advice
 from podwright.planning.delivery.pipeline_steps import PLACES, Kind, Step
+from refusals import refusal
 
 
 def step(environment: str | None, kind: Kind, needs: tuple[str, ...], *commands: str, stage: str | None = None) -> Step:
@@ -349,11 +350,10 @@ class Client:
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
-        self.exceptions = boto3.client("s3", "us-west-2").exceptions
 
     def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:
         if Key not in self.objects:
-            raise self.exceptions.NoSuchKey({"Error": {"Code": "NoSuchKey"}}, "GetObject")
+            raise refusal("NoSuchKey")
         body = type("Body", (), {"read": lambda _: self.objects[Key]})()
         return {"Body": body}
 
@@ -373,7 +373,7 @@ class Client:
 @pytest.mark.parametrize("prefix", ["", "acme/clusters/"])
 def test_a_record_in_s3_is_that_of_a_folder(world: World, prefix: str, tmp_path: Path) -> None:
     client = Client()
-    record = Record(Bucket(client, "evidence", prefix))
+    record = Record(Bucket(SimpleNamespace(client=lambda _: client), "evidence", prefix))
     assert world.run(record=record, chosen=DEV)
     assert f"{prefix}dev.gate/dev-1.json" in client.objects
     assert len(list(record.all("dev.deploy"))) == 1
