@@ -130,7 +130,7 @@ def close_unknown(args: argparse.Namespace, buyer: Buyer, key: str, warning: str
     return 0
 
 
-class _Anew(PodwrightError):
+class NothingLeft(PodwrightError):
     """An earlier purchase is over, and did not leave anything."""
 
 
@@ -141,13 +141,13 @@ def earlier(buyer: Buyer, key: str, request: Any, tell: Callable[[str], object])
     """
 
     def draft() -> Steps[Record]:
-        raise _Anew
+        raise NothingLeft
 
     if buyer.carry_out(read(key), tell) is None:
         return None
     try:
         return buyer.carry_out(Purchase(key, new_run(), draft, request).carry_out(), tell)
-    except _Anew:
+    except NothingLeft:
         return None
 
 

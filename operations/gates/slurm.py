@@ -28,7 +28,7 @@ _OUTSIDE: Final = "the nodes of the sandbox are simulated, and run no Slurm"
 _KEEP_ALIVE: Final = f"(while sleep 60 >/dev/null 2>&1; do echo {_ALIVE}; done) & k=$!; trap 'kill $k' EXIT"
 
 
-class Failed(PodwrightError):
+class CommandFailed(PodwrightError):
     """A command on the node failed; the text is what it said."""
 
 
@@ -54,11 +54,11 @@ class Slurm:
         """What a bash script prints, run as root. Raises CommandError when it fails or takes too long."""
         try:
             return self.tried(script)
-        except Failed as failed:
+        except CommandFailed as failed:
             raise CommandError(f"on {self._node.instance}: {failed}") from None
 
     def tried(self, script: str) -> str:
-        """As `run`, but raises Failed when the script fails."""
+        """As `run`, but raises CommandFailed when the script fails."""
         packed = base64.b64encode(script.encode()).decode()
         # One line that survives the document's own quoting; the marks tell the answer from what SSM prints around it.
         line = f"sudo bash -c 'echo {_BEGIN}; echo {packed} | base64 -d | bash 2>&1; echo {_END} $?'"
@@ -67,7 +67,7 @@ class Slurm:
         try:
             output, _ = process.communicate(timeout=max(self._context.left, 0) + _GRACE)
         except subprocess.TimeoutExpired:
-            raise Failed(f"no answer in {self._context.seconds / 60:g} min") from None
+            raise CommandFailed(f"no answer in {self._context.seconds / 60:g} min") from None
         finally:
             if process.poll() is None:
                 # What it runs on the node ends with the session, which a plugin that is killed would leave open.
@@ -82,11 +82,11 @@ def _answer(output: str) -> str:
     lines = [line.rstrip("\r") for line in output.splitlines()]
     ends = [line for line in lines if line.startswith(_END)]
     if _BEGIN not in lines or not ends:
-        raise Failed(f"the session ended without an answer: {' '.join(lines[-3:])}")
+        raise CommandFailed(f"the session ended without an answer: {' '.join(lines[-3:])}")
     body = lines[lines.index(_BEGIN) + 1 : lines.index(ends[-1])]
     said = "\n".join(line for line in body if line != _ALIVE)
     if ends[-1] != f"{_END} 0":
-        raise Failed(said or f"exit code {ends[-1].removeprefix(_END).strip()}")
+        raise CommandFailed(said or f"exit code {ends[-1].removeprefix(_END).strip()}")
     return said
 
 
@@ -120,7 +120,7 @@ def canary(context: Context) -> Result:
     context.say(f"runs a task on {nodes} nodes of {group}")
     try:
         said = slurm.tried(_srun(context, "canary", group, nodes, script, "--gpus-per-node=1" if gpus else ""))
-    except Failed as failed:
+    except CommandFailed as failed:
         look = Look()
         look.check(f"job on {nodes} nodes of {group}", "completes", str(failed).splitlines()[-1], False)
         step = "`sinfo -R` on the controller shows nodes that are drained, `squeue` what else waits"
@@ -157,7 +157,7 @@ def all_reduce(context: Context, group: str, nodes: int) -> tuple[Any, Result]:
     context.say(f"measures {nodes} nodes of {group}")
     try:
         said = slurm.tried(_srun(context, "nccl", group, nodes, script, "--exclusive"))
-    except Failed as failed:
+    except CommandFailed as failed:
         step = "`sinfo -R` on the controller shows nodes that are drained, `squeue` what else waits"
         return None, Result(False, str(failed), (), step, {"output": str(failed)})
     try:

@@ -23,7 +23,7 @@ from ..output.console import write_line
 from .content import Content, content_of
 from .locks import only_promotion
 from .record import Bucket, Folder, Record, Store
-from .run import Failed, Promotion, advice
+from .run import Promotion, StepFailed, advice
 
 STATE: Final = ".podwright/promotion"
 """Where the record lies unless it is kept in S3, in the folder of the project."""
@@ -80,7 +80,7 @@ def _promote(promotion: Promotion, args: argparse.Namespace, lock: int) -> int:
     begun = time.monotonic()
     try:
         done = promotion.run(lambda step: _approver(step, args, promotion), lock)
-    except Failed as failed:
+    except StepFailed as failed:
         said = advice(promotion, failed)
         promotion.tell(
             "failed",

@@ -16,7 +16,7 @@ from podwright.config.errors import CommandError
 from podwright.operations.promotion.content import Content
 from podwright.operations.promotion.locks import only_promotion
 from podwright.operations.promotion.record import Bucket, Entry, Folder, Record
-from podwright.operations.promotion.run import Failed, Promotion, advice
+from podwright.operations.promotion.run import Promotion, StepFailed, advice
 from podwright.planning.delivery.pipeline_steps import PLACES, Kind, Step
 from refusals import refusal
 
@@ -111,7 +111,7 @@ def test_steps_run_once_each_in_their_order_and_leave_a_record(world: World) -> 
 
 @pytest.mark.parametrize("failed", NAMES)
 def test_a_failed_step_stops_what_follows(world: World, failed: str) -> None:
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(StepFailed) as caught:
         world.run(steps=failing(failed))
     before = NAMES[: NAMES.index(failed)]
     assert (world.trace, caught.value.last) == (before, ["$ echo it is broken; exit 3", "it is broken"])
@@ -125,7 +125,7 @@ def test_a_failed_step_stops_what_follows(world: World, failed: str) -> None:
 def test_a_failed_gate_says_what_to_do_and_where_to_go_back_to(world: World) -> None:
     world.run()
     broken = world.promotion(SECOND, steps=failing("dev.gate"))
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(StepFailed) as caught:
         world.run(SECOND, steps=failing("dev.gate"))
     said = "\n".join(advice(broken, caught.value))
     assert "not touched: prod" in said
@@ -136,10 +136,10 @@ def test_a_failed_gate_says_what_to_do_and_where_to_go_back_to(world: World) -> 
 
 
 def test_a_first_commit_that_fails_has_nothing_to_go_back_to(world: World) -> None:
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(StepFailed) as caught:
         world.run(steps=failing("dev.deploy"))
     assert "no earlier commit" in advice(world.promotion(), caught.value)[-1]
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(StepFailed) as caught:
         world.run(SECOND, steps=failing("dev.effects"))
     said = "\n".join(advice(world.promotion(SECOND), caught.value))
     assert "evidence/dev/effects.json" in said
@@ -173,7 +173,7 @@ def test_a_stage_whose_forerunner_is_not_proved_is_refused(world: World) -> None
         world.run(chosen=PROD)
     assert "`podwright promote --from dev`" in stop.value.hint
     assert world.trace == []
-    with pytest.raises(Failed):
+    with pytest.raises(StepFailed):
         world.run(steps=failing("dev.gate"))
     with pytest.raises(CommandError, match=r"dev\.gate has failed"):
         world.run(chosen=PROD)
