@@ -1,16 +1,28 @@
 """What podwright raises, and what each kind of failure carries.
 
     PodwrightError
-    ├── InvalidFile          a file that cannot be read as what it should be: its findings
-    ├── InvalidSettings      settings that a construct cannot build: its findings; a ValueError as well
-    ├── UnknownName          a name that no table of ours has; a LookupError as well
-    │   ├── UnknownRegion, UnknownInstanceType, UnknownFinding
-    ├── InvalidValue         a value that nothing can be made of; a ValueError as well
-    │   ├── InvalidZoneId, InvalidOverride, CannotSize
-    └── CommandError         a command that ends early: a sentence, what to do next, and the exit code
+    ├── InvalidFile             a file that cannot be read as what it should be: its findings
+    ├── InvalidSettings         settings that a construct cannot build: its findings; a ValueError as well
+    ├── UnknownName             a name that no table of ours has; a LookupError as well
+    │   ├── UnknownRegion
+    │   ├── UnknownInstanceType
+    │   └── UnknownFinding
+    ├── InvalidValue            a value that nothing can be made of; a ValueError as well
+    │   ├── InvalidZoneId
+    │   ├── InvalidOverride
+    │   └── CannotSize          a model that no layout can be found for
+    ├── CommandError            a command that ends early: a sentence, what to do next, and the exit code
+    ├── Unseen                  a question that an account or a cluster does not answer
+    ├── Refused                 kubectl failed: what it said
+    ├── CommandFailed           a command on a node of a Slurm cluster failed: what it said
+    ├── QueryError              Prometheus refuses a query: its own words
+    ├── SandboxError            the sandbox cannot be started or stopped
+    ├── StepFailed              a step of a promotion did not pass
+    ├── NotWritten              a plan's values cannot be written into an environment file
+    └── NothingLeft             an earlier purchase is over, and left nothing that keeps one from buying
 
-The subclasses of `UnknownName` and `InvalidValue` stand beside the tables that they are about. Code that runs elsewhere
-(in Lambda, on a node, in the sandbox's server) has its own, since it ships without this module.
+Subclasses stand beside what they are about. Code that runs elsewhere (in Lambda, as the purchase engine does too, on a
+node, in the sandbox's server) has its own, since it ships without this module.
 """
 
 from .findings import Finding, Level, Place

@@ -20,6 +20,8 @@ from ...config.catalog.instance_types import UnknownInstanceType, catalog
 from ...config.catalog.software_matrix import NAMES, mismatches
 from ...config.errors import CommandError
 from ...config.findings import Level
+from ..aws.account import shell_account
+from ..aws.calls import get
 from ..output.console import write_json, write_line
 from .image_files import ImageFiles, files_of_folder, files_of_image
 from .registry import Registry
@@ -133,10 +135,8 @@ def _authorization(image: Image) -> str:
     """For ECR what the AWS credentials of this shell give; other registries are asked as anybody."""
     if image.ecr_region is None:
         return ""
-    import boto3
-
-    client = boto3.client("ecr", region_name=image.ecr_region)
-    return f"Basic {client.get_authorization_token()['authorizationData'][0]['authorizationToken']}"
+    answer = get(shell_account(image.ecr_region), "ecr", "get_authorization_token")
+    return f"Basic {answer['authorizationData'][0]['authorizationToken']}"
 
 
 def _wanted(path: PurePosixPath) -> bool:

@@ -21,6 +21,7 @@ from ...planning.helm.mirrors import mirror_of
 from ...planning.helm.own_images import own_images
 from ...planning.helm.wanted_charts import chart_archives, wanted_charts
 from ..aws.account import Account, account_of
+from ..aws.calls import get, make
 from ..cdk.deployment import add_environment, load
 from ..output.console import write_json, write_line
 from ..programs.helm import images_of
@@ -129,25 +130,22 @@ def mirror(environment: Environment, root: Path, archives: Mapping[str, ChartArc
 
 def _mirror_one(image: Image, account: Account, source: Registry, target: Registry) -> str:
     repository = image.mirrored_in(target.host).repository
-    client = account.client("ecr")
-    try:
-        client.create_repository(
-            repositoryName=repository, imageTagMutability="IMMUTABLE", imageScanningConfiguration={"scanOnPush": True}
-        )
-    except client.exceptions.RepositoryAlreadyExistsException:
+    settings = {"imageTagMutability": "IMMUTABLE", "imageScanningConfiguration": {"scanOnPush": True}}
+    existing = ("RepositoryAlreadyExistsException",)
+    made = make(account, "ecr", "create_repository", existing, repositoryName=repository, **settings)
+    if not made and target.has(repository, "manifests", image.digest or image.tag):
         # A tag that is there cannot be written again. It is what was copied, or somebody else's, which must not pass.
-        if target.has(repository, "manifests", image.digest or image.tag):
-            there = digest_of(image.mirrored_in(target.host), target)
-            if there != digest_of(image, source):
-                raise CommandError(
-                    f"{target.host}/{repository} has {image.tag} as {there}, and upstream has moved that tag since",
-                    "delete the copy if you want the new image",
-                ) from None
-            return there
+        there = digest_of(image.mirrored_in(target.host), target)
+        if there != digest_of(image, source):
+            raise CommandError(
+                f"{target.host}/{repository} has {image.tag} as {there}, and upstream has moved that tag since",
+                "delete the copy if you want the new image",
+            )
+        return there
     return copy(image, source, target, repository)
 
 
 def _ecr_authorization(account: Account) -> str:
-    token = account.client("ecr").get_authorization_token()["authorizationData"][0]["authorizationToken"]
+    token = get(account, "ecr", "get_authorization_token")["authorizationData"][0]["authorizationToken"]
     assert base64.b64decode(token).startswith(b"AWS:")
     return f"Basic {token}"

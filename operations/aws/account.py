@@ -1,8 +1,10 @@
 """The account that an environment is deployed to: an AWS account that the user's credentials open, or the sandbox's."""
 
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -10,9 +12,27 @@ from typing import Any, Final
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
+from ...planning.purchase.steps import ONE_ATTEMPT
+from .calls import Reader
 
 _EXPIRED: Final = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 _UNKNOWN: Final = {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "AuthFailure"}
+
+# AWS throttles calls by account, not by command: botocore waits and asks again, each time longer.
+_ATTEMPTS: Final = 6
+# Making a client reads shared files and is not safe in threads; using one is.
+_MAKING: Final = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a client waits for an answer."""
+
+    connect_timeout: float
+    read_timeout: float
+    attempts: int
+    connections: int = 10
+    """Requests that may be under way at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +52,41 @@ class Account:
         import boto3
 
         keys = (access_key(self.id), "sandbox") if self.endpoint else ()
-        return boto3.Session(*keys, region_name=self.region)
+        return boto3.Session(*keys, region_name=self.region or None)
 
     def client(self, service: str) -> Any:
         """The boto3 client of `service`, which takes a quarter of a second to make and so is made once."""
-        if service not in self._clients:
-            self._clients[service] = self.session().client(service, endpoint_url=self.endpoint)
-        return self._clients[service]
+        from botocore.config import Config
+
+        with _MAKING:
+            if service not in self._clients:
+                config = Config(retries={"mode": "standard", "total_max_attempts": _ATTEMPTS})
+                self._clients[service] = self.session().client(service, endpoint_url=self.endpoint, config=config)
+            return self._clients[service]
+
+    def clients(self, *services: str) -> dict[str, Any]:
+        """The clients of several services, for the purchase engine, which drives them itself."""
+        return {service: self.client(service) for service in services}
+
+    def reader(self, patience: Patience) -> Reader:
+        """A reader for many checks at once, whose clients give up soon: no service holds the others up."""
+        from botocore.config import Config
+
+        config = Config(
+            connect_timeout=patience.connect_timeout,
+            read_timeout=patience.read_timeout,
+            retries={"total_max_attempts": patience.attempts},
+            max_pool_connections=patience.connections,
+        )
+        return Reader(partial(self.session().client, endpoint_url=self.endpoint, config=config))
+
+    def purchase_clients(self) -> dict[str, Any]:
+        """The clients that the purchase of a plan needs; `seller` sends what buys once, and never again by itself."""
+        from botocore.config import Config
+
+        clients = self.clients("sagemaker", "dynamodb", "ec2")
+        config = Config(**ONE_ATTEMPT)
+        return clients | {"seller": self.session().client("sagemaker", endpoint_url=self.endpoint, config=config)}
 
     def __str__(self) -> str:
         where = f"the sandbox at {self.endpoint}" if self.endpoint else "AWS"
@@ -59,6 +107,19 @@ def account_of(environment: Environment, project: Path, sandbox: bool) -> Accoun
     if is_sandboxed(environment, sandbox):
         return _sandbox_account(environment, project)
     return _aws_account(environment)
+
+
+def shell_account(region: str = "") -> Account:
+    """Whatever account the credentials of this shell open, in `region` or the shell's own. Nothing is checked."""
+    return Account("", region, None, os.environ)
+
+
+def sandbox_shell(project: Path) -> Account:
+    """The sandbox's own account, for what belongs to no environment. The sandbox is started when it is not running."""
+    from .sandbox_server import start
+
+    require_sandbox()
+    return Account(SANDBOX_ACCOUNT, "us-west-2", start(project).endpoint, {})
 
 
 def require_sandbox() -> None:
@@ -93,14 +154,11 @@ def _aws_account(environment: Environment) -> Account:
         CommandError: no credentials, expired or refused ones, those of another account, a region out of reach; it says
             of these, and what to do.
     """
-    import boto3
-    from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
 
     region = environment.region
     try:
-        config = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2})
-        identity = boto3.Session(region_name=region).client("sts", config=config).get_caller_identity()
+        identity = shell_account(region).reader(Patience(5, 10, attempts=2)).client("sts").get_caller_identity()
     except (BotoCoreError, ClientError) as error:
         raise _explained(error, region) from None
     if identity["Account"] != environment.account:

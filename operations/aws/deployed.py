@@ -1,27 +1,25 @@
 """What the stacks of an environment made, found by type: no name is ours to guess."""
 
+from typing import Any
+
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from .account import Account
+from .calls import get
+from .stacks import stack_resources
 
 
-def physical_id(account: Account, stack: str, resource_type: str) -> str:
+def physical_id(account: Account, name: str, resource_type: str) -> str:
     """The physical id of the only resource of a type in a stack. Raises CommandError without stack or resource."""
-    client = account.client("cloudformation")
+    from botocore.exceptions import ClientError
+
     try:
-        pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
-        found = [
-            item["PhysicalResourceId"]
-            for page in pages
-            for item in page["StackResourceSummaries"]
-            if item["ResourceType"] == resource_type and item.get("PhysicalResourceId")
-        ]
-    except client.exceptions.ClientError:
-        raise CommandError(f"there is no stack {stack} in {account}", "deploy the environment first") from None
+        held = stack_resources(account, name)
+    except ClientError:
+        raise CommandError(f"there is no stack {name} in {account}", "deploy the environment first") from None
+    found = [item.name for item in held if item.type == resource_type and item.name]
     if len(found) != 1:
-        raise CommandError(
-            f"{stack} has {len(found)} resources of type {resource_type}", "deploy the environment again"
-        )
+        raise CommandError(f"{name} has {len(found)} resources of type {resource_type}", "deploy the environment again")
     return found[0]
 
 
@@ -29,3 +27,8 @@ def eks_cluster_name(account: Account, environment: Environment) -> str:
     """The name of the environment's EKS cluster, new or existing."""
     existing = environment.cluster.eks.existing
     return existing.name if existing else physical_id(account, f"{environment.name}-eks", "AWS::EKS::Cluster")
+
+
+def eks_cluster(account: Account, environment: Environment) -> dict[str, Any]:
+    """The environment's EKS cluster as EKS describes it."""
+    return get(account, "eks", "describe_cluster", name=eks_cluster_name(account, environment))["cluster"]

@@ -7,6 +7,7 @@ from typing import Any
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from .account import Account
+from .calls import change, find, get
 from .deployed import physical_id
 
 _POLL_SECONDS = 5.0
@@ -21,23 +22,21 @@ def run_in_vpc(account: Account, environment: Environment, command: str, write: 
     Raises:
         CommandError: there is no runner, or the build did not get as far as the command.
     """
-    client = account.client("codebuild")
     project = physical_id(account, f"{environment.name}-eks", "AWS::CodeBuild::Project")
-    build = client.start_build(
-        projectName=project,
-        environmentVariablesOverride=[{"name": "PODWRIGHT_COMMAND", "value": command, "type": "PLAINTEXT"}],
-    )["build"]
+    variables = [{"name": "PODWRIGHT_COMMAND", "value": command, "type": "PLAINTEXT"}]
+    asked = change(account, "codebuild", "start_build", projectName=project, environmentVariablesOverride=variables)
+    build = asked["build"]
     logs = _Logs(account)
     try:
         while True:
-            build = client.batch_get_builds(ids=[build["id"]])["builds"][0]
+            build = get(account, "codebuild", "batch_get_builds", ids=[build["id"]])["builds"][0]
             for line in logs.new_lines(build.get("logs", {})):
                 write(line)
             if build["buildStatus"] in _DONE:
                 return _outcome(build)
             time.sleep(_POLL_SECONDS)
     except KeyboardInterrupt:
-        client.stop_build(id=build["id"])
+        change(account, "codebuild", "stop_build", id=build["id"])
         raise
 
 
@@ -59,7 +58,7 @@ class _Logs:
     """The log stream of a build, read from where the last reading ended."""
 
     def __init__(self, account: Account) -> None:
-        self._client = account.client("logs")
+        self._account = account
         self._next: str | None = None
 
     def new_lines(self, place: dict[str, Any]) -> list[str]:
@@ -69,9 +68,8 @@ class _Logs:
             request = {"logGroupName": place["groupName"], "logStreamName": place["streamName"], "startFromHead": True}
             if self._next:
                 request["nextToken"] = self._next
-            try:
-                page = self._client.get_log_events(**request)
-            except self._client.exceptions.ResourceNotFoundException:
+            page = find(self._account, "logs", "get_log_events", ("ResourceNotFoundException",), **request)
+            if page is None:
                 break
             lines += [event["message"].rstrip("\n") for event in page["events"]]
             # At the end CloudWatch gives the same token again.

@@ -9,6 +9,9 @@ from typing import Any, Final, NoReturn
 
 from ...config.errors import CommandError
 from .account import Account
+from .calls import change
+from .clusters import cluster as find_cluster
+from .clusters import nodes as cluster_nodes
 
 _FORWARD: Final = "AWS-StartPortForwardingSessionToRemoteHost"
 _PLUGIN: Final = "session-manager-plugin"
@@ -31,18 +34,11 @@ class ClusterNode:
 
 def nodes(account: Account, cluster: str) -> list[ClusterNode]:
     """The running nodes of a cluster; none when there is no such cluster."""
-    client = account.client("sagemaker")
-    try:
-        arn = client.describe_cluster(ClusterName=cluster)["ClusterArn"]
-    except client.exceptions.ResourceNotFound:
+    there = find_cluster(account, cluster)
+    if there is None:
         return []
-    pages = client.get_paginator("list_cluster_nodes").paginate(ClusterName=cluster)
-    return [
-        ClusterNode(arn, node["InstanceGroupName"], node["InstanceId"])
-        for page in pages
-        for node in page["ClusterNodeSummaries"]
-        if node["InstanceStatus"]["Status"] == "Running"
-    ]
+    listed = cluster_nodes(account, cluster)
+    return [ClusterNode(there.arn, node.group, node.id) for node in listed if node.status == "Running"]
 
 
 def shell(account: Account, node: ClusterNode) -> list[str]:
@@ -79,8 +75,7 @@ def _command(account: Account, request: Mapping[str, Any]) -> list[str]:
             f"{_PLUGIN} is not on PATH",
             'install it: AWS Systems Manager User Guide, "Install the Session Manager plugin"',
         )
-    client = account.client("ssm")
-    answer = client.start_session(**request)
+    answer = change(account, "ssm", "start_session", **request)
     answer.pop("ResponseMetadata", None)
     return [
         plugin,
@@ -89,5 +84,5 @@ def _command(account: Account, request: Mapping[str, Any]) -> list[str]:
         "StartSession",
         os.environ.get("AWS_PROFILE", ""),
         json.dumps(request),
-        client.meta.endpoint_url,
+        account.client("ssm").meta.endpoint_url,
     ]

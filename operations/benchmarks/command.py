@@ -15,6 +15,7 @@ from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.node.benchmark_results import BenchmarkResults
 from ..aws.account import Account, account_of
+from ..aws.objects import list_objects, read_text
 from ..cdk.deployment import load
 from ..output.console import write_json, write_line
 from .picture import picture
@@ -80,19 +81,16 @@ def published(environment: Environment, account: Account) -> list[BenchmarkResul
     bucket = environment.storage.buckets.lifecycle or lifecycle_bucket_name(
         environment.name, environment.account, environment.region
     )
-    client, prefix = account.client("s3"), f"{benchmark_prefix(environment.cluster.name)}/results/"
-    try:
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-        keys = [item["Key"] for page in pages for item in page.get("Contents", ())]
-    except client.exceptions.NoSuchBucket:
-        keys = []
+    prefix = f"{benchmark_prefix(environment.cluster.name)}/results/"
+    keys = sorted(item["Key"] for item in list_objects(account, bucket, prefix))
     if not keys:
         raise CommandError(
             f"no node has published results below s3://{bucket}/{prefix}",
             f"deploy {environment.name} with groups whose benchmarks are report or gate; nodes publish when they boot",
         )
-    texts = ((key, client.get_object(Bucket=bucket, Key=key)["Body"].read().decode()) for key in sorted(keys))
-    return [parsed(text, f"s3://{bucket}/{key}") for key, text in texts]
+    texts = ((key, read_text(account, bucket, key)) for key in keys)
+    # A node that is replaced may take its results away while they are read.
+    return [parsed(text, f"s3://{bucket}/{key}") for key, text in texts if text is not None]
 
 
 def _existing(files: Sequence[Path]) -> Sequence[Path]:

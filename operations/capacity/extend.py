@@ -22,13 +22,15 @@ from ...planning.purchase.purchase import extend as extended
 from ...planning.purchase.record import State, read
 from ...planning.purchase.run import Outcome, Result
 from ..aws.account import account_of
+from ..aws.calls import get
+from ..aws.plans import plan_answer
 from ..cdk.deployment import load
 from ..cdk.progress import Progress
 from ..output.console import write_json, write_line
 from .market import zone_ids
 from .offers import amount, hours, minute, span
 from .plan_file import Values
-from .plans import Json, describe, extensions
+from .plans import Json, extensions
 from .purchase import (
     Buyer,
     add_purchase_arguments,
@@ -90,20 +92,18 @@ def run(args: argparse.Namespace) -> int:
         progress.say(args.plan, text)
 
     arn = settings.arn or _recorded(environment, args.plan, buyer, tell)
-    shape = describe(buyer.clients["sagemaker"], arn) if arn else None
+    shape = plan_answer(buyer.account, arn) if arn else None
     if shape is None:
         raise CommandError(
             f"{args.plan} is not bought yet" if not arn else f"SageMaker has no {arn} in {account}",
             f"`podwright capacity show {args.environment}` prints what there is",
         )
-    plan = Plan.of(shape, zone_ids(buyer.clients["ec2"]))
+    plan = Plan.of(shape, zone_ids(buyer.account))
     if plan.status not in ("Scheduled", "Active") or plan.end is None:
         raise CommandError(f"{args.plan} is {plan.status}; only a plan that is Scheduled or Active can be extended")
     file, deployed = environment_file(args, environment), settings.state == "purchase"
     if file and not choosing and not args.nothing_was_bought:
-        known = settings.end or min(
-            (item["StartDate"] for item in extensions(buyer.clients["sagemaker"], arn)), default=plan.end
-        )
+        known = settings.end or min((item["StartDate"] for item in extensions(buyer.account, arn)), default=plan.end)
         if plan.end - known >= _ANOTHER_END:
             text = f"{args.plan} ends at {minute(plan.end)}Z already, later than the file says; nothing was bought"
             return report(args, file, text, _values(plan, deployed), "exists", paid=False)
@@ -138,7 +138,7 @@ def _recorded(environment: Environment, name: str, buyer: Buyer, tell: Any) -> s
 def _offers(buyer: Buyer, arn: str, days: int | None) -> list[Extension]:
     """What SageMaker offers for the plan; of any length where `days` is None."""
     length = {"DurationHours": days * 24} if days else {}
-    answer = buyer.clients["sagemaker"].search_training_plan_offerings(TrainingPlanArn=arn, **length)
+    answer = get(buyer.account, "sagemaker", "search_training_plan_offerings", TrainingPlanArn=arn, **length)
     offers = map(Extension.of, answer.get("TrainingPlanExtensionOfferings", ()))
     return sorted(offers, key=lambda offer: (offer.end, offer.fee or 0))
 

@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ...config.catalog.limits import limits
 from ...config.catalog.regions import zone
 from ...planning.purchase.offers import Request
+from ..aws.calls import Clients, get
 from .offers import Found
 
 _SEARCHES_AT_ONCE: Final = 4
@@ -22,11 +23,10 @@ _WEEKS_LATER: Final = (1, 2, 4, 6)
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A region to ask, with boto3's clients of it."""
+    """A region to ask."""
 
     name: str
-    sagemaker: Any
-    ec2: Any
+    clients: Clients
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +59,17 @@ def ask(
     return answers
 
 
-def zone_ids(ec2: Any) -> dict[str, str]:
+def zone_ids(clients: Clients) -> dict[str, str]:
     """The account's zone ids by zone name: offers give names, and a name means another zone in each account."""
     return {
         item["ZoneName"]: item["ZoneId"]
-        for item in ec2.describe_availability_zones(AllAvailabilityZones=True)["AvailabilityZones"]
+        for item in get(clients, "ec2", "describe_availability_zones", AllAvailabilityZones=True)["AvailabilityZones"]
     }
 
 
 def _ask(region: Region, request: Request, now: datetime) -> Answer:
     try:
-        zones = zone_ids(region.ec2)
+        zones = zone_ids(region.clients)
         # Zones of one region say nothing about another.
         own = tuple(each for each in request.zones if zone(each).region in (None, region.name))
         request = replace(request, zones=own or tuple(zones.values()))
@@ -87,7 +87,7 @@ def _ask(region: Region, request: Request, now: datetime) -> Answer:
 
 def _search(region: Region, asked: Request, request: Request, zones: dict[str, str], now: datetime) -> list[Found]:
     """The answers to `asked`, held against `request`."""
-    answer = region.sagemaker.search_training_plan_offerings(**asked.search(now))
+    answer = get(region.clients, "sagemaker", "search_training_plan_offerings", **asked.search(now))
     read = (Found.of(shape, region.name, zones, request) for shape in answer["TrainingPlanOfferings"])
     return [found for found in read if found]
 

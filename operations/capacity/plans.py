@@ -1,8 +1,8 @@
 """Training plans as they are: what SageMaker says, beside what the file says and the record of purchases."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -12,47 +12,29 @@ from ...planning.purchase.offers import Plan, misfits, shown
 from ...planning.purchase.record import Record, read
 from ...planning.purchase.requests import plan_request
 from ...planning.purchase.steps import run
+from ..aws.account import Account
+from ..aws.calls import pages_by_token
+from ..aws.plans import plan_answer
 
 Json = dict[str, Any]
 
-_MISSING: Final = ("ResourceNotFound", "ResourceNotFoundException")
 
-
-def describe(sagemaker: Any, name_or_arn: str) -> Json | None:
-    """DescribeTrainingPlan's answer; None where there is no such plan."""
-    try:
-        return sagemaker.describe_training_plan(TrainingPlanName=name_or_arn)
-    except ClientError as error:
-        if error.response["Error"]["Code"] not in _MISSING:
-            raise
-        return None
-
-
-def pages(operation: Callable[..., Json], key: str, **request: Any) -> Iterator[Json]:
-    """The items of all pages of an answer."""
-    token = ""
-    while token is not None:
-        answer = operation(**request, **({"NextToken": token} if token else {}))
-        yield from answer[key]
-        token = answer.get("NextToken")
-
-
-def account_plans(environment: Environment, clients: Mapping[Any, Any], only: str | None) -> Json:
+def account_plans(environment: Environment, account: Account, only: str | None) -> Json:
     """The plans of the file, or `only` that one, and those of the account that the file does not name."""
-    sagemaker = clients["sagemaker"]
     names = [only] if only else list(environment.training_plans)
-    own = [_own(environment, name, clients) for name in names]
+    own = [_own(environment, name, account) for name in names]
     arns = {plan["arn"] for plan in own}
-    listed = [] if only else pages(sagemaker.list_training_plans, "TrainingPlanSummaries", SortBy="StartTime")
+    summaries = "TrainingPlanSummaries"
+    listed = [] if only else pages_by_token(account, "sagemaker", "list_training_plans", summaries, SortBy="StartTime")
     others = [_described(shape) for shape in listed if shape["TrainingPlanArn"] not in arns]
     return {"environment": environment.name, "region": environment.region, "plans": own, "others": others}
 
 
-def _own(environment: Environment, name: str, clients: Mapping[Any, Any]) -> Json:
-    settings, sagemaker = environment.training_plans[name], clients["sagemaker"]
-    record, problem = _record(f"{environment.name}/{name}", clients)
+def _own(environment: Environment, name: str, account: Account) -> Json:
+    settings = environment.training_plans[name]
+    record, problem = _record(f"{environment.name}/{name}", account)
     arn = settings.arn or (record.arn if record else "")
-    shape = describe(sagemaker, arn) if arn else None
+    shape = plan_answer(account, arn) if arn else None
     return {
         "plan": name,
         "state": settings.state,
@@ -60,15 +42,16 @@ def _own(environment: Environment, name: str, clients: Mapping[Any, Any]) -> Jso
         "groups": {key: group.count for key, group in environment.groups.items() if group.plan == name},
         "aws": _described(shape) if shape else None,
         "differs": _differs(environment, name, settings, shape) if shape else [],
-        "extensions": [_extension(item) for item in extensions(sagemaker, arn)] if shape else [],
-        "ultraservers": [_ultraserver(item) for item in _ultraservers(sagemaker, shape)] if shape else [],
+        "extensions": [_extension(item) for item in extensions(account, arn)] if shape else [],
+        "ultraservers": [_ultraserver(item) for item in _ultraservers(account, shape)] if shape else [],
         "record": record and _recorded(record),
         "problem": problem,
     }
 
 
-def _record(key: str, clients: Mapping[Any, Any]) -> tuple[Record | None, str]:
+def _record(key: str, account: Account) -> tuple[Record | None, str]:
     """The record of a purchase, or why it cannot be read: who may look at plans need not be one who buys."""
+    clients: dict[Any, Any] = account.clients("sagemaker", "dynamodb")
     try:
         return run(read(key), clients), ""
     except (ClientError, BotoCoreError) as error:
@@ -87,17 +70,19 @@ def _differs(environment: Environment, name: str, settings: TrainingPlan, shape:
     return found
 
 
-def extensions(sagemaker: Any, arn: str) -> Iterator[Json]:
+def extensions(account: Account, arn: str) -> list[Json]:
     """The extensions of a plan that were bought."""
-    return pages(sagemaker.describe_training_plan_extension_history, "TrainingPlanExtensions", TrainingPlanArn=arn)
+    operation, key = "describe_training_plan_extension_history", "TrainingPlanExtensions"
+    return pages_by_token(account, "sagemaker", operation, key, TrainingPlanArn=arn)
 
 
-def _ultraservers(sagemaker: Any, shape: Json) -> Iterator[Json]:
+def _ultraservers(account: Account, shape: Json) -> Iterator[Json]:
     """The UltraServers of a plan's capacities that are there now."""
-    operation = sagemaker.list_ultra_servers_by_reserved_capacity
+    operation = "list_ultra_servers_by_reserved_capacity"
     for capacity in shape.get("ReservedCapacitySummaries", ()):
         if capacity.get("ReservedCapacityType") == "UltraServer" and capacity["Status"] == "Active":
-            yield from pages(operation, "UltraServers", ReservedCapacityArn=capacity["ReservedCapacityArn"])
+            arn = capacity["ReservedCapacityArn"]
+            yield from pages_by_token(account, "sagemaker", operation, "UltraServers", ReservedCapacityArn=arn)
 
 
 def _described(shape: Json) -> Json:

@@ -5,7 +5,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -21,13 +21,14 @@ from ...planning.purchase.offers import Part, Plan, over_limit
 from ...planning.purchase.purchase import NothingToClose, close
 from ...planning.purchase.record import NotRecorded, Record, read
 from ...planning.purchase.run import NotSold, Outcome, Purchase, Result
-from ...planning.purchase.steps import ONE_ATTEMPT, Sleep, Steps, Tell, run
+from ...planning.purchase.steps import Sleep, Steps, Tell, run
 from ..aws.account import Account
+from ..aws.calls import get
+from ..aws.plans import plan_answer
 from ..output.console import write_findings, write_json, write_line
 from .market import zone_ids
 from .offers import amount
 from .plan_file import NotWritten, Values, holder, lines, plain, write_plan
-from .plans import describe
 
 _LOOKS: Final = 24
 _PAUSE: Final = 5.0
@@ -37,24 +38,18 @@ _PAUSE: Final = 5.0
 class Buyer:
     """An account to buy in, with what a purchase's steps need."""
 
-    clients: Mapping[Any, Any]
+    account: Account
     identity: str
     """ARN of whoever buys, for the record."""
+    clients: Mapping[Any, Any] = field(repr=False)
+    """Those that a purchase needs."""
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     sleep: Callable[[float], object] = time.sleep
 
     @classmethod
     def of(cls, account: Account) -> "Buyer":
         """The buyer that the account's credentials are."""
-        from botocore.config import Config
-
-        session = account.session()
-        clients = {
-            name: session.client(name, endpoint_url=account.endpoint) for name in ("sagemaker", "dynamodb", "ec2")
-        }
-        clients["seller"] = session.client("sagemaker", endpoint_url=account.endpoint, config=Config(**ONE_ATTEMPT))
-        identity = session.client("sts", endpoint_url=account.endpoint).get_caller_identity()
-        return cls(clients, identity["Arn"])
+        return cls(account, get(account, "sts", "get_caller_identity")["Arn"], account.purchase_clients())
 
     def carry_out(self, steps: Steps[Any], tell: Callable[[str], object]) -> Any:
         """Carry out steps of a purchase, and return their result.
@@ -135,7 +130,7 @@ def close_unknown(args: argparse.Namespace, buyer: Buyer, key: str, warning: str
     return 0
 
 
-class _Anew(PodwrightError):
+class NothingLeft(PodwrightError):
     """An earlier purchase is over, and did not leave anything."""
 
 
@@ -146,13 +141,13 @@ def earlier(buyer: Buyer, key: str, request: Any, tell: Callable[[str], object])
     """
 
     def draft() -> Steps[Record]:
-        raise _Anew
+        raise NothingLeft
 
     if buyer.carry_out(read(key), tell) is None:
         return None
     try:
         return buyer.carry_out(Purchase(key, new_run(), draft, request).carry_out(), tell)
-    except _Anew:
+    except NothingLeft:
         return None
 
 
@@ -163,14 +158,14 @@ def new_run() -> str:
 
 def settled(buyer: Buyer, arn: str, tell: Callable[[str], object], done: Callable[[Plan], bool]) -> Plan | None:
     """The plan once it is `done`, or after two minutes as it is then; None where SageMaker does not show it."""
-    zones = zone_ids(buyer.clients["ec2"])
+    zones = zone_ids(buyer.account)
 
     def looks() -> Steps[Plan | None]:
         plan = None
         for look in range(_LOOKS):
             if look:
                 yield Sleep(_PAUSE)
-            shape = describe(buyer.clients["sagemaker"], arn)
+            shape = plan_answer(buyer.account, arn)
             plan = Plan.of(shape, zones) if shape else None
             if plan and done(plan):
                 break

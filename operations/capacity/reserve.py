@@ -22,12 +22,12 @@ from ...planning.purchase.run import Outcome, Result
 from ...planning.purchase.words import plan_name
 from ...planning.rules import findings
 from ..aws.account import account_of
+from ..aws.plans import plan_answer
 from ..cdk.deployment import load
 from ..cdk.progress import Progress
 from ..output.console import write_findings, write_json, write_line
 from .market import Answer, Region, zone_ids
 from .offers import Found, described
-from .plans import describe
 from .purchase import (
     Buyer,
     add_purchase_arguments,
@@ -119,7 +119,7 @@ def _request(args: argparse.Namespace, loaded: LoadedEnvironment) -> Request:
 
 def _chosen(args: argparse.Namespace, environment: Environment, buyer: Buyer, request: Request) -> Found:
     """The offer to buy, after it was shown. Raises CommandError when there is none, with those that come near."""
-    region = Region(environment.region, buyer.clients["sagemaker"], buyer.clients["ec2"])
+    region = Region(environment.region, buyer.account)
     answer = ask_all([region], request)[0]
     if args.offering:
         found = next((each for each in answer.everything if each.offer.id == args.offering), None)
@@ -199,12 +199,12 @@ def _as_offered(request: Request, found: Found) -> Request:
 def _refresh(args: argparse.Namespace, environment: Environment, arn: str) -> int:
     """A plan that exists is looked up, and the file brought up to date with it. Nothing is bought."""
     account = account_of(environment, args.project, args.sandbox)
-    shape = describe(account.client("sagemaker"), arn)
+    shape = plan_answer(account, arn)
     if shape is None:
         raise CommandError(
             f"SageMaker has no {arn} in {account}", "correct `arn`, or take it out to reserve the plan anew"
         )
-    plan = Plan.of(shape, zone_ids(account.client("ec2")))
+    plan = Plan.of(shape, zone_ids(account))
     if plan.status == "Failed":
         raise CommandError(f"{arn} has failed: {plan.message}", f"take `arn` out of {args.plan} and run this again")
     text = f"{args.plan} exists and is {plan.status}; nothing was bought"

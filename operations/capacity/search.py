@@ -82,13 +82,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _regions(account: Account, names: list[str]) -> list[Region]:
-    """The regions of these names, with clients."""
-    asked = []
-    for name in names:
-        session = replace(account, region=name).session()
-        clients = (session.client(service, endpoint_url=account.endpoint) for service in ("sagemaker", "ec2"))
-        asked.append(Region(name, *clients))
-    return asked
+    """The regions of these names."""
+    return [Region(name, replace(account, region=name)) for name in names]
 
 
 def ask_all(regions: list[Region], request: Request) -> list[Answer]:

@@ -34,9 +34,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plan is not None:
         plan_of(environment, args.plan)
     account = account_of(environment, args.project, args.sandbox)
-    session = account.session()
-    clients = {name: session.client(name, endpoint_url=account.endpoint) for name in ("sagemaker", "dynamodb")}
-    found = account_plans(environment, clients, args.plan)
+    found = account_plans(environment, account, args.plan)
     if args.json:
         write_json(found)
     else:

@@ -6,13 +6,15 @@ import sys
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ...config.errors import CommandError
 from ...config.loading.artifacts import LOCK, newer_writer
 from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
 from ..aws.account import Account, account_of
+from ..aws.calls import find
+from ..aws.stacks import Stack, stack_events, stacks
 from ..output.console import write_line
 from .cli import Cdk
 from .progress import Progress
@@ -72,31 +74,29 @@ def cdk_for(args: argparse.Namespace, loaded: LoadedEnvironment) -> Cdk:
     return Cdk(args.project, name, context, account, log)
 
 
-def deployed_stacks(account: Account, environment: str, project: Path, *, nested: bool = False) -> list[dict[str, Any]]:
-    """CloudFormation's descriptions of the stacks of an environment, in the order in which they came to be.
+def deployed_stacks(account: Account, environment: str, project: Path, *, nested: bool = False) -> list[Stack]:
+    """The stacks of an environment, in the order in which they came to be.
 
     Stacks that others hold, whose names begin with theirs, are left out unless they are asked for.
     """
     longer = tuple(f"{name}-" for name in Project.at(project).names if name.startswith(f"{environment}-"))
-    pages = account.client("cloudformation").get_paginator("describe_stacks").paginate()
     found = [
         stack
-        for page in pages
-        for stack in page["Stacks"]
-        if stack["StackName"].startswith(f"{environment}-") and not stack["StackName"].startswith(longer)
+        for stack in stacks(account)
+        if stack.name.startswith(f"{environment}-") and not stack.name.startswith(longer)
     ]
-    holders = tuple(f"{stack['StackName']}-" for stack in found)
-    shown = [stack for stack in found if nested or not stack["StackName"].startswith(holders)]
-    return sorted(shown, key=lambda stack: stack["CreationTime"])
+    holders = tuple(f"{stack.name}-" for stack in found)
+    shown = [stack for stack in found if nested or not stack.name.startswith(holders)]
+    return sorted(shown, key=lambda stack: stack.created)
 
 
 def wait_for_earlier_run(cdk: Cdk, progress: Progress) -> None:
     """Wait until CloudFormation is done with what an interrupted run began; it refuses new work meanwhile."""
     while busy := [
-        f"{stack['StackName']} ({stack['StackStatus']})"
+        f"{stack.name} ({stack.status})"
         for stack in deployed_stacks(cdk.account, cdk.environment, cdk.project)
         # A stack in review is what a change set that was never executed leaves; the CLI deletes it.
-        if stack["StackStatus"].endswith("_IN_PROGRESS") and stack["StackStatus"] != "REVIEW_IN_PROGRESS"
+        if stack.status.endswith("_IN_PROGRESS") and stack.status != "REVIEW_IN_PROGRESS"
     ]:
         progress.say("an earlier run", f"is still at work on {', '.join(busy)}; waiting")
         time.sleep(_POLL_SECONDS)
@@ -125,12 +125,8 @@ def bootstrap(cdk: Cdk, progress: Progress, wanted: bool) -> None:
 
 def is_bootstrapped(account: Account, qualifier: str = _QUALIFIER) -> bool:
     """Whether `cdk bootstrap` has run, by the parameter that every version of it writes."""
-    client = account.client("ssm")
-    try:
-        client.get_parameter(Name=f"/cdk-bootstrap/{qualifier}/version")
-    except client.exceptions.ParameterNotFound:
-        return False
-    return True
+    name = f"/cdk-bootstrap/{qualifier}/version"
+    return find(account, "ssm", "get_parameter", ("ParameterNotFound",), Name=name) is not None
 
 
 def failure(cdk: Cdk, progress: Progress) -> CommandError:
@@ -151,12 +147,10 @@ def failure(cdk: Cdk, progress: Progress) -> CommandError:
 
 def _stack_reason(account: Account, stack: str) -> str | None:
     """Why the newest operation of a stack was turned back although no resource failed, such as an export in use."""
-    pages = account.client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=stack)
-    for event in (event for page in pages for event in page["StackEvents"]):
-        of_stack = event["LogicalResourceId"] == stack
-        if of_stack and event["ResourceStatus"].endswith(("ROLLBACK_IN_PROGRESS", "_FAILED")):
-            return event.get("ResourceStatusReason")
-        if of_stack and event.get("ResourceStatusReason") == "User Initiated":
+    for event in stack_events(account, stack):
+        if event.of_stack and event.status.endswith(("ROLLBACK_IN_PROGRESS", "_FAILED")):
+            return event.reason
+        if event.of_stack and event.reason == "User Initiated":
             return None
     return None
 

@@ -102,7 +102,7 @@ def stack_values(account: Account, environment: Environment, project: Path) -> d
     return {
         output["Description"].removeprefix(OUTPUT_DESCRIPTION): output["OutputValue"]
         for stack in deployed_stacks(account, environment.name, project)
-        for output in stack.get("Outputs", ())
+        for output in stack.description.get("Outputs", ())
         if output.get("Description", "").startswith(OUTPUT_DESCRIPTION)
     }
 

@@ -4,19 +4,18 @@ Only calls that read are made; a private Kubernetes API takes a run of kubectl i
 cannot be looked at is named with the reason, and the rest goes on.
 """
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
-from ..aws.account import Account
+from ..aws.account import Account, Patience
+from ..aws.calls import Reader
 from ..aws.deployed import eks_cluster_name
+from ..aws.unseen import Unseen
 from ..cdk.deployment import deployed_stacks
-from ..preflight.reader import Reader, Unavailable
 from .bundle import INDEX, Bundle, Index
 from .collect_kubernetes import collect_kubernetes
 from .collect_logs import collect_logs
@@ -39,7 +38,7 @@ def collect(environment: Environment, account: Account, project: Path, *, runner
         CommandError: nothing of the environment is there.
     """
     now = datetime.now(UTC)
-    collection = Collection(Reader(_clients(account)), now)
+    collection = Collection(account.reader(Patience(3, 20, attempts=4, connections=16)), now)
     name = environment.cluster.name
     cluster = collection.take(
         "cluster", lambda: collection.aws.find("sagemaker", "describe_cluster", ("ResourceNotFound",), ClusterName=name)
@@ -195,7 +194,10 @@ def _network(collection: Collection, cluster: dict[str, Any], groups: list[dict[
 def _stacks(collection: Collection, environment: Environment, account: Account, project: Path) -> list[Any]:
     """The environment's stacks; with the events of those that failed among the files."""
     stacks = collection.take(
-        "stacks", lambda: {"Stacks": deployed_stacks(account, environment.name, project, nested=True)}
+        "stacks",
+        lambda: {
+            "Stacks": [item.description for item in deployed_stacks(account, environment.name, project, nested=True)]
+        },
     )
     failed = [
         stack["StackName"]
@@ -226,7 +228,7 @@ def _eks(collection: Collection, environment: Environment, account: Account) -> 
     name = found["cluster"]["name"]
     try:
         addons = aws.pages("eks", "list_addons", "addons", clusterName=name)
-    except Unavailable as error:
+    except Unseen as error:
         collection.unseen["addons"] = str(error)
         return
     collection.each(
@@ -236,11 +238,3 @@ def _eks(collection: Collection, environment: Environment, account: Account) -> 
 
 def _listed(aws: Reader, operation: str, key: str, cluster: str) -> dict[str, Any]:
     return {key: aws.pages("sagemaker", operation, key, ClusterName=cluster)}
-
-
-def _clients(account: Account) -> Callable[[str], Any]:
-    """Makes clients that give up soon: one service without an answer does not hold the others up."""
-    from botocore.config import Config
-
-    patience = Config(connect_timeout=3, read_timeout=20, retries={"total_max_attempts": 4}, max_pool_connections=16)
-    return partial(account.session().client, endpoint_url=account.endpoint, config=patience)

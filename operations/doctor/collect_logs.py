@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from ...config.catalog.names import cluster_log_group
-from ..preflight.reader import Reader, Unavailable, code_of
+from ..aws.calls import Reader
+from ..aws.unseen import Unseen, code_of
 from .bundle import SOURCES
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def collect_logs(collection: "Collection", cluster: dict[str, Any], unwell: Cont
             names = _streams(collection.aws, group, SOURCES[source].place.removeprefix("logs/"), unwell)
             with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
                 texts = list(pool.map(lambda name: _text(collection.aws, group, name), names))
-        except Unavailable as error:
+        except Unseen as error:
             collection.unseen[source] = str(error)
             continue
         for name, text in zip(names, texts, strict=True):

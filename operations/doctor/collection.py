@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from ...config.errors import CommandError
-from ..preflight.reader import Reader, Unavailable, code_of
+from ..aws.calls import Reader
+from ..aws.unseen import Unseen, code_of
 from .bundle import SOURCES
 
 _CALLS_AT_ONCE: Final = 8
@@ -28,7 +29,7 @@ class Collection:
 
         try:
             answer = read()
-        except Unavailable as error:
+        except Unseen as error:
             self.unseen[source] = str(error)
             return None
         except ClientError as error:

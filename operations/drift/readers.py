@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ..aws.account import Account
+from ..aws.calls import find
 
 Live = Mapping[str, Any]
 Reader = Callable[[Account, str], Live | None]
 """Gives the properties of the resource with that physical id; None when it is gone."""
 
+_ABSENT: Final = ("ResourceNotFound", "ResourceNotFoundException", "FileSystemNotFound")
 _SAME_IN_GROUPS: Final = (
     *("InstanceGroupName", "InstanceType", "LifeCycleConfig", "ExecutionRole", "ThreadsPerCore"),
     *("OnStartDeepHealthChecks", "OverrideVpcConfig", "TrainingPlanArn", "SlurmConfig", "NetworkInterface"),
@@ -26,10 +28,8 @@ _OPENZFS: Final = ("DeploymentType", "ThroughputCapacity", "AutomaticBackupReten
 
 
 def _cluster(account: Account, name: str) -> Live | None:
-    client = account.client("sagemaker")
-    try:
-        found = client.describe_cluster(ClusterName=name)
-    except client.exceptions.ResourceNotFound:
+    found = find(account, "sagemaker", "describe_cluster", _ABSENT, ClusterName=name)
+    if found is None:
         return None
     same = ("ClusterName", "NodeRecovery", "NodeProvisioningMode", "TieredStorageConfig", "VpcConfig", "ClusterRole")
     live: dict[str, Any] = {key: found[key] for key in same if key in found}
@@ -66,22 +66,17 @@ def _by_id(operation: str, parameter: str, keys: tuple[str, ...]) -> Reader:
     """A reader of what SageMaker describes by the last part of an ARN."""
 
     def read(account: Account, arn: str) -> Live | None:
-        client = account.client("sagemaker")
-        try:
-            found = getattr(client, operation)(**{parameter: arn.rpartition("/")[2]})
-        except client.exceptions.ResourceNotFound:
-            return None
-        return {key: found[key] for key in keys if key in found}
+        found = find(account, "sagemaker", operation, _ABSENT, **{parameter: arn.rpartition("/")[2]})
+        return None if found is None else {key: found[key] for key in keys if key in found}
 
     return read
 
 
 def _eks_cluster(account: Account, name: str) -> Live | None:
-    client = account.client("eks")
-    try:
-        found = client.describe_cluster(name=name)["cluster"]
-    except client.exceptions.ResourceNotFoundException:
+    answer = find(account, "eks", "describe_cluster", _ABSENT, name=name)
+    if answer is None:
         return None
+    found = answer["cluster"]
     vpc = found["resourcesVpcConfig"]
     live: dict[str, Any] = {
         "Version": found["version"],
@@ -97,11 +92,10 @@ def _eks_cluster(account: Account, name: str) -> Live | None:
 
 def _addon(account: Account, identifier: str) -> Live | None:
     cluster, _, name = identifier.partition("|")
-    client = account.client("eks")
-    try:
-        found = client.describe_addon(clusterName=cluster, addonName=name)["addon"]
-    except client.exceptions.ResourceNotFoundException:
+    answer = find(account, "eks", "describe_addon", _ABSENT, clusterName=cluster, addonName=name)
+    if answer is None:
         return None
+    found = answer["addon"]
     live: dict[str, Any] = {"AddonVersion": found["addonVersion"]} if "addonVersion" in found else {}
     if text := found.get("configurationValues"):
         live["ConfigurationValues"] = json.loads(text)
@@ -109,11 +103,10 @@ def _addon(account: Account, identifier: str) -> Live | None:
 
 
 def _file_system(account: Account, identifier: str) -> Live | None:
-    client = account.client("fsx")
-    try:
-        found = client.describe_file_systems(FileSystemIds=[identifier])["FileSystems"][0]
-    except client.exceptions.FileSystemNotFound:
+    answer = find(account, "fsx", "describe_file_systems", _ABSENT, FileSystemIds=[identifier])
+    if answer is None:
         return None
+    found = answer["FileSystems"][0]
     # FSx writes it so; CloudFormation's property has another word for the same.
     live: dict[str, Any] = {key: found[key] for key in ("StorageCapacity", "StorageType") if key in found}
     live |= {"FileSystemTypeVersion": found["FileSystemTypeVersion"]} if "FileSystemTypeVersion" in found else {}

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from ..aws.account import Account
+from ..aws.stacks import exports, stack_resources
 from ..effects.compare import is_intrinsic
 from ..effects.templates import Template
 
@@ -27,19 +28,13 @@ class Resolver:
     def physical_ids(self, stack: str) -> dict[str, str]:
         """The physical id of each resource of a stack by its logical id."""
         if stack not in self._ids:
-            pages = self._account.client("cloudformation").get_paginator("list_stack_resources")
-            self._ids[stack] = {
-                row["LogicalResourceId"]: row["PhysicalResourceId"]
-                for page in pages.paginate(StackName=stack)
-                for row in page["StackResourceSummaries"]
-                if row.get("PhysicalResourceId")
-            }
+            held = stack_resources(self._account, stack)
+            self._ids[stack] = {item.logical_id: item.name for item in held if item.name}
         return self._ids[stack]
 
     @cached_property
     def _exports(self) -> dict[str, str]:
-        pages = self._account.client("cloudformation").get_paginator("list_exports").paginate()
-        return {item["Name"]: item["Value"] for page in pages for item in page["Exports"]}
+        return {item["Name"]: item["Value"] for item in exports(self._account)}
 
     def value(self, value: Any, stack: str) -> Any:
         """A value with everything filled in that can be; the rest is `Unknown`."""

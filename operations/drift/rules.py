@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..aws.account import Account
+from ..aws.calls import pages
 from ..effects.templates import Template, resources
 from .resolve import Resolver, Unknown
 
@@ -75,8 +76,7 @@ def live(account: Account, groups: list[str]) -> dict[str, list[Rule]]:
     """The rules that groups have, by their ids."""
     found: dict[str, list[Rule]] = {group: [] for group in groups}
     filters = [{"Name": "group-id", "Values": groups}]
-    pages = account.client("ec2").get_paginator("describe_security_group_rules").paginate(Filters=filters)
-    for row in (row for page in pages for row in page["SecurityGroupRules"]):
+    for row in pages(account, "ec2", "describe_security_group_rules", "SecurityGroupRules", Filters=filters):
         if row["GroupId"] not in found:
             continue
         peer = row.get("CidrIpv4") or row.get("CidrIpv6") or row.get("PrefixListId")

@@ -18,10 +18,11 @@ from ...config.settings.environment import Environment
 from ...config.settings.observability import Targets
 from ...planning.helm.mirrors import mirror_of
 from ..aws.account import Account, account_of
+from ..aws.clusters import Node, node_details, nodes
 from ..cdk.deployment import load
 from ..kubernetes.kubectl import required_way
 from ..nodes.follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Events, follow
-from ..nodes.members import Member, chosen, members
+from ..nodes.members import chosen
 from ..nodes.snapshot import Observer
 from ..nodes.timeline import Timeline
 from ..output.columns import columns
@@ -92,13 +93,13 @@ def _fault(args: argparse.Namespace) -> int:
     environment = load(args).environment
     kind = kind_for(environment, args.kind)
     account = account_of(environment, args.project, args.sandbox)
-    client, cluster = account.client("sagemaker"), environment.cluster.name
-    there = members(client, cluster)
+    cluster = environment.cluster.name
+    there = nodes(account, cluster)
     (node,) = chosen(there, [args.node])
     group = [member for member in there if member.group == node.group]
     check(environment, kind, node, group)
     kubectl = required_way(args.project, environment, account) if kind.orchestrator == "eks" else None
-    observer = Observer(client, cluster, node, kubectl)
+    observer = Observer(account, cluster, node, kubectl)
     before = observer.look()
     write_line(f"{kind.name} on {node.id} of {environment.name} → {account}", sys.stderr)
     for warning in warnings(kind, node, group, before):
@@ -106,12 +107,12 @@ def _fault(args: argparse.Namespace) -> int:
     if not args.yes:
         confirm(node.id, "break it")
     if kubectl is None:
-        begun = _by_hand(kind, node, client.describe_cluster_node(ClusterName=cluster, NodeId=node.id)["NodeDetails"])
+        begun = _by_hand(kind, node, node_details(account, cluster, node.id))
     else:
         begun = inject(kind, node, before, kubectl, _image(environment, account, args.project))
     targets = environment.observability.targets if environment.observability else Targets()
     timeline = Timeline(before, node.id, kind.action, begun)
-    events, poll = Events(client, cluster, begun), SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
+    events, poll = Events(account, cluster, begun), SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
     follow([(observer, timeline)], events, args.minutes * 60, lambda text: write_line(text, sys.stderr), poll=poll)
     found = record(environment.name, kind, node, timeline, targets, simulated=account.endpoint is not None)
     file = keep(args.project, found)
@@ -129,7 +130,7 @@ def _image(environment: Environment, account: Account, project: Path) -> str:
     return image_of({} if account.endpoint else mirror_of(environment, read_artifacts(project)))
 
 
-def _by_hand(kind: DrillKind, node: Member, details: dict[str, str]) -> float:
+def _by_hand(kind: DrillKind, node: Node, details: dict[str, str]) -> float:
     """Print what somebody runs on Slurm's controller; the drill begins with it."""
     slurm_name = details.get("PrivateDnsHostname", "").partition(".")[0]
     if not slurm_name:

@@ -7,7 +7,7 @@ from ...config.catalog.instance_types import Catalog, environment_types
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup
-from ..nodes.members import Member
+from ..aws.clusters import Node
 from ..nodes.snapshot import Snapshot
 
 
@@ -29,7 +29,7 @@ def kind_for(environment: Environment, name: str) -> DrillKind:
     return kinds[name]
 
 
-def check(environment: Environment, kind: DrillKind, node: Member, group: Sequence[Member]) -> None:
+def check(environment: Environment, kind: DrillKind, node: Node, group: Sequence[Node]) -> None:
     """Raise CommandError for a drill that would prove nothing, or would break more than one node."""
     settings = environment.groups.get(node.group)
     if settings is None:
@@ -59,7 +59,7 @@ def check(environment: Environment, kind: DrillKind, node: Member, group: Sequen
         raise CommandError(f"{node.id} is Slurm's controller, which HyperPod does not replace", "choose a compute node")
 
 
-def warnings(kind: DrillKind, node: Member, group: Sequence[Member], before: Snapshot) -> Iterator[str]:
+def warnings(kind: DrillKind, node: Node, group: Sequence[Node], before: Snapshot) -> Iterator[str]:
     """What somebody should know before saying yes."""
     for job, pods in sorted(before.jobs.items()):
         yield f"{job} has {len(pods.on_node)} of its {len(pods.running)} running pods on it"

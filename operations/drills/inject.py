@@ -9,8 +9,8 @@ from ...config.catalog.drills import HEALTH_LABEL, DrillKind
 from ...config.catalog.images import Image
 from ...config.errors import CommandError
 from ...planning.helm.own_images import BENCHMARK_LABELS_IMAGE
+from ..aws.clusters import Node
 from ..kubernetes.kubectl import Kubectl, Refused
-from ..nodes.members import Member
 from ..nodes.snapshot import Snapshot
 
 NAMESPACE: Final = "kube-system"
@@ -74,7 +74,7 @@ def image_of(mirror: Mapping[str, Image]) -> str:
     return str(mirror.get(original.name, original))
 
 
-def inject(kind: DrillKind, node: Member, before: Snapshot, kubectl: Kubectl, image: str) -> float:
+def inject(kind: DrillKind, node: Node, before: Snapshot, kubectl: Kubectl, image: str) -> float:
     """Make the fault, and return when it was made, in seconds since the epoch.
 
     Raises:

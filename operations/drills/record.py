@@ -9,7 +9,7 @@ from typing import Any, Final
 from ...config.catalog.drills import DrillKind
 from ...config.errors import CommandError
 from ...config.settings.observability import Targets
-from ..nodes.members import Member
+from ..aws.clusters import Node
 from ..nodes.timeline import MARKS, Timeline, shown
 from ..output.columns import columns
 
@@ -19,7 +19,7 @@ _KEYS: Final = {"environment", "kind", "node", "begun", "intervals", "simulated"
 
 
 def record(
-    environment: str, kind: DrillKind, node: Member, timeline: Timeline, targets: Targets, *, simulated: bool = False
+    environment: str, kind: DrillKind, node: Node, timeline: Timeline, targets: Targets, *, simulated: bool = False
 ) -> dict[str, Any]:
     """A drill as plain data, in the form that `--json` prints. Times are in seconds since the fault."""
     intervals = timeline.intervals(targets)

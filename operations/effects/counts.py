@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..aws.account import Account
+from ..aws.clusters import Cluster
+from ..aws.clusters import cluster as find_cluster
 from .changes import ResourceChange
 
 CLUSTER: Final = "AWS::SageMaker::Cluster"
@@ -40,30 +42,19 @@ class Fall:
 
 def live_groups(account: Account, cluster: str) -> dict[str, Group]:
     """The groups of a cluster; none when there is no such cluster."""
-    client = account.client("sagemaker")
-    try:
-        answer = client.describe_cluster(ClusterName=cluster)
-    except client.exceptions.ResourceNotFound:
-        return {}
-    return groups_of(answer)
+    found = find_cluster(account, cluster)
+    return groups_of(found) if found else {}
 
 
-def groups_of(answer: Mapping[str, Any]) -> dict[str, Group]:
-    """The groups in an answer of DescribeCluster.
+def groups_of(cluster: Cluster) -> dict[str, Group]:
+    """The groups of a cluster.
 
     With autoscaling on, Karpenter may scale every ordinary group: which ones, only its node classes in Kubernetes say.
     Restricted groups are never its.
 
     Source: SageMaker Developer Guide, "Autoscaling on SageMaker HyperPod EKS", 2026-11.
     """
-    scaled = answer.get("AutoScaling", {}).get("Mode") == "Enable"
-    ordinary, restricted = answer.get("InstanceGroups", ()), answer.get("RestrictedInstanceGroups", ())
-    found = {group["InstanceGroupName"]: Group(_target(group), scaled) for group in ordinary}
-    return found | {group["InstanceGroupName"]: Group(_target(group), False) for group in restricted}
-
-
-def _target(group: Mapping[str, Any]) -> int:
-    return int(group.get("TargetCount", group["CurrentCount"]))
+    return {group.name: Group(group.target, cluster.scales and not group.restricted) for group in cluster.groups}
 
 
 def counts(properties: Mapping[str, Any]) -> dict[str, int]:

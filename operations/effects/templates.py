@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ...config.errors import CommandError
 from ..aws.account import Account
+from ..aws.stacks import stack_resources, template
 from ..cdk.deployment import deployed_stacks
 
 Template = Mapping[str, Any]
@@ -109,26 +110,23 @@ def _nested(folder: Path, parent: str, template: Template) -> dict[str, Template
 def deployed(account: Account, environment: str, project: Path) -> dict[str, Template]:
     """The templates of an environment's stacks as CloudFormation holds them, nested ones included."""
     stacks = deployed_stacks(account, environment, project)
-    names = [stack["StackName"] for stack in stacks if stack["StackStatus"] not in _HOLLOW]
-    client = account.client("cloudformation")
+    names = [stack.name for stack in stacks if stack.status not in _HOLLOW]
     with ThreadPoolExecutor(max_workers=8) as pool:
-        bodies = dict(zip(names, pool.map(lambda name: _body(client, name), names), strict=True))
-    return {key: inner for name, body in bodies.items() for key, inner in _with_nested(client, name, name, body)}
+        bodies = dict(zip(names, pool.map(lambda name: _body(account, name), names), strict=True))
+    return {key: inner for name, body in bodies.items() for key, inner in _with_nested(account, name, name, body)}
 
 
-def _with_nested(client: Any, name: str, stack: str, template: Template) -> Iterator[tuple[str, Template]]:
+def _with_nested(account: Account, name: str, stack: str, template: Template) -> Iterator[tuple[str, Template]]:
     yield name, template
     if any(item["Type"] == NESTED for _, item in resources(template)):
-        pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
-        for row in (row for page in pages for row in page["StackResourceSummaries"]):
-            if row["ResourceType"] == NESTED and row.get("PhysicalResourceId"):
-                inner = row["PhysicalResourceId"]
-                yield from _with_nested(client, f"{name}/{row['LogicalResourceId']}", inner, _body(client, inner))
+        for item in stack_resources(account, stack):
+            if item.type == NESTED and item.name:
+                yield from _with_nested(account, f"{name}/{item.logical_id}", item.name, _body(account, item.name))
 
 
-def _body(client: Any, stack: str) -> Template:
+def _body(account: Account, stack: str) -> Template:
     # As it was submitted. None of podwright's templates has a transform, so processing would change nothing.
-    body = client.get_template(StackName=stack, TemplateStage="Original")["TemplateBody"]
+    body = template(account, stack)
     if isinstance(body, str):
         raise CommandError(
             f"the template of {stack} is no JSON, so podwright did not deploy it", "look at that stack yourself"

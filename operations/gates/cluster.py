@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from ...config.catalog.drills import HEALTH_LABEL, HEALTHY
-from ..nodes.members import Member, members
+from ..aws.clusters import Cluster, Node, nodes
+from ..aws.clusters import cluster as find_cluster
+from ..aws.plans import plan
 from .gate import Context, Look, Result
 
 _GONE: Final = {"Failed": "the cluster has failed", "Deleting": "the cluster is being deleted"}
@@ -19,29 +21,34 @@ def run(context: Context) -> Result:
 
 
 def _look(context: Context) -> Look:
-    look, client = Look(), context.account.client("sagemaker")
+    look, account = Look(), context.account
     name, environment = context.environment.cluster.name, context.environment
-    try:
-        cluster = client.describe_cluster(ClusterName=name)
-    except client.exceptions.ResourceNotFound:
+    cluster = find_cluster(account, name)
+    if cluster is None:
         look.check(name, "InService", "is not there", False)
         look.final, look.next_step = f"there is no cluster {name}", f"`podwright deploy {environment.name}` makes it"
         return look
-    status = cluster["ClusterStatus"]
-    look.check(name, "InService", status, status == "InService")
-    if status in _GONE:
-        look.final = f"{_GONE[status]}: {cluster.get('FailureMessage', 'HyperPod gives no reason')}"
+    look.check(name, "InService", cluster.status, cluster.status == "InService")
+    if cluster.status in _GONE:
+        look.final = f"{_GONE[cluster.status]}: {cluster.message or 'HyperPod gives no reason'}"
     _groups(context, cluster, look)
-    there = members(client, name)
+    there = nodes(account, name)
     _nodes(there, look)
     look.answers = {
-        "cluster": {key: cluster.get(key) for key in ("ClusterArn", "ClusterStatus", "FailureMessage")},
+        "cluster": {
+            "ClusterArn": cluster.arn,
+            "ClusterStatus": cluster.status,
+            "FailureMessage": cluster.message or None,
+        },
         "groups": [
             {
-                key: row.get(key)
-                for key in ("InstanceGroupName", "CurrentCount", "TargetCount", "Status", "TrainingPlanStatus")
+                "InstanceGroupName": group.name,
+                "CurrentCount": group.current,
+                "TargetCount": group.target,
+                "Status": group.status or None,
+                "TrainingPlanStatus": group.plan_status or None,
             }
-            for row in _rows(cluster)
+            for group in cluster.groups
         ],
         "nodes": dict(Counter(f"{node.group} {node.status}" for node in there)),
     }
@@ -51,34 +58,26 @@ def _look(context: Context) -> Look:
     return look
 
 
-def _rows(cluster: dict[str, Any]) -> list[dict[str, Any]]:
-    return [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
-
-
-def _groups(context: Context, cluster: dict[str, Any], look: Look) -> None:
+def _groups(context: Context, cluster: Cluster, look: Look) -> None:
     """Every group of the file; with Karpenter its own target is what counts, because Karpenter moves it."""
-    rows = {row["InstanceGroupName"]: row for row in _rows(cluster)}
+    rows = {row.name: row for row in cluster.groups}
     moves = context.environment.cluster.autoscaling == "karpenter"
     for name, group in context.environment.groups.items():
         row = rows.get(name)
         if row is None:
             look.check(f"group {name}", f"{group.count} of {group.count}", "is not in the cluster", False)
             continue
-        current, target = row["CurrentCount"], row["TargetCount"]
-        wanted = target if moves else group.count
-        said = f"{current} of {target}" + (f", the file says {group.count}" if target != wanted else "")
-        plan = row.get("TrainingPlanArn")
-        if current < wanted and plan and row.get("TrainingPlanStatus") not in (None, "Active"):
-            said += _plan(context, plan, look)
-        look.check(f"group {name}", f"{wanted} of {wanted}", said, current == target == wanted)
+        wanted = row.target if moves else group.count
+        said = f"{row.current} of {row.target}" + (f", the file says {group.count}" if row.target != wanted else "")
+        if row.current < wanted and row.plan and row.plan_status not in ("", "Active"):
+            said += _plan(context, row.plan, look)
+        look.check(f"group {name}", f"{wanted} of {wanted}", said, row.current == row.target == wanted)
 
 
 def _plan(context: Context, arn: str, look: Look) -> str:
     """What a group waits for whose training plan gives no nodes now."""
-    plan = context.account.client("sagemaker").describe_training_plan(TrainingPlanName=arn.rpartition("/")[2])
-    windows = [item for item in plan.get("ReservedCapacitySummaries", ()) if item["Status"] == "Scheduled"]
-    name, status = plan["TrainingPlanName"], plan["Status"]
-    starts = min((item["StartTime"] for item in windows), default=None)
+    found = plan(context.account, arn.rpartition("/")[2])
+    name, status, starts = found.name, found.status, found.starts
     if starts is None:
         look.final = f"training plan {name} is {status} and has no window to come"
         look.next_step = "give the group another plan or capacity, or lower its count"
@@ -89,7 +88,7 @@ def _plan(context: Context, arn: str, look: Look) -> str:
     return f", waits for training plan {name} from {starts.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _nodes(there: Sequence[Member], look: Look) -> None:
+def _nodes(there: Sequence[Node], look: Look) -> None:
     """The nodes that do not run."""
     for node in there:
         if node.status != "Running":
@@ -97,7 +96,7 @@ def _nodes(there: Sequence[Member], look: Look) -> None:
             look.check(f"{node.id} of {node.group}", "Running", told, False)
 
 
-def _kubernetes(context: Context, there: Sequence[Member], look: Look) -> None:
+def _kubernetes(context: Context, there: Sequence[Node], look: Look) -> None:
     """Every node is ready in Kubernetes, and HyperPod lets work onto it."""
     found = {item["metadata"]["name"]: item for item in context.kubectl.items("nodes")}
     well: Counter[str] = Counter()

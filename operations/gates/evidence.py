@@ -15,6 +15,8 @@ from ...config.settings.environment import Environment
 from ...planning.delivery.gate_evidence import Evidence, Verdict
 from ...planning.delivery.gate_table import settings_of
 from ..aws.account import Account
+from ..aws.calls import get
+from ..aws.objects import write_json_text
 from ..doctor.redact import redact, redact_text
 from .gate import Context, Result
 
@@ -95,9 +97,7 @@ class Keeper:
         bucket, _, prefix = self.base.removeprefix("s3://").partition("/")
         key = "/".join(filter(None, (prefix, name)))
         try:
-            self._account.client("s3").put_object(
-                Bucket=bucket, Key=key, Body=text.encode(), ContentType="application/json"
-            )
+            write_json_text(self._account, bucket, key, text)
         except (BotoCoreError, ClientError) as error:
             raise CommandError(
                 f"evidence of {evidence.gate} ({evidence.verdict}: {evidence.reason}) cannot be written to "
@@ -109,7 +109,6 @@ class Keeper:
 
 def _own_bucket(environment: Environment, account: Account) -> str | None:
     """The prefix in the environment's lifecycle bucket; None where there is no such bucket yet."""
-    client = account.client("s3")
     bucket = environment.storage.buckets.lifecycle or lifecycle_bucket_name(
         environment.name, environment.account, environment.region
     )
@@ -119,7 +118,7 @@ def _own_bucket(environment: Environment, account: Account) -> str | None:
     from botocore.exceptions import ClientError
 
     try:
-        client.head_bucket(Bucket=bucket)
+        get(account, "s3", "head_bucket", Bucket=bucket)
     except ClientError as error:
         if error.response["ResponseMetadata"]["HTTPStatusCode"] == 404:
             return None

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from ...config.catalog.instance_types import Catalog
 from ...config.catalog.metrics import metrics
@@ -10,6 +10,9 @@ from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.monitoring.collected import collected, exporters
 from ...planning.monitoring.recordings import recordings
+from ..aws.calls import get, pages
+from ..aws.clusters import nodes
+from ..aws.stacks import StackResource, stack_resources
 from ..dashboards.sources import workspace
 from ..programs.prometheus import Prometheus, QueryError
 from .gate import Context, Look, Result
@@ -82,40 +85,30 @@ def _count(server: Prometheus, query: str, now: float) -> int:
 
 def _running(context: Context) -> int:
     """Nodes that run."""
-    pages = context.account.client("sagemaker").get_paginator("list_cluster_nodes")
-    rows = [
-        row
-        for page in pages.paginate(ClusterName=context.environment.cluster.name)
-        for row in page["ClusterNodeSummaries"]
-    ]
-    return sum(row["InstanceStatus"]["Status"] == "Running" for row in rows)
+    return sum(node.status == "Running" for node in nodes(context.account, context.environment.cluster.name))
 
 
 def _dashboards(context: Context, look: Look) -> None:
     """Grafana with what was put into it, else CloudWatch's: as the environment's own stack made them."""
     account, environment = context.account, context.environment
-    pages = account.client("cloudformation").get_paginator("list_stack_resources")
-    rows = [
-        row
-        for page in pages.paginate(StackName=f"{environment.name}-observability")
-        for row in page["StackResourceSummaries"]
-    ]
-    by_type: dict[str, list[Any]] = {}
-    for row in rows:
-        by_type.setdefault(row["ResourceType"], []).append(row)
+    by_type: dict[str, list[StackResource]] = {}
+    for item in stack_resources(account, f"{environment.name}-observability"):
+        by_type.setdefault(item.type, []).append(item)
     if environment.observability and environment.observability.managed_grafana:
-        for row in by_type.get("AWS::Grafana::Workspace", [{}]):
-            id = row.get("PhysicalResourceId")
-            client = account.client("grafana")
-            status = client.describe_workspace(workspaceId=id)["workspace"]["status"] if id else "is not there"
+        ids = [item.name for item in by_type.get("AWS::Grafana::Workspace", [])] or [""]
+        for id in ids:
+            status = (
+                get(account, "grafana", "describe_workspace", workspaceId=id)["workspace"]["status"]
+                if id
+                else "is not there"
+            )
             look.check("Grafana", "ACTIVE", status, status == "ACTIVE")
-        statuses = [row["ResourceStatus"] for row in by_type.get(_CONTENT, [])]
+        statuses = [item.status for item in by_type.get(_CONTENT, [])]
         good = bool(statuses) and all(status in _DONE for status in statuses)
         look.check("dashboards in Grafana", "delivered", ", ".join(statuses) or "not delivered", good)
         return
-    wanted = {row["PhysicalResourceId"] for row in by_type.get("AWS::CloudWatch::Dashboard", [])}
-    pages = account.client("cloudwatch").get_paginator("list_dashboards").paginate()
-    there = {entry["DashboardName"] for page in pages for entry in page["DashboardEntries"]}
+    wanted = {item.name for item in by_type.get("AWS::CloudWatch::Dashboard", [])}
+    there = {entry["DashboardName"] for entry in pages(account, "cloudwatch", "list_dashboards", "DashboardEntries")}
     # A stack names them by ARN or by name.
     missing = {name for name in wanted if name.rpartition("/")[2] not in there}
     look.check("dashboards of CloudWatch", len(wanted), len(wanted) - len(missing), bool(wanted) and not missing)

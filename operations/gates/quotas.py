@@ -12,6 +12,8 @@ from ...planning.helm.mirrors import mirror_of
 from ...planning.quota.compute_quotas import compute_quotas, scheduler_config
 from ...planning.quota.policy import environment_policy
 from ...planning.quota.team_names import cluster_queue, local_queue, team_namespace
+from ..aws.calls import get, pages
+from ..aws.clusters import existing_cluster
 from ..kubernetes.kubectl import Refused
 from .gate import Context, Look, Result
 
@@ -65,11 +67,11 @@ def _look(context: Context, expected: Sequence[Object]) -> Look:
 
 def _service(context: Context, look: Look) -> None:
     """Compute quotas and the scheduler configuration, as SageMaker has them."""
-    client, environment = context.account.client("sagemaker"), context.environment
+    account, environment = context.account, context.environment
     policy = environment_policy(environment, context.types)
-    arn = client.describe_cluster(ClusterName=environment.cluster.name)["ClusterArn"]
-    pages = client.get_paginator("list_compute_quotas").paginate(ClusterArn=arn)
-    by_team = {item["ComputeQuotaTarget"]["TeamName"]: item for page in pages for item in page["ComputeQuotaSummaries"]}
+    arn = existing_cluster(account, environment.cluster.name).arn
+    quotas = pages(account, "sagemaker", "list_compute_quotas", "ComputeQuotaSummaries", ClusterArn=arn)
+    by_team = {item["ComputeQuotaTarget"]["TeamName"]: item for item in quotas}
     look.answers["compute quotas"] = [
         {"team": team, "status": item["Status"], "config": item.get("ComputeQuotaConfig", {})}
         for team, item in sorted(by_team.items())
@@ -79,7 +81,12 @@ def _service(context: Context, look: Look) -> None:
         if quota is None:
             look.check(f"quota of {team}", "Created", "is not there", False)
             continue
-        told = _status(quota, look, lambda id: client.describe_compute_quota(ComputeQuotaId=id), "ComputeQuotaId")
+        told = _status(
+            quota,
+            look,
+            lambda id: get(account, "sagemaker", "describe_compute_quota", ComputeQuotaId=id),
+            "ComputeQuotaId",
+        )
         if told is None:
             told = _difference(wanted["ComputeQuotaConfig"], quota.get("ComputeQuotaConfig", {}))
         off = quota.get("ActivationState", "Enabled") != "Enabled"
@@ -88,11 +95,13 @@ def _service(context: Context, look: Look) -> None:
     for team in sorted(by_team.keys() - environment.governance.teams.keys()):
         look.check(f"quota of {team}", "not there: the file has no such team", by_team[team]["Status"], False)
     wanted = scheduler_config(environment.governance, policy)
-    pages = client.get_paginator("list_cluster_scheduler_configs").paginate(ClusterArn=arn)
-    configs = [item for page in pages for item in page["ClusterSchedulerConfigSummaries"]]
+    key = "ClusterSchedulerConfigSummaries"
+    configs = pages(account, "sagemaker", "list_cluster_scheduler_configs", key, ClusterArn=arn)
     for item in configs or [{"Status": "is not there"}]:
         id, told = item.get("ClusterSchedulerConfigId", ""), None
-        described = client.describe_cluster_scheduler_config(ClusterSchedulerConfigId=id) if id else {}
+        described = (
+            get(account, "sagemaker", "describe_cluster_scheduler_config", ClusterSchedulerConfigId=id) if id else {}
+        )
         told = _status(item, look, lambda _, found=described: found, "ClusterSchedulerConfigId")
         told = told or _difference(wanted, described.get("SchedulerConfig", {}))
         look.check("scheduler configuration", "in force as in the file", told or item["Status"], told is None)

@@ -12,6 +12,8 @@ import subprocess
 from typing import Any, Final
 
 from ...config.errors import CommandError, PodwrightError
+from ..aws.calls import change
+from ..aws.clusters import existing_cluster
 from ..aws.session import nodes as session_nodes
 from ..aws.session import one_command
 from .gate import Context, Look, Result
@@ -26,7 +28,7 @@ _OUTSIDE: Final = "the nodes of the sandbox are simulated, and run no Slurm"
 _KEEP_ALIVE: Final = f"(while sleep 60 >/dev/null 2>&1; do echo {_ALIVE}; done) & k=$!; trap 'kill $k' EXIT"
 
 
-class Failed(PodwrightError):
+class CommandFailed(PodwrightError):
     """A command on the node failed; the text is what it said."""
 
 
@@ -52,11 +54,11 @@ class Slurm:
         """What a bash script prints, run as root. Raises CommandError when it fails or takes too long."""
         try:
             return self.tried(script)
-        except Failed as failed:
+        except CommandFailed as failed:
             raise CommandError(f"on {self._node.instance}: {failed}") from None
 
     def tried(self, script: str) -> str:
-        """As `run`, but raises Failed when the script fails."""
+        """As `run`, but raises CommandFailed when the script fails."""
         packed = base64.b64encode(script.encode()).decode()
         # One line that survives the document's own quoting; the marks tell the answer from what SSM prints around it.
         line = f"sudo bash -c 'echo {_BEGIN}; echo {packed} | base64 -d | bash 2>&1; echo {_END} $?'"
@@ -65,12 +67,12 @@ class Slurm:
         try:
             output, _ = process.communicate(timeout=max(self._context.left, 0) + _GRACE)
         except subprocess.TimeoutExpired:
-            raise Failed(f"no answer in {self._context.seconds / 60:g} min") from None
+            raise CommandFailed(f"no answer in {self._context.seconds / 60:g} min") from None
         finally:
             if process.poll() is None:
                 # What it runs on the node ends with the session, which a plugin that is killed would leave open.
                 session = json.loads(command[1])["SessionId"]
-                self._context.account.client("ssm").terminate_session(SessionId=session)
+                change(self._context.account, "ssm", "terminate_session", SessionId=session)
                 process.kill()
                 process.communicate()
         return _answer(output)
@@ -80,11 +82,11 @@ def _answer(output: str) -> str:
     lines = [line.rstrip("\r") for line in output.splitlines()]
     ends = [line for line in lines if line.startswith(_END)]
     if _BEGIN not in lines or not ends:
-        raise Failed(f"the session ended without an answer: {' '.join(lines[-3:])}")
+        raise CommandFailed(f"the session ended without an answer: {' '.join(lines[-3:])}")
     body = lines[lines.index(_BEGIN) + 1 : lines.index(ends[-1])]
     said = "\n".join(line for line in body if line != _ALIVE)
     if ends[-1] != f"{_END} 0":
-        raise Failed(said or f"exit code {ends[-1].removeprefix(_END).strip()}")
+        raise CommandFailed(said or f"exit code {ends[-1].removeprefix(_END).strip()}")
     return said
 
 
@@ -118,7 +120,7 @@ def canary(context: Context) -> Result:
     context.say(f"runs a task on {nodes} nodes of {group}")
     try:
         said = slurm.tried(_srun(context, "canary", group, nodes, script, "--gpus-per-node=1" if gpus else ""))
-    except Failed as failed:
+    except CommandFailed as failed:
         look = Look()
         look.check(f"job on {nodes} nodes of {group}", "completes", str(failed).splitlines()[-1], False)
         step = "`sinfo -R` on the controller shows nodes that are drained, `squeue` what else waits"
@@ -143,10 +145,8 @@ def _compute(context: Context) -> str | None:
 def all_reduce(context: Context, group: str, nodes: int) -> tuple[Any, Result]:
     """The all-reduce of podwright's own programs, one task on each node, as a table of one row."""
     mode = "thorough" if context.settings.nccl.max_bytes == "16G" else "quick"
-    client = context.account.client("sagemaker")
-    cluster = client.describe_cluster(ClusterName=context.environment.cluster.name)
-    row = next(item for item in cluster["InstanceGroups"] if item["InstanceGroupName"] == group)
-    source, kind = row["LifeCycleConfig"]["SourceS3Uri"], row["InstanceType"]
+    row = existing_cluster(context.account, context.environment.cluster.name).group(group)
+    source, kind = row.scripts, row.type
     # Nodes do not keep the scripts that set them up; their role may read them again.
     script = (
         f"b=$(mktemp -d) && trap 'rm -r $b' EXIT && aws s3 cp --quiet --recursive {shlex.quote(source)} $b && cd $b && "
@@ -157,7 +157,7 @@ def all_reduce(context: Context, group: str, nodes: int) -> tuple[Any, Result]:
     context.say(f"measures {nodes} nodes of {group}")
     try:
         said = slurm.tried(_srun(context, "nccl", group, nodes, script, "--exclusive"))
-    except Failed as failed:
+    except CommandFailed as failed:
         step = "`sinfo -R` on the controller shows nodes that are drained, `squeue` what else waits"
         return None, Result(False, str(failed), (), step, {"output": str(failed)})
     try:

@@ -1,13 +1,16 @@
 """The gate `verdicts`: every node that is to measure itself has done so since it was set up, and passed."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from ...config.catalog.names import benchmark_prefix, lifecycle_bucket_name
 from ...config.settings.benchmarks import benchmark_policy
 from ...planning.node.benchmark_results import BenchmarkResults
 from ...planning.node.collective_thresholds import thresholds_version
+from ..aws.clusters import Node
+from ..aws.clusters import nodes as cluster_nodes
+from ..aws.objects import read_text
 from ..benchmarks.command import parsed
 from .gate import Context, Look, Result
 
@@ -31,24 +34,20 @@ def _look(context: Context) -> Look:
         for name, group in environment.instance_groups.items()
         if (policy := benchmark_policy(group, context.types)) != "skip"
     }
-    client = context.account.client("sagemaker")
-    pages = client.get_paginator("list_cluster_nodes").paginate(ClusterName=environment.cluster.name)
-    nodes = [row for page in pages for row in page["ClusterNodeSummaries"] if row["InstanceGroupName"] in measured]
+    nodes = [node for node in cluster_nodes(context.account, environment.cluster.name) if node.group in measured]
+    bucket = _bucket(context)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        # boto3's clients may be used by several threads, and are made by one.
-        store, bucket = context.account.client("s3"), _bucket(context)
-        records = list(pool.map(lambda row: _record(context, store, bucket, row), nodes))
+        records = list(pool.map(lambda node: _record(context, bucket, node), nodes))
     for name in measured:
-        if not any(row["InstanceGroupName"] == name for row in nodes) and environment.instance_groups[name].count:
+        if not any(node.group == name for node in nodes) and environment.instance_groups[name].count:
             look.check(f"group {name}", "nodes", "has no nodes", False)
     final: list[str] = []
-    for row, record in zip(nodes, records, strict=True):
-        seen, ok = _judged(context, row, record)
-        group = row["InstanceGroupName"]
-        look.check(f"{row['InstanceId']} of {group}", " or ".join(context.settings.verdicts.accept), seen, ok)
+    for node, record in zip(nodes, records, strict=True):
+        seen, ok = _judged(context, node, record)
+        look.check(f"{node.id} of {node.group}", " or ".join(context.settings.verdicts.accept), seen, ok)
         replaced = record is not None and record.decision is not None and record.decision.action != "keep"
-        if not ok and record and _fresh(row, record) and not replaced:
-            final.append(row["InstanceId"])
+        if not ok and record and _fresh(node, record) and not replaced:
+            final.append(node.id)
     if final:
         # Nobody replaces these: what they say will not change.
         look.final = (
@@ -73,33 +72,30 @@ def _bucket(context: Context) -> str:
     )
 
 
-def _record(context: Context, store: Any, bucket: str, row: dict[str, Any]) -> BenchmarkResults | None:
+def _record(context: Context, bucket: str, node: Node) -> BenchmarkResults | None:
     """What a node published; None where it did not. Raises CommandError for something else in its place."""
     prefix = benchmark_prefix(context.environment.cluster.name)
-    key = f"{prefix}/results/{row['InstanceGroupName']}/{row['InstanceId']}.json"
-    try:
-        text = store.get_object(Bucket=bucket, Key=key)["Body"].read().decode()
-    except (store.exceptions.NoSuchKey, store.exceptions.NoSuchBucket):
-        return None
-    return parsed(text, f"s3://{bucket}/{key}")
+    key = f"{prefix}/results/{node.group}/{node.id}.json"
+    text = read_text(context.account, bucket, key)
+    return None if text is None else parsed(text, f"s3://{bucket}/{key}")
 
 
-def _judged(context: Context, row: dict[str, Any], record: BenchmarkResults | None) -> tuple[str, bool]:
+def _judged(context: Context, node: Node, record: BenchmarkResults | None) -> tuple[str, bool]:
     """What there is to say of a node, and whether it is good enough."""
     if record is None:
-        return f"no verdict, {row['InstanceStatus']['Status']}", False
-    if not _fresh(row, record):
+        return f"no verdict, {node.status}", False
+    if not _fresh(node, record):
         return f"{record.verdict} of {record.started:%Y-%m-%d %H:%M}, before it was set up last", False
     worst = next((item for item in record.results if item.outcome == record.verdict and item.reason), None)
     why = f": {worst.name} {worst.reason}" if worst and record.verdict != "pass" else ""
     return f"{record.verdict}{why}", record.verdict in context.settings.verdicts.accept
 
 
-def _fresh(row: dict[str, Any], record: BenchmarkResults) -> bool:
+def _fresh(node: Node, record: BenchmarkResults) -> bool:
     """Whether a node was measured after its instance was launched and its software last updated."""
-    launched: datetime = row["LaunchTime"] - _SKEW
-    updated: datetime | None = row.get("LastSoftwareUpdateTime")
-    return record.started >= max(launched, updated - _UPDATE if updated else launched)
+    since = [node.launched - _SKEW] if node.launched else []
+    since += [node.updated - _UPDATE] if node.updated else []
+    return all(record.started >= moment for moment in since)
 
 
 def _shown(record: BenchmarkResults) -> dict[str, Any]:

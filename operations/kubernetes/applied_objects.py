@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ..aws.account import Account
+from ..aws.stacks import template
 
 APPLIED: Final = "Custom::AWSCDK-EKS-KubernetesResource"
 """Type of the custom resources that hold them."""
@@ -17,10 +18,9 @@ _SHOWN_NAMES: Final = 12
 
 def applied_objects(account: Account, stacks: Iterable[str]) -> list[dict[str, str]]:
     """Kind, namespace and name of each object, sorted, from the templates of stacks and nested stacks."""
-    client = account.client("cloudformation")
     found = []
     for stack in stacks:
-        resources = client.get_template(StackName=stack)["TemplateBody"].get("Resources", {})
+        resources = template(account, stack).get("Resources", {})
         for resource in resources.values():
             if resource["Type"] == APPLIED:
                 found += [_named(item) for item in json.loads(_text(resource["Properties"]["Manifest"]))]

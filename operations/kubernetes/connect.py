@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ..aws.account import Account, account_of
-from ..aws.deployed import eks_cluster_name
+from ..aws.deployed import eks_cluster
 from ..aws.runner import run_in_vpc
 from ..aws.session import hand_over, nodes, shell, tunnel
 from ..cdk.deployment import add_environment, load
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         if account.endpoint:
             raise CommandError("the sandbox runs no builds", "leave --run away: its Kubernetes API is within reach")
         return run_in_vpc(account, environment, args.command, write_line)
-    cluster = account.client("eks").describe_cluster(name=eks_cluster_name(account, environment))["cluster"]
+    cluster = eks_cluster(account, environment)
     endpoint = urlsplit(cluster["endpoint"])
     host, port = endpoint.hostname or "", endpoint.port or _API_PORT
     if reachable(host, port):

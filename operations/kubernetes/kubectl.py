@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from ...config.errors import CommandError, PodwrightError
 from ...config.settings.environment import Environment
 from ..aws.account import Account
-from ..aws.deployed import eks_cluster_name
+from ..aws.deployed import eks_cluster
 from ..programs.helm import tool
 from .connect import reachable, write_kubeconfig
 
@@ -60,7 +60,7 @@ def way(project: Path, environment: Environment, account: Account) -> Kubectl | 
 
     The way is direct, or a tunnel that `podwright connect` holds open.
     """
-    cluster = account.client("eks").describe_cluster(name=eks_cluster_name(account, environment))["cluster"]
+    cluster = eks_cluster(account, environment)
     endpoint, validates = urlsplit(cluster["endpoint"]), account.endpoint is None
     if reachable(endpoint.hostname or "", endpoint.port or 443):
         return Kubectl(write_kubeconfig(project, environment, account, cluster, cluster["endpoint"]), validates)

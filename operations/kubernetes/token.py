@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from ...planning.kubernetes.eks_token import eks_token
+from ..aws.account import shell_account
 
 _LIFETIME = timedelta(minutes=14)
 
@@ -17,11 +18,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cluster", required=True)
     parser.add_argument("--region", required=True)
     args = parser.parse_args(arguments)
-    import boto3
     from botocore.exceptions import BotoCoreError
 
     try:
-        bearer = eks_token(boto3.Session(region_name=args.region), args.cluster)
+        bearer = eks_token(shell_account(args.region).session(), args.cluster)
     except BotoCoreError as error:
         print(f"podwright: {error}; sign in to AWS again", file=sys.stderr)
         return 1

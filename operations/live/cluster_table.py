@@ -10,6 +10,11 @@ from urllib.request import ProxyHandler, build_opener
 from ...config.catalog.sandbox_account import RECORDED_TYPES
 from ...config.settings.environment import Environment
 from ..aws.account import Account
+from ..aws.clusters import Cluster, Group, newest_events, nodes
+from ..aws.clusters import cluster as find_cluster
+from ..aws.plans import plan
+from ..aws.stacks import stack_resources
+from ..aws.unseen import Unseen, attempt
 from ..cdk.deployment import deployed_stacks
 from ..kubernetes.applied_objects import APPLIED, applied_objects, object_rows
 from ..output.tables import coloured, empty_table
@@ -32,15 +37,14 @@ Report = dict[str, Any]
 def report(environment: Environment, account: Account, project: Path) -> Report:
     """Stacks, cluster, groups, nodes, quotas and objects of an environment, in the form that `--json` prints."""
     stacks = deployed_stacks(account, environment.name, project, nested=True)
-    types = {stack["StackName"]: _resource_types(account, stack["StackName"]) for stack in stacks}
+    types = {stack.name: Counter(item.type for item in stack_resources(account, stack.name)) for stack in stacks}
     return {
         "environment": environment.name,
         "account": account.id,
         "region": account.region,
         "sandbox": account.endpoint,
         "stacks": [
-            {"name": stack["StackName"], "status": stack["StackStatus"], "resources": types[stack["StackName"]].total()}
-            for stack in stacks
+            {"name": stack.name, "status": stack.status, "resources": types[stack.name].total()} for stack in stacks
         ],
         **_cluster(environment, account),
         "objects": applied_objects(account, [name for name, kinds in types.items() if kinds[APPLIED]]),
@@ -48,98 +52,58 @@ def report(environment: Environment, account: Account, project: Path) -> Report:
     }
 
 
-def _resource_types(account: Account, stack: str) -> Counter[str]:
-    pages = account.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack)
-    return Counter(item["ResourceType"] for page in pages for item in page["StackResourceSummaries"])
-
-
 def _cluster(environment: Environment, account: Account) -> Report:
-    client = account.client("sagemaker")
     name = environment.cluster.name
-    try:
-        cluster = client.describe_cluster(ClusterName=name)
-    except client.exceptions.ResourceNotFound:
+    cluster = find_cluster(account, name)
+    if cluster is None:
         return {"cluster": None, "groups": [], "nodes": [], "quotas": []}
     order = list(environment.groups)
-    groups = sorted(
-        [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())],
-        key=lambda group: (*order, group["InstanceGroupName"]).index(group["InstanceGroupName"]),
-    )
-    pages = client.get_paginator("list_cluster_nodes").paginate(ClusterName=name)
+    groups = sorted(cluster.groups, key=lambda group: (*order, group.name).index(group.name))
     return {
-        "cluster": {
-            "name": name,
-            "arn": cluster["ClusterArn"],
-            "status": cluster["ClusterStatus"],
-            "message": cluster.get("FailureMessage", ""),
-        },
+        "cluster": {"name": name, "arn": cluster.arn, "status": cluster.status, "message": cluster.message},
         "groups": [
-            _group(group, environment, client) | {"message": _newest_event(client, cluster, group)} for group in groups
+            _group(group, environment, account) | {"message": _newest_event(account, cluster, group)}
+            for group in groups
         ],
         "nodes": [
-            {
-                "id": node["InstanceId"],
-                "group": node["InstanceGroupName"],
-                "type": node["InstanceType"],
-                "status": node["InstanceStatus"]["Status"],
-                "message": node["InstanceStatus"].get("Message", ""),
-            }
-            for page in pages
-            for node in page["ClusterNodeSummaries"]
+            {"id": node.id, "group": node.group, "type": node.type, "status": node.status, "message": node.message}
+            for node in nodes(account, name)
         ],
-        "quotas": quota_rows(environment, client, cluster["ClusterArn"]),
+        "quotas": quota_rows(environment, account, cluster.arn),
     }
 
 
-def _group(group: Report, environment: Environment, client: Any) -> Report:
-    settings = environment.groups.get(group["InstanceGroupName"])
+def _group(group: Group, environment: Environment, account: Account) -> Report:
+    settings = environment.groups.get(group.name)
     return {
-        "name": group["InstanceGroupName"],
-        "types": list(settings.types) if settings else [group.get("InstanceType")],
+        "name": group.name,
+        "types": list(settings.types) if settings else [group.type],
         "zones": list(settings.zone_ids) if settings else [],
-        "current": group["CurrentCount"],
-        "target": group["TargetCount"],
-        "status": group.get("Status"),
-        "plan": _plan(group, client),
+        "current": group.current,
+        "target": group.target,
+        "status": group.status,
+        "plan": _plan(group, account),
     }
 
 
-def _plan(group: Report, client: Any) -> Report | None:
+def _plan(group: Group, account: Account) -> Report | None:
     """The training plan of a group: its name, its status, and when its instances come or go next, if that is known."""
-    arn = group.get("TrainingPlanArn")
-    if not arn:
+    if not group.plan:
         return None
-    from botocore.exceptions import ClientError
-
-    shown: Report = {"name": arn.rpartition("/")[2], "status": group.get("TrainingPlanStatus", "")}
-    try:
-        plan = client.describe_training_plan(TrainingPlanName=arn)
-    except ClientError as error:
+    found = attempt(lambda: plan(account, group.plan))
+    if isinstance(found, Unseen):
         # Whoever may look at clusters may not always look at plans.
-        return shown | {"message": error.response["Error"]["Code"]}
-    parts = sorted(plan.get("ReservedCapacitySummaries", ()), key=lambda part: part["StartTime"])
-    times = {
-        key: part[time].strftime("%Y-%m-%d %H:%M UTC")
-        for key, status, time in (("until", "Active", "EndTime"), ("from", "Scheduled", "StartTime"))
-        for part in reversed(parts)
-        if part["Status"] == status
-    }
-    return shown | {"name": plan["TrainingPlanName"], "status": plan["Status"]} | times
+        return {"name": group.plan.rpartition("/")[2], "status": group.plan_status, "message": found.code or found.why}
+    times = {key: f"{at:%Y-%m-%d %H:%M} UTC" for key, at in (("until", found.until), ("from", found.starts)) if at}
+    return {"name": found.name, "status": found.status} | times
 
 
-def _newest_event(client: Any, cluster: Report, group: Report) -> str:
+def _newest_event(account: Account, cluster: Cluster, group: Group) -> str:
     """What HyperPod last said about a group that is not full. Only continuous provisioning has events."""
-    if group["CurrentCount"] >= group["TargetCount"] or cluster.get("NodeProvisioningMode") != "Continuous":
+    if group.current >= group.target or not cluster.continuous:
         return ""
-    events = client.list_cluster_events(
-        ClusterName=cluster["ClusterName"],
-        InstanceGroupName=group["InstanceGroupName"],
-        ResourceType="InstanceGroup",
-        SortBy="EventTime",
-        SortOrder="Descending",
-        MaxResults=1,
-    )["Events"]
-    return events[0].get("Description", "") if events else ""
+    events = newest_events(account, cluster.name, 1, InstanceGroupName=group.name, ResourceType="InstanceGroup")
+    return events[0].text if events else ""
 
 
 def _recorded_only(account: Account, types: Counter[str]) -> dict[str, int]:

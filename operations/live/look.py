@@ -1,6 +1,5 @@
 """One look at a live cluster, made of few calls at once; what nobody lets us see is named."""
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,8 +13,12 @@ from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.quota.team_names import cluster_queue
 from ..aws.account import Account
+from ..aws.calls import CallCount
+from ..aws.clusters import Cluster, Node, newest_events, nodes
+from ..aws.clusters import cluster as find_cluster
+from ..aws.plans import Plan, plan
+from ..aws.unseen import Unseen, attempt
 from ..kubernetes.kubectl import Kubectl, Refused, way
-from ..nodes.members import Member, members
 from .quota_table import quota_rows
 
 Report = dict[str, Any]
@@ -30,23 +33,19 @@ class Live:
     def __init__(self, environment: Environment, account: Account, project: Path) -> None:
         """Looks at the cluster of `environment`. A way to Kubernetes is looked for once."""
         self._environment, self._cluster = environment, environment.cluster.name
-        self._client, self._sandbox = account.client("sagemaker"), account.endpoint
-        self._calls: Counter[str] = Counter()
-        self._counting = threading.Lock()
-        self._client.meta.events.register("before-send.sagemaker", self._count)
+        self._account, self._calls = account, CallCount(account, "sagemaker")
         self._kubectl, self._no_way = self._find_way(account, project)
 
     def look(self) -> Report:
         """The state of things now, in the form that `--json` prints. A cluster that is not there is None."""
         begun = time.monotonic()
-        with self._counting:
-            self._calls.clear()
+        self._calls.clear()
         unseen: dict[str, str] = {}
-        cluster = self._ask("cluster", self._describe, unseen)
+        cluster = self._ask("cluster", lambda: find_cluster(self._account, self._cluster), unseen)
         parts: dict[str, Any] = {}
         if cluster:
             questions: dict[str, Callable[[], Any]] = {
-                "nodes": lambda: members(self._client, self._cluster),
+                "nodes": lambda: nodes(self._account, self._cluster),
                 "events": lambda: self._events(cluster),
                 "quotas": lambda: self._quotas(cluster),
                 "training plans": lambda: self._plans(cluster),
@@ -59,104 +58,77 @@ class Live:
         return {
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "environment": self._environment.name,
-            "sandbox": self._sandbox,
-            "cluster": cluster
-            and {
-                "name": self._cluster,
-                "status": cluster["ClusterStatus"],
-                "message": cluster.get("FailureMessage", ""),
-            },
-            "groups": self._groups(cluster or {}, parts.get("nodes") or []),
+            "sandbox": self._account.endpoint,
+            "cluster": cluster and {"name": self._cluster, "status": cluster.status, "message": cluster.message},
+            "groups": self._groups(cluster, parts.get("nodes") or []) if cluster else [],
             "unwell": _unwell(parts.get("nodes") or [], parts.get("node health") or {}),
             "events": parts.get("events") or [],
             "teams": _teams(self._environment, parts.get("quotas") or [], parts.get("queues") or {}),
             "plans": parts.get("training plans") or [],
             "unseen": dict(sorted(unseen.items())),
             "cost": {
-                "calls": self._calls.total(),
-                "operations": dict(sorted(self._calls.items())),
+                "calls": sum(self._calls.by_operation.values()),
+                "operations": self._calls.by_operation,
                 "seconds": round(time.monotonic() - begun, 2),
             },
         }
 
-    def _count(self, event_name: str, **_: Any) -> None:
-        with self._counting:
-            self._calls[event_name.rpartition(".")[2]] += 1
-
     def _find_way(self, account: Account, project: Path) -> tuple[Kubectl | None, str]:
         """The way to Kubernetes, or why there is none."""
-        from botocore.exceptions import BotoCoreError, ClientError
-
         environment = self._environment
         if environment.cluster.orchestrator != "eks":
             return None, ""
-        try:
-            found = way(project, environment, account)
-        except (CommandError, BotoCoreError, ClientError) as error:
-            return None, str(error)
+        found = attempt(lambda: way(project, environment, account))
+        if isinstance(found, Unseen):
+            return None, str(found.__cause__)
         return found, "" if found else f"no way to it from here; `podwright connect {environment.name}` opens one"
 
     def _ask(self, name: str, question: Callable[[], Any], unseen: dict[str, str]) -> Any:
         """The answer; None, and the reason in `unseen`, where there is none."""
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        try:
-            return question()
-        except ClientError as error:
-            unseen[name] = f"{error.response['Error']['Code']} on {error.operation_name}"
-        except (BotoCoreError, Refused, CommandError) as error:
-            unseen[name] = str(error)
-        return None
-
-    def _describe(self) -> Report | None:
-        try:
-            return self._client.describe_cluster(ClusterName=self._cluster)
-        except self._client.exceptions.ResourceNotFound:
+        answer = attempt(question, Refused)
+        if isinstance(answer, Unseen):
+            unseen[name] = f"{answer.code} on {answer.what}" if answer.code else answer.why
             return None
+        return answer
 
-    def _groups(self, cluster: Report, nodes: list[Member]) -> list[Report]:
+    def _groups(self, cluster: Cluster, nodes: list[Node]) -> list[Report]:
         counts = Counter((node.group, node.status) for node in nodes)
-        rows = [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
         order = list(self._environment.groups)
         return [
             {
-                "name": (name := row["InstanceGroupName"]),
-                "types": list(group.types) if (group := self._environment.groups.get(name)) else [],
-                "current": row["CurrentCount"],
-                "target": row["TargetCount"],
-                "status": row.get("Status", ""),
-                "statuses": {status: count for (of, status), count in sorted(counts.items()) if of == name},
-                "plan": row.get("TrainingPlanArn", "").rpartition("/")[2],
+                "name": row.name,
+                "types": list(group.types) if (group := self._environment.groups.get(row.name)) else [],
+                "current": row.current,
+                "target": row.target,
+                "status": row.status,
+                "statuses": {status: count for (name, status), count in sorted(counts.items()) if name == row.name},
+                "plan": row.plan.rpartition("/")[2],
             }
-            for row in sorted(rows, key=lambda row: (*order, row["InstanceGroupName"]).index(row["InstanceGroupName"]))
+            for row in sorted(cluster.groups, key=lambda row: (*order, row.name).index(row.name))
         ]
 
-    def _events(self, cluster: Report) -> list[Report]:
-        if cluster.get("NodeProvisioningMode") != "Continuous":
+    def _events(self, cluster: Cluster) -> list[Report]:
+        if not cluster.continuous:
             raise CommandError("HyperPod keeps events of clusters with continuous provisioning only")
-        newest = self._client.list_cluster_events(
-            ClusterName=self._cluster, SortBy="EventTime", SortOrder="Descending", MaxResults=EVENTS
-        )["Events"]
         return [
             {
-                "at": event["EventTime"].astimezone(UTC).isoformat(timespec="seconds"),
-                "level": event.get("EventLevel", "Info"),
-                "about": event.get("InstanceId") or event.get("InstanceGroupName") or self._cluster,
-                "text": event.get("Description", ""),
+                "at": event.at.astimezone(UTC).isoformat(timespec="seconds"),
+                "level": event.level,
+                "about": event.node_or_group or self._cluster,
+                "text": event.text,
             }
-            for event in newest
+            for event in newest_events(self._account, self._cluster, EVENTS)
         ]
 
-    def _quotas(self, cluster: Report) -> list[Report]:
-        rows = quota_rows(self._environment, self._client, cluster["ClusterArn"])
+    def _quotas(self, cluster: Cluster) -> list[Report]:
+        rows = quota_rows(self._environment, self._account, cluster.arn)
         if rows and not rows[0]["team"]:
             raise CommandError(f"{rows[0]['message']} on ListComputeQuotas")
         return rows
 
-    def _plans(self, cluster: Report) -> list[Report]:
-        groups = [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
-        arns = sorted({group["TrainingPlanArn"] for group in groups if group.get("TrainingPlanArn")})
-        return [_plan(self._client.describe_training_plan(TrainingPlanName=arn)) for arn in arns]
+    def _plans(self, cluster: Cluster) -> list[Report]:
+        arns = sorted({group.plan for group in cluster.groups if group.plan})
+        return [_plan(plan(self._account, arn)) for arn in arns]
 
     def _kubernetes(self) -> Kubectl | None:
         """The way to Kubernetes; None on Slurm. Raises CommandError where the way is missing."""
@@ -187,7 +159,7 @@ class Live:
         return {queue["metadata"]["name"]: queue.get("status", {}) for queue in queues}
 
 
-def _unwell(nodes: list[Member], health: dict[str, Report]) -> list[Report]:
+def _unwell(nodes: list[Node], health: dict[str, Report]) -> list[Report]:
     """Nodes that do not run, or that HyperPod does not call healthy."""
     none = {"health": "", "fault": ""}
     return [
@@ -228,20 +200,16 @@ def _sums(usage: list[Report], field: str) -> dict[str, int]:
     return dict(sums)
 
 
-def _plan(plan: Report) -> Report:
-    now = datetime.now(UTC)
-    parts = sorted(plan.get("ReservedCapacitySummaries", ()), key=lambda part: part["StartTime"])
-    active = [part for part in parts if part["Status"] == "Active"]
-    coming = [part for part in parts if part["Status"] == "Scheduled"]
-    until = active[0]["EndTime"] if active else None
+def _plan(plan: Plan) -> Report:
+    left = plan.until - datetime.now(UTC) if plan.until else None
     return {
-        "name": plan["TrainingPlanName"],
-        "status": plan["Status"],
-        "from": coming[0]["StartTime"].astimezone(UTC).isoformat(timespec="minutes") if coming else "",
-        "until": until.astimezone(UTC).isoformat(timespec="minutes") if until else "",
-        "days_left": round((until - now).total_seconds() / _SECONDS_PER_DAY, 1) if until else None,
-        "total": plan.get("TotalInstanceCount", 0),
-        "in_use": plan.get("InUseInstanceCount", 0),
-        "available": plan.get("AvailableInstanceCount", 0),
-        "unhealthy": plan.get("UnhealthyInstanceCount", 0),
+        "name": plan.name,
+        "status": plan.status,
+        "from": plan.starts.astimezone(UTC).isoformat(timespec="minutes") if plan.starts else "",
+        "until": plan.until.astimezone(UTC).isoformat(timespec="minutes") if plan.until else "",
+        "days_left": round(left.total_seconds() / _SECONDS_PER_DAY, 1) if left is not None else None,
+        "total": plan.total,
+        "in_use": plan.in_use,
+        "available": plan.available,
+        "unhealthy": plan.unhealthy,
     }

@@ -3,31 +3,32 @@
 from typing import Any, Final
 
 from ...config.settings.environment import Environment
+from ..aws.account import Account
+from ..aws.calls import get, pages
+from ..aws.unseen import Unseen, attempt
 
 Report = dict[str, Any]
 _SHARING: Final = {"LendAndBorrow": "lends, borrows up to", "Lend": "lends", "DontLend": "keeps its own"}
 _COUNTED: Final = {"Count": "instances", "Accelerators": "accelerators", "VCpu": "vCPU", "MemoryInGiB": "GiB"}
 
 
-def quota_rows(environment: Environment, client: Any, cluster_arn: str) -> list[Report]:
+def quota_rows(environment: Environment, account: Account, cluster_arn: str) -> list[Report]:
     """The quotas of a cluster in the order of the teams' names; none with another engine than task governance."""
     if environment.governance.engine != "hyperpod":
         return []
-    from botocore.exceptions import ClientError
-
-    try:
-        pages = client.get_paginator("list_compute_quotas").paginate(ClusterArn=cluster_arn)
-        found = [item for page in pages for item in page["ComputeQuotaSummaries"]]
-    except ClientError as error:
+    key = "ComputeQuotaSummaries"
+    found = attempt(lambda: pages(account, "sagemaker", "list_compute_quotas", key, ClusterArn=cluster_arn))
+    if isinstance(found, Unseen):
         # Whoever may look at clusters may not always look at quotas.
-        return [{"team": "", "status": "", "resources": [], "message": error.response["Error"]["Code"]}]
-    return sorted((_row(item, client) for item in found), key=lambda row: row["team"])
+        return [{"team": "", "status": "", "resources": [], "message": found.code or found.why}]
+    return sorted((_row(item, account) for item in found), key=lambda row: row["team"])
 
 
-def _row(quota: Report, client: Any) -> Report:
+def _row(quota: Report, account: Account) -> Report:
     config, target = quota.get("ComputeQuotaConfig", {}), quota["ComputeQuotaTarget"]
     sharing, failed = config.get("ResourceSharingConfig", {}), quota["Status"].endswith("Failed")
-    found = client.describe_compute_quota(ComputeQuotaId=quota["ComputeQuotaId"]) if failed else {}
+    id = quota["ComputeQuotaId"]
+    found = get(account, "sagemaker", "describe_compute_quota", ComputeQuotaId=id) if failed else {}
     return {
         "team": target["TeamName"],
         "weight": target.get("FairShareWeight", 0),

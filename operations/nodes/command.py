@@ -15,13 +15,16 @@ from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup
 from ..aws.account import Account, account_of
+from ..aws.calls import change
+from ..aws.clusters import Node, existing_cluster
+from ..aws.clusters import nodes as cluster_nodes
 from ..cdk.deployment import load
 from ..kubernetes.kubectl import way
 from ..output.confirm import confirm
 from ..output.console import write_json, write_line
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Events, follow
 from .health_check import CHECKS, start
-from .members import Member, chosen, members
+from .members import chosen
 from .snapshot import Observer, Snapshot
 from .timeline import Action, Timeline, shown
 
@@ -65,15 +68,15 @@ def run(args: argparse.Namespace) -> int:
     """Do what the verb says. Returns 1 when HyperPod refuses a node, or what was waited for does not come."""
     environment = load(args).environment
     account = account_of(environment, args.project, args.sandbox)
-    there = members(account.client("sagemaker"), environment.cluster.name)
+    cluster = environment.cluster.name
+    there = cluster_nodes(account, cluster)
     if args.verb == "health-check":
         return start(environment, account, there, args)
     nodes = chosen(there, args.nodes)
     action: Action = "reboot" if args.verb == "reboot" else "replace"
     _refuse(environment, action, nodes, account)
     kubectl = way(args.project, environment, account) if environment.cluster.orchestrator == "eks" else None
-    client, cluster = account.client("sagemaker"), environment.cluster.name
-    observers = [Observer(client, cluster, node, kubectl) for node in nodes]
+    observers = [Observer(account, cluster, node, kubectl) for node in nodes]
     before = [observer.look() for observer in observers]
     write_line(f"{args.verb} {', '.join(node.id for node in nodes)} of {environment.name} → {account}", sys.stderr)
     for warning in _warnings(action, nodes, there, before):
@@ -81,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.yes:
         confirm(environment.name, f"{args.verb} {len(nodes)} of its nodes")
     begun = time.time()
-    failed = _call(client, cluster, action, nodes)
+    failed = _call(account, cluster, action, nodes)
     done = [node.id for node in nodes if node.id not in failed]
     found: dict[str, Any] = {"action": action, "accepted": done, "failed": failed}
     if args.wait and done:
@@ -90,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
             for observer, look in zip(observers, before, strict=True)
             if observer.node.id in done
         ]
-        events = Events(client, cluster, begun)
+        events = Events(account, cluster, begun)
         poll = SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
         follow(watched, events, args.wait * 60, lambda text: write_line(text, sys.stderr), poll=poll)
         found["seconds"] = {observer.node.id: _whole_after(timeline, action) for observer, timeline in watched}
@@ -102,12 +105,12 @@ def run(args: argparse.Namespace) -> int:
     return 1 if failed or None in found.get("seconds", {}).values() else 0
 
 
-def _refuse(environment: Environment, action: Action, nodes: Sequence[Member], account: Account) -> None:
+def _refuse(environment: Environment, action: Action, nodes: Sequence[Node], account: Account) -> None:
     """Raise CommandError for what HyperPod would refuse."""
     if action != "replace":
         return
     name = environment.cluster.name
-    status = account.client("sagemaker").describe_cluster(ClusterName=name)["ClusterStatus"]
+    status = existing_cluster(account, name).status
     if status != "InService":
         raise CommandError(f"cluster {name} is {status}", "HyperPod replaces nodes once it is InService")
     for node in nodes:
@@ -118,7 +121,7 @@ def _refuse(environment: Environment, action: Action, nodes: Sequence[Member], a
 
 
 def _warnings(
-    action: Action, nodes: Sequence[Member], there: Sequence[Member], before: Sequence[Snapshot]
+    action: Action, nodes: Sequence[Node], there: Sequence[Node], before: Sequence[Snapshot]
 ) -> Iterator[str]:
     """What somebody should know before saying yes."""
     for node, look in zip(nodes, before, strict=True):
@@ -137,12 +140,12 @@ def _warnings(
             )
 
 
-def _call(client: Any, cluster: str, action: Action, nodes: Sequence[Member]) -> dict[str, str]:
+def _call(account: Account, cluster: str, action: Action, nodes: Sequence[Node]) -> dict[str, str]:
     """Ask HyperPod, 25 nodes at a time. Returns why it refuses the nodes that it refuses."""
-    call = client.batch_reboot_cluster_nodes if action == "reboot" else client.batch_replace_cluster_nodes
     failed: dict[str, str] = {}
     for first in range(0, len(nodes), _AT_ONCE):
-        answer = call(ClusterName=cluster, NodeIds=[node.id for node in nodes[first : first + _AT_ONCE]])
+        ids = [node.id for node in nodes[first : first + _AT_ONCE]]
+        answer = change(account, "sagemaker", f"batch_{action}_cluster_nodes", ClusterName=cluster, NodeIds=ids)
         for error in answer.get("Failed", ()):
             hint = _ERRORS.get(error["ErrorCode"], "try again")
             failed[error["NodeId"]] = f"{error['ErrorCode']}: {error['Message']} ({hint})"

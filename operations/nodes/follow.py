@@ -3,8 +3,10 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
+from ..aws.calls import Clients
+from ..aws.clusters import events_since, existing_cluster
 from ..kubernetes.kubectl import Refused
 from .snapshot import Observer
 from .timeline import MARKS, Timeline, shown
@@ -18,24 +20,20 @@ SANDBOX_POLL_SECONDS: Final = 0.5
 class Events:
     """The events of a cluster since a moment, each once. Clusters without continuous provisioning have none."""
 
-    def __init__(self, client: Any, cluster: str, since: float) -> None:
+    def __init__(self, clients: Clients, cluster: str, since: float) -> None:
         """Of `cluster`, from `since` (seconds since the epoch) on."""
-        self._client, self._cluster = client, cluster
+        self._clients, self._cluster = clients, cluster
         self._since, self._seen = datetime.fromtimestamp(since, UTC), set[str]()
-        self.has_any = client.describe_cluster(ClusterName=cluster).get("NodeProvisioningMode") == "Continuous"
+        self.has_any = existing_cluster(clients, cluster).continuous
 
     def new(self) -> Iterator[str]:
         """What was said since the last look."""
         if not self.has_any:
             return
-        pages = self._client.get_paginator("list_cluster_events").paginate(
-            ClusterName=self._cluster, EventTimeAfter=self._since, SortBy="EventTime", SortOrder="Ascending"
-        )
-        for event in (event for page in pages for event in page["Events"]):
-            if event["EventId"] not in self._seen:
-                self._seen.add(event["EventId"])
-                about = event.get("InstanceId") or event.get("InstanceGroupName") or event["ResourceType"]
-                yield f"{event.get('EventLevel', 'Info')}: {about}: {event.get('Description', '')}"
+        for event in events_since(self._clients, self._cluster, self._since):
+            if event.id not in self._seen:
+                self._seen.add(event.id)
+                yield f"{event.level}: {event.about}: {event.text}"
 
 
 def follow(

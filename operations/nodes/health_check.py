@@ -10,9 +10,12 @@ from ...config.catalog.names import cluster_log_group
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ..aws.account import Account
+from ..aws.calls import change
+from ..aws.clusters import Node
+from ..aws.clusters import nodes as cluster_nodes
 from ..output.confirm import confirm
 from ..output.console import write_json, write_line
-from .members import Member, chosen, members
+from .members import chosen
 from .timeline import shown
 
 CHECKS: Final = {
@@ -26,7 +29,7 @@ _POLL_SECONDS: Final = 5.0
 _AT_WORK: Final = ("DeepHealthCheckInProgress", "Pending", "SystemUpdating")
 
 
-def start(environment: Environment, account: Account, there: Sequence[Member], args: argparse.Namespace) -> int:
+def start(environment: Environment, account: Account, there: Sequence[Node], args: argparse.Namespace) -> int:
     """Start checks, and follow them where that is wanted. Returns 1 when a node did not pass in time."""
     nodes = _chosen(environment, there, args)
     checks = [CHECKS[name] for name in args.check or _USUAL]
@@ -40,8 +43,11 @@ def start(environment: Environment, account: Account, there: Sequence[Member], a
     write_line("  they take no work until it is over, which can be hours; a node that fails is fixed", sys.stderr)
     if not args.yes:
         confirm(environment.name, "check them")
-    client, begun = account.client("sagemaker"), time.time()
-    client.start_cluster_health_check(
+    begun = time.time()
+    change(
+        account,
+        "sagemaker",
+        "start_cluster_health_check",
         ClusterName=cluster,
         DeepHealthCheckConfigurations=[
             {
@@ -54,7 +60,7 @@ def start(environment: Environment, account: Account, there: Sequence[Member], a
     )
     found: dict[str, Any] = {"checks": checks, "nodes": [node.id for node in nodes]}
     if args.wait:
-        found |= _follow(client, cluster, nodes, begun, args.wait * 60)
+        found |= _follow(account, cluster, nodes, begun, args.wait * 60)
     if args.json:
         write_json(found)
     elif args.wait:
@@ -66,7 +72,7 @@ def start(environment: Environment, account: Account, there: Sequence[Member], a
     return 1 if args.wait and not found["passed"] else 0
 
 
-def _chosen(environment: Environment, there: Sequence[Member], args: argparse.Namespace) -> list[Member]:
+def _chosen(environment: Environment, there: Sequence[Node], args: argparse.Namespace) -> list[Node]:
     """The named nodes, and those of the named groups."""
     if unknown := [group for group in args.group if group not in environment.groups]:
         raise CommandError(
@@ -79,12 +85,12 @@ def _chosen(environment: Environment, there: Sequence[Member], args: argparse.Na
     return nodes
 
 
-def _follow(client: Any, cluster: str, nodes: Sequence[Member], begun: float, seconds: float) -> dict[str, Any]:
+def _follow(account: Account, cluster: str, nodes: Sequence[Node], begun: float, seconds: float) -> dict[str, Any]:
     """What became of the nodes once none of them is checked any more, or time is up."""
     ids, checked = {node.id for node in nodes}, set[str]()
     status: dict[str, str] = {}
     while True:
-        now = {member.id: member.status for member in members(client, cluster)}
+        now = {node.id: node.status for node in cluster_nodes(account, cluster)}
         changed = {id: now.get(id, "gone: replaced") for id in ids if now.get(id, "gone: replaced") != status.get(id)}
         for id, word in sorted(changed.items()):
             write_line(f"  {shown(time.time() - begun):>9}  {id}: {word}", sys.stderr)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...config.catalog.drills import FAULT_LABELS, GROUP_LABEL, HEALTH_LABEL, HEALTHY
+from ..aws.calls import Clients
+from ..aws.clusters import Node, nodes
 from ..kubernetes.kubectl import Kubectl
-from .members import Member, members
 
 Object = dict[str, Any]
 
@@ -61,22 +62,27 @@ class Observer:
     """Looks at one node again and again."""
 
     def __init__(
-        self, client: Any, cluster: str, node: Member, kubectl: Kubectl | None, clock: Callable[[], float] = time.time
+        self,
+        clients: Clients,
+        cluster: str,
+        node: Node,
+        kubectl: Kubectl | None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """Looks through SageMaker's `client`, and through `kubectl` where there is a way to Kubernetes."""
-        self._client, self._cluster, self.node, self._kubectl, self._clock = client, cluster, node, kubectl, clock
+        """Looks through SageMaker, and through `kubectl` where there is a way to Kubernetes."""
+        self._clients, self._cluster, self.node, self._kubectl, self._clock = clients, cluster, node, kubectl, clock
         self._jobs: set[Job] | None = None
 
     def look(self) -> Snapshot:
         """The state of things now. Which jobs are watched is decided by the first look."""
-        instances = {member.id: member.status for member in members(self._client, self._cluster, self.node.group)}
+        instances = {node.id: node.status for node in nodes(self._clients, self._cluster, self.node.group)}
         if self._kubectl is None:
             return Snapshot(self._clock(), instances, None, False, False, {}, None, frozenset(), {}, False)
-        nodes = {
+        kubernetes = {
             item["metadata"]["name"]: item
             for item in self._kubectl.items("nodes", f"--selector={GROUP_LABEL}={self.node.group}")
         }
-        mine = nodes.get(self.node.kubernetes_name)
+        mine = kubernetes.get(self.node.kubernetes_name)
         pods = list(self._pods())
         if self._jobs is None:
             self._jobs = set(filter(None, (job_of(pod) for pod in pods if self._is_on_node(pod))))
@@ -88,7 +94,7 @@ class Observer:
             tainted=any(taint["key"] == HEALTH_LABEL for taint in _spec(mine).get("taints", ())),
             reasons=_reasons(mine),
             boot=mine.get("status", {}).get("nodeInfo", {}).get("bootID") if mine else None,
-            ready=frozenset(name.removeprefix("hyperpod-") for name, item in nodes.items() if _is_well(item)),
+            ready=frozenset(name.removeprefix("hyperpod-") for name, item in kubernetes.items() if _is_well(item)),
             jobs={job: self._of(job, pods) for job in self._jobs},
             sees_kubernetes=True,
         )

@@ -13,6 +13,8 @@ from ...config.loading.artifacts import CACHE
 from ...config.loading.project import Project
 from ...planning.delivery.promotable import source_of
 from ..aws.account import Account
+from ..aws.objects import list_objects, upload
+from ..aws.stacks import stack
 from ..output.console import write_line
 
 
@@ -28,14 +30,12 @@ def run(args: argparse.Namespace) -> int:
     if not files:
         raise CommandError(f"{folder} is empty", "`podwright chart fetch` and `podwright assets fetch` fill it")
     bucket = evidence_bucket(account, name)
-    client = account.client("s3")
-    pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="artifacts/")
-    there = {item["Key"]: item["Size"] for page in pages for item in page.get("Contents", ())}
+    there = {item["Key"]: item["Size"] for item in list_objects(account, bucket, "artifacts/")}
     for file in files:
         key = f"artifacts/{file.relative_to(folder).as_posix()}"
         same = there.get(key) == file.stat().st_size
         if not same:
-            client.upload_file(str(file), bucket, key)
+            upload(account, bucket, key, file)
         write_line(f"{'there   ' if same else 'uploaded'}  s3://{bucket}/{key}")
     return 0
 
@@ -52,13 +52,7 @@ def pipeline_account(project: Project) -> tuple[Account, str]:
 
 def evidence_bucket(account: Account, name: str) -> str:
     """The pipeline's bucket of evidence and archives. Raises CommandError where the pipeline is not deployed."""
-    client = account.client("cloudformation")
-    stack = f"{name}-pipeline"
-    try:
-        [found] = client.describe_stacks(StackName=stack)["Stacks"]
-    except client.exceptions.ClientError as error:
-        if "does not exist" not in str(error):
-            raise
-        raise CommandError(f"there is no stack {stack} in {account}", "`podwright pipeline deploy` makes it") from None
-    outputs = {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", ())}
-    return outputs["EvidenceBucket"]
+    found = stack(account, f"{name}-pipeline")
+    if found is None:
+        raise CommandError(f"there is no stack {name}-pipeline in {account}", "`podwright pipeline deploy` makes it")
+    return found.outputs["EvidenceBucket"]

@@ -16,8 +16,9 @@ from ...config.loading.source import Source
 from ...config.settings.environment import Environment
 from ...planning.rules.framework.acknowledgements import accepted_by
 from ...planning.rules.framework.rule import Problem
+from ..aws.calls import Reader
+from ..aws.unseen import Unseen, code_of
 from .quota_codes import Codes
-from .reader import Reader, Unavailable, code_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Ask:
     """Folder of the project; `artifacts.lock` lies in it."""
     now: datetime
     api_groups: Callable[[dict[str, Any]], list[str]]
-    """API groups that an EKS cluster serves, as DescribeCluster gives the cluster; raises Unavailable."""
+    """API groups that an EKS cluster serves, as DescribeCluster gives the cluster; raises Unseen."""
     quota_codes: Codes
     """Codes of quotas that earlier runs saw."""
     seen_codes: Codes
@@ -164,7 +165,7 @@ def _answers(function: Check, ask: Ask) -> Answers:
 
     try:
         yield from function(ask)
-    except Unavailable as error:
+    except Unseen as error:
         yield Skip(str(error))
     except ClientError as error:
         yield Skip(f"an answer that this check does not know ({code_of(error)}): {error}")

@@ -15,8 +15,8 @@ from ...planning.kubernetes.addons import (
     addon_version,
 )
 from ...planning.rules.framework.rule import Problem
+from ..aws.unseen import Unseen
 from .check import Answers, Ask, Note, Skip, check
-from .reader import Unavailable
 from .shared import cluster, other_clusters, stack
 
 _EXISTING: Final[Path] = ("cluster", "eks", "existing")
@@ -146,7 +146,7 @@ def in_the_way(ask: Ask) -> Answers:
     groups: list[str] = []
     try:
         groups = ask.api_groups(found)
-    except Unavailable as error:
+    except Unseen as error:
         yield Skip(str(error))
     engine = ask.environment.governance.engine
     ours = stack(ask, "governance") is not None

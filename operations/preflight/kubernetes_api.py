@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ...planning.kubernetes.eks_token import eks_token
 from ..aws.account import Account
-from .reader import Unavailable
+from ..aws.unseen import Unseen
 
 _SECONDS: Final = 3.0
 
@@ -18,8 +18,9 @@ def api_groups(account: Account, cluster: dict[str, Any]) -> list[str]:
     """Names of the API groups of an EKS cluster, as DescribeCluster gives it, such as `kueue.x-k8s.io`.
 
     Raises:
-        Unavailable: the endpoint is out of reach, or lets the caller not in.
+        Unseen: the endpoint is out of reach, or lets the caller not in.
     """
+    api = f"the Kubernetes API of {cluster['name']}"
     certificate = base64.b64decode(cluster["certificateAuthority"]["data"]).decode()
     token = eks_token(account.session(), cluster["name"])
     request = urllib.request.Request(f"{cluster['endpoint']}/apis", headers={"Authorization": f"Bearer {token}"})
@@ -28,6 +29,6 @@ def api_groups(account: Account, cluster: dict[str, Any]) -> list[str]:
         with urllib.request.urlopen(request, timeout=_SECONDS, context=context) as answer:
             return [group["name"] for group in json.load(answer)["groups"]]
     except urllib.error.HTTPError as error:
-        raise Unavailable(f"the Kubernetes API of {cluster['name']} lets you not in ({error.code})") from None
+        raise Unseen(api, f"it does not let you in ({error.code})") from None
     except (urllib.error.URLError, TimeoutError) as error:
-        raise Unavailable(f"the Kubernetes API of {cluster['name']} cannot be reached from here ({error})") from None
+        raise Unseen(api, f"it cannot be reached from here ({error})") from None

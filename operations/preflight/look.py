@@ -1,20 +1,19 @@
 """Looking at an account with every check at once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ...config.catalog.instance_types import environment_types
 from ...config.findings import Finding
 from ...config.loading.load import LoadedEnvironment
-from ..aws.account import Account
+from ..aws.account import Account, Patience
 from .check import Ask, Outcome, run_checks
 from .kubernetes_api import api_groups
 from .quota_codes import read_codes, write_codes
-from .reader import Reader
 
 SECONDS: Final = 8.0
 """How long checks may take; with what comes before them, nobody waits more than ten seconds."""
@@ -44,7 +43,7 @@ def preflight(
         environment=environment,
         account=account.id,
         types=environment_types(environment.instance_types),
-        aws=Reader(_clients(account, seconds)),
+        aws=account.reader(Patience(2, max(5.0, seconds / 2), attempts=2, connections=25)),
         project=project,
         now=datetime.now(UTC),
         api_groups=partial(api_groups, account),
@@ -59,16 +58,3 @@ def preflight(
 def findings_of(outcomes: Sequence[Outcome]) -> list[Finding]:
     """The findings of all checks."""
     return [finding for outcome in outcomes for finding in outcome.findings]
-
-
-def _clients(account: Account, seconds: float) -> Callable[[str], Any]:
-    """Makes clients that give up soon, so that one service without an answer does not hold the others up."""
-    from botocore.config import Config
-
-    patience = Config(
-        connect_timeout=2,
-        read_timeout=max(5.0, seconds / 2),
-        retries={"total_max_attempts": 2},
-        max_pool_connections=25,
-    )
-    return partial(account.session().client, endpoint_url=account.endpoint, config=patience)

@@ -17,12 +17,13 @@ from urllib.parse import urlsplit
 from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import Step, stages, steps
+from ..aws.account import sandbox_shell, shell_account
 from ..output.columns import columns
 from ..output.console import write_line
 from .content import Content, content_of
 from .locks import only_promotion
 from .record import Bucket, Folder, Record, Store
-from .run import Failed, Promotion, advice
+from .run import Promotion, StepFailed, advice
 
 STATE: Final = ".podwright/promotion"
 """Where the record lies unless it is kept in S3, in the folder of the project."""
@@ -79,7 +80,7 @@ def _promote(promotion: Promotion, args: argparse.Namespace, lock: int) -> int:
     begun = time.monotonic()
     try:
         done = promotion.run(lambda step: _approver(step, args, promotion), lock)
-    except Failed as failed:
+    except StepFailed as failed:
         said = advice(promotion, failed)
         promotion.tell(
             "failed",
@@ -132,20 +133,9 @@ def _store(args: argparse.Namespace) -> Store:
     place = urlsplit(args.record)
     if place.scheme != "s3" or not place.netloc:
         raise CommandError(f"--record {args.record} is no place in S3", "give s3://BUCKET or s3://BUCKET/PREFIX", 2)
-    import boto3
-
-    if args.sandbox:
-        from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
-        from ..aws.account import require_sandbox
-        from ..aws.sandbox_server import start
-
-        require_sandbox()
-        session = boto3.Session(access_key(SANDBOX_ACCOUNT), "sandbox", region_name="us-west-2")
-        client: Any = session.client("s3", endpoint_url=start(args.project).endpoint)
-    else:
-        client = boto3.Session().client("s3")
     prefix = place.path.strip("/")
-    return Bucket(client, place.netloc, f"{prefix}/" if prefix else "")
+    account = sandbox_shell(args.project) if args.sandbox else shell_account()
+    return Bucket(account, place.netloc, f"{prefix}/" if prefix else "")
 
 
 def _profiles(args: argparse.Namespace, project: Project) -> dict[str, str]:

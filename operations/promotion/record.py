@@ -9,9 +9,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from ...config.errors import CommandError
+from ..aws.calls import Clients, change, find, pages
+from ..aws.objects import write_json_text
 
 State = Literal["started", "passed", "failed"]
 
@@ -87,34 +89,30 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A prefix of a bucket; `client` is boto3's."""
+    """A prefix of a bucket."""
 
-    client: Any
+    clients: Clients
     bucket: str
     prefix: str
 
     def read(self, key: str) -> str | None:
         """The text, or None."""
-        try:
-            return self.client.get_object(Bucket=self.bucket, Key=self.prefix + key)["Body"].read().decode()
-        except self.client.exceptions.NoSuchKey:
-            return None
+        found = find(self.clients, "s3", "get_object", ("NoSuchKey",), Bucket=self.bucket, Key=self.prefix + key)
+        return found["Body"].read().decode() if found else None
 
     def write(self, key: str, text: str) -> None:
         """Put a text in the place of what was there."""
-        self.client.put_object(
-            Bucket=self.bucket, Key=self.prefix + key, Body=text.encode(), ContentType="application/json"
-        )
+        write_json_text(self.clients, self.bucket, self.prefix + key, text)
 
     def remove(self, key: str) -> None:
         """Forget a text."""
-        self.client.delete_object(Bucket=self.bucket, Key=self.prefix + key)
+        change(self.clients, "s3", "delete_object", Bucket=self.bucket, Key=self.prefix + key)
 
     def keys(self, folder: str) -> list[str]:
         """The keys that begin with a folder."""
-        pages = self.client.get_paginator("list_objects_v2")
-        found = pages.paginate(Bucket=self.bucket, Prefix=f"{self.prefix}{folder}/")
-        return [item["Key"].removeprefix(self.prefix) for page in found for item in page.get("Contents", [])]
+        where = {"Bucket": self.bucket, "Prefix": f"{self.prefix}{folder}/"}
+        found = pages(self.clients, "s3", "list_objects_v2", "Contents", **where)
+        return [item["Key"].removeprefix(self.prefix) for item in found]
 
 
 class Record:

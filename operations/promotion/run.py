@@ -28,7 +28,7 @@ _POLL_SECONDS: Final = 0.2
 _OWN: Final = "podwright"
 
 
-class Failed(PodwrightError):
+class StepFailed(PodwrightError):
     """A step did not pass."""
 
     def __init__(self, step: Step, entry: Entry, last: Sequence[str]) -> None:
@@ -75,7 +75,7 @@ class Promotion:
             lock: File descriptor that commands inherit.
 
         Raises:
-            Failed: a step did not pass; nothing that needs it was begun.
+            StepFailed: a step did not pass; nothing that needs it was begun.
             CommandError: a stage before those that were chosen is not proved, or files changed meanwhile.
         """
         self._prove()
@@ -147,7 +147,7 @@ class Promotion:
         self.record.put(ended)
         if code:
             last = log.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()[-_TAIL:]
-            raise Failed(step, ended, last)
+            raise StepFailed(step, ended, last)
         seconds = round((ended.ended or 0) - ended.began, 1)
         self.tell("passed", step=step.name, seconds=seconds, evidence=list(ended.evidence))
 
@@ -218,7 +218,7 @@ class Promotion:
         return sorted({file for entry in entries if entry for file in entry.evidence})
 
 
-def advice(promotion: Promotion, failed: Failed) -> list[str]:
+def advice(promotion: Promotion, failed: StepFailed) -> list[str]:
     """What to do about a step that did not pass, in sentences: what is untouched, how to go on, how to go back."""
     step, content = failed.step, promotion.content
     untouched = [

@@ -1,17 +1,16 @@
 """What environment files name and do not make, made in the sandbox: there nobody made it before."""
 
 import json
-from contextlib import suppress
 
 from ...config.settings.environment import Environment
 from ..aws.account import Account
+from ..aws.calls import make
 from ..preflight.account_checks import named_roles
 from ..preflight.storage_checks import named_buckets
 
 
 def make_stand_ins(environment: Environment, account: Account) -> None:
     """Make the roles, the permissions boundary and the buckets that `preflight` looks for; existing ones stay."""
-    iam, s3 = account.client("iam"), account.client("s3")
     trusted: dict[str, list[str]] = {}
     for _, arn, service in named_roles(environment):
         trusted.setdefault(arn, []).extend([service] if service else [])
@@ -22,16 +21,17 @@ def make_stand_ins(environment: Environment, account: Account) -> None:
         principal: dict[str, object] = (
             {"Service": services} if services else {"AWS": f"arn:{partition}:iam::{owner}:root"}
         )
-        with suppress(iam.exceptions.EntityAlreadyExistsException):
-            iam.create_role(Path=path, RoleName=name, AssumeRolePolicyDocument=_allowing("sts:AssumeRole", principal))
+        policy = _allowing("sts:AssumeRole", principal)
+        role = {"Path": path, "RoleName": name, "AssumeRolePolicyDocument": policy}
+        make(account, "iam", "create_role", ("EntityAlreadyExists",), **role)
     if boundary := environment.iam.permissions_boundary:
         _, _, path, name = _parts(boundary)
-        with suppress(iam.exceptions.EntityAlreadyExistsException):
-            iam.create_policy(Path=path, PolicyName=name, PolicyDocument=_allowing("*"))
+        policy = {"Path": path, "PolicyName": name, "PolicyDocument": _allowing("*")}
+        make(account, "iam", "create_policy", ("EntityAlreadyExists",), **policy)
     place = {} if account.region == "us-east-1" else {"LocationConstraint": account.region}
     for _, bucket, _ in named_buckets(environment):
-        with suppress(s3.exceptions.BucketAlreadyOwnedByYou):
-            s3.create_bucket(Bucket=bucket, **({"CreateBucketConfiguration": place} if place else {}))
+        where = {"CreateBucketConfiguration": place} if place else {}
+        make(account, "s3", "create_bucket", ("BucketAlreadyOwnedByYou",), Bucket=bucket, **where)
 
 
 def _parts(arn: str) -> tuple[str, str, str, str]:

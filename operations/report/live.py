@@ -11,9 +11,9 @@ from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.node.benchmark_results import BenchmarkResults
 from ..aws.account import Account, account_of
+from ..aws.clusters import nodes
 from ..benchmarks.command import published
 from ..cdk.progress import Progress
-from ..nodes.members import members
 from .scene import Data, Scene
 
 
@@ -47,7 +47,7 @@ def benchmarks(environment: Environment, account: Account) -> list[BenchmarkResu
     Raises:
         CommandError: no node has published results.
     """
-    here = {node.id for node in members(account.client("sagemaker"), environment.cluster.name)}
+    here = {node.id for node in nodes(account, environment.cluster.name)}
     return [run for run in published(environment, account) if run.instance_id in here]
 
 
@@ -59,10 +59,8 @@ def plan_windows(scene: Scene, account: Account, unseen: dict[str, str]) -> dict
 
     from ..capacity.plans import account_plans
 
-    session = account.session()
-    clients = {key: session.client(key, endpoint_url=account.endpoint) for key in ("sagemaker", "dynamodb")}
     try:
-        found = account_plans(scene.environment, clients, None)["plans"]
+        found = account_plans(scene.environment, account, None)["plans"]
     except ClientError as error:
         unseen["plan windows"] = f"{error.response['Error']['Code']} on {error.operation_name}"
         return {}

@@ -6,6 +6,7 @@ from typing import Any
 from ...config.settings.environment import Environment
 from ...planning.cost.cost_tags import ENVIRONMENT_TAG
 from ..aws.account import Account
+from ..aws.calls import get, pages_by_token
 from ..aws.deployed import physical_id
 
 REQUEST_USD = 0.01
@@ -15,7 +16,7 @@ REQUEST_USD = 0.01
 def budget(account: Account, environment: Environment) -> dict[str, Any]:
     """What was spent of the budget this month, and what AWS expects. Raises CommandError and ClientError."""
     name = physical_id(account, f"{environment.name}-observability", "AWS::Budgets::Budget")
-    found = account.client("budgets").describe_budget(AccountId=account.id, BudgetName=name)["Budget"]
+    found = get(account, "budgets", "describe_budget", AccountId=account.id, BudgetName=name)["Budget"]
     spend = found.get("CalculatedSpend", {})
     return {
         "limit_usd": float(found["BudgetLimit"]["Amount"]),
@@ -37,14 +38,11 @@ def bill(account: Account, environment: Environment, last: date, days: int) -> d
         "GroupBy": [{"Type": "DIMENSION", "Key": "SERVICE"}],
     }
     sums: dict[str, float] = {}
-    while True:
-        answer = account.client("ce").get_cost_and_usage(**request)
-        for group in (group for part in answer["ResultsByTime"] for group in part.get("Groups", ())):
-            (service,) = group["Keys"]
-            sums[service] = sums.get(service, 0.0) + float(group["Metrics"]["UnblendedCost"]["Amount"])
-        if "NextPageToken" not in answer:
-            return dict(sorted(sums.items(), key=lambda item: -item[1]))
-        request["NextPageToken"] = answer["NextPageToken"]
+    parts = pages_by_token(account, "ce", "get_cost_and_usage", "ResultsByTime", "NextPageToken", **request)
+    for group in (group for part in parts for group in part.get("Groups", ())):
+        (service,) = group["Keys"]
+        sums[service] = sums.get(service, 0.0) + float(group["Metrics"]["UnblendedCost"]["Amount"])
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
 def day_of(moment: float) -> date:

@@ -8,12 +8,13 @@ it all the same, unless --delete-data names it. Training plans stay in any case:
 import argparse
 import sys
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.kubernetes.isolation import names_identities
 from ..aws.account import Account
+from ..aws.stacks import delete_stack, protect
 from ..cdk.cli import Cdk
 from ..cdk.deployment import add_environment, cdk_for, deployed_stacks, failure, load, wait_for_earlier_run
 from ..cdk.progress import Progress
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     write_line(f"{name} → {account}", sys.stderr)
     wait_for_earlier_run(cdk, progress)
     there = deployed_stacks(account, name, args.project)
-    _check_stacks(args.unprotect, [stack["StackName"] for stack in there])
+    _check_stacks(args.unprotect, [stack.name for stack in there])
     seen = look(
         environment,
         account,
@@ -165,8 +166,7 @@ class _Run:
     def unprotect(self, stacks: list[str]) -> None:
         """Lift the termination protection of stacks."""
         for stack in stacks:
-            client = self.cdk.account.client("cloudformation")
-            client.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
+            protect(self.cdk.account, stack, protected=False)
             self.progress.say(stack, "is no longer protected")
 
     def delete(self) -> None:
@@ -220,7 +220,7 @@ class _Run:
         """Why stacks were not deleted: every resource with CloudFormation's reason, else what the CLI says."""
         account, name = self.cdk.account, self.environment.name
         left = deployed_stacks(account, name, self.cdk.project)
-        stuck = [stack for stack in left if stack["StackStatus"] == "DELETE_FAILED"]
+        stuck = [stack for stack in left if stack.status == "DELETE_FAILED"]
         reasons = {stack: failed(items) for stack, items in resources_of(account, stuck).items()}
         if not any(reasons.values()):
             return failure(self.cdk, self.progress)
@@ -255,18 +255,9 @@ def _is_ours(resources: list[Resource]) -> bool:
 
 def _delete(account: Account, progress: Progress, stacks: list[str]) -> None:
     """Delete stacks by CloudFormation itself."""
-    from botocore.exceptions import WaiterError
-
-    client: Any = account.client("cloudformation")
     for stack in reversed(stacks):
         progress.say(stack, "is of something that the file no longer has; deleting it")
-        client.delete_stack(StackName=stack)
-        try:
-            client.get_waiter("stack_delete_complete").wait(StackName=stack)
-        except WaiterError as error:
-            raise CommandError(
-                f"{stack} is not deleted: {error}", "CloudFormation's console shows its events"
-            ) from None
+        delete_stack(account, stack)
 
 
 def _ask(name: str, going: list[str], data: list[str]) -> None:

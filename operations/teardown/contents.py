@@ -1,10 +1,14 @@
 """What is in things: how much data a bucket or a file system holds, how long a plan still runs."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from typing import Any, Final
+from datetime import UTC
+from itertools import islice
+from typing import Final
 
 from ..aws.account import Account
+from ..aws.calls import get, pages
+from ..aws.objects import object_versions
+from ..aws.plans import plan
 from .stacks import Resource
 
 # Counting goes on until here; a bucket of checkpoints may hold millions of objects.
@@ -14,15 +18,10 @@ _GIB: Final = 2**30
 
 def bucket_content(account: Account, bucket: str) -> str:
     """How much a bucket holds, all versions together; empty where it holds nothing."""
-    count, size, more = 0, 0, False
-    pages = account.client("s3").get_paginator("list_object_versions").paginate(Bucket=bucket)
-    for number, page in enumerate(pages, start=1):
-        versions = page.get("Versions", [])
-        count += len(versions) + len(page.get("DeleteMarkers", []))
-        size += sum(version.get("Size", 0) for version in versions)
-        if number == _MOST_PAGES:
-            more = page.get("IsTruncated", False)
-            break
+    pages = list(islice(object_versions(account, bucket), _MOST_PAGES + 1))
+    more, counted = len(pages) > _MOST_PAGES, pages[:_MOST_PAGES]
+    count = sum(map(len, counted))
+    size = sum(version.get("Size", 0) for page in counted for version in page)
     if not count:
         return ""
     return f"{'more than ' if more else ''}{count:,} object version{'s' if count > 1 else ''}, {_size(size)}"
@@ -39,16 +38,15 @@ def content(account: Account, resource: Resource) -> str:
 
 
 def _file_system(account: Account, id: str) -> str:
-    client = account.client("fsx")
-    found = client.describe_file_systems(FileSystemIds=[id])["FileSystems"][0]
-    pages = client.get_paginator("describe_backups").paginate(Filters=[{"Name": "file-system-id", "Values": [id]}])
-    backups = sum(len(page["Backups"]) for page in pages)
+    found = get(account, "fsx", "describe_file_systems", FileSystemIds=[id])["FileSystems"][0]
+    of_it = [{"Name": "file-system-id", "Values": [id]}]
+    backups = len(pages(account, "fsx", "describe_backups", "Backups", Filters=of_it))
     kept = f", and {backups} backup{'s' if backups > 1 else ''} that outlive it" if backups else ""
     return f"{found['StorageCapacity']:,} GiB{kept}"
 
 
 def _log_group(account: Account, name: str) -> str:
-    found = account.client("logs").describe_log_groups(logGroupNamePrefix=name)["logGroups"]
+    found = get(account, "logs", "describe_log_groups", logGroupNamePrefix=name)["logGroups"]
     return next((_size(group.get("storedBytes", 0)) for group in found if group["logGroupName"] == name), "")
 
 
@@ -61,28 +59,24 @@ _CONTENT: Final[dict[str, Callable[[Account, str], str]]] = {
 
 def plan_end(account: Account, arn: str) -> str:
     """Until when a training plan is paid for, and what it cost."""
-    found = account.client("sagemaker").describe_training_plan(TrainingPlanName=arn.rpartition("/")[2])
-    end, fee = found.get("EndTime"), found.get("UpfrontFee")
-    until = f"until {end.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if isinstance(end, datetime) else "until its end"
-    paid = f", for {fee} {found.get('CurrencyCode', '')}".rstrip() if fee else ""
+    found = plan(account, arn.rpartition("/")[2])
+    until = f"until {found.end.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if found.end else "until its end"
+    paid = f", for {found.fee} {found.currency}".rstrip() if found.fee else ""
     return f"paid {until}{paid}"
 
 
 def log_groups(account: Account, prefixes: list[str]) -> Iterator[tuple[str, str]]:
     """Log groups that services made, each with its size. They belong to no stack."""
-    client = account.client("logs")
     for prefix in prefixes:
-        for page in client.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=prefix):
-            for group in page["logGroups"]:
-                yield group["logGroupName"], _size(group.get("storedBytes", 0))
+        for group in pages(account, "logs", "describe_log_groups", "logGroups", logGroupNamePrefix=prefix):
+            yield group["logGroupName"], _size(group.get("storedBytes", 0))
 
 
 def volumes(account: Account, cluster: str) -> Iterator[tuple[str, str]]:
     """EBS volumes that claims in an EKS cluster made, each with what it is for."""
     tag = [{"Name": "tag-key", "Values": [f"kubernetes.io/cluster/{cluster}"]}]
-    for page in account.client("ec2").get_paginator("describe_volumes").paginate(Filters=tag):
-        for volume in page["Volumes"]:
-            tags: dict[str, Any] = {item["Key"]: item["Value"] for item in volume.get("Tags", [])}
-            claim = tags.get("kubernetes.io/created-for/pvc/name", "")
-            space = tags.get("kubernetes.io/created-for/pvc/namespace", "")
-            yield volume["VolumeId"], f"{volume['Size']:,} GiB" + (f", claim {claim} in {space}" if claim else "")
+    for volume in pages(account, "ec2", "describe_volumes", "Volumes", Filters=tag):
+        tags: dict[str, str] = {item["Key"]: item["Value"] for item in volume.get("Tags", [])}
+        claim = tags.get("kubernetes.io/created-for/pvc/name", "")
+        space = tags.get("kubernetes.io/created-for/pvc/namespace", "")
+        yield volume["VolumeId"], f"{volume['Size']:,} GiB" + (f", claim {claim} in {space}" if claim else "")

@@ -6,6 +6,9 @@ from typing import Any, Final
 
 from ...config.errors import CommandError
 from ..aws.account import Account
+from ..aws.calls import change, find, get
+from ..aws.objects import object_versions
+from ..aws.unseen import code_of
 from .network import network_blockers, remove
 from .plan import Kept
 
@@ -19,13 +22,10 @@ _PATIENCE_SECONDS: Final = 1800.0
 
 def empty_bucket(account: Account, bucket: str, say: Say) -> None:
     """Delete every version of every object of a bucket. Raises CommandError with what S3 refuses."""
-    client, count = account.client("s3"), 0
-    for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket):
-        found = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
-        if not found:
-            continue
+    count = 0
+    for found in object_versions(account, bucket):
         objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in found]
-        answer = client.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
+        answer = change(account, "s3", "delete_objects", Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
         if refused := answer.get("Errors"):
             first = refused[0]
             raise CommandError(
@@ -42,6 +42,8 @@ def delete_data(account: Account, kept: Iterable[Kept], say: Say) -> list[str]:
     Raises:
         CommandError: something is of a kind that is not deleted here, or does not go.
     """
+    from botocore.exceptions import ClientError
+
     left = sorted(kept, key=lambda item: _rank(item.type))
     if unknown := [item for item in left if item.type not in _DELETE]:
         raise CommandError(
@@ -54,8 +56,8 @@ def delete_data(account: Account, kept: Iterable[Kept], say: Say) -> list[str]:
         for item in waiting:
             try:
                 _DELETE[item.type](account, item.name, say)
-            except account.client("ec2").exceptions.ClientError as refusal:
-                code = refusal.response["Error"]["Code"]
+            except ClientError as refusal:
+                code = code_of(refusal)
                 if any(word in code for word in _GONE):
                     done.append(item.name)
                     say(item.name, "was gone already")
@@ -81,23 +83,22 @@ def _rank(kind: str) -> int:
 
 def _bucket(account: Account, name: str, say: Say) -> None:
     empty_bucket(account, name, say)
-    account.client("s3").delete_bucket(Bucket=name)
+    change(account, "s3", "delete_bucket", Bucket=name)
 
 
 def _file_system(account: Account, id: str, say: Say) -> None:
-    client = account.client("fsx")
-    kind = client.describe_file_systems(FileSystemIds=[id])["FileSystems"][0]["FileSystemType"]
+    kind = get(account, "fsx", "describe_file_systems", FileSystemIds=[id])["FileSystems"][0]["FileSystemType"]
     more: dict[str, Any] = {}
     if kind == "OPENZFS":
         options = {"SkipFinalBackup": True, "Options": ["DELETE_CHILD_VOLUMES_AND_SNAPSHOTS"]}
         more = {"OpenZFSConfiguration": options}
-    client.delete_file_system(FileSystemId=id, **more)
+    change(account, "fsx", "delete_file_system", FileSystemId=id, **more)
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
-        try:
-            found = client.describe_file_systems(FileSystemIds=[id])["FileSystems"][0]
-        except client.exceptions.FileSystemNotFound:
+        answer = find(account, "fsx", "describe_file_systems", ("FileSystemNotFound",), FileSystemIds=[id])
+        if answer is None:
             return
+        found = answer["FileSystems"][0]
         if found["Lifecycle"] == "FAILED":
             raise CommandError(
                 f"{id} is not deleted: {found.get('FailureDetails', {}).get('Message')}", "see the FSx console"
@@ -112,14 +113,13 @@ def _file_system(account: Account, id: str, say: Say) -> None:
 
 def _database(account: Account, id: str, say: Say) -> None:
     say(id, f"its last state is kept as the snapshot {id}-final")
-    account.client("rds").delete_db_cluster(
-        DBClusterIdentifier=id, SkipFinalSnapshot=False, FinalDBSnapshotIdentifier=f"{id}-final"
-    )
+    final = {"SkipFinalSnapshot": False, "FinalDBSnapshotIdentifier": f"{id}-final"}
+    change(account, "rds", "delete_db_cluster", DBClusterIdentifier=id, **final)
 
 
 def _vpc(account: Account, id: str, say: Say) -> None:
     remove(account, network_blockers(account, "", id), say)
-    account.client("ec2").delete_vpc(VpcId=id)
+    change(account, "ec2", "delete_vpc", VpcId=id)
 
 
 def _call(service: str, operation: str, member: str, **more: Any) -> Callable[[Account, str, Say], None]:
@@ -127,7 +127,7 @@ def _call(service: str, operation: str, member: str, **more: Any) -> Callable[[A
 
     def delete(account: Account, name: str, say: Say) -> None:
         id = name.rpartition("/")[2] if name.startswith("arn:") and service != "secretsmanager" else name
-        getattr(account.client(service), operation)(**{member: id}, **more)
+        change(account, service, operation, **{member: id}, **more)
 
     return delete
 

@@ -5,12 +5,16 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from ...config.catalog.names import cluster_log_group, lifecycle_bucket_name
 from ...config.settings.environment import Environment
 from ...planning.cost.costs import by_stack, costs
 from ..aws.account import Account
+from ..aws.calls import get
+from ..aws.clusters import nodes
+from ..aws.stacks import Stack
+from ..aws.unseen import Unseen, permitted
 from .contents import bucket_content, content, log_groups, plan_end, volumes
 from .data import COSTING
 from .network import network_blockers
@@ -19,7 +23,6 @@ from .stacks import OUR_STACKS, Resource, creation_minutes, failed, importers, i
 from .work import running_work
 
 _PLAN: Final = "Custom::PodwrightTrainingPlan"
-_DENIED: Final = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "Client.UnauthorizedOperation")
 T = TypeVar("T")
 
 
@@ -42,7 +45,7 @@ def look(
     environment: Environment,
     account: Account,
     project: Path,
-    stacks: list[dict[str, Any]],
+    stacks: list[Stack],
     *,
     unprotect: Collection[str] = (),
     empty: Collection[str] = (),
@@ -55,15 +58,12 @@ def look(
     """
     plan = Teardown(environment.name, account.id, account.region)
     ours = {f"{environment.name}-{name}" for name in OUR_STACKS}
-    others = [stack["StackName"] for stack in stacks if stack["StackName"] not in ours]
+    others = [stack.name for stack in stacks if stack.name not in ours]
     stays = dict.fromkeys(others, "it is no part of this environment")
-    mine = [stack for stack in stacks if stack["StackName"] in ours]
-    names = [stack["StackName"] for stack in mine]
-    stays |= {
-        stack["StackName"]: "termination protection"
-        for stack in mine
-        if stack["EnableTerminationProtection"] and stack["StackName"] not in unprotect
-    }
+    mine = [stack for stack in stacks if stack.name in ours]
+    names = [stack.name for stack in mine]
+    guarded = [stack.name for stack in mine if stack.protected and stack.name not in unprotect]
+    stays |= dict.fromkeys(guarded, "termination protection")
     found = resources_of(account, mine)
     users = importers(account, mine, parents(found))
     needs, seen = imports(users), Look(plan, found, None)
@@ -79,15 +79,15 @@ def look(
     today = datetime.now(UTC).date()
     prices = {str(name): sums.monthly for name, sums in by_stack(costs(environment, today)).items()} if stays else {}
     for stack in stacks:
-        name, action = stack["StackName"], "retry" if stack["StackStatus"] == "DELETE_FAILED" else "delete"
+        name, action = stack.name, "retry" if stack.status == "DELETE_FAILED" else "delete"
         if name in stays:
             usd = prices.get(name.removeprefix(f"{environment.name}-"))
-            plan.stacks.append(StackPlan(name, stack["StackStatus"], "keep", stays[name], monthly_usd=usd))
+            plan.stacks.append(StackPlan(name, stack.status, "keep", stays[name], monthly_usd=usd))
             continue
         plan.stacks.append(
             StackPlan(
                 name,
-                stack["StackStatus"],
+                stack.status,
                 action,
                 order=order.index(name) + 1,
                 resources=sum(not item.retained for item in found[name]),
@@ -102,15 +102,11 @@ def look(
 
 def _seen(plan: Teardown, what: str, ask: Callable[[], T], otherwise: T) -> T:
     """What `ask` gives; where whoever looks may not, that is noted and `otherwise` stands for it."""
-    from botocore.exceptions import ClientError
-
-    try:
-        return ask()
-    except ClientError as error:
-        if error.response["Error"]["Code"] not in _DENIED:
-            raise
-        plan.unseen.append(f"{what}: {error.response['Error']['Message']}")
+    answer = permitted(ask)
+    if isinstance(answer, Unseen):
+        plan.unseen.append(f"{what}: {answer.why}")
         return otherwise
+    return answer
 
 
 def _blockers(
@@ -129,7 +125,7 @@ def _blockers(
                 how = f"destroy {other} first, or with it"
                 plan.blockers.append(Blocker(stack, "export", export, why, "you", how))
     for item in seen.of_type("AWS::EKS::Cluster", going):
-        cluster = account.client("eks").describe_cluster(name=item.name)["cluster"]
+        cluster = get(account, "eks", "describe_cluster", name=item.name)["cluster"]
         if cluster.get("deletionProtection"):
             why = f"the EKS cluster {item.name} has deletion protection"
             how = "deploy once with `cluster.eks.deletion_protection: false`, or `protection: destroy` for everything"
@@ -137,7 +133,7 @@ def _blockers(
     for item in seen.of_type("AWS::RDS::DBCluster", going):
         if item.retained:
             continue
-        clusters = account.client("rds").describe_db_clusters(DBClusterIdentifier=item.name)["DBClusters"]
+        clusters = get(account, "rds", "describe_db_clusters", DBClusterIdentifier=item.name)["DBClusters"]
         if clusters[0].get("DeletionProtection"):
             why = f"the database {item.name} has deletion protection"
             how = "deploy once with `protection: destroy`"
@@ -203,18 +199,8 @@ def _ended(seen: Look, account: Account, environment: Environment, project: Path
     """Nodes and work that go."""
     clusters = seen.of_type("AWS::SageMaker::Cluster", going)
     for item in clusters:
-        pages = account.client("sagemaker").get_paginator("list_cluster_nodes")
-        nodes = _seen(
-            seen.plan,
-            "nodes",
-            lambda item=item, pages=pages: [
-                node["InstanceGroupName"]
-                for page in pages.paginate(ClusterName=item.name)
-                for node in page["ClusterNodeSummaries"]
-            ],
-            [],
-        )
-        seen.plan.nodes = dict(sorted(Counter(nodes).items()))
+        there = _seen(seen.plan, "nodes", lambda item=item: nodes(account, item.name), [])
+        seen.plan.nodes = dict(sorted(Counter(node.group for node in there).items()))
     if clusters:
         work, unseen = running_work(project, environment, account)
         seen.plan.running, seen.plan.unseen = work, seen.plan.unseen + unseen

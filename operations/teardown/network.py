@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ...config.errors import CommandError
 from ..aws.account import Account
+from ..aws.calls import change, find, get, pages
 from .plan import Blocker
 
 # GuardDuty's Runtime Monitoring makes an endpoint and a group with this tag in every VPC with nodes that it watches,
@@ -64,40 +65,37 @@ def remove(account: Account, blockers: Iterable[Blocker], say: Callable[[str, st
     Raises:
         CommandError: an endpoint of GuardDuty does not go.
     """
-    ec2, mine = account.client("ec2"), [item for item in blockers if item.by == "podwright"]
+    mine = [item for item in blockers if item.by == "podwright"]
     if endpoints := [item.name for item in mine if item.kind == "guardduty endpoint"]:
-        answer = ec2.delete_vpc_endpoints(VpcEndpointIds=endpoints)
+        answer = change(account, "ec2", "delete_vpc_endpoints", VpcEndpointIds=endpoints)
         for failure in answer.get("Unsuccessful", []):
             raise CommandError(
                 f"GuardDuty's endpoint {failure['ResourceId']} is not deleted: {failure['Error']['Message']}",
                 "delete it in the VPC console, then run the same command again",
             )
-        _wait_until_gone(ec2, endpoints)
+        _wait_until_gone(account, endpoints)
         say("guardduty", f"deleted {', '.join(endpoints)}")
     for item in mine:
         if item.kind == "interface":
-            ec2.delete_network_interface(NetworkInterfaceId=item.name)
+            change(account, "ec2", "delete_network_interface", NetworkInterfaceId=item.name)
             say("interface", f"deleted {item.name}: {item.why}")
     for item in mine:
         if item.kind == "guardduty group":
-            ec2.delete_security_group(GroupId=item.name)
+            change(account, "ec2", "delete_security_group", GroupId=item.name)
             say("guardduty", f"deleted {item.name}")
 
 
-def _wait_until_gone(ec2: Any, endpoints: list[str]) -> None:
+def _wait_until_gone(account: Account, endpoints: list[str]) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
-        try:
-            found = ec2.describe_vpc_endpoints(VpcEndpointIds=endpoints)["VpcEndpoints"]
-        except ec2.exceptions.ClientError as error:
+        absent = ("InvalidVpcEndpointId.NotFound",)
+        found = find(account, "ec2", "describe_vpc_endpoints", absent, VpcEndpointIds=endpoints)
+        if found is None:
             # One that is gone is not found; with several, the others are asked for by themselves.
-            if error.response["Error"]["Code"] != "InvalidVpcEndpointId.NotFound":
-                raise
-            if len(endpoints) > 1:
-                for endpoint in endpoints:
-                    _wait_until_gone(ec2, [endpoint])
+            for endpoint in endpoints if len(endpoints) > 1 else ():
+                _wait_until_gone(account, [endpoint])
             return
-        if all(item["State"].lower() == "deleted" for item in found):
+        if all(item["State"].lower() == "deleted" for item in found["VpcEndpoints"]):
             return
         if time.monotonic() > deadline:
             raise CommandError(
@@ -111,35 +109,30 @@ def _of_vpc(vpc: str) -> list[dict[str, Any]]:
 
 
 def _guardduty_endpoints(account: Account, vpc: str) -> list[dict[str, Any]]:
-    pages = account.client("ec2").get_paginator("describe_vpc_endpoints").paginate(Filters=_of_vpc(vpc))
     return [
         item
-        for page in pages
-        for item in page["VpcEndpoints"]
+        for item in pages(account, "ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=_of_vpc(vpc))
         if _GUARDDUTY in item.get("Tags", []) and item["State"].lower() not in ("deleted", "deleting")
     ]
 
 
 def _guardduty_groups(account: Account, vpc: str) -> list[dict[str, Any]]:
-    pages = account.client("ec2").get_paginator("describe_security_groups").paginate(Filters=_of_vpc(vpc))
-    return [item for page in pages for item in page["SecurityGroups"] if _GUARDDUTY in item.get("Tags", [])]
+    groups = pages(account, "ec2", "describe_security_groups", "SecurityGroups", Filters=_of_vpc(vpc))
+    return [item for item in groups if _GUARDDUTY in item.get("Tags", [])]
 
 
 def _load_balancers(account: Account, stack: str, vpc: str) -> list[Blocker]:
     found = list[Blocker]()
-    client = account.client("elbv2")
-    pages = client.get_paginator("describe_load_balancers").paginate()
-    balancers = [item for page in pages for item in page["LoadBalancers"] if item.get("VpcId") == vpc]
-    for item in balancers:
+    balancers = pages(account, "elbv2", "describe_load_balancers", "LoadBalancers")
+    for item in (item for item in balancers if item.get("VpcId") == vpc):
         arn = item["LoadBalancerArn"]
-        tags = client.describe_tags(ResourceArns=[arn])["TagDescriptions"][0]["Tags"]
+        tags = get(account, "elbv2", "describe_tags", ResourceArns=[arn])["TagDescriptions"][0]["Tags"]
         how = f"aws elbv2 delete-load-balancer --load-balancer-arn {arn} --region {account.region}"
         found.append(_balancer(stack, arn, item["LoadBalancerName"], tags, how))
-    classic = account.client("elb")
-    pages = classic.get_paginator("describe_load_balancers").paginate()
-    for item in (item for page in pages for item in page["LoadBalancerDescriptions"] if item.get("VPCId") == vpc):
+    classic = pages(account, "elb", "describe_load_balancers", "LoadBalancerDescriptions")
+    for item in (item for item in classic if item.get("VPCId") == vpc):
         name = item["LoadBalancerName"]
-        tags = classic.describe_tags(LoadBalancerNames=[name])["TagDescriptions"][0]["Tags"]
+        tags = get(account, "elb", "describe_tags", LoadBalancerNames=[name])["TagDescriptions"][0]["Tags"]
         how = f"aws elb delete-load-balancer --load-balancer-name {name} --region {account.region}"
         found.append(_balancer(stack, name, name, tags, how))
     return found
@@ -154,7 +147,6 @@ def _balancer(stack: str, id: str, name: str, tags: list[dict[str, str]], how: s
 
 def _file_systems(account: Account, stack: str, vpc: str, ours: set[str]) -> list[Blocker]:
     """File systems that no stack that goes has made, such as those of claims."""
-    pages = account.client("fsx").get_paginator("describe_file_systems").paginate()
     return [
         Blocker(
             stack,
@@ -165,17 +157,15 @@ def _file_systems(account: Account, stack: str, vpc: str, ours: set[str]) -> lis
             "delete the claim that made it, or `aws fsx delete-file-system --file-system-id "
             f"{item['FileSystemId']} --region {account.region}`; its data goes with it",
         )
-        for page in pages
-        for item in page["FileSystems"]
+        for item in pages(account, "fsx", "describe_file_systems", "FileSystems")
         if item.get("VpcId") == vpc and item["FileSystemId"] not in ours and item["Lifecycle"] != "DELETING"
     ]
 
 
 def _interfaces(account: Account, stack: str, vpc: str, ours: set[str]) -> list[Blocker]:
     """Interfaces that nobody will delete: detached ones, and those of somebody's instances."""
-    ec2, found, accounted = account.client("ec2"), list[Blocker](), ours | _of_resources(account, vpc)
-    pages = ec2.get_paginator("describe_network_interfaces").paginate(Filters=_of_vpc(vpc))
-    for item in (item for page in pages for item in page["NetworkInterfaces"]):
+    found, accounted = list[Blocker](), ours | _of_resources(account, vpc)
+    for item in pages(account, "ec2", "describe_network_interfaces", "NetworkInterfaces", Filters=_of_vpc(vpc)):
         id, said = item["NetworkInterfaceId"], item.get("Description", "")
         # EKS's own go with a cluster of ours, whose name ends their description.
         if id in accounted or (said.startswith("Amazon EKS ") and said.removeprefix("Amazon EKS ") in ours):
@@ -207,13 +197,10 @@ def _interfaces(account: Account, stack: str, vpc: str, ours: set[str]) -> list[
 
 def _of_resources(account: Account, vpc: str) -> set[str]:
     """Interfaces that go with what they belong to: endpoints, NAT gateways and file systems."""
-    ec2 = account.client("ec2")
-    pages = ec2.get_paginator("describe_vpc_endpoints").paginate(Filters=_of_vpc(vpc))
-    found = [item.get("NetworkInterfaceIds", []) for page in pages for item in page["VpcEndpoints"]]
-    pages = account.client("fsx").get_paginator("describe_file_systems").paginate()
-    found += [item.get("NetworkInterfaceIds", []) for page in pages for item in page["FileSystems"]]
-    pages = ec2.get_paginator("describe_nat_gateways").paginate(Filter=_of_vpc(vpc))
-    gateways = [item for page in pages for item in page["NatGateways"]]
+    owners = pages(account, "ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=_of_vpc(vpc))
+    owners += pages(account, "fsx", "describe_file_systems", "FileSystems")
+    found = [item.get("NetworkInterfaceIds", []) for item in owners]
+    gateways = pages(account, "ec2", "describe_nat_gateways", "NatGateways", Filter=_of_vpc(vpc))
     found += [
         [address["NetworkInterfaceId"]]
         for item in gateways

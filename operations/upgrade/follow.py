@@ -1,12 +1,14 @@
 """Following an update of a group, node by node, and saying afterwards whether it is what was asked for."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ..aws.calls import Clients
+from ..aws.clusters import Node, existing_cluster, nodes
 from ..nodes.timeline import shown
-from .software import Software, described, software
+from .software import Software, software
 
 POLL_SECONDS: Final = 15.0
 """Between two looks."""
@@ -34,19 +36,8 @@ class Renewed:
         return self.status == "Succeeded"
 
 
-def rows(client: Any, cluster: str, group: str) -> dict[str, dict[str, Any]]:
-    """The nodes of a group as ListClusterNodes tells them, by instance id."""
-    pages = client.get_paginator("list_cluster_nodes").paginate(ClusterName=cluster, InstanceGroupNameContains=group)
-    return {
-        row["InstanceId"]: row
-        for page in pages
-        for row in page["ClusterNodeSummaries"]
-        if row["InstanceGroupName"] == group
-    }
-
-
 def follow(
-    client: Any,
+    clients: Clients,
     cluster: str,
     group: str,
     write: Callable[[str], None],
@@ -63,7 +54,7 @@ def follow(
     An update that was begun by an earlier run, or by somebody else, is followed the same way.
 
     Args:
-        client: SageMaker's.
+        clients: Where the cluster is.
         cluster: Name of the HyperPod cluster.
         group: Name of the group.
         write: Takes a line.
@@ -82,23 +73,24 @@ def follow(
         write(f"  {shown(time.time() - begun):>9}  {text}")
 
     while True:
-        there = rows(client, cluster, group)
-        answer = described(client, cluster)
-        now, looks = software(answer)[group], looks + 1
-        seen = seen or now.is_active or answer["ClusterStatus"] == "SystemUpdating"
+        listed = nodes(clients, cluster, group)
+        there = existing_cluster(clients, cluster)
+        now, looks = software(there)[group], looks + 1
+        seen = seen or now.is_active or there.status == "SystemUpdating"
         if seen and now.update and now.update != said:
             said = now.update
             tell(f"{group}: {_words(now)}")
-        for id, row in there.items():
-            status, earlier = row["InstanceStatus"]["Status"], statuses.get(id)
-            if status == "SystemUpdating" and earlier not in (None, status):
-                tell(f"{id} goes" + (f"; {', '.join(jobs[id])} stops there" if jobs.get(id) else ""))
-            elif status == "Running" and earlier == "SystemUpdating":
-                back[id] = time.time() - begun
-                tell(f"{id} is back{_release(row)}; {now.renewed} of {now.nodes} nodes have {now.desired or 'it'}")
-            statuses[id] = status
-        over = not now.is_active and answer["ClusterStatus"] != "SystemUpdating"
-        message = answer.get("FailureMessage", "")
+        for node in listed:
+            earlier = statuses.get(node.id)
+            if node.status == "SystemUpdating" and earlier not in (None, node.status):
+                tell(f"{node.id} goes" + (f"; {', '.join(jobs[node.id])} stops there" if jobs.get(node.id) else ""))
+            elif node.status == "Running" and earlier == "SystemUpdating":
+                back[node.id] = time.time() - begun
+                release = f" with {node.release}" if node.release else ""
+                tell(f"{node.id} is back{release}; {now.renewed} of {now.nodes} nodes have {now.desired or 'it'}")
+            statuses[node.id] = node.status
+        over = not now.is_active and there.status != "SystemUpdating"
+        message = there.message
         if over and (seen or looks > _LOOKS_BEFORE_BEGUN):
             # HyperPod tells no status of updates that go over all nodes at once on some clusters.
             ended = (now.update or ("Failed" if message else "Succeeded")) if seen else "nothing"
@@ -109,7 +101,7 @@ def follow(
 
 
 def problems(
-    wanted: str, now: Software, there: Mapping[str, Mapping[str, Any]], kubernetes: Mapping[str, Mapping[str, Any]]
+    wanted: str, now: Software, there: Sequence[Node], kubernetes: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
     """What is not as it should be after an update.
 
@@ -121,19 +113,18 @@ def problems(
     """
     found = [f"{len(there)} of {now.nodes} nodes are there"] if len(there) < now.nodes else []
     release = wanted or now.desired
-    for id, row in sorted(there.items()):
-        status, has = row["InstanceStatus"]["Status"], row.get("CurrentImageReleaseVersion", "")
-        if status != "Running":
-            found.append(f"{id} is {status}: {row['InstanceStatus'].get('Message') or 'no reason told'}")
-        if release and has and has != release:
-            found.append(f"{id} has release {has}, not {release}")
-        node = kubernetes.get(id)
-        if kubernetes and node is None:
-            found.append(f"{id} has not joined Kubernetes")
-        elif node and node["health"] != "Schedulable":
-            found.append(f"{id} takes no work: {node['health']}")
-        elif node and not node["ready"]:
-            found.append(f"{id} is not Ready in Kubernetes")
+    for node in sorted(there, key=lambda node: node.id):
+        if node.status != "Running":
+            found.append(f"{node.id} is {node.status}: {node.message or 'no reason told'}")
+        if release and node.release and node.release != release:
+            found.append(f"{node.id} has release {node.release}, not {release}")
+        joined = kubernetes.get(node.id)
+        if kubernetes and joined is None:
+            found.append(f"{node.id} has not joined Kubernetes")
+        elif joined and joined["health"] != "Schedulable":
+            found.append(f"{node.id} takes no work: {joined['health']}")
+        elif joined and not joined["ready"]:
+            found.append(f"{node.id} is not Ready in Kubernetes")
     if not wanted and now.state not in ("UpToDate", ""):
         found.append(f"HyperPod still calls the image {now.state}")
     return found
@@ -150,7 +141,3 @@ def _words(now: Software) -> str:
         case "RollbackComplete":
             return f"all nodes have {now.current or 'their old image'} again"
     return now.update
-
-
-def _release(row: Mapping[str, Any]) -> str:
-    return f" with {row['CurrentImageReleaseVersion']}" if "CurrentImageReleaseVersion" in row else ""

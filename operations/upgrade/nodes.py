@@ -16,14 +16,17 @@ from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup, Rollout
 from ...planning.rules.groups.updates import batch_nodes
 from ..aws.account import Account, account_of
+from ..aws.calls import change, pages
+from ..aws.clusters import Node, existing_cluster, nodes
+from ..aws.unseen import code_of
 from ..cdk.deployment import load
 from ..kubernetes.kubectl import Kubectl, Refused, way
 from ..output.confirm import confirm
 from ..output.console import write_json, write_line
 from ..output.tables import coloured, empty_table
-from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Renewed, follow, problems, rows
+from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Renewed, follow, problems
 from .seen import behind, jobs_on_nodes, kubernetes_nodes
-from .software import Software, batches, described, in_order, request, rollout, software
+from .software import Software, batches, in_order, request, rollout, software
 
 _NEXT: Final = (
     "`podwright doctor {name}` reads logs and events; nothing was asked of the other groups; run this again afterwards"
@@ -50,16 +53,16 @@ def run(args: argparse.Namespace) -> int:
     """Renew the groups that are behind. Returns 1 where one was turned back, or is not as it should be afterwards."""
     environment = load(args).environment
     account = account_of(environment, args.project, args.sandbox)
-    client, cluster = account.client("sagemaker"), environment.cluster.name
+    cluster = environment.cluster.name
     kubectl = way(args.project, environment, account) if environment.cluster.orchestrator == "eks" else None
-    answer = described(client, cluster)
-    there = software(answer)
-    server, old_kubelets = behind(account, answer, kubernetes_nodes(kubectl))
+    hyperpod = existing_cluster(account, cluster)
+    there = software(hyperpod)
+    server, old_kubelets = behind(account, hyperpod, kubernetes_nodes(kubectl))
     going = _going(environment, there, old_kubelets, args)
     under_way = [name for name, now in there.items() if now.is_active]
     jobs = jobs_on_nodes(kubectl)
     if args.idle:
-        going = [name for name in going if not _busy(client, environment, name, kubectl, jobs)]
+        going = [name for name in going if not _busy(account, environment, name, kubectl, jobs)]
     write_line(f"software of {environment.name} → {account}", sys.stderr)
     for name, kubelet in old_kubelets.items():
         write_line(f"  {name}: nodes have kubelet {kubelet}, the control plane is {server}", sys.stderr)
@@ -68,11 +71,11 @@ def run(args: argparse.Namespace) -> int:
     found: list[dict[str, Any]] = []
     if going:
         _check_alarms(account, [rollout(_own(environment, name), args) for name in going])
-        for line in _warnings(client, environment, going, kubectl, jobs):
+        for line in _warnings(account, environment, going, kubectl, jobs):
             write_line(f"  {line}", sys.stderr)
         if not args.yes:
             confirm(environment.name, f"renew the software of {', '.join(going)}")
-    upgrade = _Upgrade(environment, account, client, kubectl, server, args)
+    upgrade = _Upgrade(environment, account, kubectl, server, args)
     ok = True
     try:
         for name in under_way:
@@ -81,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         for position, name in enumerate(name for name in going if ok and name not in under_way):
             if args.pause and position:
                 confirm("next", f"go on with {name}")
-            found.append(upgrade.group(name, software(described(client, cluster))[name], jobs, resumed=False))
+            found.append(upgrade.group(name, software(existing_cluster(account, cluster))[name], jobs, resumed=False))
             ok = found[-1]["ok"]
     except KeyboardInterrupt:
         write_line(
@@ -97,51 +100,50 @@ class _Upgrade:
     """Renews groups of one cluster, one at a time."""
 
     def __init__(
-        self,
-        environment: Environment,
-        account: Account,
-        client: Any,
-        kubectl: Kubectl | None,
-        server: str,
-        args: argparse.Namespace,
+        self, environment: Environment, account: Account, kubectl: Kubectl | None, server: str, args: argparse.Namespace
     ) -> None:
-        self._environment, self._client, self._kubectl, self._args = environment, client, kubectl, args
+        self._environment, self._account, self._kubectl, self._args = environment, account, kubectl, args
         self._server = server
         self._cluster = environment.cluster.name
         self._poll = SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
 
     def group(self, name: str, before: Software, jobs: Mapping[str, list[str]], *, resumed: bool) -> dict[str, Any]:
         """Ask for the update of a group unless one is under way, follow it, and look at the result."""
+        from botocore.exceptions import ClientError
+
         group, begun = _own(self._environment, name), time.time()
         release = self._args.release or (group.image_release if group else None) or ""
         on_eks = self._environment.cluster.orchestrator == "eks"
-        nodes = {id: row["InstanceStatus"]["Status"] for id, row in rows(self._client, self._cluster, name).items()}
+        before_it = {node.id: node.status for node in nodes(self._account, self._cluster, name)}
         if resumed:
             write_line(f"  {name}: an update is under way, which is followed", sys.stderr)
             release = before.desired
         else:
             how = rollout(group, self._args) if on_eks else None
             try:
-                self._client.update_cluster_software(**request(self._cluster, name, release, how))
-            except self._client.exceptions.ConflictException as error:
+                asked = request(self._cluster, name, release, how)
+                change(self._account, "sagemaker", "update_cluster_software", **asked)
+            except ClientError as error:
+                if code_of(error) != "ConflictException":
+                    raise
                 raise CommandError(
-                    f"HyperPod does not update {name} now: {error.response['Error']['Message']}",
+                    f"HyperPod does not update {name} now: {error.response['Error'].get('Message', '')}",
                     f"`podwright status {self._environment.name}` shows what it does; wait until it is InService",
                 ) from None
         done = follow(
-            self._client,
+            self._account,
             self._cluster,
             name,
             lambda text: write_line(text, sys.stderr),
             begun=begun,
             resumed=resumed,
-            before=nodes,
+            before=before_it,
             minutes=self._args.wait,
             poll=self._poll,
             jobs=jobs,
         )
-        now = software(described(self._client, self._cluster))[name]
-        there = rows(self._client, self._cluster, name)
+        now = software(existing_cluster(self._account, self._cluster))[name]
+        there = nodes(self._account, self._cluster, name)
         kubernetes = self._kubernetes()
         wrong = self._wrong(done, release, now, there, kubernetes)
         return {
@@ -152,12 +154,12 @@ class _Upgrade:
             "seconds": round(done.seconds, 1),
             "nodes": [
                 {
-                    "id": id,
-                    "release": row.get("CurrentImageReleaseVersion"),
-                    "kubelet": kubernetes.get(id, {}).get("kubelet"),
-                    "seconds": round(done.nodes[id], 1) if id in done.nodes else None,
+                    "id": node.id,
+                    "release": node.release or None,
+                    "kubelet": kubernetes.get(node.id, {}).get("kubelet"),
+                    "seconds": round(done.nodes[node.id], 1) if node.id in done.nodes else None,
                 }
-                for id, row in sorted(there.items())
+                for node in sorted(there, key=lambda node: node.id)
             ],
             "notes": self._notes(name, kubernetes),
             "problems": wrong,
@@ -183,7 +185,7 @@ class _Upgrade:
         done: Renewed,
         release: str,
         now: Software,
-        there: Mapping[str, Mapping[str, Any]],
+        there: Sequence[Node],
         kubernetes: Mapping[str, Mapping[str, Any]],
     ) -> list[str]:
         match done.status:
@@ -272,30 +274,35 @@ def _announced(
 
 
 def _warnings(
-    client: Any, environment: Environment, going: Sequence[str], kubectl: Kubectl | None, jobs: Mapping[str, list[str]]
+    account: Account,
+    environment: Environment,
+    going: Sequence[str],
+    kubectl: Kubectl | None,
+    jobs: Mapping[str, list[str]],
 ) -> Iterator[str]:
     """What somebody should know before saying yes."""
     if kubectl is None:
         where = "`squeue` on the controller" if environment.cluster.orchestrator == "slurm" else "kubectl"
         yield f"which jobs run there is not seen from here: look with {where}"
     for name in going:
-        for id in sorted(rows(client, environment.cluster.name, name)):
-            for job in jobs.get(id, ()):
-                yield f"{id} ({name}): {job} runs on it and stops when the node goes"
+        for node in sorted(nodes(account, environment.cluster.name, name), key=lambda node: node.id):
+            for job in jobs.get(node.id, ()):
+                yield f"{node.id} ({name}): {job} runs on it and stops when the node goes"
         if environment.cluster.orchestrator == "slurm":
             yield f"{name}: all its nodes go at once"
     yield "nothing is drained; what is on root volumes is lost, file systems stay; lifecycle scripts run again"
 
 
 def _busy(
-    client: Any, environment: Environment, name: str, kubectl: Kubectl | None, jobs: Mapping[str, list[str]]
+    account: Account, environment: Environment, name: str, kubectl: Kubectl | None, jobs: Mapping[str, list[str]]
 ) -> bool:
     """Whether jobs run on a group. Raises CommandError where nobody can see that."""
     if kubectl is None:
         raise CommandError(
             "--idle needs to see which jobs run, and Kubernetes is not reached", "run `podwright connect` first"
         )
-    at_work = sorted({job for id in rows(client, environment.cluster.name, name) for job in jobs.get(id, ())})
+    there = nodes(account, environment.cluster.name, name)
+    at_work = sorted({job for node in there for job in jobs.get(node.id, ())})
     if at_work:
         write_line(f"  {name} is left out: {', '.join(at_work)}", sys.stderr)
     return bool(at_work)
@@ -306,12 +313,8 @@ def _check_alarms(account: Account, hows: Sequence[Rollout]) -> None:
     names = sorted({name for how in hows for name in how.rollback_alarms})
     if not names:
         return
-    pages = account.client("cloudwatch").get_paginator("describe_alarms").paginate(AlarmNames=names)
-    states = {
-        alarm["AlarmName"]: alarm["StateValue"]
-        for page in pages
-        for alarm in (*page.get("MetricAlarms", ()), *page.get("CompositeAlarms", ()))
-    }
+    alarms = pages(account, "cloudwatch", "describe_alarms", "MetricAlarms", "CompositeAlarms", AlarmNames=names)
+    states = {alarm["AlarmName"]: alarm["StateValue"] for alarm in alarms}
     if missing := [name for name in names if name not in states]:
         raise CommandError(
             f"there is no alarm {', '.join(missing)} in {account.region}", "correct its name, or create it", 2

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...config.settings.environment import Environment
 from ..aws.account import Account, account_of
+from ..aws.clusters import existing_cluster
 from ..aws.deployed import eks_cluster_name
 from ..cdk.deployment import load
 from ..kubernetes.kubectl import Kubectl, way
@@ -16,7 +17,7 @@ from .eks import document, warn
 from .readiness import look
 from .scripts import compare
 from .seen import behind, kubernetes_nodes
-from .software import Software, described, in_order, software
+from .software import Software, in_order, software
 
 
 def run(args: argparse.Namespace) -> int:
@@ -26,10 +27,10 @@ def run(args: argparse.Namespace) -> int:
     account = account_of(environment, args.project, args.sandbox)
     write_line(f"{environment.name} → {account}", sys.stderr)
     warn(loaded)
-    answer = described(account.client("sagemaker"), environment.cluster.name)
-    groups = software(answer)
+    cluster = existing_cluster(account, environment.cluster.name)
+    groups = software(cluster)
     kubectl = way(args.project, environment, account) if environment.cluster.orchestrator == "eks" else None
-    server, kubelets = behind(account, answer, kubernetes_nodes(kubectl))
+    server, kubelets = behind(account, cluster, kubernetes_nodes(kubectl))
     older = {name: f"{name} with kubelet {kubelet} beside {server}" for name, kubelet in kubelets.items()}
     steps = list(_steps(args, environment, account, kubectl, groups, older))
     late = [step for step in steps if step["behind"]]

@@ -21,6 +21,7 @@ from ...planning.helm.wanted_charts import wanted_charts
 from ...planning.kubernetes.addons import addon_version
 from ...planning.kubernetes.deployed_values import known_values
 from ..aws.account import Account
+from ..aws.calls import get, pages
 from ..kubernetes.kubectl import Kubectl
 from ..programs.helm import tool
 from ..programs.node import use_bundled_node
@@ -83,30 +84,27 @@ def look(
     environment: Environment, account: Account, name: str, to: str | None, kubectl: Kubectl | None, project: Path
 ) -> Readiness:
     """Look at an EKS cluster called `name` for a move to version `to` (default: the next minor). Changes nothing."""
-    client = account.client("eks")
-    deployed = client.describe_cluster(name=name)["cluster"]["version"]
+    deployed = get(account, "eks", "describe_cluster", name=name)["cluster"]["version"]
     found = Readiness(name, deployed, to or f"1.{minor(deployed) + 1}")
-    found.support = _support(client)
+    found.support = _support(account)
     found.obstacles += _step(found)
     if found.wanted == deployed or any(item.level == "error" for item in found.obstacles):
         return found
-    found.addons = list(_addons(client, environment, name, found.wanted))
+    found.addons = list(_addons(account, environment, name, found.wanted))
     found.obstacles += _addon_obstacles(found.addons, found.wanted)
     found.kubelets = _kubelets(kubectl)
     found.obstacles += _skews(found)
-    found.insights = _insights(client, name, found.wanted)
+    found.insights = _insights(account, name, found.wanted)
     found.obstacles += _insight_obstacles(found.insights)
     found.obstacles += removed_objects(environment, found.wanted, project)
     found.obstacles += chart_obstacles(environment, found.wanted, project)
     return found
 
 
-def _support(client: Any) -> dict[str, str]:
-    pages = client.get_paginator("describe_cluster_versions").paginate(includeAll=True)
+def _support(account: Account) -> dict[str, str]:
     return {
         row["clusterVersion"]: f"{row['endOfStandardSupportDate']:%Y-%m-%d}"
-        for page in pages
-        for row in page["clusterVersions"]
+        for row in pages(account, "eks", "describe_cluster_versions", "clusterVersions", includeAll=True)
         if "endOfStandardSupportDate" in row
     }
 
@@ -128,16 +126,15 @@ def _step(found: Readiness) -> Iterator[Obstacle]:
         )
 
 
-def _addons(client: Any, environment: Environment, cluster: str, wanted: str) -> Iterator[Addon]:
+def _addons(account: Account, environment: Environment, cluster: str, wanted: str) -> Iterator[Addon]:
     """The cluster's add-ons, and what the deployment of the new version makes of each."""
     settings = environment.cluster.eks.model_copy(update={"version": wanted})
-    pages = client.get_paginator("list_addons").paginate(clusterName=cluster)
-    for name in sorted(name for page in pages for name in page["addons"]):
-        now = client.describe_addon(clusterName=cluster, addonName=name)["addon"].get("addonVersion", "")
-        offers = client.get_paginator("describe_addon_versions").paginate(addonName=name, kubernetesVersion=wanted)
-        offered = tuple(
-            version["addonVersion"] for page in offers for row in page["addons"] for version in row["addonVersions"]
-        )
+    for name in sorted(pages(account, "eks", "list_addons", "addons", clusterName=cluster)):
+        answer = get(account, "eks", "describe_addon", clusterName=cluster, addonName=name)
+        now = answer["addon"].get("addonVersion", "")
+        asked = {"addonName": name, "kubernetesVersion": wanted}
+        offers = pages(account, "eks", "describe_addon_versions", "addons", **asked)
+        offered = tuple(version["addonVersion"] for row in offers for version in row["addonVersions"])
         yield Addon(name, now, addon_version(cast(AddonName, name), settings) or now, offered)
 
 
@@ -180,16 +177,14 @@ def _skews(found: Readiness) -> Iterator[Obstacle]:
         yield Obstacle("warning", f"{problem}: charts are applied with it", "upgrade podwright, which brings kubectl")
 
 
-def _insights(client: Any, cluster: str, wanted: str) -> list[dict[str, Any]]:
+def _insights(account: Account, cluster: str, wanted: str) -> list[dict[str, Any]]:
     """EKS's insights about a version; of those that do not pass, with everything that it says."""
     wish = {"categories": ["UPGRADE_READINESS"], "kubernetesVersions": [wanted]}
-    pages = client.get_paginator("list_insights").paginate(clusterName=cluster, filter=wish)
-    found = [item for page in pages for item in page["insights"]]
     return [
         item
         if item["insightStatus"]["status"] == "PASSING"
-        else client.describe_insight(clusterName=cluster, id=item["id"])["insight"]
-        for item in found
+        else get(account, "eks", "describe_insight", clusterName=cluster, id=item["id"])["insight"]
+        for item in pages(account, "eks", "list_insights", "insights", clusterName=cluster, filter=wish)
     ]
 
 

@@ -8,23 +8,26 @@ scripts back, some at a time, and waits for their successors; `podwright upgrade
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ..aws.account import Account, account_of
+from ..aws.calls import change, get
+from ..aws.clusters import Node, existing_cluster, node_details, nodes
+from ..aws.unseen import Unseen, attempt
 from ..cdk.deployment import load
 from ..kubernetes.kubectl import way
 from ..nodes.timeline import shown
 from ..output.columns import columns
 from ..output.confirm import confirm
 from ..output.console import write_json, write_line
-from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, rows
+from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS
 from .seen import jobs_on_nodes
-from .software import described, in_order
+from .software import in_order
 
 # BatchReplaceClusterNodes of botocore 1.44.
 _AT_ONCE: Final = 25
@@ -89,47 +92,42 @@ def compare(account: Account, environment: Environment, only: Sequence[str] = ()
     Raises:
         CommandError: there is no such cluster, or no such group.
     """
-    client, cluster = account.client("sagemaker"), environment.cluster.name
-    groups = {row["InstanceGroupName"]: row for row in described(client, cluster).get("InstanceGroups", [])}
+    cluster = environment.cluster.name
+    groups = {group.name: group for group in existing_cluster(account, cluster).groups if not group.restricted}
     if unknown := [name for name in only if name not in groups]:
         raise CommandError(f"the cluster has no group {', '.join(unknown)}", f"it has {', '.join(groups)}", 2)
     published: dict[str, datetime | None] = {}
     for name in in_order(environment, [name for name in groups if not only or name in only]):
-        config = groups[name].get("LifeCycleConfig", {})
-        wanted, script = config.get("SourceS3Uri", ""), config.get("OnCreate") or config.get("OnInitComplete", "")
+        wanted = groups[name].scripts
         if not wanted:
             continue
         if wanted not in published:
-            published[wanted] = _published(account, wanted, script)
-        for id, row in sorted(rows(client, cluster, name).items()):
-            details = client.describe_cluster_node(ClusterName=cluster, NodeId=id)["NodeDetails"]
-            yield _compared(id, name, row, details.get("LifeCycleConfig", {}).get("SourceS3Uri", ""), wanted, published)
+            published[wanted] = _published(account, wanted, groups[name].script)
+        for node in sorted(nodes(account, cluster, name), key=lambda node: node.id):
+            has = node_details(account, cluster, node.id).get("LifeCycleConfig", {}).get("SourceS3Uri", "")
+            yield _compared(node, has, wanted, published[wanted])
 
 
-def _compared(
-    id: str, group: str, row: Mapping[str, Any], has: str, wanted: str, published: Mapping[str, datetime | None]
-) -> Scripts:
+def _compared(node: Node, has: str, wanted: str, since: datetime | None) -> Scripts:
     """Judge one node: by the prefix that HyperPod names, and by whether it was set up before the prefix was there."""
-    set_up = max(filter(None, (row.get("LaunchTime"), row.get("LastSoftwareUpdateTime"))), default=None)
+    set_up = max(filter(None, (node.launched, node.updated)), default=None)
     if has and has.rstrip("/") != wanted.rstrip("/"):
-        return Scripts(id, group, has, wanted, True, "HyperPod names another prefix for it")
-    since = published[wanted]
+        return Scripts(node.id, node.group, has, wanted, True, "HyperPod names another prefix for it")
     if since and set_up and set_up < since:
-        when = f"set up {set_up:%Y-%m-%d %H:%M} UTC"
-        return Scripts(id, group, when, wanted, True, f"the scripts are there since {since:%Y-%m-%d %H:%M} UTC")
-    return Scripts(id, group, has or wanted, wanted, False, "set up from that prefix" if has else "set up since then")
+        when, why = f"set up {set_up:%Y-%m-%d %H:%M} UTC", f"the scripts are there since {since:%Y-%m-%d %H:%M} UTC"
+        return Scripts(node.id, node.group, when, wanted, True, why)
+    why = "set up from that prefix" if has else "set up since then"
+    return Scripts(node.id, node.group, has or wanted, wanted, False, why)
 
 
 def _published(account: Account, uri: str, script: str) -> datetime | None:
     """When scripts were published; None where their bucket does not say. A prefix of ours is written once."""
-    from botocore.exceptions import ClientError
-
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
-    try:
-        head = account.client("s3").head_object(Bucket=bucket, Key=f"{prefix.rstrip('/')}/{script}")
-    except ClientError as error:
+    key = f"{prefix.rstrip('/')}/{script}"
+    head = attempt(lambda: get(account, "s3", "head_object", Bucket=bucket, Key=key))
+    if isinstance(head, Unseen):
         write_line(
-            f"when {uri} was published cannot be read ({error.response['Error']['Code']}); nodes are told apart by "
+            f"when {uri} was published cannot be read ({head.code or head.why}); nodes are told apart by "
             "what HyperPod names alone",
             sys.stderr,
         )
@@ -139,7 +137,7 @@ def _published(account: Account, uri: str, script: str) -> datetime | None:
 
 def _replace(args: argparse.Namespace, environment: Environment, account: Account, older: Sequence[Scripts]) -> None:
     """Replace nodes, batch by batch. Raises CommandError when HyperPod refuses one, or no successor comes in time."""
-    client, cluster = account.client("sagemaker"), environment.cluster.name
+    cluster = environment.cluster.name
     fixed = {
         name
         for name, group in environment.instance_groups.items()
@@ -170,22 +168,21 @@ def _replace(args: argparse.Namespace, environment: Environment, account: Accoun
         ids = [item.node for item in going if item.group == group]
         for first in range(0, len(ids), args.batch):
             batch = ids[first : first + args.batch]
-            _batch(client, cluster, group, batch, args.wait * 60, poll)
+            _batch(account, cluster, group, batch, args.wait * 60, poll)
 
 
-def _batch(client: Any, cluster: str, group: str, ids: Sequence[str], seconds: float, poll: float) -> None:
+def _batch(account: Account, cluster: str, group: str, ids: Sequence[str], seconds: float, poll: float) -> None:
     begun = time.time()
-    wanted = len(rows(client, cluster, group))
-    failed = client.batch_replace_cluster_nodes(ClusterName=cluster, NodeIds=list(ids)).get("Failed", ())
+    wanted = len(nodes(account, cluster, group))
+    asked = {"ClusterName": cluster, "NodeIds": list(ids)}
+    failed = change(account, "sagemaker", "batch_replace_cluster_nodes", **asked).get("Failed", ())
     if failed:
         said = "; ".join(f"{error['NodeId']}: {error['ErrorCode']}: {error['Message']}" for error in failed)
         raise CommandError(
             f"HyperPod does not replace {said}", "what it accepted goes on; run this again once nodes are Running"
         )
     while True:
-        running = {
-            id for id, row in rows(client, cluster, group).items() if row["InstanceStatus"]["Status"] == "Running"
-        }
+        running = {node.id for node in nodes(account, cluster, group) if node.status == "Running"}
         if not running & set(ids) and len(running) >= wanted:
             write_line(f"  {shown(time.time() - begun):>9}  {group}: {', '.join(ids)} replaced", sys.stderr)
             return

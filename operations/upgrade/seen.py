@@ -6,6 +6,8 @@ from typing import Any
 from ...config.catalog.drills import GROUP_LABEL, HEALTH_LABEL, HEALTHY
 from ...planning.delivery.kubernetes_upgrades import minor as number
 from ..aws.account import Account
+from ..aws.calls import get
+from ..aws.clusters import Cluster
 from ..kubernetes.kubectl import Kubectl
 from ..nodes.snapshot import job_of
 
@@ -29,20 +31,17 @@ def kubernetes_nodes(kubectl: Kubectl | None) -> dict[str, dict[str, Any]]:
     }
 
 
-def behind(
-    account: Account, cluster: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]
-) -> tuple[str, dict[str, str]]:
+def behind(account: Account, cluster: Cluster, nodes: Mapping[str, Mapping[str, Any]]) -> tuple[str, dict[str, str]]:
     """The control plane's version, and by group the oldest kubelet that is older than it.
 
     Args:
         account: Where the cluster is.
-        cluster: What DescribeCluster says of it.
+        cluster: The HyperPod cluster.
         nodes: What Kubernetes shows of its nodes.
     """
-    arn = cluster.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn")
-    if not arn or not nodes:
+    if not cluster.eks or not nodes:
         return "", {}
-    server = account.client("eks").describe_cluster(name=arn.rpartition("/")[2])["cluster"]["version"]
+    server = get(account, "eks", "describe_cluster", name=cluster.eks)["cluster"]["version"]
     found: dict[str, str] = {}
     for node in nodes.values():
         if node["kubelet"] and number(node["kubelet"]) < number(server):

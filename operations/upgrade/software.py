@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup, Rollout
 from ...planning.rules.groups.updates import batch_nodes
+from ..aws.clusters import Cluster
 
 ACTIVE: Final = ("Pending", "InProgress", "RollbackInProgress")
 """Values of SoftwareUpdateStatus while an update goes on. Source: botocore 1.44.5."""
@@ -20,19 +21,15 @@ _MOST_ALARMS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Software:
-    """A group's software."""
+    """A group's software: see `Group` of `aws.clusters` for what the words mean."""
 
     group: str
     nodes: int
     current: str
-    """Release of HyperPod's image; empty where HyperPod names none, as for an image of your own."""
     desired: str
     state: str
-    """UpToDate, UpdateAvailable, SecurityUpdateRequired or EndOfLife; empty where HyperPod does not say."""
     update: str
-    """Status of the last update that was asked for; empty when there was none."""
     renewed: int
-    """Nodes that have the desired image."""
 
     @property
     def is_active(self) -> bool:
@@ -45,27 +42,14 @@ class Software:
         return self.state not in ("UpToDate", "") or (bool(self.desired) and self.desired != self.current)
 
 
-def described(client: Any, cluster: str) -> dict[str, Any]:
-    """DescribeCluster's answer. Raises CommandError when there is no such cluster."""
-    try:
-        return client.describe_cluster(ClusterName=cluster)
-    except client.exceptions.ResourceNotFound:
-        raise CommandError(f"there is no HyperPod cluster {cluster}", "deploy the environment first") from None
-
-
-def software(cluster: Mapping[str, Any]) -> dict[str, Software]:
+def software(cluster: Cluster) -> dict[str, Software]:
     """The software of each ordinary group, by name. Of restricted groups HyperPod tells nothing."""
     return {
-        row["InstanceGroupName"]: Software(
-            row["InstanceGroupName"],
-            row["TargetCount"],
-            row.get("CurrentImageReleaseVersion", ""),
-            row.get("DesiredImageReleaseVersion", ""),
-            row.get("ImageVersionStatus", ""),
-            row.get("SoftwareUpdateStatus", ""),
-            row.get("TargetStateCount", 0),
+        row.name: Software(
+            row.name, row.target, row.release, row.desired_release, row.image_state, row.update, row.renewed
         )
-        for row in cluster.get("InstanceGroups", [])
+        for row in cluster.groups
+        if not row.restricted
     }
 
 

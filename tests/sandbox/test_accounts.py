@@ -159,7 +159,7 @@ def test_commands_find_only_the_stacks_of_their_environment(of: Clients, sandbox
     assert not is_bootstrapped(Account(DEV, "eu-central-1", sandbox.endpoint, {}))
     topic = {"T": {"Type": "AWS::SNS::Topic"}}
     assert StackUnderTest(of(DEV, "cloudformation", "eu-west-1"), "dev-network").create(topic) == "CREATE_COMPLETE"
-    assert [stack["StackName"] for stack in deployed_stacks(account, "dev", tmp_path)] == ["dev-network"]
+    assert [stack.name for stack in deployed_stacks(account, "dev", tmp_path)] == ["dev-network"]
     assert deployed_stacks(Account(PROD, "eu-west-1", sandbox.endpoint, {}), "dev", tmp_path) == []
 
 

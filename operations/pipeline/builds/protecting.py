@@ -11,6 +11,7 @@ from ....config.errors import CommandError
 from ....config.loading.project import Project
 from ....planning.delivery.pipeline_steps import ASSEMBLY
 from ...aws.account import account_of
+from ...aws.stacks import protect, stack
 from ...output.console import write_line
 
 
@@ -26,11 +27,13 @@ def run(args: argparse.Namespace) -> int:
     environment = Project.at(args.project).load(args.environment).environment
     folder: Path = (args.assembly or args.project / ASSEMBLY) / f"assembly-{environment.name}"
     names = protected_stacks(folder)
-    client = account_of(environment, args.project, args.sandbox).client("cloudformation")
+    account = account_of(environment, args.project, args.sandbox)
     for name in names:
-        [stack] = client.describe_stacks(StackName=name)["Stacks"]
-        if not stack.get("EnableTerminationProtection"):
-            client.update_termination_protection(StackName=name, EnableTerminationProtection=True)
+        deployed = stack(account, name)
+        if deployed is None:
+            raise CommandError(f"there is no stack {name} in {account}", "deploy the environment first")
+        if not deployed.protected:
+            protect(account, name, protected=True)
             write_line(f"{name}: protected from being deleted")
     write_line(f"{environment.name}: {len(names)} stacks are protected")
     return 0

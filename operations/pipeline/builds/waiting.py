@@ -7,12 +7,14 @@ deployed with the one in cdk.out: where they are equal, as with nearly every com
 import argparse
 import json
 import time
-from typing import Any, Final
+from typing import Final
 
 from ....config.errors import CommandError
 from ....config.loading.project import Project
 from ....planning.delivery.pipeline_steps import ASSEMBLY
 from ...aws.account import Account
+from ...aws.calls import pages
+from ...aws.stacks import template
 from ...output.console import write_line
 from ..cache import pipeline_account
 
@@ -36,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     file = args.project / ASSEMBLY / "pipeline.template.json"
     if not file.is_file():
         raise CommandError(f"{file} is not there", "`podwright pipeline synth` writes it")
-    if _deployed(account, f"{name}-pipeline") == json.loads(file.read_text(encoding="utf-8")):
+    if template(account, f"{name}-pipeline") == json.loads(file.read_text(encoding="utf-8")):
         write_line("the pipeline stays as it is")
         return 0
     end = time.monotonic() + args.minutes * 60
@@ -52,14 +54,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _deployed(account: Account, stack: str) -> dict[str, Any]:
-    return account.client("cloudformation").get_template(StackName=stack, TemplateStage="Original")["TemplateBody"]
-
-
 def _earlier(account: Account, pipeline: str, execution: str) -> list[str]:
     """Ids of the executions under way that began before `execution`; CodePipeline lists the newest first."""
-    pages = account.client("codepipeline").get_paginator("list_pipeline_executions").paginate(pipelineName=pipeline)
-    found = [item for page in pages for item in page["pipelineExecutionSummaries"]]
+    operation, key = "list_pipeline_executions", "pipelineExecutionSummaries"
+    found = pages(account, "codepipeline", operation, key, pipelineName=pipeline)
     ids = [item["pipelineExecutionId"] for item in found]
     if execution not in ids:
         raise CommandError(

@@ -4,6 +4,7 @@ import json
 import time
 import urllib.request
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,7 @@ def capacity(sandbox: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     of = purchase.Buyer.of
 
     def quick(account: Account) -> purchase.Buyer:
-        buyer = of(account)
-        return purchase.Buyer(buyer.clients, buyer.identity, sleep=lambda seconds: time.sleep(seconds / 50))
+        return replace(of(account), sleep=lambda seconds: time.sleep(seconds / 50))
 
     monkeypatch.setattr(purchase.Buyer, "of", quick)
     return lambda *arguments: cli.main(["capacity", *arguments, "--project", str(tmp_path)])

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from governed_cluster import GovernedCluster, until
 from podwright.config.catalog.drills import drill_kinds
 from podwright.config.settings.environment import Environment
 from podwright.operations.aws.account import Account
+from podwright.operations.aws.clusters import Node, nodes
 from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.drills.inject import fault_pod, inject
 from podwright.operations.kubernetes.connect import write_kubeconfig
@@ -18,7 +20,6 @@ from podwright.operations.kubernetes.kubectl import Kubectl
 from podwright.operations.live import look
 from podwright.operations.nodes import follow, health_check
 from podwright.operations.nodes.follow import Events
-from podwright.operations.nodes.members import Member, members
 from podwright.operations.nodes.snapshot import Observer
 from podwright.operations.nodes.timeline import Timeline
 
@@ -55,12 +56,12 @@ def kubectl(aws: Aws, account: Account, tmp_path_factory: pytest.TempPathFactory
     aws("sagemaker").delete_cluster(ClusterName=cluster.name)
 
 
-def one(aws: Aws) -> Member:
+def one(aws: Aws) -> Node:
     return min(until(lambda: running(aws)), key=lambda member: member.id)
 
 
-def running(aws: Aws) -> list[Member]:
-    there = members(aws("sagemaker"), NAME)
+def running(aws: Aws) -> list[Node]:
+    there = nodes(SimpleNamespace(client=aws), NAME)
     return there if [member.status for member in there] == ["Running"] * 2 else []
 
 

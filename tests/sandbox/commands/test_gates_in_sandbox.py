@@ -4,6 +4,7 @@ import json
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,12 +14,12 @@ from governed_cluster import TOKEN, GovernedCluster, until
 from podwright.config.catalog.instance_types import environment_types
 from podwright.config.errors import CommandError
 from podwright.operations.aws.account import Account
+from podwright.operations.aws.clusters import nodes
 from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.cli import main
 from podwright.operations.gates import canary, cluster, command, nccl, quotas, verdicts
 from podwright.operations.gates.evidence import Keeper, evidence_of
 from podwright.operations.gates.jobs import made
-from podwright.operations.nodes.members import members
 from podwright.planning.delivery.gate_table import gate_actions
 from podwright.planning.quota.compute_quotas import compute_quotas, scheduler_config
 from podwright.planning.quota.policy import environment_policy
@@ -49,7 +50,7 @@ def live(aws: Aws) -> Iterator[GovernedCluster]:
         "benchmarks": {"mode": "quick", "results_uri": f"s3://{BUCKET}/{NAME}/benchmarks"},
     }
     aws("s3").put_object(Bucket=scripts[0], Key=f"{scripts[2]}node.json", Body=json.dumps(facts).encode())
-    until(lambda: [node.status for node in members(aws("sagemaker"), NAME)] == ["Running"] * 2)
+    until(lambda: [node.status for node in nodes(SimpleNamespace(client=aws), NAME)] == ["Running"] * 2)
     yield made
     aws("sagemaker").delete_cluster(ClusterName=NAME)
 
@@ -105,7 +106,7 @@ def test_a_cluster_at_its_target_passes(gate: Any, account: Any) -> None:
 
 
 def test_a_node_that_takes_no_work_fails_the_cluster(gate: Any, aws: Aws) -> None:
-    node = members(aws("sagemaker"), NAME)[0]
+    node = nodes(SimpleNamespace(client=aws), NAME)[0]
     label = "sagemaker.amazonaws.com/node-health-status"
     kubectl = gate("cluster").kubectl
     path = f"/api/v1/nodes/{node.kubernetes_name}"

@@ -1,7 +1,7 @@
 """An account in memory in which training plans are sold, and a project in it, for tests of `podwright capacity`."""
 
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -135,12 +135,14 @@ def open_world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     for verb in (search, show, reserve_module, extend):
         monkeypatch.setattr(verb, "account_of", lambda *_: account)
     monkeypatch.setattr(Account, "session", lambda self: Session(world, self.region))
+    # Not kept, so that a test may put something else in a service's place.
+    monkeypatch.setattr(Account, "client", lambda self, service: Session(world, self.region).client(service, None))
     monkeypatch.setattr(search, "now", lambda: world.now)
     monkeypatch.setattr(show, "now", lambda: world.now)
     of = purchase.Buyer.of
 
     def buyer(account: Account) -> purchase.Buyer:
-        return purchase.Buyer(of(account).clients, "ada", lambda: world.now, world.sleep)
+        return replace(of(account), identity="ada", clock=lambda: world.now, sleep=world.sleep)
 
     monkeypatch.setattr(purchase.Buyer, "of", buyer)
     return world

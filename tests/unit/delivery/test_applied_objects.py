@@ -19,7 +19,7 @@ class Account_:
         assert service == "cloudformation"
         return self
 
-    def get_template(self, StackName: str) -> dict[str, Any]:
+    def get_template(self, StackName: str, TemplateStage: str) -> dict[str, Any]:
         before, after = json.dumps([config_map("b", "team") | {"data": {"id": "|"}}]).split("|")
         manifest: Any = {"Fn::Join": ["", [before, {"Ref": "FileSystem"}, after]]}
         if StackName == "prod-eks":

@@ -17,6 +17,7 @@ from podwright.operations.cdk.cli import App, Cdk
 from podwright.operations.cdk.progress import Event, Progress
 from podwright.operations.commands import deploy
 from podwright.operations.preflight.check import Outcome
+from refusals import refusal
 
 GOOD = """
 account: "111122223333"
@@ -29,18 +30,19 @@ instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
 class Client:
     """A boto3 client that knows stacks and one parameter."""
 
-    class exceptions:
-        ParameterNotFound = LookupError
-        ResourceNotFound = KeyError
-
     def __init__(self, account: "FakeAccount") -> None:
         self.account = account
 
     def get_parameter(self, Name: str) -> dict[str, Any]:
+        if Name not in self.account.parameters:
+            raise refusal("ParameterNotFound")
         return {"Parameter": {"Value": self.account.parameters[Name]}}
 
     def describe_cluster(self, ClusterName: str) -> dict[str, Any]:
-        return {"InstanceGroups": [{"InstanceGroupName": "h200", "CurrentCount": 12, "TargetCount": 12}]}
+        return {
+            "ClusterStatus": "InService",
+            "InstanceGroups": [{"InstanceGroupName": "h200", "CurrentCount": 12, "TargetCount": 12}],
+        }
 
     def get_template(self, StackName: str, TemplateStage: str) -> dict[str, Any]:
         return {"TemplateBody": cluster_of(12)}
@@ -143,7 +145,7 @@ def test_stacks_of_an_environment_are_those_of_no_other(project: Path) -> None:
         [stack("prod-eks", minute=2), stack("prod-network", minute=1), stack("prod-eu-eks"), stack("pro-x")]
     )
     found = deployment.deployed_stacks(cast(Account, account), "prod", project)
-    assert [item["StackName"] for item in found] == ["prod-network", "prod-eks"]
+    assert [item.name for item in found] == ["prod-network", "prod-eks"]
 
 
 def test_stacks_within_stacks_are_shown_only_to_who_asks(project: Path) -> None:
@@ -151,7 +153,7 @@ def test_stacks_within_stacks_are_shown_only_to_who_asks(project: Path) -> None:
     account = FakeAccount([stack("prod-eks"), stack("prod-governance", minute=1), stack(inner, minute=2)])
     for nested, names in ((False, ["prod-eks", "prod-governance"]), (True, ["prod-eks", "prod-governance", inner])):
         found = deployment.deployed_stacks(cast(Account, account), "prod", project, nested=nested)
-        assert [item["StackName"] for item in found] == names
+        assert [item.name for item in found] == names
 
 
 def test_an_earlier_run_is_waited_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

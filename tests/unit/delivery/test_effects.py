@@ -4,7 +4,6 @@ import csv
 import json
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
@@ -16,6 +15,7 @@ from podwright.config.catalog.facts import DATA
 from podwright.config.errors import CommandError
 from podwright.config.loading.project import Project
 from podwright.config.settings.approvals import ApprovedChange
+from podwright.operations.aws.clusters import Cluster
 from podwright.operations.effects.approval import answered, entry, needs, stop_unapproved
 from podwright.operations.effects.changes import changes
 from podwright.operations.effects.cost import costs, items
@@ -233,13 +233,14 @@ def test_harm_has_to_be_named_and_the_rest_approved() -> None:
     assert "names: [h200]" in entry(found.approvals, found.digest)
 
 
-def describe(target: int, *, karpenter: bool = False) -> dict[str, Any]:
+def describe(target: int, *, karpenter: bool = False) -> Cluster:
     scaling = {"AutoScaling": {"Mode": "Enable", "AutoScalerType": "Karpenter"}} if karpenter else {}
     rows = [("h200", target), ("burst", 4), ("system", 2), ("by-hand", 3)]
     # Of the nodes that should be there one is being replaced, which is no smaller group.
     groups = [{"InstanceGroupName": name, "CurrentCount": count - 1, "TargetCount": count} for name, count in rows]
     restricted = [{"InstanceGroupName": "nova", "CurrentCount": 2, "TargetCount": 2}]
-    return {"InstanceGroups": groups, "RestrictedInstanceGroups": restricted, **scaling}
+    there = {"ClusterStatus": "InService", "InstanceGroups": groups, "RestrictedInstanceGroups": restricted}
+    return Cluster.of({**there, **scaling})
 
 
 def test_a_group_that_was_enlarged_shrinks_with_whatever_touches_the_cluster() -> None:

@@ -3,6 +3,7 @@
 import argparse
 import io
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ import pytest
 
 from podwright.config.errors import CommandError
 from podwright.operations.aws.account import Account
+from podwright.operations.aws.stacks import Stack
 from podwright.operations.cdk.cli import App, Cdk
 from podwright.operations.cdk.progress import Progress
 from podwright.operations.teardown import command as destroy
@@ -59,9 +61,6 @@ def test_a_nested_stack_imports_in_the_name_of_its_parent() -> None:
     """It goes with its parent, so it is in nobody's way; a stack of somebody else is."""
 
     class Client:
-        class exceptions:
-            ClientError = ValueError
-
         def get_paginator(self, operation: str) -> Any:
             exported = [{"ExportingStackId": "id-eks", "Name": "cluster"}]
             page = {"list_exports": {"Exports": exported}, "list_imports": {"Imports": ["gov-Teams1", "theirs", "eks"]}}
@@ -70,7 +69,7 @@ def test_a_nested_stack_imports_in_the_name_of_its_parent() -> None:
     account: Any = argparse.Namespace(client=lambda service: Client())
     arn = "arn:aws:cloudformation:us-west-2:111122223333:stack/gov-Teams1/4e20"
     found = {"governance": [Resource("governance", "Teams1", "AWS::CloudFormation::Stack", arn, "", "", "")]}
-    stacks = [{"StackId": "id-eks", "StackName": "eks"}]
+    stacks = [Stack("eks", "CREATE_COMPLETE", datetime(2026, 11, 21, tzinfo=UTC), "id-eks")]
     assert importers(account, stacks, parents(found)) == {"eks": {"cluster": {"governance", "theirs"}}}
 
 
@@ -147,7 +146,7 @@ class World:
         self.there: list[list[Blocker]] = []
         """What is in the way of the network, one look after another."""
         self.removed: list[str] = []
-        self.stuck: list[dict[str, Any]] = []
+        self.stuck: list[Stack] = []
 
     def stacks(self, *names: str, going: bool = True) -> None:
         """Stacks in the order of their creation, all of which go."""
@@ -255,7 +254,7 @@ def test_a_deletion_that_fails_gives_every_reason(world: World) -> None:
     world.resources["prod-eks"] = [
         Resource("prod-eks", "Bucket", "AWS::S3::Bucket", "acme", "DELETE_FAILED", "it is not empty", "Delete")
     ]
-    world.stuck = [{"StackName": "prod-eks", "StackStatus": "DELETE_FAILED"}]
+    world.stuck = [Stack("prod-eks", "DELETE_FAILED", datetime(2026, 11, 21, tzinfo=UTC))]
     world.cdk.codes.extend([1] * 9)
     with pytest.raises(CommandError) as caught:
         world.destroy("--yes")

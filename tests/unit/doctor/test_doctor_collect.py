@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from doctor_small_world import LONG_AGO, cluster, nodes, pod
 from podwright.config.errors import CommandError
 from podwright.operations.aws.account import Account
+from podwright.operations.aws.calls import Reader
 from podwright.operations.doctor import collect as collecting
 from podwright.operations.doctor import collect_kubernetes, collect_logs
 from podwright.operations.doctor.bundle import Bundle
@@ -23,7 +24,6 @@ from podwright.operations.doctor.collect import collect
 from podwright.operations.doctor.command import lines, run
 from podwright.operations.doctor.diagnose import diagnose
 from podwright.operations.kubernetes.kubectl import Refused
-from podwright.operations.preflight.reader import Reader
 from preflight_world import World, environment
 
 EVENT = "83ea0bb5-be77-45e8-a458-0a87f778a205"
@@ -102,7 +102,7 @@ def denied(operation: str) -> ClientError:
 @pytest.fixture
 def collected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Bundle]:
     def run(world: World, kubectl: Any = None) -> Bundle:
-        monkeypatch.setattr(collecting, "_clients", lambda account: world.client)
+        monkeypatch.setattr(Account, "reader", lambda *_: Reader(world.client))
         monkeypatch.setattr(collect_kubernetes, "way", lambda *_: kubectl)
         account = Account("111122223333", "us-west-2", None, {})
         for service in ("cloudformation", "eks"):

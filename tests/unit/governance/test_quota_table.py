@@ -1,11 +1,12 @@
 """The teams' quotas in the report of what is deployed."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ClientError
 
 from podwright.config.settings.environment import Environment
+from podwright.operations.aws.account import Account
 from podwright.operations.live.quota_table import quota_cells, quota_rows
 
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
@@ -52,6 +53,10 @@ class Client:
         ),
     )
 
+    def client(self, service: str) -> "Client":
+        assert service == "sagemaker"
+        return self
+
     def get_paginator(self, operation: str) -> "Client":
         assert operation == "list_compute_quotas"
         return self
@@ -68,7 +73,7 @@ class Client:
 
 
 def test_teams_in_order_with_what_went_wrong() -> None:
-    rows = quota_rows(environment("hyperpod"), Client(), ARN)
+    rows = quota_rows(environment("hyperpod"), cast(Account, Client()), ARN)
     assert [(row["team"], row["status"], row["message"]) for row in rows] == [
         ("llm", "CreateFailed", "no such type"),
         ("vision", "Created", ""),
@@ -86,10 +91,10 @@ def test_teams_in_order_with_what_went_wrong() -> None:
 
 def test_whoever_may_not_look_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Client, "refuses", True)
-    (row,) = quota_rows(environment("hyperpod"), Client(), ARN)
+    (row,) = quota_rows(environment("hyperpod"), cast(Account, Client()), ARN)
     assert row["message"] == "AccessDeniedException"
     assert quota_cells(row) == ["", "", "", ""]
 
 
 def test_other_engines_have_no_quotas_in_sagemaker() -> None:
-    assert quota_rows(environment("kueue"), Client(), ARN) == []
+    assert quota_rows(environment("kueue"), cast(Account, Client()), ARN) == []

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from podwright.config.catalog.drills import GROUP_LABEL, HEALTH_LABEL
+from podwright.operations.aws.clusters import Node
 from podwright.operations.kubernetes.kubectl import Kubectl
-from podwright.operations.nodes.members import Member
 from podwright.operations.nodes.snapshot import Observer
 
 BROKEN = "i-0000000000000000a"
@@ -57,12 +57,15 @@ class Moment:
 class World:
     """Goes from one moment to the next, as its clock is turned on."""
 
-    exceptions = type("Exceptions", (), {"ResourceNotFound": KeyError})
-
     def __init__(self, moments: list[Moment]) -> None:
         self.now, self.moments, self.said, self.calls = 1000.0, moments, list[dict[str, Any]](), list[Any]()
         self.kubectl = FakeKubectl(self)
         self.refused = list[dict[str, str]]()
+
+    def client(self, service: str) -> "World":
+        """It is the client of SageMaker as well."""
+        assert service == "sagemaker"
+        return self
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -76,7 +79,7 @@ class World:
 
     def observer(self, *, kubernetes: bool = True) -> Observer:
         """Looks at the node that breaks."""
-        member = Member(BROKEN, "h200", "ml.p5en.48xlarge", "Running", "", True)
+        member = Node(BROKEN, "h200", "ml.p5en.48xlarge", "Running")
         kubectl = cast(Kubectl, self.kubectl) if kubernetes else None
         return Observer(self, "prod", member, kubectl, self.clock)
 

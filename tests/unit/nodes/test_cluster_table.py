@@ -11,6 +11,7 @@ from loopback import Call, Reply, serving
 from podwright.config.settings.environment import Environment
 from podwright.operations.aws.account import Account
 from podwright.operations.live.cluster_table import report, write_report
+from refusals import refusal
 
 ENVIRONMENT = Environment.model_validate(
     {
@@ -27,14 +28,8 @@ ENVIRONMENT = Environment.model_validate(
 STACKS = {"prod-network": ["AWS::EC2::VPC", "AWS::EC2::Subnet", "AWS::EC2::Subnet"], "prod-cluster": ["Custom::Nodes"]}
 
 
-class NotFound(Exception):
-    pass
-
-
 class Client:
     """CloudFormation and SageMaker as far as the table asks them."""
-
-    exceptions = type("Exceptions", (), {"ResourceNotFound": NotFound})
 
     def __init__(self, nodes: list[dict[str, Any]] | None) -> None:
         self.nodes = nodes
@@ -42,7 +37,7 @@ class Client:
     def describe_cluster(self, ClusterName: str) -> dict[str, Any]:
         assert ClusterName == "prod"
         if self.nodes is None:
-            raise NotFound
+            raise refusal("ResourceNotFound")
         groups = [
             {"InstanceGroupName": name, "CurrentCount": 1, "TargetCount": group.count, "Status": "Creating"}
             for name, group in sorted(ENVIRONMENT.instance_groups.items())
@@ -57,7 +52,8 @@ class Client:
 
     def list_cluster_events(self, **request: Any) -> dict[str, Any]:
         assert (request["SortOrder"], request["MaxResults"]) == ("Descending", 1)
-        return {"Events": [{"Description": "no capacity"}] if request["InstanceGroupName"] == "h200" else []}
+        event = {"EventId": "e", "EventTime": datetime(2026, 11, 21, tzinfo=UTC), "Description": "no capacity"}
+        return {"Events": [event] if request["InstanceGroupName"] == "h200" else []}
 
     def get_paginator(self, operation: str) -> "Pages":
         return Pages(operation, self.nodes)

@@ -13,11 +13,11 @@ from podwright.config.catalog.drills import HEALTH_LABEL, drill_kinds
 from podwright.config.catalog.images import Image
 from podwright.config.errors import CommandError
 from podwright.config.settings.environment import Environment
+from podwright.operations.aws.clusters import Node
 from podwright.operations.cli import main
 from podwright.operations.drills import command, guard, inject
 from podwright.operations.kubernetes.kubectl import Kubectl, Refused
 from podwright.operations.nodes import follow
-from podwright.operations.nodes.members import Member
 from podwright.operations.nodes.timeline import Timeline
 from podwright.planning.helm.own_images import BENCHMARK_LABELS_IMAGE, own_images
 
@@ -128,8 +128,8 @@ def test_a_group_that_lacks_a_node_is_left_alone() -> None:
             "instance_groups": {"h200": {"instance_type": "ml.p5en.48xlarge", "count": 2, "zone": "usw2-az2"}},
         }
     )
-    well = Member(BROKEN, "h200", "ml.p5en.48xlarge", "Running", "", True)
-    ill = Member(OTHER, "h200", "ml.p5en.48xlarge", "Pending", "", True)
+    well = Node(BROKEN, "h200", "ml.p5en.48xlarge", "Running")
+    ill = Node(OTHER, "h200", "ml.p5en.48xlarge", "Pending")
     guard.check(environment, drill_kinds()["xid-replace"], well, [well])
     with pytest.raises(CommandError, match=rf"lacks nodes already: {OTHER} \(Pending\)"):
         guard.check(environment, drill_kinds()["xid-replace"], well, [well, ill])
@@ -152,7 +152,7 @@ class PodKubectl(FakeKubectl):
 
 
 def injected(world: World, phase: str) -> tuple[PodKubectl, float]:
-    kubectl, member = PodKubectl(world, phase), Member(BROKEN, "h200", "ml.p5en.48xlarge", "Running", "", True)
+    kubectl, member = PodKubectl(world, phase), Node(BROKEN, "h200", "ml.p5en.48xlarge", "Running")
     return kubectl, inject.inject(
         drill_kinds()["xid-replace"], member, world.observer().look(), cast(Kubectl, kubectl), "registry/python:3"
     )
@@ -188,7 +188,7 @@ def test_the_pod_writes_the_drivers_message(tmp_path: Path) -> None:
 def test_only_the_pods_of_jobs_on_the_node_are_deleted(world: World) -> None:
     world.moments[0].pods += [pod("c", BROKEN, kind="DaemonSet")]
     kubectl = FakeKubectl(world)
-    member = Member(BROKEN, "h200", "ml.p5en.48xlarge", "Running", "", True)
+    member = Node(BROKEN, "h200", "ml.p5en.48xlarge", "Running")
     inject.inject(drill_kinds()["pod-loss"], member, world.observer().look(), cast(Kubectl, kubectl), "")
     world.moments[0].pods.pop()
     assert kubectl.done == [("delete", "pods", "a", "--namespace=hyperpod-ns-research", "--wait=false")]

@@ -1,5 +1,6 @@
 """What a drill reads out of the course of a recovery."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ def followed(moments: list[Moment], action: Action, *, seconds: float = 3000, **
     world.said = [
         {
             "EventId": "1",
+            "EventTime": datetime(2026, 11, 21, tzinfo=UTC),
             "ResourceType": "Instance",
             "InstanceId": BROKEN,
             "Description": "is faulty",

@@ -1,6 +1,7 @@
 """`podwright render`: where values come from, what is said of missing ones, and which files are written."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -112,7 +113,11 @@ def test_values_come_from_the_outputs_of_stacks(project: Path, monkeypatch: pyte
         {"OutputKey": "b", "Description": "Subscribe to hear of ends", "OutputValue": "arn"},
         {"OutputKey": "c", "OutputValue": "something"},
     ]
-    monkeypatch.setattr(render, "deployed_stacks", lambda *_: [{"Outputs": outputs}, {}])
+    monkeypatch.setattr(
+        render,
+        "deployed_stacks",
+        lambda *_: [SimpleNamespace(description={"Outputs": outputs}), SimpleNamespace(description={})],
+    )
     environment = environment_from(parse_source(ENVIRONMENT, "here.yaml"), "here").environment
     account = object()
     assert render.stack_values(account, environment, project) == {"lustre.lustre.id": "fs-1"}

@@ -21,9 +21,9 @@ from podwright.config.catalog.instance_types import catalog
 from podwright.config.loading.artifacts import LOCK
 from podwright.config.loading.load import LoadedEnvironment
 from podwright.config.loading.source import parse_source
+from podwright.operations.aws.calls import Reader
 from podwright.operations.preflight.check import CHECKS, Ask, Outcome, run_checks
 from podwright.operations.preflight.quota_codes import Codes
-from podwright.operations.preflight.reader import Reader
 from preflight_answers import ACCOUNT, KEY, NOW, PLAN, SECRET, TOPIC, WORKSPACE, answers
 from rule_pages import loaded, overlaid
 

@@ -13,10 +13,11 @@ from botocore.parsers import ResponseParserError
 from podwright.config.catalog.preflight_checks import preflight_checks
 from podwright.operations import cli
 from podwright.operations.aws.account import Account
-from podwright.operations.preflight import command, look
+from podwright.operations.aws.calls import Reader
+from podwright.operations.aws.unseen import Unseen
+from podwright.operations.preflight import command
 from podwright.operations.preflight.check import CHECKS, Note, Outcome, check
 from podwright.operations.preflight.quota_codes import Codes
-from podwright.operations.preflight.reader import Reader, Unavailable
 from preflight_answers import ACCOUNT, REGION, quotas, refusal
 from preflight_world import NEW, World, examine
 
@@ -109,8 +110,8 @@ def test_an_acknowledged_finding_carries_its_reason() -> None:
 class TestReader:
     def test_refuses_what_may_change_something(self) -> None:
         reader = Reader(World().client)
-        for operation in ("create_stack", "put_object", "start_build", "describe", "search_training_plan_offerings"):
-            with pytest.raises(ValueError, match="preflight only reads"):
+        for operation in ("create_stack", "put_object", "start_build", "describe"):
+            with pytest.raises(ValueError, match="this only reads"):
                 reader.get("ec2", operation)
 
     def test_asks_once_for_all_who_ask_the_same(self) -> None:
@@ -139,7 +140,7 @@ class TestReader:
         world = World({("ssm", "get_parameter"): refusal("AccessDenied")})
         reader = Reader(world.client)
         for _ in range(2):
-            with pytest.raises(Unavailable):
+            with pytest.raises(Unseen):
                 reader.get("ssm", "get_parameter", Name="n")
 
     def test_quotas_are_read_no_further_than_needed(self) -> None:
@@ -204,7 +205,7 @@ class TestCommand:
         return tmp_path
 
     def run(self, project: Path, monkeypatch: pytest.MonkeyPatch, world: World, *more: str) -> int:
-        monkeypatch.setattr(look, "_clients", lambda *_: world.client)
+        monkeypatch.setattr(Account, "reader", lambda *_: Reader(world.client))
         return cli.main(["preflight", "prod", *more, "--project", str(project)])
 
     def test_prints_what_each_check_saw_and_is_0(

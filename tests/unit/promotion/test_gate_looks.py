@@ -15,6 +15,7 @@ from podwright.lifecycle_scripts.podwright_benchmarks.measured import Measured
 from podwright.operations.gates import cluster, nccl, quotas, verdicts
 from podwright.operations.gates.gate import Context, Result
 from podwright.planning.node.collective_thresholds import all_reduce_line, thresholds_version
+from refusals import refusal
 
 AWS = SimpleNamespace(endpoint=None, id="111122223333", region="us-west-2")
 
@@ -39,8 +40,6 @@ NODES = [
 class Sagemaker:
     """SageMaker's client, as far as the gate asks."""
 
-    exceptions = SimpleNamespace(ResourceNotFound=KeyError)
-
     def __init__(
         self, group: dict[str, Any], *, status: str = "InService", plan: Any = None, nodes: Any = None
     ) -> None:
@@ -48,7 +47,7 @@ class Sagemaker:
 
     def describe_cluster(self, ClusterName: str) -> Any:
         if self.status == "gone":
-            raise KeyError
+            raise refusal("ResourceNotFound")
         group = {"InstanceGroupName": "h200", "Status": "Degraded", **self.group}
         return {
             "ClusterArn": "arn",
@@ -125,14 +124,14 @@ def test_a_cluster_that_failed_or_is_not_there_ends_it() -> None:
 class Store:
     """S3 with the records of nodes."""
 
-    exceptions = SimpleNamespace(NoSuchKey=LookupError, NoSuchBucket=OSError)
-
     def __init__(self, **records: str) -> None:
         self.records = records
 
     def get_object(self, Bucket: str, Key: str) -> Any:
         assert Key.startswith(f"{benchmark_prefix('gated')}/results/h200/i-")
-        text = self.records[Key.rpartition("/")[2].removesuffix(".json").replace("-", "_")]
+        text = self.records.get(Key.rpartition("/")[2].removesuffix(".json").replace("-", "_"))
+        if text is None:
+            raise refusal("NoSuchKey")
         return {"Body": SimpleNamespace(read=text.encode)}
 
 

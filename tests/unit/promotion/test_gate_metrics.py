@@ -36,9 +36,10 @@ def asked(
         {"ResourceType": "AWS::Grafana::Workspace", "PhysicalResourceId": "g-1", "ResourceStatus": "CREATE_COMPLETE"},
         {"ResourceType": "Custom::PodwrightGrafanaContent", "ResourceStatus": "UPDATE_COMPLETE"},
     ]
+    node = {"InstanceId": "i-1", "InstanceGroupName": "h200", "InstanceStatus": {"Status": "Running"}}
     pages = {
         "list_stack_resources": [{"StackResourceSummaries": rows if delivered else rows[:1]}],
-        "list_cluster_nodes": [{"ClusterNodeSummaries": [{"InstanceStatus": {"Status": "Running"}}] * 2}],
+        "list_cluster_nodes": [{"ClusterNodeSummaries": [node] * 2}],
     }
     client = SimpleNamespace(
         get_paginator=lambda name: SimpleNamespace(paginate=lambda **_: pages[name]),

@@ -45,7 +45,7 @@ class Account:
         ]
         assert service in ("sagemaker", "ssm")
         return SimpleNamespace(
-            describe_cluster=lambda **_: {"InstanceGroups": groups},
+            describe_cluster=lambda **_: {"ClusterStatus": "InService", "InstanceGroups": groups},
             terminate_session=lambda **given: self.ended.append(given["SessionId"]),
         )
 

@@ -7,17 +7,18 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import boto3
 import pytest
 
 from podwright.config.errors import CommandError
 from podwright.operations.promotion.content import Content
 from podwright.operations.promotion.locks import only_promotion
 from podwright.operations.promotion.record import Bucket, Entry, Folder, Record
-from podwright.operations.promotion.run import Failed, Promotion, advice
+from podwright.operations.promotion.run import Promotion, StepFailed, advice
 from podwright.planning.delivery.pipeline_steps import PLACES, Kind, Step
+from refusals import refusal
 
 
 def step(environment: str | None, kind: Kind, needs: tuple[str, ...], *commands: str, stage: str | None = None) -> Step:
@@ -110,7 +111,7 @@ def test_steps_run_once_each_in_their_order_and_leave_a_record(world: World) -> 
 
 @pytest.mark.parametrize("failed", NAMES)
 def test_a_failed_step_stops_what_follows(world: World, failed: str) -> None:
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(StepFailed) as caught:
         world.run(steps=failing(failed))
     before = NAMES[: NAMES.index(failed)]
     assert (world.trace, caught.value.last) == (before, ["$ echo it is broken; exit 3", "it is broken"])
@@ -124,7 +125,7 @@ def test_a_failed_step_stops_what_follows(world: World, failed: str) -> None:
 def test_a_failed_gate_says_what_to_do_and_where_to_go_back_to(world: World) -> None:
     world.run()
     broken = world.promotion(SECOND, steps=failing("dev.gate"))
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(StepFailed) as caught:
         world.run(SECOND, steps=failing("dev.gate"))
     said = "\n".join(advice(broken, caught.value))
     assert "not touched: prod" in said
@@ -135,10 +136,10 @@ def test_a_failed_gate_says_what_to_do_and_where_to_go_back_to(world: World) -> 
 
 
 def test_a_first_commit_that_fails_has_nothing_to_go_back_to(world: World) -> None:
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(StepFailed) as caught:
         world.run(steps=failing("dev.deploy"))
     assert "no earlier commit" in advice(world.promotion(), caught.value)[-1]
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(StepFailed) as caught:
         world.run(SECOND, steps=failing("dev.effects"))
     said = "\n".join(advice(world.promotion(SECOND), caught.value))
     assert "evidence/dev/effects.json" in said
@@ -172,7 +173,7 @@ def test_a_stage_whose_forerunner_is_not_proved_is_refused(world: World) -> None
         world.run(chosen=PROD)
     assert "`podwright promote --from dev`" in stop.value.hint
     assert world.trace == []
-    with pytest.raises(Failed):
+    with pytest.raises(StepFailed):
         world.run(steps=failing("dev.gate"))
     with pytest.raises(CommandError, match=r"dev\.gate has failed"):
         world.run(chosen=PROD)
@@ -349,11 +350,10 @@ class Client:
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
-        self.exceptions = boto3.client("s3", "us-west-2").exceptions
 
     def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:
         if Key not in self.objects:
-            raise self.exceptions.NoSuchKey({"Error": {"Code": "NoSuchKey"}}, "GetObject")
+            raise refusal("NoSuchKey")
         body = type("Body", (), {"read": lambda _: self.objects[Key]})()
         return {"Body": body}
 
@@ -373,7 +373,7 @@ class Client:
 @pytest.mark.parametrize("prefix", ["", "acme/clusters/"])
 def test_a_record_in_s3_is_that_of_a_folder(world: World, prefix: str, tmp_path: Path) -> None:
     client = Client()
-    record = Record(Bucket(client, "evidence", prefix))
+    record = Record(Bucket(SimpleNamespace(client=lambda _: client), "evidence", prefix))
     assert world.run(record=record, chosen=DEV)
     assert f"{prefix}dev.gate/dev-1.json" in client.objects
     assert len(list(record.all("dev.deploy"))) == 1

@@ -14,8 +14,8 @@ from botocore.exceptions import ClientError
 
 from benchmark_world import measurement, record
 from podwright.operations.aws.account import Account
+from podwright.operations.aws.clusters import Node
 from podwright.operations.cli import main
-from podwright.operations.nodes.members import Member
 from podwright.operations.report import live as asked
 from podwright.operations.report.page import SECTIONS, SHEET, document, page
 from podwright.planning.node.benchmark_results import BenchmarkResults
@@ -244,9 +244,7 @@ def test_what_replaced_nodes_measured_is_left_out(monkeypatch: pytest.MonkeyPatc
     account = Account("111122223333", "us-west-2", "http://localhost:9", {})
     runs = [BenchmarkResults.model_validate(record("pass", instance_id=node)) for node in ("i-gone", "i-here")]
     monkeypatch.setattr(asked, "published", lambda *_: runs)
-    monkeypatch.setattr(
-        asked, "members", lambda *_: [Member("i-here", "h200", "ml.p5en.48xlarge", "Running", "", updated=False)]
-    )
+    monkeypatch.setattr(asked, "nodes", lambda *_: [Node("i-here", "h200", "ml.p5en.48xlarge", "Running")])
     assert asked.benchmarks(scene("prod").environment, account) == runs[1:]
 
 

@@ -7,11 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
+from podwright.operations.aws.clusters import Node
 from podwright.operations.cli import main
 from podwright.operations.kubernetes.kubectl import Refused
 from podwright.operations.upgrade import follow, nodes, plan, scripts
 from podwright.operations.upgrade.software import Software
+from refusals import refusal
 
 FILE = """\
 account: "111122223333"
@@ -41,14 +44,8 @@ BEHIND = OLD | {"ImageVersionStatus": "UpdateAvailable"}
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
-class Conflict(Exception):
-    response = {"Error": {"Message": "the cluster is Updating"}}
-
-
 class World:
     """SageMaker, CloudWatch and S3: an update of a group is over with the second look at it."""
-
-    exceptions = SimpleNamespace(ResourceNotFound=KeyError, ConflictException=Conflict)
 
     def __init__(self) -> None:
         self.groups: dict[str, dict[str, Any]] = {
@@ -80,7 +77,7 @@ class World:
         return {"ClusterStatus": "InService", "InstanceGroups": rows, "FailureMessage": failed}
 
     def update_cluster_software(self, **asked: Any) -> None:
-        if isinstance(self.broken, Conflict):
+        if isinstance(self.broken, ClientError):
             raise self.broken
         self.calls.append(asked)
         (group,) = asked["InstanceGroups"]
@@ -227,7 +224,7 @@ def test_an_interrupt_says_how_to_go_on(world: World, capsys: pytest.CaptureFixt
 
 
 def test_a_busy_cluster_is_explained(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.broken = Conflict()
+    world.broken = refusal("ConflictException", "the cluster is Updating")
     assert run("nodes", "--yes") == 1
     assert "HyperPod does not update system now: the cluster is Updating" in capsys.readouterr().err
 
@@ -295,16 +292,16 @@ def test_a_kubernetes_that_goes_away_is_no_failure(
 def test_the_verdict_looks_at_every_node() -> None:
     now = Software("small", 3, "1.1.0", "1.1.0", "UpToDate", "Succeeded", 2)
 
-    def row(status: str, release: str) -> dict[str, Any]:
-        return {"InstanceStatus": {"Status": status}, "CurrentImageReleaseVersion": release}
+    def row(id: str, status: str, release: str) -> Node:
+        return Node(id, "small", "ml.p5en.48xlarge", status, release=release)
 
     well = {"health": "Schedulable", "ready": True}
     kubernetes = {"a": well, "b": {"health": "Unschedulable", "ready": True}}
-    assert follow.problems("", now, {"a": row("Running", "1.1.0")}, {}) == ["1 of 3 nodes are there"]
+    assert follow.problems("", now, [row("a", "Running", "1.1.0")], {}) == ["1 of 3 nodes are there"]
     assert follow.problems(
         "1.1.0",
         now,
-        {"a": row("Running", "1.1.0")} | {"b": row("Failure", "1.0.0"), "c": row("Running", "1.1.0")},
+        [row("a", "Running", "1.1.0"), row("b", "Failure", "1.0.0"), row("c", "Running", "1.1.0")],
         kubernetes,
     ) == [
         "b is Failure: no reason told",
