@@ -98,6 +98,11 @@ def read_source(file: FilePath, shown_as: str | None = None) -> Source:
     return replace(parse_source(text, name), files={name: file})
 
 
+def compose(text: str) -> Node | None:
+    """The nodes of YAML text that `parse_source` takes, each with where in the text it stands; None for empty text."""
+    return _Loader(text).get_single_node()
+
+
 def parse_source(text: str, name: str) -> Source:
     """Read YAML text; `name` is the file that findings show. Raises InvalidFile like `read_source`."""
     loader = _Loader(text)

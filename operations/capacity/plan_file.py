@@ -1,34 +1,33 @@
 """Writing values back into an environment file: only those that change are touched, all other bytes stay.
 
-A dump of the whole document would fold lines and move comments of people who never asked for it. So the new values are
-put into the text where the parser says that the old ones stand, and the result is read again before it replaces the
-file: what it says has to be exactly what was wanted.
+A dump of the whole document, ruamel's round trip included, would move comments and change the indentation of people who
+never asked for it (decision 44). So the new values are put into the text where the parser says that the old ones stand,
+and the result is read again before it replaces the file: what it says has to be exactly what was wanted.
 """
 
 import copy
+import json
 import os
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
+from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
 from ...config.errors import InvalidFile, PodwrightError
 from ...config.loading.load import environment_from, resolved
-from ...config.loading.source import Source, parse_source, read_source
+from ...config.loading.source import Source, compose, parse_source, read_source
 
 Values = Mapping[str, str | int | datetime | list[dict[str, str | int | datetime]] | dict[str, str | dict[str, str]]]
 """Settings by name, as a mapping of an environment file takes them, such as `training_plans.<plan>`."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9/_.+-]|:(?=[A-Za-z0-9/_.+-]))*")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?")
-_WIDTH = 100
 
 
 class NotWritten(PodwrightError):
@@ -90,51 +89,48 @@ def edited(text: str, path: tuple[str, ...], values: Values) -> str:
     mapping = _mapping(text, path)
     known = {key.value: (key, value) for key, value in mapping.value if isinstance(key, ScalarNode)}
     newline = "\r\n" if "\r\n" in text else "\n"
-    flow = bool(mapping.flow_style)
-    first = mapping.value[0][0].start_mark
-    edits: list[tuple[int, int, str]] = []
-    added: list[str] = []
-    for name, value in values.items():
-        if name not in known:
-            added.append(f"{name}: {_written(value)}" if flow else _line(name, value, first.column))
-            continue
-        key, old = known[name]
-        start = old.start_mark.index
-        if start < key.end_mark.index:
-            raise NotWritten(f"{'.'.join((*path, name))} is an alias")
-        if isinstance(old, SequenceNode) and not old.flow_style and isinstance(value, list):
-            written = f"\n{' ' * old.start_mark.column}".join(f"- {_mapping_of(item)}" for item in value)
-        else:
-            written = _written(value)
-        if start == old.end_mark.index:
-            # Nothing is there, and the parser's mark for nothing lies at whatever comes next.
-            colon = text.index(":", key.end_mark.index) + 1
-            edits.append((colon, colon, f" {written}"))
-        else:
-            edits.append((start, _end(old, text), written))
-    if added:
-        between = (",\n" if flow else "\n") + " " * first.column
-        joined = _folded(added, first.column, between) if flow else between.join(added)
-        edits.append((first.index, first.index, joined + between))
-    for start, end, written in sorted(edits, reverse=True):
-        text = text[:start] + written.replace("\n", newline) + text[end:]
+    edits = [_edit(text, (*path, name), *known[name], values[name]) for name in values if name in known]
+    if added := {name: value for name, value in values.items() if name not in known}:
+        first = mapping.value[0][0].start_mark
+        edits.append(_Edit(first.index, first.index, _before(added, first.column, bool(mapping.flow_style))))
+    # From the end, so that the positions of those before stay.
+    for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
+        text = text[: edit.start] + edit.written.replace("\n", newline) + text[edit.end :]
     return text
 
 
-def _folded(items: list[str], column: int, break_at: str) -> str:
-    """Items of a flow mapping on as few lines as they need."""
-    rows: list[str] = []
-    for item in items:
-        if rows and column + len(rows[-1]) + len(item) < _WIDTH:
-            rows[-1] += f", {item}"
-        else:
-            rows.append(item)
-    return break_at.join(rows)
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """What takes the place of a piece of the text."""
+
+    start: int
+    end: int
+    written: str
+
+
+def _edit(text: str, path: tuple[str, ...], key: Node, old: Node, value: Any) -> _Edit:
+    """The value of a key in place of its old one."""
+    start = old.start_mark.index
+    if start < key.end_mark.index:
+        raise NotWritten(f"{'.'.join(path)} is an alias")
+    if start == old.end_mark.index:
+        # Nothing is there, and the parser's mark for nothing lies at whatever comes next.
+        colon = text.index(":", key.end_mark.index) + 1
+        return _Edit(colon, colon, f" {_written(value)}")
+    if isinstance(value, list) and isinstance(old, SequenceNode) and not old.flow_style:
+        return _Edit(start, _end(old, text), f"\n{' ' * old.start_mark.column}".join(_items(value)))
+    return _Edit(start, _end(old, text), _written(value))
+
+
+def _before(values: Values, column: int, flow: bool) -> str:
+    """New settings before the first of a mapping whose keys stand in that column."""
+    if flow:
+        return "".join(f"{name}: {_written(value)},\n{' ' * column}" for name, value in values.items())
+    return "".join(f"{_line(name, value, column)}\n{' ' * column}" for name, value in values.items())
 
 
 def _mapping(text: str, path: tuple[str, ...]) -> MappingNode:
-    node: Node | None = YAML(typ="safe", pure=True).compose(text)
-    begun = 0
+    node, begun = compose(text), 0
     for depth, part in enumerate(path, start=1):
         pairs = node.value if isinstance(node, MappingNode) else []
         key, node = next(((key, value) for key, value in pairs if key.value == part), (None, None))
@@ -161,28 +157,29 @@ def _end(node: Node, text: str) -> int:
 def _line(name: str, value: Any, column: int) -> str:
     """A setting of a block mapping whose keys stand in that column; a list gets a line for each item."""
     if isinstance(value, list):
-        return f"{name}:" + "".join(f"\n{' ' * (column + 2)}- {_mapping_of(item)}" for item in value)
+        return f"{name}:" + "".join(f"\n{' ' * (column + 2)}{item}" for item in _items(value))
     return f"{name}: {_written(value)}"
 
 
-def _mapping_of(item: Mapping[str, Any]) -> str:
-    return "{" + ", ".join(f"{_written(key)}: {_written(value)}" for key, value in item.items()) + "}"
+def _items(values: list[Any]) -> list[str]:
+    """The items of a block sequence."""
+    return [f"- {_written(value)}" for value in values]
 
 
 def _written(value: Any) -> str:
     """A value on one line."""
     match value:
         case list():
-            return f"[{', '.join(_mapping_of(item) for item in value)}]"
+            return f"[{', '.join(map(_written, value))}]"
         case dict():
-            return _mapping_of(value)
+            return "{" + ", ".join(f"{_written(key)}: {_written(item)}" for key, item in value.items()) + "}"
         case datetime():
             return shown_time(value)
         case int():
             return str(value)
-    if _PLAIN.fullmatch(value) and not _NUMBER.fullmatch(value):
-        return value
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    plain = _PLAIN.fullmatch(value) and not _NUMBER.fullmatch(value)
+    # What JSON quotes YAML reads as well.
+    return value if plain else json.dumps(value, ensure_ascii=False)
 
 
 def shown_time(value: datetime) -> str:

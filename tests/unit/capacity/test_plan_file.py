@@ -64,6 +64,7 @@ def test_only_lines_of_the_plan_change_and_comments_stay() -> None:
         "  h200-q1: {zone: usw2-az2, count: 16, days: 28}  # small",
         "  h200-q1: {\n    zone: usw2-az2,  # here\n    count: 16, # many\n    days: 28,\n  }",
         "  h200-q1: {zone: usw2-az2}",
+        "  # für 😀 – and\n  h200-q1: {zone: usw2-az2, name: 'größer 😀'} # 中",
         "  h200-q1:\n    zone:\n    count: 16",
         "  h200-q1:\n    zone: 'usw2-az2'\n    arn: ~\n    end: \"2027-01-01\" # old\n",
         '  "h200-q1":\n      count: 16\n      zone: usw2-az2\n',
