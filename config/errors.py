@@ -18,6 +18,7 @@
     ├── QueryError              Prometheus refuses a query: its own words
     ├── SandboxError            the sandbox cannot be started or stopped
     ├── StepFailed              a step of a promotion did not pass
+    ├── RequestFailed           a server of artifacts that cannot be reached, or refuses; an OSError as well
     ├── NotWritten              a plan's values cannot be written into an environment file
     └── NothingLeft             an earlier purchase is over, and left nothing that keeps one from buying
 

@@ -13,6 +13,8 @@ from urllib.parse import unquote, urlsplit
 from urllib3 import BaseHTTPResponse, PoolManager, ProxyManager, Retry, Timeout, make_headers
 from urllib3.exceptions import HTTPError
 
+from ...config.errors import PodwrightError
+
 RETRIES: Final = Retry(
     total=3,
     backoff_factor=1,
@@ -24,7 +26,7 @@ RETRIES: Final = Retry(
 _TIMEOUT: Final = Timeout(60)
 
 
-class RequestFailed(OSError):
+class RequestFailed(PodwrightError, OSError):
     """A server that cannot be reached, or refuses. `answer` is its refusal; None where there is none."""
 
     def __init__(self, message: str, answer: BaseHTTPResponse | None = None) -> None:

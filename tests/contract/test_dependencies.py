@@ -17,6 +17,7 @@ PRODUCT = ("config", "planning", "constructs", "cdk8s_charts", "stacks", "operat
 # Imported, and installed at the version that another dependency of ours asks for.
 COMES_WITH = {
     "botocore": "boto3",
+    "markupsafe": "jinja2",
     "pydantic-core": "pydantic",
     "jsii": "aws-cdk-lib",
     "flask": "moto",
