@@ -96,6 +96,8 @@ class OpenZfsHome(Construct):
             lasting.apply_removal_policy(removal_policy(protection))
         cdk.Tags.of(self).add("Name", self.node.path)
 
+        self.settings = settings
+        """What it was made from: its zone and mount."""
         self.file_system_id: str = resource.ref
         """Its id."""
         self.dns_name: str = resource.attr_dns_name
