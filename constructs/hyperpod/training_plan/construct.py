@@ -21,6 +21,7 @@ from ....planning.rules import check
 from ...common.custom_resource import HandlerFunction
 from ...common.permission import allow
 from ..reminder_topic import ReminderTopic
+from .reference import TrainingPlanReference
 
 RESOURCE_TYPE: Final = "Custom::PodwrightTrainingPlan"
 _LONGEST_MINUTES: Final = 60
@@ -142,6 +143,8 @@ class TrainingPlans(Construct):
             )
             resource.node.add_dependency(again)
             self.arns[name] = resource.ref
+        self.references = {name: TrainingPlanReference(arn, plans[name]) for name, arn in self.arns.items()}
+        """The plans as a `HyperPodCluster` takes them, by name."""
         self._allow_reminding(function.role, stack, schedules, topic.role)
 
         self.function = function
