@@ -8,6 +8,7 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_kms as kms
 
 from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
+from ...config.errors import InvalidFile, InvalidSettings
 from ...config.loading.artifacts import ChartArchive, chart_archive
 from ...config.settings.slurm import Slurm
 from ..common.arguments import refusal, require
@@ -65,13 +66,12 @@ class Orchestrator:
             rules_exist: Whether the security groups of control plane and nodes have their rules for each other.
 
         Raises:
-            InvalidFile: the chart was not fetched.
-            InvalidSettings: not an EKS cluster, or not an archive.
+            InvalidSettings: not an EKS cluster, not an archive, or a chart that was not fetched.
         """
         if isinstance(cluster, EksControlPlane):
             cluster, rules_exist = cluster.cluster, True
         require("cluster", cluster, "cluster_arn", "an EKS cluster of aws_cdk.aws_eks_v2, or an EksControlPlane")
-        archive = dependencies or chart_archive(project, chart(HYPERPOD_DEPENDENCIES))
+        archive = dependencies or _fetched(project)
         if not isinstance(archive, ChartArchive) and archive != "installed":
             raise refusal("dependencies", f"dependencies is {archive!r}", "pass a ChartArchive or 'installed'")
         return cls(
@@ -104,3 +104,11 @@ class Orchestrator:
         if accounting is not None:
             require("accounting", accounting, "secret_arn", "a SlurmAccounting")
         return cls("slurm", settings=settings, accounting=accounting)
+
+
+def _fetched(project: Path) -> ChartArchive:
+    """The dependencies chart that `podwright chart fetch` has put into a project."""
+    try:
+        return chart_archive(project, chart(HYPERPOD_DEPENDENCIES))
+    except InvalidFile as error:
+        raise InvalidSettings(error.findings) from None

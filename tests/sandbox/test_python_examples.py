@@ -125,7 +125,7 @@ def test_a_whole_environment_as_a_stage(
     aws: Aws, deploy: Deploy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["init", str(tmp_path / "project")]) == 0
-    output = deploy("stage_in_pipeline", "delivery/sandbox/*")
+    output = deploy("stage_in_pipeline", "sandbox/*")
     assert all(f"sandbox-{name}" in output for name in ("network", "storage", "eks", "cluster"))
     assert aws("sagemaker").describe_cluster(ClusterName="sandbox")["ClusterStatus"] == "InService"
 
