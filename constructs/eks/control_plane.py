@@ -80,7 +80,7 @@ class EksControlPlane(Construct):
                 already and have them: EC2 refuses a rule that is there.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
             ValueError: no subnets.
         """
         super().__init__(scope, construct_id)

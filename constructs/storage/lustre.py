@@ -37,6 +37,8 @@ class ILustreFileSystem(Protocol):
     """The name that clients mount."""
     mount_name: str
     """The name of the Lustre file system behind that."""
+    security_group: ec2.ISecurityGroup
+    """Security group of its servers."""
 
     @property
     def connections(self) -> ec2.Connections:
@@ -162,7 +164,7 @@ class LustreFileSystem(LustreAccess, Construct):
             protection: Whether it survives its stack.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         require("vpc", vpc, "vpc_id", "an ec2.IVpc")

@@ -58,7 +58,7 @@ class OpenZfsHome(Construct):
             protection: Whether it survives its stack.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

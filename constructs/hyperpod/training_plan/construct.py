@@ -75,7 +75,7 @@ class TrainingPlans(Construct):
             timeout: How long to wait for a payment; 55 minutes when absent, an hour at most.
 
         Raises:
-            Refused: settings that cannot be built, such as a plan without an ARN that is not to be bought.
+            InvalidSettings: settings that cannot be built, such as a plan without an ARN that is not to be bought.
             ValueError: a timeout of more than an hour.
         """
         super().__init__(scope, construct_id)
