@@ -9,10 +9,7 @@ from typing import Any
 
 from ..catalog.instance_type import InstanceType
 from ..catalog.instance_types import catalog
-from ..catalog.limits import limits
-
-# What pydantic reads as true; the file's scalars are still text here.
-_TRUE = ("true", "t", "yes", "y", "on", "1")
+from .storage import lustre_defaults
 
 
 def with_defaults(data: Any) -> Any:
@@ -93,20 +90,9 @@ def _complete_storage(storage: Any, home_zone: Any) -> None:
 
 
 def _complete_lustre(lustre: dict[str, Any], zone: Any) -> None:
+    """Fill in what follows from the zone of the environment, and from the file system itself (see `storage.py`)."""
     _default(lustre, "zone", zone)
-    facts = limits().lustre
-    if lustre.get("existing") is not None:
-        return
-    if lustre.get("type") == "intelligent_tiering":
-        _default(lustre, "throughput_capacity", facts.tiering_throughput_step)
-        _default(lustre, "read_cache", {})
-        _default(lustre, "metadata_iops", facts.tiering_metadata_iops[0])
-        return
-    throughput = {str(step): step for step in facts.throughput}.get(str(lustre.get("throughput", 250)))
-    if str(lustre.get("efa", "false")).lower() not in _TRUE:
-        _default(lustre, "capacity_gib", facts.capacity_first_gib)
-    elif throughput:
-        _default(lustre, "capacity_gib", facts.capacity_step(throughput, efa=True))
+    lustre |= lustre_defaults(lustre)
 
 
 def _default(mapping: dict[str, Any], key: str, value: Any) -> None:

@@ -1,12 +1,16 @@
 """Shared file systems and buckets of an environment."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
+from ..catalog.limits import limits
 from .base import BucketName, FileSystemId, KmsKeyArn, MountPath, S3Uri, SecurityGroupId, Settings, ZoneId
 
 ImportExportEvent = Literal["new", "changed", "deleted"]
+# What pydantic reads as true; the scalars of a file are still text when defaults are derived.
+_TRUE = ("true", "t", "yes", "y", "on", "1")
 
 
 class DataRepository(Settings):
@@ -51,6 +55,30 @@ class AdoptedLustre(Settings):
     """A security group of it, to which Lustre's ports are opened from the nodes."""
 
 
+def lustre_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a Lustre file system gets that says nothing of it, from what it does say.
+
+    An SSD file system has the smallest capacity that throughput and EFA allow; one with intelligent tiering the
+    smallest throughput capacity, the read cache that FSx sizes, and the fewest metadata operations. An existing one
+    gets nothing, and values that validation will refuse lead to nothing.
+    """
+    facts = limits().lustre
+    if given.get("existing") is not None:
+        return {}
+    if given.get("type") == "intelligent_tiering":
+        found: dict[str, Any] = {
+            "throughput_capacity": facts.tiering_throughput_step,
+            "read_cache": {},
+            "metadata_iops": facts.tiering_metadata_iops[0],
+        }
+    elif str(given.get("efa", "false")).lower() not in _TRUE:
+        found = {"capacity_gib": facts.capacity_first_gib}
+    else:
+        throughput = {str(step): step for step in facts.throughput}.get(str(given.get("throughput", 250)))
+        found = {"capacity_gib": facts.capacity_step(throughput, efa=True)} if throughput else {}
+    return {name: value for name, value in found.items() if given.get(name) is None}
+
+
 class Lustre(Settings):
     """FSx for Lustre, deployment type PERSISTENT_2."""
 
@@ -84,6 +112,12 @@ class Lustre(Settings):
     """Weekly maintenance start in UTC, day:HH:MM with Monday as 1."""
     existing: AdoptedLustre | None = None
     """An existing file system to mount instead; zone and mount still apply."""
+
+    # Here and not only for whole files, so that `Lustre(zone=…, efa=True)` in Python is what the same file says.
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, data: Any) -> Any:
+        return {**data, **lustre_defaults(data)} if isinstance(data, Mapping) else data
 
 
 class OpenZfs(Settings):

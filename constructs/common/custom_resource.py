@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import aws_cdk as cdk
+import jsii
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -25,6 +26,7 @@ _PAUSES_SECONDS = 180
 _LONGEST_SECONDS = 3600
 
 
+@jsii.implements(iam.IGrantable)
 class HandlerFunction(Construct):
     """A Python Lambda function that carries out the requests of a custom resource of ours.
 
@@ -120,6 +122,11 @@ class HandlerFunction(Construct):
 
         self.function = cast(lambda_.IFunction, function)
         self.role = role
+
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        """The role, as what takes permissions knows it."""
+        return self.role.grant_principal
 
     def resource(
         self,

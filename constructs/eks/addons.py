@@ -43,7 +43,7 @@ class NodeAddons(Construct):
             network_policies: Whether the VPC CNI obeys network policies; its agent for them runs on every node.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)
@@ -78,7 +78,7 @@ class WorkloadAddons(Construct):
             lustre: Whether pods mount Lustre file systems.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

@@ -1,7 +1,7 @@
 """The EKS control plane: a new one, or an existing one with what podwright needs to work with it."""
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Final, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -18,10 +18,12 @@ from ...planning.rules import check
 from ..common.custom_resource import allow_network_interfaces
 from ..network.traffic import Ports, Traffic
 
-_API = Ports("tcp", 443, 443)
+API: Final = Ports("tcp", 443, 443)
+"""What nodes reach of the control plane."""
 # The kubelet (10250) and the ports on which webhooks in pods listen. Source: aws-cdk-lib 2.275.0, aws-eks-v2,
 # connectAutoScalingGroupCapacity; Amazon EKS User Guide, "Security group requirements", 2026-11.
-_TO_NODES = (_API, Ports("tcp", 1025, 65535))
+TO_NODES: Final = (API, Ports("tcp", 1025, 65535))
+"""What the control plane reaches of nodes."""
 _LOGS: dict[ControlPlaneLog, eks.ClusterLoggingTypes] = {
     "api": eks.ClusterLoggingTypes.API,
     "audit": eks.ClusterLoggingTypes.AUDIT,
@@ -78,7 +80,7 @@ class EksControlPlane(Construct):
                 already and have them: EC2 refuses a rule that is there.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
             ValueError: no subnets.
         """
         super().__init__(scope, construct_id)
@@ -100,7 +102,7 @@ class EksControlPlane(Construct):
                 "NodesToApi",
                 source=node_security_group,
                 target=cluster.cluster_security_group,
-                ports=[_API],
+                ports=[API],
                 description="Kubernetes API",
             )
             Traffic(
@@ -108,7 +110,7 @@ class EksControlPlane(Construct):
                 "ApiToNodes",
                 source=cluster.cluster_security_group,
                 target=node_security_group,
-                ports=_TO_NODES,
+                ports=TO_NODES,
                 description="kubelets and webhooks",
             )
 

@@ -98,3 +98,8 @@ class HelmRelease(Construct):
         """The custom resource of the release; what needs the chart depends on it."""
         self.asset = asset
         """The chart as an asset."""
+        self._values = resource
+
+    def set_values(self, values: Mapping[str, Any]) -> None:
+        """Install with other values."""
+        self._values.add_property_override("Values", cdk.Stack.of(self).to_json_string(dict(values)))

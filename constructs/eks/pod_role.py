@@ -2,11 +2,13 @@
 
 from typing import cast
 
+import jsii
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 
+@jsii.implements(iam.IGrantable)
 class PodRole(Construct):
     """A role for the pods of one service account, with the association that gives it to them.
 
@@ -57,3 +59,8 @@ class PodRole(Construct):
             role_arn=role.role_arn,
         )
         """What gives the role to the pods; what starts them depends on it."""
+
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        """The role, as what takes permissions knows it."""
+        return self.role.grant_principal

@@ -69,7 +69,7 @@ class ComputeQuotas(Construct):
             tags: Tags of all of them.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(governance)

@@ -46,7 +46,7 @@ class TaskGovernance(Construct):
             readers: Kubernetes objects that let the group `KUEUE_READERS` see the Deployment of Kueue's controller.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

@@ -69,7 +69,7 @@ class SlurmAccounting(Construct):
             protection: Whether it survives its stack.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

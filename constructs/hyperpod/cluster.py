@@ -77,7 +77,7 @@ class HyperPodCluster(Construct):
             types: The instance catalog; the shipped one when absent.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
             ValueError: autoscaling without a role, or orchestrator eks without an EKS cluster.
         """
         super().__init__(scope, construct_id)

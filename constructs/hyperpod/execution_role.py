@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import cast
 
 import aws_cdk as cdk
+import jsii
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -26,6 +27,7 @@ _SESSIONS = [f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") f
 _NO_RESOURCES = "The action supports no resources."
 
 
+@jsii.implements(iam.IGrantable)
 class ExecutionRole(Construct):
     """Execution role of instance groups, on EKS or with Slurm.
 
@@ -81,12 +83,17 @@ class ExecutionRole(Construct):
         if eks_cluster_arn:
             self._allow_kubernetes(eks_cluster_arn)
         self._allow_interfaces(vpc, security_groups)
-        self._allow_volumes(volume_keys)
+        for key in volume_keys:
+            self.grant_volumes(key)
         if lustre:
             allow(self.role, ["fsx:DescribeFileSystems"], ["*"], because=_NO_RESOURCES)
         if alarms:
-            names = [self._arn("cloudwatch", f"alarm:{alarm}") for alarm in sorted(set(alarms))]
-            allow(self.role, ["cloudwatch:DescribeAlarms"], names)
+            self.grant_alarms(alarms)
+
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        """The role, as what takes permissions knows it."""
+        return self.role.grant_principal
 
     def grant_read(self, bucket: s3.IBucket, prefix: str, key: kms.IKey | None = None) -> None:
         """Let nodes list and read what lies below `prefix` of `bucket`, encrypted with `key`."""
@@ -118,6 +125,18 @@ class ExecutionRole(Construct):
     def grant_publish(self, topic_arn: str) -> None:
         """Let nodes publish to an SNS topic."""
         allow(self.role, ["sns:Publish"], [topic_arn])
+
+    def grant_volumes(self, key: kms.IKey) -> None:
+        """Let HyperPod encrypt volumes of nodes with a key."""
+        through = {"StringEquals": {"kms:ViaService": f"sagemaker.{self._stack.region}.amazonaws.com"}}
+        allow(self.role, ["kms:DescribeKey"], [key.key_arn], only_if=through)
+        for_aws = through | {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+        allow(self.role, ["kms:CreateGrant"], [key.key_arn], only_if=for_aws)
+
+    def grant_alarms(self, alarms: Sequence[str]) -> None:
+        """Let HyperPod look at the alarms, by name, that turn updates back."""
+        names = [self._arn("cloudwatch", f"alarm:{alarm}") for alarm in sorted(set(alarms))]
+        allow(self.role, ["cloudwatch:DescribeAlarms"], names)
 
     def _arn(self, service: str, resource: str, *, region: str | None = None, account: str | None = None) -> str:
         form = cdk.ArnFormat.NO_RESOURCE_NAME
@@ -168,10 +187,3 @@ class ExecutionRole(Construct):
         allow(self.role, ["ec2:CreateTags"], [interfaces], because=reason)
         reason = "The instances of HyperPod belong to an account of the service, and a shared VPC to another."
         allow(self.role, _ATTACHMENT, [instances, *groups], because=reason)
-
-    def _allow_volumes(self, keys: Sequence[kms.IKey]) -> None:
-        for key in keys:
-            through = {"StringEquals": {"kms:ViaService": f"sagemaker.{self._stack.region}.amazonaws.com"}}
-            allow(self.role, ["kms:DescribeKey"], [key.key_arn], only_if=through)
-            for_aws = through | {"Bool": {"kms:GrantIsForAWSResource": "true"}}
-            allow(self.role, ["kms:CreateGrant"], [key.key_arn], only_if=for_aws)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import cast
 
 import aws_cdk as cdk
+import jsii
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
@@ -23,6 +24,7 @@ _GRANTED = (
 )
 
 
+@jsii.implements(iam.IGrantable)
 class KarpenterRole(Construct):
     """`ClusterRole` of a HyperPod cluster that scales with Karpenter.
 
@@ -68,3 +70,8 @@ class KarpenterRole(Construct):
                     "ForAllValues:StringEquals": {"kms:GrantOperations": list(_GRANTED)},
                 },
             )
+
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        """The role, as what takes permissions knows it."""
+        return self.role.grant_principal

@@ -34,7 +34,7 @@ class ReminderTopic(Construct):
             key: Encrypts the messages.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

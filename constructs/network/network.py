@@ -3,6 +3,7 @@
 from collections.abc import Set as AbstractSet
 
 import aws_cdk as cdk
+import jsii
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from constructs import Construct
@@ -18,6 +19,7 @@ from .vpc import ZonedVpc
 _NO_ROUTE_TABLE = "@aws-cdk/aws-ec2:noSubnetRouteTableId"
 
 
+@jsii.implements(ec2.IConnectable)
 class EnvironmentNetwork(Construct):
     """VPC, subnets by zone id, security group of the nodes, private endpoints and flow logs.
 
@@ -70,7 +72,7 @@ class EnvironmentNetwork(Construct):
             key: Encrypts the flow logs; CloudWatch's own key when None.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
             ValueError: a feature that the table of endpoints does not know.
         """
         super().__init__(scope, construct_id)
@@ -89,6 +91,11 @@ class EnvironmentNetwork(Construct):
             if existing is not None
             else self._node_security_group(closed, protection)
         )
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """Security group of the nodes. What else they talk to is added here."""
+        return ec2.Connections(security_groups=[self.node_security_group])
 
     def _create(
         self, settings: Network, features: AbstractSet[str], protection: Protection, key: kms.IKey | None

@@ -70,6 +70,9 @@ class Traffic(Construct):
                 with it when absent.
         """
         super().__init__(scope, construct_id)
+        ports = list(ports)
+        self._among_themselves = source is target and ALL in ports
+        self._source = source
 
         self.rules: list[cdk.CfnResource] = []
         """The rules. FSx looks at them when it creates a file system, so that has to wait for them."""
@@ -99,3 +102,12 @@ class Traffic(Construct):
         if removal_policy is not None:
             for rule in self.rules:
                 rule.apply_removal_policy(removal_policy)
+
+    @staticmethod
+    def opens_to_itself(group: ec2.ISecurityGroup) -> bool:
+        """Whether a construct beside `group` opens everything within it already, as that of our networks does."""
+        scope = group.node.scope
+        return scope is not None and any(
+            isinstance(child, Traffic) and child._among_themselves and child._source is group
+            for child in scope.node.children
+        )

@@ -109,7 +109,7 @@ class ZonedVpc(Construct):
             protection: What survives the stack.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

@@ -42,7 +42,7 @@ class AlertTopics(Construct):
             protection: Whether the key survives the stack; nothing but messages on their way is encrypted with it.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

@@ -35,7 +35,7 @@ class ChatChannels(Construct):
             topic_arn: What is posted.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

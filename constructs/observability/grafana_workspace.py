@@ -77,7 +77,7 @@ class GrafanaWorkspace(Construct):
             log_groups: ARNs of log groups, `*` included, that people may search from Grafana.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

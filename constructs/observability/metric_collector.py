@@ -61,7 +61,7 @@ class MetricCollector(Construct):
             workspace: Where metrics go.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

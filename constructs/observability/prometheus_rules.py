@@ -54,7 +54,7 @@ class PrometheusRules(Construct):
             topics: ARN of the topic for `mail`, and of that for `chat` where there is one.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

@@ -48,7 +48,7 @@ class PrometheusWorkspace(Construct):
             protection: Whether the workspace survives its stack.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

@@ -51,7 +51,7 @@ class InferenceEndpoints(Construct):
             after: What has to be there first: cert-manager.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

@@ -52,7 +52,7 @@ class Spaces(Construct):
             environment: Name of the environment, part of a role's name.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

@@ -41,7 +41,7 @@ class TrainingJobs(Construct):
             teams: Teams by name; those in its quota have a share.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

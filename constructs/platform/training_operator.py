@@ -48,7 +48,7 @@ class TrainingOperator(Construct):
             after: What has to be there first: cert-manager.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

@@ -105,7 +105,7 @@ class LifecycleBucket(Construct):
             protection: Whether it survives its stack.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)
@@ -134,7 +134,7 @@ class CheckpointBucket(Construct):
             protection: Whether it survives its stack.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

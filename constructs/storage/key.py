@@ -40,7 +40,7 @@ class EnvironmentKey(Construct):
             protection: Whether the key survives its stack.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)

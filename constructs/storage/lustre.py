@@ -1,19 +1,23 @@
 """FSx for Lustre: the file system that all nodes share."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from ...config.catalog.limits import limits
-from ...config.settings.storage import AdoptedLustre, DataRepository, Lustre, ReadCache
+from ...config.settings.storage import AdoptedLustre, DataRepository, Lustre, ReadCache, Storage
 from ...planning.rules import check
+from ..common.arguments import refusal, require
 from ..common.protection import Protection, removal_policy
 from ..network.traffic import ALL, Ports, Traffic
+from .key import EnvironmentKey
 
 _CACHE_MODES = {
     "none": "NO_CACHE",
@@ -22,7 +26,92 @@ _CACHE_MODES = {
 }
 
 
-class LustreFileSystem(Construct):
+class ILustreFileSystem(Protocol):
+    """A Lustre file system: a `LustreFileSystem`, or one that `from_lustre_file_system_attributes` names."""
+
+    settings: Lustre
+    """Its zone and mount, and whether it serves EFA."""
+    file_system_id: str
+    """Its id."""
+    dns_name: str
+    """The name that clients mount."""
+    mount_name: str
+    """The name of the Lustre file system behind that."""
+    security_group: ec2.ISecurityGroup
+    """Security group of its servers."""
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """Security group of its servers."""
+        ...
+
+    def open_to(self, scope: Construct, clients: ec2.ISecurityGroup) -> None:
+        """Open it to clients, by rules in `scope`."""
+        ...
+
+    def metric_free_storage(self, *, period: cdk.Duration | None = None) -> cloudwatch.Metric:
+        """Bytes that are free."""
+        ...
+
+
+class LustreAccess:
+    """Connections and metrics of a file system, from its id and security group.
+
+    Source of the metrics: FSx for Lustre User Guide, "Monitoring with Amazon CloudWatch", 2026-11. Every server reports
+    each minute, so the sum of a minute is the whole.
+    """
+
+    settings: Lustre
+    file_system_id: str
+    dns_name: str
+    mount_name: str
+    security_group: ec2.ISecurityGroup
+    _clients: list[ec2.ISecurityGroup]
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """Security group of its servers. Clients need rules both ways: `open_to` makes them."""
+        return ec2.Connections(security_groups=[self.security_group])
+
+    def open_to(self, scope: Construct, clients: ec2.ISecurityGroup) -> None:
+        """Open it to clients, by rules in `scope`. Those that it is open to already are left alone."""
+        if any(known is clients for known in self._clients):
+            return
+        self._clients.append(clients)
+        place = Construct(scope, f"Lustre-{self._number(scope)}")
+        _open(place, self.security_group, clients, _ports(self.settings))
+
+    def metric_free_storage(self, *, period: cdk.Duration | None = None) -> cloudwatch.Metric:
+        """Bytes that are free."""
+        return self._metric("FreeDataStorageCapacity", period)
+
+    def metric_read_bytes(self, *, period: cdk.Duration | None = None) -> cloudwatch.Metric:
+        """Bytes that clients read."""
+        return self._metric("DataReadBytes", period)
+
+    def metric_written_bytes(self, *, period: cdk.Duration | None = None) -> cloudwatch.Metric:
+        """Bytes that clients write."""
+        return self._metric("DataWriteBytes", period)
+
+    def metric_metadata_operations(self, *, period: cdk.Duration | None = None) -> cloudwatch.Metric:
+        """Operations on metadata."""
+        return self._metric("MetadataOperations", period)
+
+    def _number(self, scope: Construct) -> int:
+        return sum(child.node.id.startswith("Lustre-") for child in scope.node.children)
+
+    def _metric(self, name: str, period: cdk.Duration | None) -> cloudwatch.Metric:
+        return cloudwatch.Metric(
+            namespace="AWS/FSx",
+            metric_name=name,
+            dimensions_map={"FileSystemId": self.file_system_id},
+            statistic="Sum",
+            period=period or cdk.Duration.minutes(1),
+        )
+
+
+@jsii.implements(ec2.IConnectable)
+class LustreFileSystem(LustreAccess, Construct):
     """A Lustre file system of deployment type PERSISTENT_2, on SSD or with intelligent tiering; or an existing one.
 
     Decided for you: the file system has a security group of its own. Without EFA it opens Lustre's ports to itself
@@ -58,9 +147,9 @@ class LustreFileSystem(Construct):
         settings: Lustre,
         vpc: ec2.IVpc,
         subnet: ec2.ISubnet,
-        clients: ec2.ISecurityGroup,
-        key: kms.IKey,
-        protection: Protection,
+        clients: ec2.ISecurityGroup | None = None,
+        key: kms.IKey | None = None,
+        protection: Protection = "retain",
     ) -> None:
         """Defines the file system.
 
@@ -70,28 +159,58 @@ class LustreFileSystem(Construct):
             settings: The file system.
             vpc: The VPC.
             subnet: The one subnet that it is in. With EFA, that of the nodes or another of their zone.
-            clients: Security group of the nodes.
-            key: Encrypts it.
+            clients: Security group of the nodes; a `HyperPodCluster` that mounts it opens it to its own.
+            key: Encrypts it; a new key when absent.
             protection: Whether it survives its stack.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
+        require("vpc", vpc, "vpc_id", "an ec2.IVpc")
+        require("subnet", subnet, "subnet_id", "an ec2.ISubnet")
+        if not isinstance(settings, Lustre):
+            raise refusal("settings", f"settings is a {type(settings).__name__}; allowed: Lustre", "pass Lustre(...)")
         check(settings)
 
-        ports = [ALL] if settings.efa else [Ports.of("tcp", text) for text in limits().lustre.ports]
+        self.settings = settings
+        self._clients = [clients] if clients else []
+        ports = _ports(settings)
         if settings.existing is None:
+            key = key or EnvironmentKey(self, "Key", settings=Storage(), protection=protection).key
             self._create(settings, vpc, subnet, clients, key, protection, ports)
         else:
             self._adopt(settings.existing, clients, ports)
+
+    @staticmethod
+    def from_lustre_file_system_attributes(
+        scope: Construct,
+        construct_id: str,
+        *,
+        file_system_id: str,
+        mount_name: str,
+        security_group: ec2.ISecurityGroup,
+        zone: str,
+        mount: str = "/fsx",
+        efa: bool = False,
+    ) -> ILustreFileSystem:
+        """A file system that is made elsewhere, by its attributes (see `ImportedLustre`)."""
+        settings = Lustre(zone=zone, mount=mount, efa=efa)
+        return ImportedLustre(
+            scope,
+            construct_id,
+            file_system_id=file_system_id,
+            mount_name=mount_name,
+            security_group=security_group,
+            settings=settings,
+        )
 
     def _create(
         self,
         settings: Lustre,
         vpc: ec2.IVpc,
         subnet: ec2.ISubnet,
-        clients: ec2.ISecurityGroup,
+        clients: ec2.ISecurityGroup | None,
         key: kms.IKey,
         protection: Protection,
         ports: Sequence[Ports],
@@ -125,7 +244,8 @@ class LustreFileSystem(Construct):
             lustre_configuration=_configuration(settings),
         )
         resource.apply_removal_policy(lasting)
-        resource.node.add_dependency(among_servers, *self._open(clients, ports))
+        opened = _open(self, group, clients, ports) if clients else []
+        resource.node.add_dependency(among_servers, *opened)
         cdk.Tags.of(self).add("Name", self.node.path)
         for repository in settings.repositories:
             _associate(self, resource, repository)
@@ -134,22 +254,71 @@ class LustreFileSystem(Construct):
         self.dns_name = resource.attr_dns_name
         self.mount_name = resource.attr_lustre_mount_name
 
-    def _adopt(self, existing: AdoptedLustre, clients: ec2.ISecurityGroup, ports: Sequence[Ports]) -> None:
+    def _adopt(self, existing: AdoptedLustre, clients: ec2.ISecurityGroup | None, ports: Sequence[Ports]) -> None:
         self.security_group = ec2.SecurityGroup.from_security_group_id(self, "SecurityGroup", existing.security_group)
-        self._open(clients, ports)
+        if clients:
+            _open(self, self.security_group, clients, ports)
 
         stack = cdk.Stack.of(self)
         self.file_system_id = existing.id
         self.dns_name = f"{existing.id}.fsx.{stack.region}.{stack.url_suffix}"
         self.mount_name = existing.mount_name
 
-    def _open(self, clients: ec2.ISecurityGroup, ports: Iterable[Ports]) -> list[Traffic]:
-        """Lustre connects both ways: servers call back their clients."""
-        ends = {"FromClients": (clients, self.security_group), "ToClients": (self.security_group, clients)}
-        return [
-            Traffic(self, name, source=source, target=target, ports=ports, description="Lustre, clients and servers")
-            for name, (source, target) in ends.items()
-        ]
+
+@jsii.implements(ec2.IConnectable)
+class ImportedLustre(LustreAccess, Construct):
+    """A Lustre file system that is made elsewhere. `LustreFileSystem.from_lustre_file_system_attributes` makes one.
+
+    Example:
+        settings = Lustre(zone="usw2-az2", efa=True)
+        ImportedLustre(stack, "Given", file_system_id="fs-0123456789abcdef0", mount_name="abcdefgh",
+                       security_group=group, settings=settings).metric_free_storage()
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        file_system_id: str,
+        mount_name: str,
+        security_group: ec2.ISecurityGroup,
+        settings: Lustre,
+    ) -> None:
+        """Defines nothing: it only names.
+
+        Args:
+            scope: Parent construct.
+            construct_id: Id within the parent.
+            file_system_id: Its id.
+            mount_name: Its mount name, as DescribeFileSystems prints it.
+            security_group: A security group of its servers.
+            settings: Its zone and mount, and whether it serves EFA.
+        """
+        super().__init__(scope, construct_id)
+        require("security_group", security_group, "security_group_id", "an ec2.ISecurityGroup")
+        stack = cdk.Stack.of(self)
+        self.settings = settings
+        self.file_system_id = file_system_id
+        self.dns_name = f"{file_system_id}.fsx.{stack.region}.{stack.url_suffix}"
+        self.mount_name = mount_name
+        self.security_group = security_group
+        self._clients = []
+
+
+def _ports(settings: Lustre) -> list[Ports]:
+    return [ALL] if settings.efa else [Ports.of("tcp", text) for text in limits().lustre.ports]
+
+
+def _open(
+    scope: Construct, servers: ec2.ISecurityGroup, clients: ec2.ISecurityGroup, ports: Iterable[Ports]
+) -> list[Traffic]:
+    """Lustre connects both ways: servers call back their clients."""
+    ends = {"FromClients": (clients, servers), "ToClients": (servers, clients)}
+    return [
+        Traffic(scope, name, source=source, target=target, ports=ports, description="Lustre, clients and servers")
+        for name, (source, target) in ends.items()
+    ]
 
 
 def _configuration(settings: Lustre) -> fsx.CfnFileSystem.LustreConfigurationProperty:

@@ -58,7 +58,7 @@ class OpenZfsHome(Construct):
             protection: Whether it survives its stack.
 
         Raises:
-            Refused: settings that cannot be built.
+            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
         check(settings)
@@ -96,6 +96,8 @@ class OpenZfsHome(Construct):
             lasting.apply_removal_policy(removal_policy(protection))
         cdk.Tags.of(self).add("Name", self.node.path)
 
+        self.settings = settings
+        """What it was made from: its zone and mount."""
         self.file_system_id: str = resource.ref
         """Its id."""
         self.dns_name: str = resource.attr_dns_name

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import command_pages
+import construct_pages
 import finding_pages
 import setting_pages
 
@@ -71,6 +72,7 @@ def relinked(text: str, source: Path, page: str, known: dict[Path, str]) -> str:
 def generated() -> dict[str, str]:
     """Every page that is made of the code, by its path in the site."""
     found = setting_pages.pages() | finding_pages.pages() | {command_pages.PAGE: command_pages.page()}
+    found[construct_pages.PAGE] = construct_pages.page()
     for file in sorted((ROOT / "environments").glob("*.yaml")):
         found[f"reference/environments/{file.stem}.md"] = (
             f"# environments/{file.name}\n\n```yaml\n{file.read_text(encoding='utf-8').rstrip()}\n```\n"
@@ -97,9 +99,16 @@ def texts() -> dict[str, str]:
     """The text of every page by its path in the site."""
     known = places()
     found = {
-        page: relinked((ROOT / file).read_text(encoding="utf-8"), file, page, known) for file, page in written().items()
+        page: relinked((ROOT / file).read_text(encoding="utf-8") + program(file), file, page, known)
+        for file, page in written().items()
     }
     return found | generated()
+
+
+def program(page: Path) -> str:
+    """The program beside a page that explains it, if there is one."""
+    file = (ROOT / page).with_suffix(".py")
+    return f"\n```python\n{file.read_text(encoding='utf-8').rstrip()}\n```\n" if file.is_file() else ""
 
 
 def write(folder: Path) -> Nav:
@@ -133,7 +142,7 @@ def navigation(titles: dict[str, str]) -> Nav:
     tabs: dict[str, str | Nav] = {"Start": start["podwright"], "Tutorial": next(iter(tutorial.values()))}
     tabs["Scenarios"] = take("scenarios/*.md")
     reference: Nav = [
-        *take("cli.md", "reference/commands.md"),
+        *take("cli.md", "reference/commands.md", "reference/constructs.md"),
         {"Settings": take("reference/settings/*.md")},
         *take("reference/project.md"),
         {"Environments": take("reference/environments/*.md")},
@@ -144,7 +153,11 @@ def navigation(titles: dict[str, str]) -> Nav:
     architecture: Nav = [*take("architecture.md"), {"Decisions": take("decisions/*.md")}]
     project = take("contributor.md", "upgrading.md", "changelog.md")
     # What is left in docs/ is a guide.
-    guides: Nav = [{"Writing": take("user.md", "user/*.md")}, {"Operating": take("operator.md", "operator/*.md")}]
+    guides: Nav = [
+        {"Writing": take("user.md", "user/*.md")},
+        {"Python": take("python/*.md")},
+        {"Operating": take("operator.md", "operator/*.md")},
+    ]
     tabs["Guides"] = [*guides, *take("*.md", "*/*.md")]
     tabs |= {"Reference": reference, "Architecture": architecture, "Project": project}
     return [{name: part} for name, part in tabs.items()]

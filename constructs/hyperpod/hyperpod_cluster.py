@@ -1,0 +1,563 @@
+"""A HyperPod cluster with everything that it stands on, made of what a person decides."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct, IDependable
+
+from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
+from ...config.catalog.names import benchmark_prefix, lifecycle_bucket_name
+from ...config.findings import Level
+from ...config.settings.benchmarks import Benchmarks, benchmark_policy
+from ...config.settings.cluster import SharedRestrictedEnvironment, TieredCheckpoints
+from ...config.settings.groups import GroupBase, InstanceGroup, RestrictedInstanceGroup
+from ...config.settings.software import NodeSoftware
+from ...config.settings.storage import Buckets, Storage
+from ...planning.helm.chart_values import dependencies_values
+from ...planning.node.archives import LockedFile
+from ...planning.node.facts import (
+    BenchmarkFacts,
+    ClusterFacts,
+    FileSystems,
+    LustreMount,
+    NodeFacts,
+    OpenZfsMount,
+    node_facts,
+)
+from ...planning.node.kernels import COMPONENT, driver_minimum
+from ...planning.node.provisioning_parameters import provisioning_parameters
+from ...planning.node.slurm_facts import AccountingFacts, slurm_facts
+from ...planning.node.software_facts import archive_facts
+from ...planning.rules.parts import Parts, complete, plain
+from ..common.arguments import refusal, require
+from ..common.protection import Protection
+from ..eks.control_plane import API, TO_NODES
+from ..eks.helm_release import HelmRelease
+from ..network.node_security_group import NodeSecurityGroup
+from ..network.traffic import Traffic
+from ..storage.buckets import LifecycleBucket
+from ..storage.key import EnvironmentKey
+from ..storage.lustre import ILustreFileSystem
+from ..storage.openzfs import OpenZfsHome
+from .cluster import HyperPodCluster as ClusterResource
+from .cluster_interface import ClusterAccess, IHyperPodCluster, ImportedCluster
+from .execution_role import ExecutionRole
+from .instance_group import GroupResources, instance_group
+from .karpenter_role import KarpenterRole
+from .lifecycle_publication.construct import LifecyclePublication, archives_uri
+from .orchestrator import Orchestrator
+from .training_plan.reference import TrainingPlanReference
+
+
+@jsii.implements(ec2.IConnectable)
+class HyperPodCluster(ClusterAccess, Construct):
+    """A SageMaker HyperPod cluster on EKS or with Slurm, and what has to be there before its first node boots.
+
+    Decided for you, and made in this order: a security group in which EFA works, or the rules that the given one lacks;
+    rules between nodes and the EKS control plane; a bucket with the lifecycle scripts and the facts that nodes read;
+    an execution role that may do what these nodes do and no more; HyperPod's dependencies chart; then the cluster.
+    Derived defaults and refusals are those of an environment file: a group without a zone is in the first one, the
+    system group is `system` or the first without accelerators, and what a file would be stopped for is raised here.
+    Warnings become annotations with the same ids.
+
+    What runs on the cluster (add-ons for workloads, quotas, observability) has constructs of its own.
+
+    Example:
+        from podwright.constructs.hyperpod.hyperpod_cluster import HyperPodCluster
+        from podwright.constructs.hyperpod.orchestrator import Orchestrator
+        eks_cluster = Orchestrator.eks(cluster, dependencies="installed", rules_exist=True)
+        prod = HyperPodCluster(stack, "Cluster", vpc=vpc, subnets={"usw2-az2": subnet}, orchestrator=eks_cluster,
+                               instance_groups={"system": InstanceGroup(instance_type="ml.m5.4xlarge", count=2)})
+        prod.add_instance_group("gpus", InstanceGroup(instance_type="ml.p5.48xlarge", count=4))
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        orchestrator: Orchestrator,
+        instance_groups: Mapping[str, InstanceGroup],
+        restricted_instance_groups: Mapping[str, RestrictedInstanceGroup] | None = None,
+        subnets: Mapping[str, ec2.ISubnet] | None = None,
+        cluster_name: str | None = None,
+        system_group: str | None = None,
+        security_group: ec2.ISecurityGroup | None = None,
+        security_group_complete: bool = False,
+        execution_role: iam.IRole | None = None,
+        scripts: LifecyclePublication | None = None,
+        lifecycle_bucket: s3.IBucket | None = None,
+        key: kms.IKey | None = None,
+        lustre: Mapping[str, ILustreFileSystem] | None = None,
+        home: OpenZfsHome | None = None,
+        training_plans: Mapping[str, TrainingPlanReference] | None = None,
+        node_recovery: Literal["automatic", "none"] = "automatic",
+        provisioning: Literal["continuous", "all_or_nothing"] = "continuous",
+        autoscaling: Literal["karpenter", "off"] | None = None,
+        autoscaling_role: iam.IRole | None = None,
+        tiered_checkpoints: TieredCheckpoints | Literal["off"] | None = None,
+        restricted_environment: SharedRestrictedEnvironment | None = None,
+        node_software: NodeSoftware | None = None,
+        node_archives: Sequence[LockedFile] = (),
+        benchmarks: Benchmarks | None = None,
+        instance_types: Mapping[str, Mapping[str, Any]] | None = None,
+        requires: Sequence[IDependable] = (),
+        protection: Protection = "retain",
+        acknowledge: Mapping[str, str] | None = None,
+    ) -> None:
+        """Defines the cluster.
+
+        Args:
+            scope: Parent construct.
+            construct_id: Id within the parent.
+            vpc: The VPC of the nodes.
+            orchestrator: `Orchestrator.eks(...)` or `Orchestrator.slurm(...)`.
+            instance_groups: Instance groups by name. Further ones may be added later.
+            restricted_instance_groups: Restricted instance groups by name.
+            subnets: Private subnets of nodes by zone id; the cluster's own is the first. By default the VPC's private
+                subnets, where these carry zone ids, as those of podwright's networks do.
+            cluster_name: Its name; made from the construct's path when absent. A change replaces the cluster.
+            system_group: The group that system pods run on.
+            security_group: Security group of the nodes; a new one when absent.
+            security_group_complete: Whether the given one has EFA's two rules already.
+            execution_role: Role of the groups that name none, with every permission that they need; a new one with
+                exactly these when absent.
+            scripts: Published lifecycle scripts; published here when absent.
+            lifecycle_bucket: Bucket for scripts, called sagemaker-…; a new one when absent.
+            key: KMS key of volumes, bucket and logs; a new one when absent.
+            lustre: Lustre file systems that nodes mount, by name. They are opened to the nodes.
+            home: Home folders that nodes mount. It has to be open to the nodes.
+            training_plans: Training plans that groups name.
+            node_recovery: Replace or reboot faulty nodes, or only label them.
+            provisioning: continuous: groups fill as capacity comes. all_or_nothing: HyperPod's older mode.
+            autoscaling: HyperPod's managed Karpenter. Absent leaves the cluster as it is.
+            autoscaling_role: Role of Karpenter; a new one when absent.
+            tiered_checkpoints: Managed tiered checkpointing. Absent leaves the cluster as it is.
+            restricted_environment: What restricted groups share.
+            node_software: EFA, NCCL and what belongs to them on the nodes.
+            node_archives: What nodes install that from.
+            benchmarks: Benchmark kernels when nodes boot.
+            instance_types: Facts that replace or complete those of the catalog, by type and field.
+            requires: What else has to be there first.
+            protection: Whether bucket and key survive the stack.
+            acknowledge: Findings that are accepted: reasons by rule id.
+
+        Raises:
+            InvalidSettings: what the same settings in an environment file would be refused for.
+        """
+        super().__init__(scope, construct_id)
+        require("vpc", vpc, "vpc_id", "an ec2.IVpc")
+        require("orchestrator", orchestrator, "eks_cluster", "Orchestrator.eks(...) or Orchestrator.slurm(...)")
+        self._subnets = subnets if subnets is not None else _subnets_of(vpc)
+        self._orchestrator = orchestrator
+        self._lustre, self._home = lustre or {}, home
+        self._plans = training_plans or {}
+        for name, found in [*_named("lustre", self._lustre), *_named("training_plans", self._plans)]:
+            require(name, found, "settings", "a construct of podwright, or its from_..._attributes")
+        for zone, subnet in _named("subnets", self._subnets):
+            require(zone, subnet, "subnet_id", "an ec2.ISubnet")
+        if protection not in ("retain", "destroy"):
+            raise refusal("protection", f"protection is {protection!r}; allowed: retain, destroy", "choose one")
+        name = cluster_name or cdk.Names.unique_resource_name(self, max_length=40, separator="-")
+        stack = cdk.Stack.of(self)
+        cluster: dict[str, Any] = {
+            "name": name,
+            "orchestrator": orchestrator.kind,
+            "slurm": orchestrator.settings if orchestrator.kind == "slurm" else None,
+            "system_group": system_group,
+            "node_recovery": node_recovery,
+            "provisioning": provisioning,
+            "autoscaling": autoscaling,
+            "tiered_checkpoints": tiered_checkpoints,
+            "restricted_environment": restricted_environment,
+            "node_software": node_software,
+            "benchmarks": benchmarks,
+        }
+        self._parts = Parts(
+            zones=list(self._subnets),
+            cluster={field: value for field, value in cluster.items() if value is not None},
+            instance_groups=instance_groups,
+            restricted_instance_groups=restricted_instance_groups or {},
+            storage=self._storage(),
+            training_plans={name: _plan(name, plan) for name, plan in self._plans.items()},
+            instance_types=instance_types or {},
+            region=_known(stack.region),
+            account=_known(stack.account),
+            protection=protection,
+            acknowledge=acknowledge or {},
+        )
+        self._completed = completed = complete(self._parts)
+        self._report()
+
+        self._archives = tuple(node_archives)
+        self.key: kms.IKey = key or EnvironmentKey(self, "Key", settings=Storage(), protection=protection).key
+        """Encrypts volumes, scripts and logs."""
+        nodes = NodeSecurityGroup(
+            self, "Nodes", vpc=vpc, existing=security_group, complete=security_group_complete, protection=protection
+        )
+        self.security_groups = [nodes.security_group]
+        """Security groups of the nodes."""
+        first: list[IDependable] = [*requires, *([nodes.rules] if nodes.rules else [])]
+        first += self._open()
+        self.lifecycle_bucket: s3.IBucket = lifecycle_bucket or self._bucket(name, protection)
+        """Holds the lifecycle scripts."""
+        self.scripts: LifecyclePublication = scripts or self._publish(protection)
+        """The published lifecycle scripts."""
+        self._own_scripts = scripts is None
+        own_role = None if execution_role else self._execution_role(vpc)
+        self._own_role = own_role
+        self.execution_role: iam.IRole = execution_role or own_role.role  # pyrefly: ignore[missing-attribute]
+        """Role of the groups that name none."""
+        self.dependencies: HelmRelease | None = self._dependencies()
+        """HyperPod's dependencies chart, if it is installed here."""
+        first += [self.scripts.resource, *([own_role] if own_role else [])]
+        first += [self.dependencies] if self.dependencies else []
+
+        self._resources = GroupResources(
+            subnets=self._subnets,
+            security_groups=self.security_groups,
+            execution_role=self.execution_role,
+            scripts_uri=self.scripts.source_uri,
+            volume_key=self.key,
+            file_systems=self._file_systems(),
+            training_plan_arns={name: plan.training_plan_arn for name, plan in self._plans.items()},
+        )
+        made = ClusterResource(
+            self,
+            "Default",
+            settings=completed.cluster,
+            groups=completed.instance_groups,
+            restricted_groups=completed.restricted_instance_groups,
+            resources=self._resources,
+            default_subnets=[self._subnets[completed.cluster.zones[0]]],
+            eks_cluster_arn=orchestrator.eks_cluster.cluster_arn if orchestrator.eks_cluster else None,
+            accounting=self._accounting(),
+            cluster_role=self._karpenter_role(autoscaling_role),
+            requires=first,
+            types=completed.types,
+        )
+        self.resource = made.resource
+        """The CloudFormation resource."""
+        self.cluster_name: str = name
+        """Name."""
+        self.cluster_arn: str = made.cluster_arn
+        """ARN; its last part is the cluster's id."""
+        self.eks_cluster: eks.ICluster | None = orchestrator.eks_cluster
+        """The EKS cluster that orchestrates it; None with Slurm."""
+
+    @staticmethod
+    def from_cluster_attributes(
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        cluster_arn: str,
+        security_groups: Sequence[ec2.ISecurityGroup] = (),
+        eks_cluster: eks.ICluster | None = None,
+    ) -> IHyperPodCluster:
+        """A cluster that is made elsewhere, by its attributes (see `ImportedCluster`)."""
+        return ImportedCluster(
+            scope,
+            construct_id,
+            cluster_name=cluster_name,
+            cluster_arn=cluster_arn,
+            security_groups=security_groups,
+            eks_cluster=eks_cluster,
+        )
+
+    @property
+    def instance_groups(self) -> Mapping[str, InstanceGroup]:
+        """Its instance groups by name, with every derived default."""
+        return self._completed.instance_groups
+
+    def add_instance_group(self, name: str, group: InstanceGroup) -> None:
+        """Add an instance group, as if it had been given to the constructor.
+
+        Raises:
+            InvalidSettings: the cluster cannot have it. The cluster is then as it was.
+        """
+        if name in self._parts.instance_groups:
+            raise refusal("name", f"there is an instance group {name} already", "choose another name", "ENV013")
+        parts = replace(self._parts, instance_groups={**self._parts.instance_groups, name: group})
+        self._completed, self._parts = complete(parts), parts
+        self._report()
+        added = self._completed.instance_groups[name]
+        if self._own_role is not None and added.role is None:
+            self._allow_for(self._own_role, {name: added})
+        if self._own_scripts:
+            self.scripts.set_node_facts(self._node_facts())
+        if self.dependencies:
+            self.dependencies.set_values(self._chart_values())
+        resources = replace(self._resources, slurm_by_api=self._slurm_by_api)
+        if self._completed.cluster.provisioning != "continuous":
+            resources = replace(resources, volume_key=None)
+        groups = sorted(self._completed.instance_groups.items())
+        self.resource.instance_groups = [instance_group(of, each, resources) for of, each in groups]
+
+    @property
+    def _slurm_by_api(self) -> bool:
+        return self._orchestrator.kind == "slurm" and self._orchestrator.settings.configuration == "api"
+
+    def _report(self) -> None:
+        """Warnings as annotations, which the CDK shows and lets people acknowledge."""
+        for finding in self._completed.findings:
+            if finding.level is Level.WARNING and finding.acknowledged is None:
+                text = f"{finding.path}: {finding.message}; {finding.hint}"
+                cdk.Annotations.of(self).add_warning_v2(f"podwright:{finding.id}", text)
+
+    def _storage(self) -> dict[str, Any]:
+        """The file systems as the section of an environment file."""
+        named = {name: plain(found.settings) for name, found in self._lustre.items()}
+        storage: dict[str, Any] = {"lustre": named.pop("lustre", None), "additional_lustre": named}
+        if self._home is not None:
+            require("home", self._home, "settings", "an OpenZfsHome")
+            storage["home"] = {"openzfs": plain(self._home.settings)}
+        return {section: value for section, value in storage.items() if value}
+
+    def _open(self) -> list[Traffic]:
+        """Rules between the nodes and the control plane, and the way to the file systems."""
+        (nodes,) = self.security_groups
+        for found in self._lustre.values():
+            found.open_to(self, nodes)
+        cluster = self._orchestrator.eks_cluster
+        if cluster is None or self._orchestrator.rules_exist:
+            return []
+        control_plane = cluster.cluster_security_group
+        to_api = Traffic(
+            self, "NodesToApi", source=nodes, target=control_plane, ports=[API], description="Kubernetes API"
+        )
+        to_nodes = Traffic(
+            self, "ApiToNodes", source=control_plane, target=nodes, ports=TO_NODES, description="kubelets and webhooks"
+        )
+        return [to_api, to_nodes]
+
+    def _bucket(self, name: str, protection: Protection) -> s3.IBucket:
+        stack = cdk.Stack.of(self)
+        return LifecycleBucket(
+            self,
+            "LifecycleBucket",
+            settings=Buckets(),
+            name=lifecycle_bucket_name(name.lower(), stack.account, stack.region),
+            key=self.key,
+            protection=protection,
+        ).bucket
+
+    def _publish(self, protection: Protection) -> LifecyclePublication:
+        cluster, groups = self._completed.cluster, self._completed.instance_groups
+        parameters = None
+        if self._orchestrator.kind == "slurm" and not self._slurm_by_api:
+            database = self._orchestrator.accounting
+            parameters = provisioning_parameters(
+                settings=cluster.slurm,
+                groups=groups,
+                lustre=self._file_systems().lustre.get("lustre"),
+                accounting=self._accounting(),
+                database_user=database.user if database else "",
+            )
+        return LifecyclePublication(
+            self,
+            "Lifecycle",
+            bucket=self.lifecycle_bucket,
+            prefix=cluster.name,
+            node_facts=self._node_facts(),
+            provisioning_parameters=parameters,
+            archives=self._archives,
+            key=self.key,
+            protection=protection,
+        )
+
+    def _node_facts(self) -> NodeFacts:
+        cluster, groups, types = self._completed.cluster, self._completed.instance_groups, self._completed.types
+        stack, governance = cdk.Stack.of(self), self._completed.governance
+        slurm = None
+        if self._orchestrator.kind == "slurm":
+            slurm = slurm_facts(
+                settings=cluster.slurm,
+                groups=groups,
+                governance=governance,
+                users={},
+                user_groups={},
+                accounting=self._accounting(),
+                types=types,
+            )
+        archives = archives_uri(self.lifecycle_bucket, cluster.name) if self._archives else ""
+        return node_facts(
+            cluster=ClusterFacts(
+                name=cluster.name,
+                orchestrator=self._orchestrator.kind,
+                region=stack.region,
+                dns_suffix=stack.url_suffix,
+            ),
+            groups=groups,
+            types=types,
+            file_systems=self._file_systems(),
+            benchmarks=self._benchmarks(archives),
+            slurm=slurm,
+            software=cluster.node_software,
+            archives=self._archives,
+            archives_uri=archives,
+        )
+
+    def _benchmarks(self, archives: str) -> BenchmarkFacts | None:
+        """How nodes measure themselves, if any do."""
+        cluster = self._completed.cluster
+        if not self._measured(self._completed.instance_groups):
+            return None
+        return BenchmarkFacts(
+            mode=cluster.benchmarks.mode,
+            results_uri=f"s3://{self.lifecycle_bucket.bucket_name}/{benchmark_prefix(cluster.name)}",
+            programs=cluster.benchmarks.programs,
+            driver_minimum=driver_minimum(),
+            archives=archive_facts(file for file in self._archives if file.archive.component == COMPONENT),
+            archives_uri=archives,
+            max_replacements=cluster.benchmarks.max_replacements,
+            window_days=cluster.benchmarks.window_days,
+            continuous=cluster.provisioning == "continuous",
+        )
+
+    def _measured(self, groups: Mapping[str, InstanceGroup]) -> bool:
+        return any(benchmark_policy(group, self._completed.types) != "skip" for group in groups.values())
+
+    def _file_systems(self) -> FileSystems:
+        lustre = {
+            name: LustreMount(
+                dns_name=found.dns_name,
+                mount_name=found.mount_name,
+                path=found.settings.mount,
+                zone=found.settings.zone,
+                efa=found.settings.efa,
+            )
+            for name, found in self._lustre.items()
+        }
+        home = None
+        if self._home is not None:
+            settings = self._home.settings
+            home = OpenZfsMount(dns_name=self._home.dns_name, path=settings.mount, zone=settings.zone)
+        return FileSystems(lustre=lustre, home=home)
+
+    def _accounting(self) -> AccountingFacts | None:
+        database, settings = self._orchestrator.accounting, self._orchestrator.settings.accounting
+        if database is None or settings is None:
+            return None
+        return AccountingFacts(
+            host=database.host, port=database.port, database=settings.name, secret_arn=database.secret_arn
+        )
+
+    def _execution_role(self, vpc: ec2.IVpc) -> ExecutionRole:
+        cluster = self._orchestrator.eks_cluster
+        role = ExecutionRole(
+            self,
+            "ExecutionRole",
+            cluster_name=self._completed.cluster.name,
+            eks_cluster_arn=cluster.cluster_arn if cluster else None,
+            vpc=vpc,
+            security_groups=self.security_groups,
+            volume_keys=[self.key],
+            lustre=bool(self._lustre),
+        )
+        role.grant_read(self.lifecycle_bucket, self._completed.cluster.name, self.key)
+        if self._orchestrator.accounting:
+            role.grant_secret(self._orchestrator.accounting.secret_arn, self._orchestrator.accounting.key)
+        if topic := self._orchestrator.settings.failover_topic:
+            role.grant_publish(topic)
+        groups = {**self._completed.instance_groups, **self._completed.restricted_instance_groups}
+        self._allow_for(role, groups)
+        return role
+
+    def _allow_for(self, role: ExecutionRole, groups: Mapping[str, GroupBase]) -> None:
+        """What some groups need beyond what all do: keys, alarms, scripts and results of their own."""
+        for arn in _volume_keys(groups.values()):
+            role.grant_volumes(self._imported_key(arn))
+        own = {name: group for name, group in groups.items() if isinstance(group, InstanceGroup)}
+        rollouts = [rollout for group in own.values() for rollout in (group.patching, group.scheduled_update)]
+        if alarms := [alarm for rollout in rollouts if rollout for alarm in rollout.rollback_alarms]:
+            role.grant_alarms(alarms)
+        if self._measured(own):
+            role.grant_results(self.lifecycle_bucket, benchmark_prefix(self._completed.cluster.name), self.key)
+        for source in sorted({group.lifecycle.source for group in own.values() if group.lifecycle}):
+            bucket, _, prefix = source.removeprefix("s3://").partition("/")
+            construct_id = f"Scripts-{bucket}-{prefix}"
+            if self.node.try_find_child(construct_id) is None:
+                role.grant_read(s3.Bucket.from_bucket_name(self, construct_id, bucket), prefix.rstrip("/"))
+
+    def _imported_key(self, arn: str) -> kms.IKey:
+        construct_id = f"Key-{arn.rpartition('/')[2]}"
+        known = self.node.try_find_child(construct_id)
+        return known if isinstance(known, kms.Key) else kms.Key.from_key_arn(self, construct_id, arn)  # pyrefly: ignore[bad-return]
+
+    def _karpenter_role(self, given: iam.IRole | None) -> iam.IRole | None:
+        if self._completed.cluster.autoscaling != "karpenter":
+            return None
+        if given is not None:
+            return given
+        groups = {**self._completed.instance_groups, **self._completed.restricted_instance_groups}
+        keys = [self.key, *(self._imported_key(arn) for arn in _volume_keys(groups.values()))]
+        return KarpenterRole(self, "KarpenterRole", volume_keys=keys).role
+
+    def _dependencies(self) -> HelmRelease | None:
+        cluster, archive = self._orchestrator.eks_cluster, self._orchestrator.dependencies
+        if cluster is None or archive is None:
+            return None
+        return HelmRelease(
+            self,
+            "Dependencies",
+            cluster=cluster,
+            chart=chart(HYPERPOD_DEPENDENCIES),
+            archive=archive,
+            values=self._chart_values(),
+        )
+
+    def _chart_values(self) -> dict[str, Any]:
+        groups = {**self._completed.instance_groups, **self._completed.restricted_instance_groups}
+        wanted, region = chart(HYPERPOD_DEPENDENCIES), cdk.Stack.of(self).region
+        return dependencies_values(wanted, groups.values(), self._completed.types, region=region)
+
+
+def _known(value: str) -> str | None:
+    """A value of the stack, unless only a deployment knows it."""
+    return None if cdk.Token.is_unresolved(value) else value
+
+
+def _plan(name: str, plan: TrainingPlanReference) -> dict[str, Any]:
+    """A training plan as its section in an environment file. One whose ARN only a deployment knows has another."""
+    settings = plan.settings
+    if settings.state == "wanted":
+        arn = f"arn:aws:sagemaker:us-west-2:111122223333:training-plan/{name}"
+        return plain(settings.model_copy(update={"arn": arn}))
+    return plain(settings)
+
+
+def _named(argument: str, values: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The items of an argument, by what they are called in a finding."""
+    if not isinstance(values, Mapping):
+        raise refusal(argument, f"{argument} is a {type(values).__name__}; allowed: a mapping", "pass a dict")
+    return [(f"{argument}.{name}", value) for name, value in values.items()]
+
+
+def _volume_keys(groups: Any) -> list[str]:
+    """ARNs of the KMS keys that groups name themselves."""
+    named = {volume.kms_key for group in groups for volume in group.volumes}
+    named |= {group.root_kms_key for group in groups if isinstance(group, InstanceGroup)}
+    return sorted(filter(None, named))
+
+
+def _subnets_of(vpc: ec2.IVpc) -> dict[str, ec2.ISubnet]:
+    """The private subnets of a VPC by zone id, where the VPC knows zone ids."""
+    found = {subnet.availability_zone: subnet for subnet in vpc.private_subnets}
+    if not found or any("-az" not in zone or cdk.Token.is_unresolved(zone) for zone in found):
+        raise refusal(
+            "subnets",
+            "the VPC's private subnets carry zone names or none, which mean another zone in each account",
+            'pass subnets={"usw2-az2": subnet, ...} by zone id, the first one for the cluster itself',
+            "ENV002",
+        )
+    return found

@@ -1,0 +1,137 @@
+"""The examples of `docs/python/`: each an app as it stands there, deployed to the sandbox by the real CDK CLI."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from governed_cluster import GovernedCluster
+from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
+from podwright.config.loading.artifacts import Artifacts, LockedChart, archive_file, pack, write_artifacts
+from podwright.operations.artifacts.charts import stand_in
+from podwright.operations.cli import main
+from sandbox_network import Surroundings, eks_cluster, surroundings
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs/python"
+ACCOUNT = "123456789012"
+Aws = Callable[[str], Any]
+Deploy = Callable[..., str]
+
+
+@pytest.fixture
+def deploy(cdk: Callable[..., str], tmp_path: Path) -> Deploy:
+    """Deploys an example in a project of its own, with the values of the sandbox in place of those that it shows."""
+
+    def run(name: str, *stacks: str, **values: Any) -> str:
+        project = tmp_path / "project"
+        project.mkdir(exist_ok=True)
+        lock_a_chart(project)
+        text = (EXAMPLES / f"{name}.py").read_text().replace("111122223333", ACCOUNT)
+        for constant, value in values.items():
+            (line,) = [line for line in text.splitlines() if line.startswith(f"{constant} = ")]
+            text = text.replace(line, f"{constant} = {value!r}")
+        (project / "app.py").write_text(text)
+        assembly = tmp_path / "assembly"
+        variables = {"CDK_OUTDIR": str(assembly)}
+        command = [sys.executable, "-P", "app.py"]
+        result = subprocess.run(command, cwd=project, env=os.environ | variables, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
+        cdk(assembly, "bootstrap", f"aws://{ACCOUNT}/us-west-2")
+        return cdk(assembly, "deploy", *(stacks or ("--all",)), "--require-approval", "never")
+
+    return run
+
+
+def lock_a_chart(project: Path) -> None:
+    """What `podwright chart fetch` leaves in a project, with a chart of our own for the real one."""
+    wanted = chart(HYPERPOD_DEPENDENCIES)
+    archive = stand_in(wanted)
+    file = archive_file(project, wanted, archive.digest)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(pack(archive.path))
+    locked = LockedChart(
+        version=wanted.version, repository=wanted.repository, revision=wanted.revision, sha256=archive.digest
+    )
+    write_artifacts(project, Artifacts(charts={wanted.name: locked}))
+
+
+@pytest.fixture(scope="module")
+def around(aws: Aws) -> Surroundings:
+    return surroundings(aws)
+
+
+def test_a_cluster_in_an_existing_network_and_eks_cluster(aws: Aws, deploy: Deploy, around: Surroundings) -> None:
+    control_plane = eks_cluster(aws, around, "platform-of-somebody")
+    network = control_plane["resourcesVpcConfig"]
+    trust = (
+        '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", '
+        '"Principal": {"Service": "lambda.amazonaws.com"}}]}'
+    )
+    kubectl = aws("iam").create_role(RoleName="Kubectl", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+    policy = {
+        "principalArn": kubectl,
+        "policyArn": "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy",
+        "accessScope": {"type": "cluster"},
+    }
+    aws("eks").create_access_entry(clusterName=control_plane["name"], principalArn=kubectl)
+    aws("eks").associate_access_policy(clusterName=control_plane["name"], **policy)
+    deploy(
+        "existing_cluster",
+        VPC=network["vpcId"],
+        SUBNETS=dict(zip(("usw2-az1", "usw2-az2"), around.subnets, strict=True)),
+        EKS_NAME=control_plane["name"],
+        EKS_SECURITY_GROUP=network["clusterSecurityGroupId"],
+        KUBECTL_ROLE=kubectl,
+    )
+    cluster = aws("sagemaker").describe_cluster(ClusterName="platform")
+    assert cluster["ClusterStatus"] == "InService"
+    # The sandbox fails nodes with EFA whose security group is not open to itself.
+    assert {group["InstanceGroupName"]: group["TargetCount"] for group in cluster["InstanceGroups"]} == {
+        "system": 2,
+        "training": 2,
+    }
+
+
+def test_a_cluster_with_slurm(aws: Aws, deploy: Deploy) -> None:
+    deploy("slurm_cluster")
+    cluster = aws("sagemaker").describe_cluster(ClusterName="slurm")
+    assert cluster["ClusterStatus"] == "InService"
+    parts = {group["InstanceGroupName"]: group["SlurmConfig"]["NodeType"] for group in cluster["InstanceGroups"]}
+    assert parts == {"controller": "Controller", "login": "Login", "training": "Compute"}
+
+
+def test_a_lustre_file_system_alone(aws: Aws, deploy: Deploy, around: Surroundings) -> None:
+    subnet = aws("ec2").describe_subnets(SubnetIds=around.subnets[:1])["Subnets"][0]
+    deploy("lustre_with_efa", VPC=subnet["VpcId"], SUBNET=subnet["SubnetId"], CLIENTS=around.security_group)
+    everything = aws("fsx").describe_file_systems()["FileSystems"]
+    found = [item for item in everything if subnet["SubnetId"] in item["SubnetIds"]]
+    assert [(item["StorageCapacity"], item["LustreConfiguration"]["EfaEnabled"]) for item in found] == [(9600, True)]
+    alarms = aws("cloudwatch").describe_alarms()["MetricAlarms"]
+    assert found[0]["FileSystemId"] in [alarm["Dimensions"][0]["Value"] for alarm in alarms if alarm["Dimensions"]]
+
+
+def test_quotas_of_an_existing_cluster(aws: Aws, deploy: Deploy) -> None:
+    governed = GovernedCluster(aws, "quotas-of-python")
+    deploy("quotas", CLUSTER="quotas-of-python", CLUSTER_ARN=governed.arn, EKS_NAME=governed.name)
+    quotas = aws("sagemaker").list_compute_quotas(ClusterArn=governed.arn)["ComputeQuotaSummaries"]
+    assert {quota["Name"]: quota["Status"] for quota in quotas} == {"research": "Created", "product": "Created"}
+
+
+def test_a_whole_environment_as_a_stage(
+    aws: Aws, deploy: Deploy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["init", str(tmp_path / "project")]) == 0
+    output = deploy("stage_in_pipeline", "sandbox/*")
+    assert all(f"sandbox-{name}" in output for name in ("network", "storage", "eks", "cluster"))
+    assert aws("sagemaker").describe_cluster(ClusterName="sandbox")["ClusterStatus"] == "InService"
+
+
+def test_every_example_is_deployed_and_has_a_page() -> None:
+    names = {file.stem for file in EXAMPLES.glob("*.py")}
+    assert names == {"existing_cluster", "slurm_cluster", "lustre_with_efa", "quotas", "stage_in_pipeline"}
+    pages = (EXAMPLES / "index.md").read_text()
+    assert all(f"{name}.py" in pages for name in names)
