@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from ...planning.monitoring.dashboards.panel import Dashboard
 from ..output.templates import templates
 from .answers import Series, Span
@@ -77,17 +75,13 @@ def html(title: str, note: str, drawn: Sequence[Drawn], span: Span) -> str:
             title=title,
             note=note,
             pages=pages,
-            style=_file("page.css"),
-            plotly=Markup(get_plotlyjs()),
-            figures=Markup(data),
-            script=_file("page.js"),
+            style=(_FOLDER / "page.css").read_text(encoding="utf-8"),
+            plotly=get_plotlyjs(),
+            figures=data,
+            script=(_FOLDER / "page.js").read_text(encoding="utf-8"),
         )
     )
     return f"{made}\n"
-
-
-def _file(name: str) -> Markup:
-    return Markup((_FOLDER / name).read_text(encoding="utf-8"))
 
 
 def _page(drawn: Drawn, span: Span, figures: dict[str, Mapping[str, Any]]) -> PageView:

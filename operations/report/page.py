@@ -9,8 +9,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from ..commands import cost
 from ..output.templates import templates
 from .scene import Scene
@@ -66,7 +64,7 @@ class Page:
     where: str
     podwright: str
     file: str
-    sheet: Markup
+    sheet: str
     digest: str
     """Of the style sheet: no other style counts."""
     tiles: Sequence[Tile]
@@ -103,7 +101,7 @@ def page(document: dict[str, Any]) -> str:
         where=f"Account {document['account']}, {document['region']}, as of {document['day']}",
         podwright=document["podwright"],
         file=document["file"],
-        sheet=Markup(SHEET),
+        sheet=SHEET,
         digest=b64encode(sha256(SHEET.encode()).digest()).decode(),
         tiles=_tiles(document),
         sections=sections,

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from ....config.catalog.instance_types import environment_types
 from ....config.settings.benchmarks import benchmark_policy
 from ...benchmarks.picture import picture
@@ -40,7 +38,8 @@ class View:
     intro: str
     policies: Table
     faults: Sequence[Fault]
-    picture: Markup
+    picture: str
+    """SVG, escaped when `collect` drew it: the only markup in a document."""
     results: Table
 
 
@@ -82,8 +81,7 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> View:
         intro=f"Latest results of {len(data['nodes'])} node{plural(len(data['nodes']))}.",
         policies=Table("What groups do", ("group", "nodes are"), policies),
         faults=[Fault(_badge(item["outcome"]), f"{item['where']}: {item['reason']}") for item in wrong],
-        # The only markup in a document: `collect` drew it with everything escaped.
-        picture=Markup(data["picture"]),
+        picture=data["picture"],
         results=_results(data),
     )
 
