@@ -10,7 +10,7 @@ from ...benchmarks.picture import picture
 from ...benchmarks.rows import faults, rows
 from ...benchmarks.table import number
 from ..scene import Scene
-from ..views import Badge, Table, plural
+from ..views import Badge, Cell, Table, plural
 
 ID: Final = "benchmarks"
 TITLE: Final = "Benchmarks"
@@ -23,21 +23,14 @@ _POLICIES: Final = {
 
 
 @dataclass(frozen=True)
-class Fault:
-    """What did not pass."""
-
-    outcome: Badge
-    words: str
-
-
-@dataclass(frozen=True)
 class View:
     """Results, or how to get some."""
 
     environment: str
     intro: str
     policies: Table
-    faults: Sequence[Fault]
+    faults: Sequence[Cell]
+    """What did not pass."""
     picture: str
     """SVG, escaped when `collect` drew it: the only markup in a document."""
     results: Table
@@ -80,7 +73,7 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> View:
         environment=document["environment"],
         intro=f"Latest results of {len(data['nodes'])} node{plural(len(data['nodes']))}.",
         policies=Table("What groups do", ("group", "nodes are"), policies),
-        faults=[Fault(_badge(item["outcome"]), f"{item['where']}: {item['reason']}") for item in wrong],
+        faults=[(_badge(item["outcome"]), f"{item['where']}: {item['reason']}") for item in wrong],
         picture=data["picture"],
         results=_results(data),
     )
@@ -98,7 +91,7 @@ def _results(data: dict[str, Any]) -> Table:
         for row in data["rows"]
     ]
     headers = ("kernel", "group", "outcome", "worst", "middle", "best", "bound", "unit")
-    return Table("Benchmarks", headers, rows, right=(3, 4, 5, 6))
+    return Table("Benchmarks", headers, rows, right=(3, 4, 5, 6), name="Results as a table")
 
 
 def _badge(outcome: str) -> Badge:
