@@ -17,7 +17,7 @@ from .table import number
 _WIDTH, _LEFT, _PLOT = 920, 220, 450
 _ROW, _HEAD, _GAP, _TOP, _KEY = 34, 62, 18, 64, 36
 _LANES: Final = 7
-_MOST_LETTERS: Final = 80
+_MOST_LETTERS: Final = 90
 _NOTES: Final = {
     True: "in percent of what the hardware can do at best",
     False: "each on a scale of its own; latencies and errors are better to the left",
