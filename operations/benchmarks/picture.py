@@ -14,7 +14,7 @@ from .rows import ORDER, Point, Row, rows
 from .table import number
 
 # The scale stands between the names and the values.
-_WIDTH, _LEFT, _PLOT = 1040, 250, 540
+_WIDTH, _LEFT, _PLOT = 920, 220, 450
 _ROW, _HEAD, _GAP, _TOP, _KEY = 34, 62, 18, 64, 36
 _LANES: Final = 7
 _MOST_LETTERS: Final = 90

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...config.catalog.instance_types import environment_types
 from ...config.errors import CommandError
@@ -22,10 +21,9 @@ from ..aws.account import account_of
 from ..cdk.deployment import add_environment, load
 from ..output.console import write_line
 from ..programs.prometheus import Prometheus, QueryError
-
-if TYPE_CHECKING:
-    from .answers import Span
-    from .page import Drawn
+from . import sources
+from .answers import Span, ask
+from .page import Drawn, html
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,9 +75,6 @@ def _export(args: argparse.Namespace, environment: Environment, pages: tuple[Das
 def _preview(
     args: argparse.Namespace, environment: Environment, settings: Observability, pages: tuple[Dashboard, ...]
 ) -> int:
-    from .answers import Span
-    from .page import html
-
     if not 0 < args.hours <= 24 * 366:
         raise CommandError(f"--hours is {args.hours:g}; it is more than 0 and at most {24 * 366}", code=2)
     span = Span(float(int(time.time())), args.hours)
@@ -102,8 +97,6 @@ def _server(
     args: argparse.Namespace, environment: Environment, settings: Observability, end: float
 ) -> Iterator[tuple[Prometheus, str]]:
     """Whom to ask, and what to tell the reader about it."""
-    from . import sources
-
     moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(end))
     if args.live:
         account = account_of(environment, args.project, args.sandbox)
@@ -117,10 +110,7 @@ def _server(
             yield server, f"Made up{wrong}: a small cluster like this one, {args.hours:g} hours. Nothing is measured."
 
 
-def _answered(server: Prometheus, page: Dashboard, span: "Span") -> "Drawn":
-    from .answers import ask
-    from .page import Drawn
-
+def _answered(server: Prometheus, page: Dashboard, span: Span) -> Drawn:
     answers = []
     for panel in page.panels:
         try:

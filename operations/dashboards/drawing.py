@@ -26,6 +26,8 @@ _INK, _GRID = "#1d2330", "#e4e7ec"
 PIXELS: Final = 34
 """Height of a row of Grafana's grid."""
 _HEADER: Final = 46
+# Two lines of names, which scroll where there are more.
+_LEGEND: Final = 44
 # More names leave no room for lines; the pointer shows them.
 _MOST_NAMES: Final = 8
 
@@ -102,7 +104,7 @@ def _layout(panel: Panel, series: Sequence[Series], span: Span) -> dict[str, Any
         "colorway": list(_SERIES),
         "hovermode": "x unified" if panel.kind in ("lines", "stacked") else "closest",
         "hoverlabel": {"namelength": -1, "font": {"size": 12}},
-        "legend": {"orientation": "h", "y": -0.16, "x": 0, "maxheight": 0.25},
+        "legend": {"orientation": "h", "y": -0.16, "x": 0, "maxheight": _LEGEND},
         "showlegend": panel.kind in ("lines", "stacked") and len(series) <= _MOST_NAMES,
         "xaxis": dict(axis) if panel.kind == "bars" else axis | _time_axis(span),
         "yaxis": dict(axis),

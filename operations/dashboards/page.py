@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from markupsafe import Markup
-
-from ...planning.monitoring.dashboards.panel import Dashboard
+from ...planning.monitoring.dashboards.panel import Dashboard, Panel
 from ..output.templates import templates
 from .answers import Series, Span
 from .drawing import PIXELS, Text, figure, text
@@ -28,10 +26,7 @@ class Drawn:
 class PanelView:
     """A panel."""
 
-    title: str
-    says: str
-    width: int
-    height: int
+    panel: Panel
     figure: str
     """The id of its figure; empty where it is text."""
     text: Text
@@ -49,9 +44,7 @@ class RowView:
 class PageView:
     """A dashboard."""
 
-    name: str
-    title: str
-    says: str
+    page: Dashboard
     rows: Sequence[RowView]
 
 
@@ -77,40 +70,28 @@ def html(title: str, note: str, drawn: Sequence[Drawn], span: Span) -> str:
             title=title,
             note=note,
             pages=pages,
-            style=_file("page.css"),
-            plotly=Markup(get_plotlyjs()),
-            figures=Markup(data),
-            script=_file("page.js"),
+            pixels=PIXELS,
+            style=(_FOLDER / "page.css").read_text(encoding="utf-8"),
+            plotly=get_plotlyjs(),
+            figures=data,
+            script=(_FOLDER / "page.js").read_text(encoding="utf-8"),
         )
     )
     return f"{made}\n"
 
 
-def _file(name: str) -> Markup:
-    return Markup((_FOLDER / name).read_text(encoding="utf-8"))
-
-
 def _page(drawn: Drawn, span: Span, figures: dict[str, Mapping[str, Any]]) -> PageView:
     """The dashboard; what plotly draws of it goes into `figures`."""
-    page, answers, rows = drawn.page, iter(drawn.series), []
-    for row in page.rows:
+    answers, rows = iter(drawn.series), []
+    for row in drawn.page.rows:
         panels = []
         for panel in row.panels:
-            series, name = next(answers), f"{page.name}-{len(figures)}"
+            series, name = next(answers), f"{drawn.page.name}-{len(figures)}"
             if shown := figure(panel, series, span):
                 figures[name] = shown
-            panels.append(
-                PanelView(
-                    title=panel.title,
-                    says=panel.says,
-                    width=panel.width,
-                    height=panel.height * PIXELS - 20,
-                    figure=name if shown else "",
-                    text=text(panel, series),
-                )
-            )
+            panels.append(PanelView(panel, name if shown else "", text(panel, series)))
         rows.append(RowView(row.title, panels))
-    return PageView(page.name, page.title, page.says, rows)
+    return PageView(drawn.page, rows)
 
 
 def _plain(value: Any) -> Any:

@@ -20,8 +20,14 @@ from ..cdk.deployment import load
 from ..cdk.progress import Progress
 from ..commands.cost import today
 from ..output.console import stop_on_errors, write_json, write_line
+from .architecture import architecture
 from .assembly import Assembly, read_assembly
+from .drawing import drawing
+from .drawing_file import drawing_file
+from .live import looked
+from .page import document, page
 from .scene import Scene
+from .synthesis import synthesized
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,8 +53,6 @@ def run(args: argparse.Namespace) -> int:
     assembly = _assembly(args, loaded)
     if args.drawing:
         return _draw(args, loaded, assembly)
-    from .page import document, page
-
     found = document(_scene(args, loaded, findings, assembly))
     if args.json:
         write_json(found)
@@ -62,10 +66,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _draw(args: argparse.Namespace, loaded: LoadedEnvironment, assembly: Assembly) -> int:
-    from .architecture import architecture
-    from .drawing import drawing
-    from .drawing_file import drawing_file
-
     environment = loaded.environment
     # Without --date no day is marked, so that a drawing in version control changes with the environment alone.
     _write(args.drawing, drawing_file(drawing(architecture(environment, assembly), environment.name, args.date)))
@@ -76,8 +76,6 @@ def _draw(args: argparse.Namespace, loaded: LoadedEnvironment, assembly: Assembl
 def _assembly(args: argparse.Namespace, loaded: LoadedEnvironment) -> Assembly:
     if args.assembly:
         return read_assembly(args.assembly, loaded.environment.name)
-    from .synthesis import synthesized
-
     progress = Progress(sys.stderr)
     found = synthesized(args.project, args.environment, loaded)
     progress.say("synthesize", progress.elapsed)
@@ -92,8 +90,6 @@ def _scene(args: argparse.Namespace, loaded: LoadedEnvironment, findings: list[F
     )
     if not args.live:
         return scene
-    from .live import looked
-
     return looked(scene, args.project, args.environment, args.sandbox, Progress(sys.stderr))
 
 

@@ -8,8 +8,6 @@ compares it with what is drawn.
 from pathlib import Path
 from typing import Final
 
-from markupsafe import Markup
-
 from ..output.templates import templates
 from .drawing import Drawing, SubnetBox, ZoneBox
 
@@ -30,27 +28,27 @@ def drawing_file(drawing: Drawing) -> str:
     """The text of the file."""
     sheet = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SHEETS)
     template = templates(_FOLDER).get_template("drawing_file.svg.jinja")
-    made = template.render(drawing=drawing, sheet=Markup(sheet), width=_WIDTH, height=_height(drawing))
+    made = template.render(drawing=drawing, sheet=sheet, width=_WIDTH, height=_height(drawing))
     return f"{made}\n"
 
 
 def _height(drawing: Drawing) -> int:
-    plane = _HEAD + _chips(len(drawing.plane_parts), 2)
+    plane = _HEAD + _chips(len(drawing.plane_parts), 4)
     zones = max((_zone(zone, drawing.across) for zone in drawing.zones), default=0)
     vpc = _HEAD + 10 + zones + _cards(len(drawing.systems), 4, _SYSTEM)
     vpc += 10 + _LINE if drawing.key else 0
-    vpc += _ROW_GAP + _LINE + _chips(len(drawing.endpoints), 6) if drawing.endpoints else 0
+    vpc += _ROW_GAP + _LINE + _chips(len(drawing.endpoints), 8) if drawing.endpoints else 0
     blocks = [vpc]
     blocks += [plane] if drawing.plane else []
-    blocks += [_HEAD + _chips(len(drawing.regional), 2)] if drawing.regional else []
+    blocks += [_HEAD + _chips(len(drawing.regional), 4)] if drawing.regional else []
     if plans := drawing.plans:
         axis = _ROW_GAP + _LINE if plans.ticks else 0
         blocks.append(_HEAD + axis + len(plans.rows) * (_ROW_GAP + _PLAN))
     return _PADDING + _TITLE + sum(_GAP + _FRAME + block for block in blocks)
 
 
-def _chips(count: int, across: int) -> int:
-    rows = -(-count // across)
+def _chips(count: int, columns: int) -> int:
+    rows = -(-count // columns)
     return _ROW_GAP + rows * (_CHIP + _CHIP_GAP) - _CHIP_GAP if rows else 0
 
 
@@ -66,4 +64,6 @@ def _subnet(subnet: SubnetBox, across: int) -> int:
     high = _DENSE_CARD if subnet.is_dense else _TALL_CARD if subnet.is_tall else _CARD
     groups = _cards(len(subnet.groups), across, high)
     bar = _BAR if subnet.share is not None else 0
-    return _SUBNET + _LINE + bar + groups + _cards(len(subnet.systems), across, _SYSTEM)
+    # In a narrow zone range and addresses stand in two lines.
+    words = _LINE if across > 1 else 2 * _LINE
+    return _SUBNET + words + bar + groups + _cards(len(subnet.systems), across, _SYSTEM)

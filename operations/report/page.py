@@ -9,8 +9,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from ..commands import cost
 from ..output.templates import templates
 from .scene import Scene
@@ -62,17 +60,12 @@ class Section:
 class Page:
     """What surrounds the sections."""
 
-    name: str
-    where: str
-    podwright: str
-    file: str
-    sheet: Markup
+    document: dict[str, Any]
+    sheet: str
     digest: str
     """Of the style sheet: no other style counts."""
     tiles: Sequence[Tile]
     sections: Sequence[Section]
-    has_changes: bool
-    has_status: bool
 
 
 def document(scene: Scene) -> dict[str, Any]:
@@ -98,18 +91,8 @@ def page(document: dict[str, Any]) -> str:
         for section in SECTIONS
         if document[section.ID]
     ]
-    view = Page(
-        name=document["environment"],
-        where=f"Account {document['account']}, {document['region']}, as of {document['day']}",
-        podwright=document["podwright"],
-        file=document["file"],
-        sheet=Markup(SHEET),
-        digest=b64encode(sha256(SHEET.encode()).digest()).decode(),
-        tiles=_tiles(document),
-        sections=sections,
-        has_changes=bool(document["changes"]),
-        has_status=bool(document["status"]),
-    )
+    digest = b64encode(sha256(SHEET.encode()).digest()).decode()
+    view = Page(document, SHEET, digest, _tiles(document), sections)
     return f"{templates(_FOLDER).get_template('page.html.jinja').render(page=view)}\n"
 
 

@@ -29,6 +29,7 @@ class Segment:
     width: float
     kind: str
     """A class of page.css."""
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,21 @@ class Table:
     """Columns of numbers."""
     kind: str = ""
     """A class of page.css."""
+    name: str = ""
+    """What it is called where it is folded; its caption unless given."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """A section of words and tables."""
+
+    intro: str
+    facts: Sequence[Fact] = ()
+    tables: Sequence[Table] = ()
+    """Those without rows are left out."""
+    folded: Sequence[Table] = ()
+    """Tables that open at a click, each named by its caption and its count of rows."""
+    notes: Sequence[Cell] = ()
 
 
 def plural(count: int) -> str:

@@ -38,7 +38,7 @@ for (const frame of document.querySelectorAll("iframe")) {
   page.querySelectorAll("details").forEach(one => one.open = true);
   const wide = page.documentElement.clientWidth;
   const all = [...page.querySelectorAll("body *")].filter(shown), drawn = [...page.querySelectorAll(".drawing *")];
-  const text = all.filter(element => words(element).length && !element.closest(".skip, title, .paper"));
+  const text = all.filter(element => words(element).length && !element.closest(".skip, title"));
   const size = element => parseFloat(view.getComputedStyle(element).fontSize);
   const boxed = [...page.querySelectorAll(".drawing .card, .drawing li")];
   const boxes = boxed.map(one => [one, one.getBoundingClientRect()]);
@@ -74,6 +74,7 @@ for (const svg of document.querySelectorAll("body > svg")) {
     left: Math.round(whole.bottom - 24 - last),
     beyond: told(one => one.getBoundingClientRect().right > right + 1),
     cut: told(one => one.clientWidth && one.scrollWidth > one.clientWidth),
+    ranges: told(one => one.matches(".subnet > .pair *") && one.scrollWidth > one.clientWidth),
     high: told(one => one.matches(".card, .plan, .subnet") && one.scrollHeight > one.clientHeight + 1),
     ground: getComputedStyle(inner).backgroundColor,
   });
@@ -149,7 +150,7 @@ def test_a_drawing_of_its_own_is_as_high_as_it_says(chromium: Callable[..., Any]
     found = measured(chromium, tmp_path, body, MEASURE_FILES)
     assert len(found) == len(NAMES) + len(WORLDS)
     for name, seen in zip([*NAMES, *WORLDS], found, strict=True):
-        assert (seen["left"], seen["beyond"], seen["high"]) == (0, [], []), name
+        assert (seen["left"], seen["beyond"], seen["high"], seen["ranges"]) == (0, [], [], []), name
         assert seen["ground"] == "rgb(244, 246, 249)"
     # The longest names that there may be are cut, and whole in their titles; those of the repository are not.
     assert {name: seen["cut"] for name, seen in zip(NAMES, found, strict=False) if seen["cut"]} == {}

@@ -20,8 +20,7 @@ class View:
     """The drawing and its tables."""
 
     drawing: Drawing
-    tables: Sequence[tuple[str, Table]]
-    """Each with what it is called."""
+    tables: Sequence[Table]
 
 
 def collect(scene: Scene) -> dict[str, Any]:
@@ -31,14 +30,8 @@ def collect(scene: Scene) -> dict[str, Any]:
 
 def view(data: dict[str, Any], document: dict[str, Any]) -> View:
     """The drawing, with a table for each kind of what there is."""
-    tables = {
-        "Subnets": _subnets(data),
-        "Instance groups": _groups(data),
-        "File systems": _systems(data),
-        "Training plans": _plans(data),
-    }
-    named = [(f"{name} ({len(table.rows)})", table) for name, table in tables.items() if table.rows]
-    return View(drawing(data, data["name"], date.fromisoformat(document["day"])), named)
+    drawn = drawing(data, data["name"], date.fromisoformat(document["day"]))
+    return View(drawn, [_subnets(data), _groups(data), _systems(data), _plans(data)])
 
 
 def _subnets(data: dict[str, Any]) -> Table:
@@ -56,7 +49,7 @@ def _subnets(data: dict[str, Any]) -> Table:
         for subnet in zone["subnets"]
     ]
     headers = ("zone", "subnet", "range", "usable", "taken", "while replacing", "sum")
-    return Table("Subnets and their addresses", headers, rows, right=(3, 4, 5))
+    return Table("Subnets and their addresses", headers, rows, right=(3, 4, 5), name="Subnets")
 
 
 def _groups(data: dict[str, Any]) -> Table:
@@ -74,7 +67,7 @@ def _groups(data: dict[str, Any]) -> Table:
         for group in data["groups"]
     ]
     headers = ("group", "nodes", "type", "zones", "capacity", "accelerators", "EFA", "checks and role")
-    return Table("Instance groups at their full count", headers, rows, right=(1,))
+    return Table("Instance groups at their full count", headers, rows, right=(1,), name="Instance groups")
 
 
 def _systems(data: dict[str, Any]) -> Table:
@@ -88,7 +81,8 @@ def _systems(data: dict[str, Any]) -> Table:
         )
         for system in data["file_systems"]
     ]
-    return Table("What holds data", ("name", "kind", "zones", "what", "linked to S3"), rows)
+    headers = ("name", "kind", "zones", "what", "linked to S3")
+    return Table("What holds data", headers, rows, name="File systems")
 
 
 def _plans(data: dict[str, Any]) -> Table:
@@ -96,4 +90,5 @@ def _plans(data: dict[str, Any]) -> Table:
         (plan["name"], plan["zone"], ", ".join(plan["needs"]), "; ".join(map(said, plan["windows"])) or unknown(plan))
         for plan in data["plans"]
     ]
-    return Table("Training plans and their windows", ("plan", "zone", "for", "when"), rows)
+    headers = ("plan", "zone", "for", "when")
+    return Table("Training plans and their windows", headers, rows, name="Training plans")

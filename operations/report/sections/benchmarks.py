@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from ....config.catalog.instance_types import environment_types
 from ....config.settings.benchmarks import benchmark_policy
 from ...benchmarks.picture import picture
 from ...benchmarks.rows import faults, rows
 from ...benchmarks.table import number
 from ..scene import Scene
-from ..views import Badge, Table, plural
+from ..views import Badge, Cell, Table, plural
 
 ID: Final = "benchmarks"
 TITLE: Final = "Benchmarks"
@@ -25,22 +23,16 @@ _POLICIES: Final = {
 
 
 @dataclass(frozen=True)
-class Fault:
-    """What did not pass."""
-
-    outcome: Badge
-    words: str
-
-
-@dataclass(frozen=True)
 class View:
     """Results, or how to get some."""
 
     environment: str
     intro: str
     policies: Table
-    faults: Sequence[Fault]
-    picture: Markup
+    faults: Sequence[Cell]
+    """What did not pass."""
+    picture: str
+    """SVG, escaped when `collect` drew it: the only markup in a document."""
     results: Table
 
 
@@ -81,9 +73,8 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> View:
         environment=document["environment"],
         intro=f"Latest results of {len(data['nodes'])} node{plural(len(data['nodes']))}.",
         policies=Table("What groups do", ("group", "nodes are"), policies),
-        faults=[Fault(_badge(item["outcome"]), f"{item['where']}: {item['reason']}") for item in wrong],
-        # The only markup in a document: `collect` drew it with everything escaped.
-        picture=Markup(data["picture"]),
+        faults=[(_badge(item["outcome"]), f"{item['where']}: {item['reason']}") for item in wrong],
+        picture=data["picture"],
         results=_results(data),
     )
 
@@ -100,7 +91,7 @@ def _results(data: dict[str, Any]) -> Table:
         for row in data["rows"]
     ]
     headers = ("kernel", "group", "outcome", "worst", "middle", "best", "bound", "unit")
-    return Table("Benchmarks", headers, rows, right=(3, 4, 5, 6))
+    return Table("Benchmarks", headers, rows, right=(3, 4, 5, 6), name="Results as a table")
 
 
 def _badge(outcome: str) -> Badge:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ...commands import cost
 from ..scene import Scene
-from ..views import Badge, Code, Fact, Plain, Table, plural
+from ..views import Badge, Cell, Code, Fact, Table, plural
 
 ID: Final = "changes"
 TITLE: Final = "Changes"
@@ -29,7 +29,6 @@ _APPROVED: Final = Badge("approved", "green")
 _MOST_NEW: Final = 12
 # And with more properties in a resource, the rest is folded.
 _MOST_LINES: Final = 8
-_LETTERS: Final = 60
 
 
 @dataclass(frozen=True)
@@ -52,21 +51,14 @@ class Approval:
 
 
 @dataclass(frozen=True)
-class Side:
-    """A value in few letters, and whole."""
-
-    shown: str
-    whole: str
-
-
-@dataclass(frozen=True)
 class Line:
     """A property that differs."""
 
     effect: Badge | None
     """Where it is another than that of the resource."""
     property: str
-    sides: Sequence[Side]
+    sides: Sequence[str]
+    """What it is and what it will be; nothing where nobody says."""
     note: str
 
 
@@ -201,27 +193,25 @@ def _line(row: dict[str, Any], worst: str) -> Line:
     return Line(
         effect=_effect(row["effect"]) if row["effect"] != worst else None,
         property=row["property"],
-        sides=sides if any(side.whole for side in sides) else (),
+        sides=sides if any(sides) else (),
         note=f"{row.get('what') or ''}{follows}",
     )
 
 
-def _side(value: Any) -> Side:
-    words = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    short = words if len(words) <= _LETTERS else f"{words[:_LETTERS]}…"
-    return Side(short or "nothing", words)
+def _side(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
 
 
 def _effect(effect: str) -> Badge:
     return Badge(effect.replace("_", " "), _HUES.get(effect, "orange"))
 
 
-def _permissions(grants: Sequence[dict[str, Any]]) -> Table | None:
-    if not grants:
-        return None
+def _permissions(grants: Sequence[dict[str, Any]]) -> Table:
     rows = [(grant["resource"], _SIGNS.get(grant["sign"], ""), grant["kind"], _what(grant)) for grant in grants]
     return Table("Permissions", ("of", "change", "kind", "what"), rows)
 
 
-def _what(grant: Mapping[str, Any]) -> Sequence[Plain]:
-    return (grant["what"], Badge("wide", "red")) if grant.get("wide") else (grant["what"],)
+def _what(grant: Mapping[str, Any]) -> Cell:
+    return (grant["what"], Badge("wide", "red")) if grant.get("wide") else grant["what"]

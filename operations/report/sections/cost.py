@@ -1,31 +1,16 @@
 """What the environment costs while it stands."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ....config.catalog.prices import HOURS_PER_MONTH
 from ....planning.cost.costs import costs
 from ...commands import cost
 from ..scene import Scene
-from ..views import Table
+from ..views import Cell, Code, Table, Tables
 
 ID: Final = "cost"
 TITLE: Final = "Cost"
-
-
-@dataclass(frozen=True)
-class View:
-    """Sums, their parts, and what is not in them."""
-
-    intro: str
-    stacks: Table
-    fees: Table
-    items: Table
-    teams: Table
-    """Without rows where no teams share the cluster."""
-    unpriced: str
-    not_counted: str
 
 
 def collect(scene: Scene) -> dict[str, Any]:
@@ -33,8 +18,8 @@ def collect(scene: Scene) -> dict[str, Any]:
     return cost.report(scene.environment, costs(scene.environment, scene.day))
 
 
-def view(data: dict[str, Any], document: dict[str, Any]) -> View:
-    """The document of costs, as tables."""
+def view(data: dict[str, Any], document: dict[str, Any]) -> Tables:
+    """Sums, their parts, and what is not in them."""
     stacks = [
         (name, _bounded(sums, "hourly"), _bounded(sums, "monthly"), _missing(sums))
         for name, sums in [*data["stacks"].items(), ("together", data["total"])]
@@ -43,15 +28,20 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> View:
         (fee["plan"], f"at most {cost.money(fee['at_most'])}" if fee["at_most"] else "not in the file", fee["what"])
         for fee in data["upfront"]
     ]
-    return View(
+    return Tables(
         intro=f"At the full count of every group, {HOURS_PER_MONTH} hours a month, in {data['currency']}.",
-        stacks=Table("By stack", ("stack", "an hour", "a month", "unknown"), stacks, right=(1, 2)),
-        fees=Table("Training plans", ("plan", "upfront", "when"), fees, right=(1,)),
-        items=_items(data["items"]),
-        teams=_teams(data["teams"] if document["quotas"]["teams"] else ()),
-        unpriced=", ".join(sorted({item["name"] for item in data["items"] if item["price"] is None})),
-        not_counted="; ".join(data["not_counted"]),
+        tables=[
+            Table("By stack", ("stack", "an hour", "a month", "unknown"), stacks, right=(1, 2)),
+            Table("Training plans", ("plan", "upfront", "when"), fees, right=(1,)),
+        ],
+        folded=[_items(data["items"]), _teams(data["teams"] if document["quotas"]["teams"] else ())],
+        notes=[*_unpriced(data["items"]), f"Not counted: {'; '.join(data['not_counted'])}."],
     )
+
+
+def _unpriced(items: Sequence[dict[str, Any]]) -> list[Cell]:
+    names = sorted({item["name"] for item in items if item["price"] is None})
+    return [(f"No price is known of {', '.join(names)}; yours go under", Code("prices:"))] if names else []
 
 
 def _items(items: Sequence[dict[str, Any]]) -> Table:
@@ -69,7 +59,8 @@ def _items(items: Sequence[dict[str, Any]]) -> Table:
                 price["source"] if price else "",
             )
         )
-    return Table("Parts", ("name", "what", "quantity", "unit price", "a month", "source"), rows, right=(2, 3, 4))
+    headers = ("name", "what", "quantity", "unit price", "a month", "source")
+    return Table("Parts", headers, rows, right=(2, 3, 4), name="Parts and prices")
 
 
 def _teams(teams: Sequence[dict[str, Any]]) -> Table:
@@ -83,7 +74,8 @@ def _teams(teams: Sequence[dict[str, Any]]) -> Table:
         for row in teams
     ]
     headers = ("team", "instances", "a month", "upfront")
-    return Table("Instances by the quotas of teams; the rest is shared by all", headers, rows, right=(1, 2, 3))
+    caption = "Instances by the quotas of teams; the rest is shared by all"
+    return Table(caption, headers, rows, right=(1, 2, 3), name="By team")
 
 
 def _bounded(sums: dict[str, Any], which: str) -> str:

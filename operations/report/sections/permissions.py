@@ -55,12 +55,6 @@ _SERVICES: Final = {
     "ssmmessages": "Systems Manager sessions",
     "sts": "STS",
 }
-_SAYS: Final = {
-    "reads": "looks and leaves all as it is",
-    "changes": "makes or changes things",
-    "deletes": "takes things away",
-    "hands on": "passes roles or grants on",
-}
 
 
 @dataclass(frozen=True)
@@ -84,7 +78,6 @@ class View:
 
     intro: str
     foreign: Table
-    key: Sequence[tuple[Badge, str]]
     roles: Sequence[Role]
 
 
@@ -108,13 +101,8 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> View:
     return View(
         intro=f"{len(data['roles'])} roles. {data['wildcards']} wildcards, {reasons}.",
         foreign=Table("Lets another account in", ("what", "type", "who", "what they may do"), rows),
-        key=[(_badge(kind), _SAYS[kind]) for kind in KINDS],
         roles=[_role(role) for role in data["roles"]],
     )
-
-
-def _badge(kind: str) -> Badge:
-    return Badge(kind, _HUES[kind])
 
 
 def _role(role: dict[str, Any]) -> Role:
@@ -123,7 +111,7 @@ def _role(role: dict[str, Any]) -> Role:
     cards = [(card["on"], card["reason"]) for statement in role["statements"] for card in statement["wildcards"]]
     return Role(
         name=role["name"],
-        kinds=[_badge(kind) for kind in KINDS if any(kind in kinds for kinds in may.values())],
+        kinds=[Badge(kind, _HUES[kind]) for kind in KINDS if any(kind in kinds for kinds in may.values())],
         taken=" · ".join(filter(None, (f"taken by {takers}", role["description"]))),
         facts=[
             Fact("Stack", role["stack"]),

@@ -22,19 +22,6 @@ _ALL_RESOURCES: Final = 30
 _NAMED: Final = 12
 # From here on rows of teams are one line each, and the parts of a bar have one colour.
 _DENSE_FROM: Final = 30
-_KEY: Final = {
-    "kept": "guaranteed, never lent",
-    "lent": "guaranteed, lent while idle",
-    "room": "may be borrowed while others leave it idle",
-}
-
-
-@dataclass(frozen=True)
-class Part:
-    """What a team is guaranteed of a flavor."""
-
-    segment: Segment
-    title: str
 
 
 @dataclass(frozen=True)
@@ -42,11 +29,10 @@ class Flavor:
     """A flavor whole: what each team is guaranteed of it, side by side, and what is nobody's."""
 
     name: str
-    parts: Sequence[Part]
+    parts: Sequence[Segment]
     words: str
-    held: str
-    """By whom."""
-    free: str
+    more: str
+    """Who holds how much, and what is nobody's."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +41,6 @@ class View:
 
     environment: str
     intro: str
-    key: Sequence[Meter] = ()
     flavors: Sequence[Flavor] = ()
     teams: Table | None = None
     every: Table | None = None
@@ -87,7 +72,6 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> View:
     return View(
         environment=data["environment"],
         intro=f"{kept_by} Priorities: {priorities}." if priorities else kept_by,
-        key=[Meter([Segment(0, 100, kind)], words) for kind, words in _KEY.items()],
         flavors=[_flavor(data, name) for name in data["flavors"]],
         teams=_teams(data),
         every=_every(data) if len(data["teams"]) <= _ALL_RESOURCES else None,
@@ -120,29 +104,25 @@ def _flavor(data: dict[str, Any], flavor: str) -> Flavor:
     held = {team: quota["guaranteed"] for team, quota in shares.items() if quota["guaranteed"]}
     guaranteed = sum(held.values())
     words = f"{guaranteed:,g} of {capacity:,g} {_unit(shares)} guaranteed to {len(held)} team{plural(len(held))}"
+    by = f": {_held(held)}" if held else ""
     over = f"; that is {guaranteed - capacity:,g} more than there are" if guaranteed > capacity else ""
-    return Flavor(
-        name=flavor,
-        parts=list(_parts(held, capacity)),
-        words=words + over,
-        held=_held(held),
-        free=f"; nobody's: {capacity - guaranteed:,g}" if guaranteed < capacity else "",
-    )
+    free = f"; nobody's: {capacity - guaranteed:,g}" if guaranteed < capacity else ""
+    return Flavor(flavor, list(_parts(held, capacity)), words + over, by + free)
 
 
-def _parts(held: Mapping[str, float], capacity: float) -> Iterator[Part]:
+def _parts(held: Mapping[str, float], capacity: float) -> Iterator[Segment]:
     """Percents of what there is, or of what is guaranteed where that is more."""
     whole, at = max(capacity, sum(held.values())) or 1, 0.0
     for index, (team, amount) in enumerate(held.items()):
         kind = "even" if index % 2 and len(held) <= _DENSE_FROM else "odd"
-        yield Part(_segment(at, amount, whole, kind), f"{team}: {amount:,g}")
+        yield _segment(at, amount, whole, kind, f"{team}: {amount:,g}")
         at += amount
     if at < whole:
-        yield Part(_segment(at, whole - at, whole, "none"), "nobody's")
+        yield _segment(at, whole - at, whole, "none", "nobody's")
 
 
-def _segment(at: float, amount: float, whole: float, kind: str) -> Segment:
-    return Segment(round(100 * at / whole, 2), round(100 * amount / whole, 2), kind)
+def _segment(at: float, amount: float, whole: float, kind: str, title: str = "") -> Segment:
+    return Segment(round(100 * at / whole, 2), round(100 * amount / whole, 2), kind, title)
 
 
 def _held(held: Mapping[str, float]) -> str:

@@ -1,24 +1,14 @@
 """The cluster as it was when somebody looked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ..scene import Scene
-from ..views import Badge, Cell, Fact, Table
+from ..views import Badge, Cell, Fact, Table, Tables
 
 ID: Final = "status"
 TITLE: Final = "Status"
 _GOOD: Final = ("InService", "Running", "Active", "Created", "Updated", "Scheduled")
-
-
-@dataclass(frozen=True)
-class View:
-    """One look at the cluster."""
-
-    intro: str
-    cluster: Sequence[Fact] = ()
-    tables: Sequence[Table] = ()
 
 
 def collect(scene: Scene) -> dict[str, Any]:
@@ -26,29 +16,28 @@ def collect(scene: Scene) -> dict[str, Any]:
     return scene.live or {}
 
 
-def view(data: dict[str, Any], document: dict[str, Any]) -> View:
+def view(data: dict[str, Any], document: dict[str, Any]) -> Tables:
     """Groups, and what there is of nodes that need a look, quotas in use, plans, events and things not seen."""
     cluster = data["cluster"]
     if cluster is None:
-        return View(f"There was no cluster at {data['at']}.")
+        return Tables(f"There was no cluster at {data['at']}.")
     where = " in the sandbox: no instance runs there" if data["sandbox"] else ""
     events = [(event["at"], event["level"], event["about"], event["text"]) for event in data["events"]]
-    unseen = list(data["unseen"].items())
-    others = (
-        _nodes(data["unwell"]),
-        _teams(data["teams"]),
-        _plans(data["plans"]),
-        Table("Newest events", ("at", "level", "about", "what"), events),
-        Table("Not seen", ("what", "why"), unseen),
-    )
-    return View(
+    return Tables(
         intro=f"As seen at {data['at']}{where}.",
-        cluster=[
+        facts=[
             Fact("Cluster", cluster["name"]),
             Fact("Status", _status(cluster["status"])),
             Fact("Message", cluster["message"]),
         ],
-        tables=[_groups(data["groups"]), *(table for table in others if table.rows)],
+        tables=[
+            _groups(data["groups"]),
+            _nodes(data["unwell"]),
+            _teams(data["teams"]),
+            _plans(data["plans"]),
+            Table("Newest events", ("at", "level", "about", "what"), events),
+            Table("Not seen", ("what", "why"), list(data["unseen"].items())),
+        ],
     )
 
 
