@@ -5,6 +5,7 @@ import json
 import sys
 import time
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from ...config.loading.project import Project
 from ..aws.account import Account, account_of
 from ..output.console import write_line
 from .cli import Cdk
+from .events import StackEvents
 from .progress import Progress
 
 _HINTS: Final = {
@@ -90,6 +92,12 @@ def deployed_stacks(account: Account, environment: str, project: Path, *, nested
     return sorted(shown, key=lambda stack: stack["CreationTime"])
 
 
+def watch(cdk: Cdk, progress: Progress) -> None:
+    """Have `progress` follow CloudFormation's events on the environment's stacks while the CLI runs next."""
+    stacks = partial(deployed_stacks, cdk.account, cdk.environment, cdk.project, nested=True)
+    progress.watch(StackEvents(cdk.account, stacks))
+
+
 def wait_for_earlier_run(cdk: Cdk, progress: Progress) -> None:
     """Wait until CloudFormation is done with what an interrupted run began; it refuses new work meanwhile."""
     while busy := [
@@ -121,6 +129,7 @@ def bootstrap(cdk: Cdk, progress: Progress, wanted: bool) -> None:
         )
     if cdk.follow(progress, *command, app="none"):
         raise failure(cdk, progress)
+    progress.say("bootstrap", "done")
 
 
 def is_bootstrapped(account: Account, qualifier: str = _QUALIFIER) -> bool:
@@ -138,9 +147,10 @@ def failure(cdk: Cdk, progress: Progress) -> CommandError:
     log = f"the whole output is in {_shown(cdk.log)}"
     if progress.failures:
         first = progress.failures[0]
-        what, reason = f"{first.stack}: {first.path} ({first.type})", first.reason
-    elif progress.failed_stacks and (reason := _stack_reason(cdk.account, progress.failed_stacks[0])):
-        what = progress.failed_stacks[0]
+        path = construct_paths(cdk.assembly).get(first.logical_id, first.logical_id)
+        what, reason = f"{first.stack}: {path} ({first.type})", first.reason
+    elif progress.turned_back:
+        what, reason = progress.turned_back[0].stack, progress.turned_back[0].reason
     else:
         return CommandError("the CDK CLI failed:\n" + "\n".join(f"    {line}" for line in progress.last), log)
     hint = next((hint for word, hint in _HINTS.items() if word in reason.lower()), "fix the cause")
@@ -149,16 +159,16 @@ def failure(cdk: Cdk, progress: Progress) -> CommandError:
     )
 
 
-def _stack_reason(account: Account, stack: str) -> str | None:
-    """Why the newest operation of a stack was turned back although no resource failed, such as an export in use."""
-    pages = account.client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=stack)
-    for event in (event for page in pages for event in page["StackEvents"]):
-        of_stack = event["LogicalResourceId"] == stack
-        if of_stack and event["ResourceStatus"].endswith(("ROLLBACK_IN_PROGRESS", "_FAILED")):
-            return event.get("ResourceStatusReason")
-        if of_stack and event.get("ResourceStatusReason") == "User Initiated":
-            return None
-    return None
+def construct_paths(assembly: Path) -> dict[str, str]:
+    """The construct path of each logical id, as the last synthesis wrote them; nothing where there was none."""
+    files = sorted(assembly.rglob("*.metadata.json"))
+    metadata = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    entries = [(path, entry) for found in metadata for path, entries in found.items() for entry in entries]
+    return {
+        entry["data"]: path.strip("/").removesuffix("/Resource")
+        for path, entry in entries
+        if entry["type"] == "aws:cdk:logicalId"
+    }
 
 
 def _shown(file: Path) -> Path:
