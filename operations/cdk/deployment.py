@@ -16,7 +16,7 @@ from ...config.loading.project import Project
 from ..aws.account import Account, account_of
 from ..output.console import write_line
 from .cli import Cdk
-from .events import StackEvents
+from .events import Event, StackEvents
 from .progress import Progress
 
 _HINTS: Final = {
@@ -147,8 +147,7 @@ def failure(cdk: Cdk, progress: Progress) -> CommandError:
     log = f"the whole output is in {_shown(cdk.log)}"
     if progress.failures:
         first = progress.failures[0]
-        path = construct_paths(cdk.assembly).get(first.logical_id, first.logical_id)
-        what, reason = f"{first.stack}: {path} ({first.type})", first.reason
+        what, reason = f"{first.stack}: {construct_path(cdk.assembly, first)} ({first.type})", first.reason
     elif progress.turned_back:
         what, reason = progress.turned_back[0].stack, progress.turned_back[0].reason
     else:
@@ -159,16 +158,15 @@ def failure(cdk: Cdk, progress: Progress) -> CommandError:
     )
 
 
-def construct_paths(assembly: Path) -> dict[str, str]:
-    """The construct path of each logical id, as the last synthesis wrote them; nothing where there was none."""
-    files = sorted(assembly.rglob("*.metadata.json"))
-    metadata = [json.loads(file.read_text(encoding="utf-8")) for file in files]
-    entries = [(path, entry) for found in metadata for path, entries in found.items() for entry in entries]
-    return {
-        entry["data"]: path.strip("/").removesuffix("/Resource")
-        for path, entry in entries
-        if entry["type"] == "aws:cdk:logicalId"
-    }
+def construct_path(assembly: Path, event: Event) -> str:
+    """The construct path of a resource, by the last synthesis; its logical id where that wrote none."""
+    own = {"type": "aws:cdk:logicalId", "data": event.logical_id}
+    for file in sorted(assembly.rglob("*.metadata.json")):
+        for path, entries in json.loads(file.read_text(encoding="utf-8")).items():
+            # Logical ids are those of other stacks too. A path begins with the stage and the stack.
+            if own in entries and "-".join(path.split("/")[1:3]) == event.outermost:
+                return path.strip("/").removesuffix("/Resource")
+    return event.logical_id
 
 
 def _shown(file: Path) -> Path:

@@ -147,7 +147,8 @@ class Progress:
             " ".join((name, f"{len(stack.finished)} done", *list(stack.working_on.values())[:1]))
             for name, stack in self._stacks.items()
         ]
-        return f"{self.elapsed}  {', '.join(shown) or 'preparing'}"
+        idle = "finishing" if self.touched else "preparing"
+        return f"{self.elapsed}  {', '.join(shown) or idle}"
 
 
 def _span(seconds: float) -> str:

@@ -199,11 +199,12 @@ class TestFailure:
         reason = "We currently do not have sufficient capacity for the requested instance type(s)."
         made = cdk(project, FakeAccount())
         made.assembly.mkdir(parents=True)
-        named = {"/prod/x/Resource": [{"type": "aws:cdk:logicalId", "data": "X7F"}]}
+        entry = [{"type": "aws:cdk:logicalId", "data": "X7F"}]
+        named = {"/prod/eks/x/Resource": entry, "/prod/cluster/x/Resource": entry}
         (made.assembly / "cluster.metadata.json").write_text(json.dumps(named))
         progress.failures.append(event("CREATE_FAILED", "AWS::SageMaker::Cluster", "X7F", reason))
         stop = deployment.failure(made, progress)
-        assert str(stop) == f"prod-cluster: prod/x (AWS::SageMaker::Cluster) failed: {reason}"
+        assert str(stop) == f"prod-cluster: prod/cluster/x (AWS::SageMaker::Cluster) failed: {reason}"
         assert "training plan" in stop.hint
         assert "run the same command again" in stop.hint
         assert "prod.log" in stop.hint
