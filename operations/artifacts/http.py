@@ -90,7 +90,7 @@ def save(opened: Callable[[Retry], BaseHTTPResponse], into: IO[bytes]) -> None:
             return
         except HTTPError as broken:
             try:
-                retries = retries.increment(error=broken)
+                retries = retries.increment("GET", error=broken)
             except HTTPError as last:
                 raise RequestFailed(f"it ended early: {broken}") from last
         retries.sleep()

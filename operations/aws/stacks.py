@@ -65,11 +65,29 @@ class StackResource:
 class StackEvent:
     """One step of a stack's history."""
 
+    id: str
     at: datetime
     status: str
     reason: str
+    type: str
+    logical_id: str
+    """Of the resource; the stack's name where it is about the stack itself."""
     of_stack: bool
     """Whether it is about the stack itself."""
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "StackEvent":
+        """From a StackEvent of CloudFormation."""
+        logical_id = row["LogicalResourceId"]
+        return cls(
+            row["EventId"],
+            row["Timestamp"],
+            row["ResourceStatus"],
+            row.get("ResourceStatusReason", ""),
+            row["ResourceType"],
+            logical_id,
+            logical_id == row["StackName"],
+        )
 
 
 def stacks(clients: Clients) -> list[Stack]:
@@ -115,12 +133,9 @@ def imported_by(clients: Clients, export: str) -> set[str]:
 
 
 def stack_events(clients: Clients, name: str) -> Iterator[StackEvent]:
-    """A stack's history, the newest first; pages are read as far as somebody asks."""
+    """The history of a stack, by its name or id, the newest first; pages are read as far as somebody asks."""
     for page in clients.client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=name):
-        for row in page["StackEvents"]:
-            of_stack = row["LogicalResourceId"] == name
-            reason = row.get("ResourceStatusReason", "")
-            yield StackEvent(row["Timestamp"], row["ResourceStatus"], reason, of_stack)
+        yield from map(StackEvent.of, page["StackEvents"])
 
 
 def protect(clients: Clients, name: str, *, protected: bool) -> None:

@@ -1,7 +1,7 @@
 """Writing values back into an environment file: only those that change are touched, all other bytes stay.
 
 A dump of the whole document, ruamel's round trip included, would move comments and change the indentation of people who
-never asked for it (decision 44). So the new values are put into the text where the parser says that the old ones stand,
+never asked for it (decision 48). So the new values are put into the text where the parser says that the old ones stand,
 and the result is read again before it replaces the file: what it says has to be exactly what was wanted.
 """
 

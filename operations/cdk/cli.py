@@ -58,6 +58,7 @@ class Cdk:
         interrupt reaches the CLI as well; it is waited for, so that nothing goes on unseen.
         """
         forget_the_dead(self.assembly)
+        progress.begin()
         self.log.parent.mkdir(parents=True, exist_ok=True)
         source = {"synthesize": self._synthesis(), "written": ["--app", str(self.assembly)], "none": []}[app]
         with (
@@ -79,7 +80,9 @@ class Cdk:
                         progress.tick()
                     else:
                         progress.line(line)
-                return process.wait()
+                code = process.wait()
+                progress.end()
+                return code
             except KeyboardInterrupt:
                 try:
                     process.wait(_STOPPING_SECONDS)

@@ -5,6 +5,7 @@ import json
 import sys
 import time
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,9 +15,10 @@ from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
 from ..aws.account import Account, account_of
 from ..aws.calls import find
-from ..aws.stacks import Stack, stack_events, stacks
+from ..aws.stacks import Stack, stacks
 from ..output.console import write_line
 from .cli import Cdk
+from .events import Event, StackEvents
 from .progress import Progress
 
 _HINTS: Final = {
@@ -90,6 +92,12 @@ def deployed_stacks(account: Account, environment: str, project: Path, *, nested
     return sorted(shown, key=lambda stack: stack.created)
 
 
+def watch(cdk: Cdk, progress: Progress) -> None:
+    """Have `progress` follow CloudFormation's events on the environment's stacks while the CLI runs next."""
+    listed = partial(deployed_stacks, cdk.account, cdk.environment, cdk.project, nested=True)
+    progress.watch(StackEvents(cdk.account, listed))
+
+
 def wait_for_earlier_run(cdk: Cdk, progress: Progress) -> None:
     """Wait until CloudFormation is done with what an interrupted run began; it refuses new work meanwhile."""
     while busy := [
@@ -121,6 +129,7 @@ def bootstrap(cdk: Cdk, progress: Progress, wanted: bool) -> None:
         )
     if cdk.follow(progress, *command, app="none"):
         raise failure(cdk, progress)
+    progress.say("bootstrap", "done")
 
 
 def is_bootstrapped(account: Account, qualifier: str = _QUALIFIER) -> bool:
@@ -134,9 +143,9 @@ def failure(cdk: Cdk, progress: Progress) -> CommandError:
     log = f"the whole output is in {_shown(cdk.log)}"
     if progress.failures:
         first = progress.failures[0]
-        what, reason = f"{first.stack}: {first.path} ({first.type})", first.reason
-    elif progress.failed_stacks and (reason := _stack_reason(cdk.account, progress.failed_stacks[0])):
-        what = progress.failed_stacks[0]
+        what, reason = f"{first.stack}: {construct_path(cdk.assembly, first)} ({first.type})", first.reason
+    elif progress.turned_back:
+        what, reason = progress.turned_back[0].stack, progress.turned_back[0].reason
     else:
         return CommandError("the CDK CLI failed:\n" + "\n".join(f"    {line}" for line in progress.last), log)
     hint = next((hint for word, hint in _HINTS.items() if word in reason.lower()), "fix the cause")
@@ -145,14 +154,15 @@ def failure(cdk: Cdk, progress: Progress) -> CommandError:
     )
 
 
-def _stack_reason(account: Account, stack: str) -> str | None:
-    """Why the newest operation of a stack was turned back although no resource failed, such as an export in use."""
-    for event in stack_events(account, stack):
-        if event.of_stack and event.status.endswith(("ROLLBACK_IN_PROGRESS", "_FAILED")):
-            return event.reason
-        if event.of_stack and event.reason == "User Initiated":
-            return None
-    return None
+def construct_path(assembly: Path, event: Event) -> str:
+    """The construct path of a resource, by the last synthesis; its logical id where that wrote none."""
+    own = {"type": "aws:cdk:logicalId", "data": event.logical_id}
+    for file in sorted(assembly.rglob("*.metadata.json")):
+        for path, entries in json.loads(file.read_text(encoding="utf-8")).items():
+            # Logical ids are those of other stacks too. A path begins with the stage and the stack.
+            if own in entries and "-".join(path.split("/")[1:3]) == event.outermost:
+                return path.strip("/").removesuffix("/Resource")
+    return event.logical_id
 
 
 def _shown(file: Path) -> Path:

@@ -24,7 +24,16 @@ from ..artifacts.assets import needed
 from ..artifacts.kernels import missing_programs
 from ..aws.account import is_sandboxed
 from ..cdk.cli import Cdk
-from ..cdk.deployment import add_environment, bootstrap, cdk_for, deployed_stacks, failure, load, wait_for_earlier_run
+from ..cdk.deployment import (
+    add_environment,
+    bootstrap,
+    cdk_for,
+    deployed_stacks,
+    failure,
+    load,
+    wait_for_earlier_run,
+    watch,
+)
 from ..cdk.progress import Progress
 from ..live.cluster_table import report, write_report
 from ..output.confirm import confirm
@@ -73,8 +82,12 @@ def run(args: argparse.Namespace) -> int:
     if looked:
         _look_at_changes(args, loaded, cdk, progress, asked)
     options = ("--require-approval", "never", "--progress", "events", "--concurrency", "4")
+    watch(cdk, progress)
     if cdk.follow(progress, "deploy", f"{environment.name}/*", *options, app="written" if looked else "synthesize"):
         raise failure(cdk, progress)
+    for stack in deployed_stacks(cdk.account, cdk.environment, cdk.project):
+        if stack.name not in progress.touched:
+            progress.say(stack.name, "no changes")
     write_line(f"{environment.name}: deployed in {progress.elapsed}", sys.stderr)
     found = report(environment, cdk.account, args.project)
     if args.json:

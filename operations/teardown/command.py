@@ -16,7 +16,7 @@ from ...planning.kubernetes.isolation import names_identities
 from ..aws.account import Account
 from ..aws.stacks import delete_stack, protect
 from ..cdk.cli import Cdk
-from ..cdk.deployment import add_environment, cdk_for, deployed_stacks, failure, load, wait_for_earlier_run
+from ..cdk.deployment import add_environment, cdk_for, deployed_stacks, failure, load, wait_for_earlier_run, watch
 from ..cdk.progress import Progress
 from ..output.console import write_json, write_line
 from .data import DELETABLE, delete_data, empty_bucket
@@ -209,6 +209,7 @@ class _Run:
         paths = [f"{name}/{stack.removeprefix(f'{name}-')}" for stack in stacks]
         of_network = self.seen.network is not None and self.seen.network[0] in stacks
         for attempt in range(1, _ATTEMPTS + 1):
+            watch(self.cdk, self.progress)
             if not paths or not self.cdk.follow(self.progress, "destroy", *paths, "--force"):
                 return
             if attempt < _ATTEMPTS and of_network and self._free():

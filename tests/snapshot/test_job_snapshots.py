@@ -1,5 +1,6 @@
 """The manifests of every environment's jobs: as they were, and as Kubernetes and the operators take them."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import kubernetes_validate
@@ -16,14 +17,10 @@ WITH_JOBS = [name for name in PROJECT.names if PROJECT.load(name).environment.jo
 
 
 @pytest.mark.parametrize("name", WITH_JOBS)
-def test_manifests_are_as_they_were(name: str, request: pytest.FixtureRequest) -> None:
+def test_manifests_are_as_they_were(name: str, reviewed: Callable[[Path, str], None]) -> None:
     manifests = [item for job in job_manifests(PROJECT.load(name)).values() for item in job]
     text = "".join([yaml_text(manifests), *recipes(PROJECT.load(name)).values()])
-    file = SNAPSHOTS / f"{name}.yaml"
-    if request.config.getoption("--update-snapshots"):
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    assert file.read_text(encoding="utf-8") == text
+    reviewed(SNAPSHOTS / f"{name}.yaml", text)
     for manifest in manifests:
         if manifest["apiVersion"] == "batch/v1":
             kubernetes_validate.validate(manifest, "1.34", strict=True)

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,11 @@ def masked(template: dict[str, Any]) -> str:
         ("access-github", "assembly-podwright-dev/*.template.json", True),
     ],
 )
-def test_templates_are_as_reviewed(name: str, pattern: str, github: bool, pytestconfig: pytest.Config) -> None:
+def test_templates_are_as_reviewed(
+    name: str, pattern: str, github: bool, reviewed: Callable[[Path, str], None]
+) -> None:
     found: Promotion = promotion(GITHUB) if github else promotion()
-    seen, file = masked(found.template(pattern)), SNAPSHOTS / f"{name}.json"
-    if pytestconfig.getoption("update_snapshots"):
-        file.write_text(seen)
-    assert seen == file.read_text(), f"{file.name} changed; look at the difference, then bin/test --update-snapshots"
+    reviewed(SNAPSHOTS / f"{name}.json", masked(found.template(pattern)))
 
 
 def test_an_environment_is_the_same_with_and_without_a_pipeline(tmp_path: Path) -> None:

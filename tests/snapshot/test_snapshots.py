@@ -4,6 +4,8 @@ is in tests/synth and tests/manifests.
 
 import json
 import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,22 +28,19 @@ def masked(template: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_templates_are_as_reviewed(name: str, pytestconfig: pytest.Config) -> None:
+def test_templates_are_as_reviewed(
+    name: str, pytestconfig: pytest.Config, reviewed: Callable[[Path, str], None]
+) -> None:
     folder = SNAPSHOTS / name
     templates = synthesis(name).templates.items()
     seen = {f"{stack.removesuffix('.template.json')}.json": masked(template) for stack, template in templates}
+    left = [file for file in folder.glob("*.json") if file.name not in seen]
     if pytestconfig.getoption("update_snapshots"):
-        folder.mkdir(parents=True, exist_ok=True)
-        for old in folder.iterdir():
-            old.unlink()
-        for file, text in seen.items():
-            (folder / file).write_text(text)
-    reviewed = {file.name: file.read_text() for file in folder.glob("*.json")}
-    assert sorted(seen) == sorted(reviewed)
+        while left:
+            left.pop().unlink()
+    assert left == []
     for file, text in seen.items():
-        assert text == reviewed[file], (
-            f"{name}/{file} changed; look at the difference, then bin/test --update-snapshots"
-        )
+        reviewed(folder / file, text)
 
 
 def test_no_snapshot_outlives_its_environment() -> None:
@@ -104,13 +103,9 @@ def test_a_deployment_applies_what_render_writes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_objects_are_as_reviewed(name: str, pytestconfig: pytest.Config) -> None:
-    file = OBJECTS / f"{name}.json"
+def test_objects_are_as_reviewed(name: str, reviewed: Callable[[Path, str], None]) -> None:
     seen = json.dumps(placed(objects_of(name)), indent=1, sort_keys=True) + "\n"
-    if pytestconfig.getoption("update_snapshots"):
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(seen)
-    assert seen == file.read_text(), f"{file.name} changed; look at the difference, then bin/test --update-snapshots"
+    reviewed(OBJECTS / f"{name}.json", seen)
 
 
 def test_no_snapshot_of_objects_outlives_its_environment() -> None:

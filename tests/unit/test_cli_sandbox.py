@@ -1,4 +1,6 @@
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -96,3 +98,18 @@ def test_a_record_of_another_version_is_none(tmp_path: Path, record: str) -> Non
     file.parent.mkdir(parents=True)
     file.write_text(record)
     assert server.status(tmp_path) is None
+
+
+def test_two_commands_that_find_no_server_start_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running, made = server.Running(1, 2, 3, ""), []
+
+    def started(*arguments: object) -> server.Running:
+        time.sleep(0.2)
+        made.append(arguments)
+        return running
+
+    monkeypatch.setattr(server, "_started", started)
+    monkeypatch.setattr(server, "status", lambda _: running if made else None)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(server.start, [tmp_path] * 2)) == [running] * 2
+    assert len(made) == 1

@@ -14,7 +14,8 @@ from podwright.config.loading.artifacts import chart_findings
 from podwright.operations.aws.account import Account
 from podwright.operations.cdk import deployment
 from podwright.operations.cdk.cli import App, Cdk
-from podwright.operations.cdk.progress import Event, Progress
+from podwright.operations.cdk.events import Event
+from podwright.operations.cdk.progress import Progress
 from podwright.operations.commands import deploy
 from podwright.operations.preflight.check import Outcome
 from refusals import refusal
@@ -106,6 +107,10 @@ def stack(name: str, status: str = "CREATE_COMPLETE", minute: int = 0, protected
     }
 
 
+def event(status: str, kind: str, logical_id: str, reason: str) -> Event:
+    return Event("prod-cluster", "prod-cluster", status, kind, logical_id, reason, datetime(2026, 11, 23, tzinfo=UTC))
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "environments").mkdir()
@@ -194,12 +199,25 @@ class TestFailure:
     def test_is_cloudformations_reason_and_what_to_do(self, project: Path) -> None:
         progress = Progress(io.StringIO())
         reason = "We currently do not have sufficient capacity for the requested instance type(s)."
-        progress.failures.append(Event("prod-cluster", "CREATE_FAILED", "AWS::SageMaker::Cluster", "prod/x", reason))
-        stop = deployment.failure(cdk(project, FakeAccount()), progress)
-        assert str(stop) == f"prod-cluster: prod/x (AWS::SageMaker::Cluster) failed: {reason}"
+        made = cdk(project, FakeAccount())
+        made.assembly.mkdir(parents=True)
+        entry = [{"type": "aws:cdk:logicalId", "data": "X7F"}]
+        named = {"/prod/eks/x/Resource": entry, "/prod/cluster/x/Resource": entry}
+        (made.assembly / "cluster.metadata.json").write_text(json.dumps(named))
+        progress.failures.append(event("CREATE_FAILED", "AWS::SageMaker::Cluster", "X7F", reason))
+        stop = deployment.failure(made, progress)
+        assert str(stop) == f"prod-cluster: prod/cluster/x (AWS::SageMaker::Cluster) failed: {reason}"
         assert "training plan" in stop.hint
         assert "run the same command again" in stop.hint
         assert "prod.log" in stop.hint
+
+    def test_is_the_reason_of_the_stack_where_no_resource_failed(self, project: Path) -> None:
+        progress = Progress(io.StringIO())
+        reason = "Export prod-vpc cannot be updated as it is in use by prod-eks"
+        progress.turned_back.append(event("UPDATE_ROLLBACK_IN_PROGRESS", "AWS::CloudFormation::Stack", "x", reason))
+        stop = deployment.failure(cdk(project, FakeAccount()), progress)
+        assert str(stop) == f"prod-cluster failed: {reason}"
+        assert stop.hint.startswith("go in two steps")
 
     def test_is_the_clis_last_words_where_nothing_was_deployed(self, project: Path) -> None:
         progress = Progress(io.StringIO())

@@ -1,41 +1,64 @@
+"""What people see of a deployment, from the events of CloudFormation as boto3 gives them."""
+
 import io
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
 import pytest
+from botocore.exceptions import ClientError
 
+from podwright.operations.aws.account import Account
+from podwright.operations.aws.stacks import Stack
+from podwright.operations.cdk.events import StackEvents
 from podwright.operations.cdk.progress import Progress
 
-# As the CDK CLI 2.1146.1 prints them into a pipe.
-LOG = """\
-[WARNING] aws-cdk-lib.Stack#addDependency is deprecated.
+STACK = "AWS::CloudFormation::Stack"
+BEGUN = datetime(2026, 11, 23, 11, 20, tzinfo=UTC)
 
-✨  Synthesis time: 4.71s
 
-prod-network: start: Building prod-network Template
-prod/network (prod-network): deploying... [1/2]
-prod-network: creating stack...
-prod-network |  0/3 | 11:16:10 AM | CREATE_IN_PROGRESS      | AWS::CloudFormation::Stack | prod-network User Initiated
-prod-network |  0/3 | 11:16:11 AM | CREATE_IN_PROGRESS      | AWS::EC2::VPC    | prod/network/Vpc (Vpc8378EB38)
-prod-network |  1/3 | 11:16:12 AM | CREATE_COMPLETE         | AWS::EC2::VPC    | prod/network/Vpc (Vpc8378EB38)
-prod-network |  2/3 | 11:16:12 AM | CREATE_COMPLETE         | Custom::A-B_c@d  | prod/network/Vpc (Custom8378EB38)
-prod-network |  3/3 | 11:16:13 AM | CREATE_COMPLETE         | AWS::CloudFormation::Stack | prod-network
+class World:
+    """CloudFormation with stacks to which things happen, one a second."""
 
-✅  prod/network (prod-network)
+    def __init__(self, *names: str, status: str = "CREATE_COMPLETE") -> None:
+        self.now = BEGUN
+        self.stacks: dict[str, dict[str, Any]] = {}
+        self.gone: dict[str, dict[str, Any]] = {}
+        self.asked: list[str] = []
+        for name in names:
+            self.happens(name, name, status, STACK)
 
-✨  Deployment time: 0.17s
-prod/eks (prod-eks): deploying... [2/2]
-"""
-FAILED = """\
-prod-eks |  0/9 | 11:20:01 AM | CREATE_IN_PROGRESS   | AWS::EKS::Cluster | prod/eks/Cluster (C9EE0)
-prod-eks |  0/9 | 11:20:02 AM | CREATE_FAILED | AWS::IAM::Role | prod/eks/Role (RoleA) Resource creation cancelled
-prod-eks |  0/9 | 11:20:02 AM | CREATE_FAILED | AWS::EKS::Cluster | prod/eks/Cluster (C9EE0) Unsupported version
-1.19 is not supported
-prod-eks |  0/9 | 11:20:03 AM | ROLLBACK_IN_PROGRESS | AWS::CloudFormation::Stack | prod-eks Failed: [C9EE0]
+    def client(self, service: str) -> "World":
+        assert service == "cloudformation"
+        return self
 
-Failed resources:
-prod-eks | 11:20:02 AM | CREATE_FAILED | AWS::EKS::Cluster | prod/eks/Cluster (C9EE0) Unsupported version
-❌ prod-eks failed to deploy
-ToolkitError: Resource updates failed
-"""
+    def get_paginator(self, operation: str) -> "World":
+        assert operation == "describe_stack_events"
+        return self
+
+    def paginate(self, StackName: str) -> list[dict[str, Any]]:
+        known = {stack["StackId"]: stack for stack in (*self.stacks.values(), *self.gone.values())}
+        self.asked.append(known[StackName]["StackName"])
+        events = known[StackName]["events"][::-1]
+        # As AWS does: pages, the newest first.
+        return [{"StackEvents": events[:3]}, {"StackEvents": events[3:]}]
+
+    def happens(self, stack: str, logical_id: str, status: str, kind: str, reason: str | None = None) -> None:
+        self.now += timedelta(seconds=1)
+        made = {"StackName": stack, "CreationTime": self.now, "StackId": f"arn:{stack}/{len(self.gone)}", "events": []}
+        entry = self.stacks.setdefault(stack, made)
+        if logical_id == stack:
+            entry["StackStatus"] = status
+        if status == "UPDATE_IN_PROGRESS" and logical_id == stack:
+            entry["LastUpdatedTime"] = self.now
+        event = {"StackName": stack, "LogicalResourceId": logical_id, "ResourceStatus": status, "ResourceType": kind}
+        time = {"Timestamp": self.now, "EventId": f"{stack}-{len(entry['events'])}"}
+        entry["events"].append(event | time | ({"ResourceStatusReason": reason} if reason else {}))
+        if (logical_id, status) == (stack, "DELETE_COMPLETE"):
+            self.gone[stack] = self.stacks.pop(stack)
+
+    @property
+    def events(self) -> StackEvents:
+        return StackEvents(cast(Account, self), lambda: [Stack.of(row) for row in self.stacks.values()])
 
 
 class Terminal(io.StringIO):
@@ -50,61 +73,161 @@ class Clock:
         return self.now
 
 
-def followed(text: str, stream: io.StringIO, clock: Clock) -> Progress:
+def followed(world: World, stream: io.StringIO, clock: Clock) -> Progress:
     progress = Progress(stream, clock)
-    for line in text.splitlines():
-        clock.now += 0.5
-        progress.line(line)
+    progress.watch(world.events)
+    progress.begin()
     return progress
 
 
+def after_a_while(progress: Progress, clock: Clock) -> None:
+    clock.now += 5
+    progress.tick()
+
+
+def printed(stream: io.StringIO) -> list[list[str]]:
+    return [line.split() for line in stream.getvalue().splitlines()]
+
+
+def make_network(world: World) -> None:
+    for logical_id, status, kind in (
+        ("prod-network", "REVIEW_IN_PROGRESS", STACK),
+        ("prod-network", "CREATE_IN_PROGRESS", STACK),
+        ("Vpc8378EB38", "CREATE_IN_PROGRESS", "AWS::EC2::VPC"),
+        ("Vpc8378EB38", "CREATE_COMPLETE", "AWS::EC2::VPC"),
+        ("Custom8378EB38", "CREATE_COMPLETE", "Custom::A-B_c@d"),
+        ("prod-network", "CREATE_COMPLETE", STACK),
+    ):
+        world.happens("prod-network", logical_id, status, kind)
+
+
+def fail_eks(world: World) -> None:
+    world.happens("prod-eks", "prod-eks", "CREATE_IN_PROGRESS", STACK, "User Initiated")
+    world.happens("prod-eks", "C9EE0", "CREATE_IN_PROGRESS", "AWS::EKS::Cluster")
+    world.happens("prod-eks", "C9EE0", "CREATE_FAILED", "AWS::EKS::Cluster", "1.19 is not supported")
+    world.happens("prod-eks", "RoleA", "CREATE_FAILED", "AWS::IAM::Role", "Resource creation cancelled")
+    world.happens("prod-eks", "prod-eks", "ROLLBACK_IN_PROGRESS", STACK, "Failed: [C9EE0]")
+    world.happens("prod-eks", "C9EE0", "DELETE_COMPLETE", "AWS::EKS::Cluster")
+    world.happens("prod-eks", "prod-eks", "ROLLBACK_COMPLETE", STACK)
+
+
 def test_a_line_for_each_stack_that_is_done() -> None:
-    followed(LOG, stream := io.StringIO(), Clock())
-    assert [line.split() for line in stream.getvalue().splitlines()] == [
-        ["synthesize", "4.7", "s"],
-        ["prod-network", "2", "resources", "0:04"],
+    progress = followed(world := World("prod-storage"), stream := io.StringIO(), Clock())
+    progress.line("✨  Synthesis time: 4.71s")
+    make_network(world)
+    progress.end()
+    assert printed(stream) == [["synthesize", "4.7", "s"], ["prod-network", "2", "resources", "0:04"]]
+    assert progress.touched == {"prod-network"}
+    assert world.asked == ["prod-network"]
+
+
+def test_what_was_handed_out_does_not_come_again() -> None:
+    world = World("prod-eks")
+    events = world.events
+    assert events() == []
+    world.happens("prod-eks", "prod-eks", "UPDATE_IN_PROGRESS", STACK)
+    world.happens("prod-eks", "A", "UPDATE_IN_PROGRESS", "AWS::EKS::Addon")
+    assert [event.logical_id for event in events()] == ["prod-eks", "A"]
+    assert events() == []
+    world.happens("prod-eks", "A", "UPDATE_COMPLETE", "AWS::EKS::Addon")
+    world.happens("prod-eks", "prod-eks", "UPDATE_COMPLETE", STACK)
+    assert [(event.logical_id, event.status) for event in events()] == [
+        ("A", "UPDATE_COMPLETE"),
+        ("prod-eks", "UPDATE_COMPLETE"),
     ]
+    world.asked.clear()
+    assert events() == []
+    assert world.asked == []
 
 
-def test_a_stack_without_changes() -> None:
-    followed("✅  prod/network (prod-network) (no changes)\n", stream := io.StringIO(), Clock())
-    assert "no changes" in stream.getvalue()
+def test_an_operation_between_two_looks_is_seen_and_no_earlier_one() -> None:
+    progress = followed(world := World("prod-eks"), stream := io.StringIO(), Clock())
+    for logical_id, status in (("prod-eks", "IN_PROGRESS"), ("A", "COMPLETE"), ("prod-eks", "COMPLETE")):
+        world.happens("prod-eks", logical_id, f"UPDATE_{status}", STACK if logical_id != "A" else "AWS::EKS::Addon")
+    progress.end()
+    assert printed(stream) == [["prod-eks", "1", "resource", "0:02"]]
 
 
-def test_a_bootstrapped_account() -> None:
-    followed("✅  Environment aws://111122223333/us-west-2 bootstrapped.\n", stream := io.StringIO(), Clock())
-    assert stream.getvalue().split() == ["bootstrap", "done"]
-
-
-def test_a_destroyed_stack() -> None:
-    text = "prod/eks (prod-eks): destroying... [1/1]\n\n✅  prod/eks (prod-eks): destroyed\n"
-    followed(text, stream := io.StringIO(), Clock())
-    assert stream.getvalue().split() == ["prod-eks", "deleted", "0:01"]
+def test_a_deleted_stack_is_followed_to_its_end() -> None:
+    progress = followed(world := World("prod-eks"), stream := io.StringIO(), Clock())
+    for logical_id, status in (("prod-eks", "IN_PROGRESS"), ("A", "COMPLETE"), ("prod-eks", "COMPLETE")):
+        world.happens("prod-eks", logical_id, f"DELETE_{status}", STACK if logical_id != "A" else "AWS::EKS::Addon")
+    progress.end()
+    assert printed(stream) == [["prod-eks", "deleted", "0:02"]]
 
 
 def test_failures_are_the_causes_each_once() -> None:
-    progress = followed(LOG + FAILED, stream := io.StringIO(), Clock())
-    assert [(event.stack, event.path, event.reason) for event in progress.failures] == [
-        ("prod-eks", "prod/eks/Cluster", "Unsupported version\n1.19 is not supported")
+    progress = followed(world := World(), stream := io.StringIO(), clock := Clock())
+    fail_eks(world)
+    after_a_while(progress, clock)
+    progress.line("prod-eks |  0/9 | 11:20:02 AM | CREATE_FAILED | AWS::EKS::Cluster | prod/eks/Cluster (C9EE0) no")
+    progress.line("ToolkitError: Resource updates failed\n")
+    progress.end()
+    assert [(event.stack, event.logical_id, event.reason) for event in progress.failures] == [
+        ("prod-eks", "C9EE0", "1.19 is not supported")
     ]
-    assert "prod-eks                 failed" in stream.getvalue()
-    assert progress.last[-1] == "ToolkitError: Resource updates failed"
+    assert [event.reason for event in progress.turned_back] == ["Failed: [C9EE0]"]
+    assert printed(stream) == [["prod-eks", "failed", "0:06"]]
+    assert list(progress.last) == ["ToolkitError: Resource updates failed"]
+
+
+def test_a_failure_in_a_nested_stack_comes_before_that_of_its_holder() -> None:
+    progress = followed(world := World("prod-governance"), stream := io.StringIO(), Clock())
+    inner = "prod-governance-Teams0-1ABC"
+    world.happens("prod-governance", "prod-governance", "UPDATE_IN_PROGRESS", STACK)
+    world.happens("prod-governance", "Teams0", "CREATE_IN_PROGRESS", STACK)
+    world.happens(inner, inner, "CREATE_IN_PROGRESS", STACK)
+    world.happens(inner, "Quota", "CREATE_FAILED", "AWS::SageMaker::ComputeQuota", "no such team")
+    world.happens(inner, inner, "CREATE_FAILED", STACK, "The following resource(s) failed to create: [Quota].")
+    world.happens("prod-governance", "Teams0", "CREATE_FAILED", STACK, f"Embedded stack {inner} was not created")
+    world.happens("prod-governance", "prod-governance", "UPDATE_ROLLBACK_COMPLETE", STACK)
+    progress.end()
+    assert [event.logical_id for event in progress.failures] == ["Quota", "Teams0"]
+    assert progress.touched == {"prod-governance"}
+    assert printed(stream) == [["prod-governance", "failed", "0:06"]]
 
 
 def test_a_terminal_sees_what_is_at_work_now() -> None:
-    clock = Clock()
-    progress = followed(LOG + FAILED.splitlines()[0], stream := Terminal(), clock)
+    progress = followed(world := World(), stream := Terminal(), clock := Clock())
     progress.tick()
-    assert stream.getvalue().rpartition("\x1b[K")[2].split() == ["0:09", "prod-eks", "0/9", "AWS::EKS::Cluster"]
+    assert stream.getvalue().rpartition("\x1b[K")[2].split() == ["0:00", "preparing"]
+    make_network(world)
+    world.happens("prod-eks", "prod-eks", "CREATE_IN_PROGRESS", STACK)
+    world.happens("prod-eks", "C9EE0", "CREATE_IN_PROGRESS", "AWS::EKS::Cluster")
+    after_a_while(progress, clock)
+    now = stream.getvalue().rpartition("\x1b[K")[2]
+    assert now.split() == ["0:05", "prod-eks", "0", "done", "AWS::EKS::Cluster"]
     progress.close()
     assert stream.getvalue().endswith("\r\x1b[K")
 
 
+def test_cloudformation_is_asked_every_few_seconds_only() -> None:
+    looks: list[int] = []
+    progress = Progress(io.StringIO(), clock := Clock())
+    progress.watch(lambda: looks.append(1) or [])
+    progress.begin()
+    for _ in range(12):
+        clock.now += 1
+        progress.tick()
+    assert len(looks) == 3
+
+
+def test_who_may_not_look_is_told_once_and_the_deployment_goes_on() -> None:
+    def denied() -> list[dict[str, Any]]:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not you"}}, "DescribeStacks")
+
+    progress = Progress(stream := io.StringIO(), Clock())
+    progress.watch(StackEvents(cast(Account, World()), denied))
+    progress.begin()
+    progress.end()
+    assert stream.getvalue().count("cannot be seen: ") == 1
+    assert "not you" in stream.getvalue()
+
+
 @pytest.mark.parametrize(("seconds", "lines"), [(29, 0), (30, 1), (75, 2)])
 def test_a_log_shows_that_it_lives_every_half_minute(seconds: int, lines: int) -> None:
-    clock = Clock()
-    progress = Progress(stream := io.StringIO(), clock)
-    progress.line("prod/eks (prod-eks): deploying... [2/2]")
+    progress = followed(world := World(), stream := io.StringIO(), clock := Clock())
+    world.happens("prod-eks", "prod-eks", "CREATE_IN_PROGRESS", STACK)
     for _ in range(seconds):
         clock.now += 1
         progress.tick()

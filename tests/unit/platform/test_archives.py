@@ -116,6 +116,14 @@ def test_half_a_download_does_not_pass(tmp_path: Path, monkeypatch: pytest.Monke
         fetch(tmp_path, wanted(server))
 
 
+def test_a_download_that_breaks_off_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    headers = {"Content-Length": str(len(Upstream.body)), "Connection": "close"}
+    replies = iter([Reply(body=Upstream.body[:4], headers=headers), Reply(body=Upstream.body, headers=headers)])
+    with serving(lambda _: next(replies)) as server:
+        assert fetch(tmp_path, wanted(server)).read_bytes() == Upstream.body
+
+
 def wheel(folder: Path, platform: str) -> None:
     """A wheel as pip wants it."""
     content = io.BytesIO()
