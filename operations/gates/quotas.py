@@ -14,6 +14,7 @@ from ...planning.quota.policy import environment_policy
 from ...planning.quota.team_names import cluster_queue, local_queue, team_namespace
 from ..aws.calls import get, pages
 from ..aws.clusters import existing_cluster
+from ..kubernetes.filled import filled, stack_values
 from ..kubernetes.kubectl import Refused
 from .gate import Context, Look, Result
 
@@ -125,8 +126,6 @@ def _expected(context: Context) -> Iterator[Object]:
     kinds = _KINDS.get(environment.governance.engine or "", ())
     if not kinds:
         return
-    from ..commands.render import filled, stack_values
-
     given = stack_values(context.account, environment, context.project)
     objects, _ = filled(environment, given, mirror_of(environment, read_artifacts(context.project)))
     for item in objects:

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from types import ModuleType
 from typing import Any, Final
 
-from ..commands import cost
+from ..environments import costs as cost
 from .markup import Markup, joined, tag
 from .scene import Scene
 from .sections import architecture, benchmarks, changes, findings, live, permissions, quotas

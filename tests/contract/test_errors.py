@@ -10,7 +10,7 @@ import podwright.config.errors as errors
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("config", "planning", "constructs", "cdk8s_charts", "stacks", "operations", "bin")
 ELSEWHERE = ("handler", "purchase")
-"""Folders whose code is shipped without `config`: Lambda handlers, and the purchase engine, which goes along with one."""
+"""Folders whose code is shipped without `config`: Lambda handlers, and the purchase engine beside one."""
 
 
 def classes() -> Iterator[tuple[str, list[str]]]:

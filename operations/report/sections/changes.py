@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ...commands import cost
+from ...environments import costs as cost
 from ..markup import Markup, badge, details, facts, joined, table, tag
 from ..scene import Scene
 
