@@ -17,6 +17,7 @@ from ...planning.quota.team_names import team_namespace
 from ..aws.account import Account, account_of
 from ..aws.unseen import noted
 from ..cdk.deployment import add_environment, load
+from ..dashboards.sources import workspace
 from ..output.columns import columns
 from ..output.console import stop_on_errors, write_json, write_line
 from ..output.money import money
@@ -83,8 +84,6 @@ def report(
 def _measured(environment: Environment, account: Account, end: float, days: int, url: str | None) -> Measured:
     if url:
         return measured(Prometheus(url.rstrip("/")), environment.cluster.name, end, days)
-    from ..dashboards.sources import workspace
-
     server = workspace(environment, environment.observability or Observability(), account)
     return measured(server, environment.cluster.name, end, days)
 
