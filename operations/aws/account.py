@@ -14,6 +14,8 @@ from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.purchase.steps import ONE_ATTEMPT
 from .calls import Reader
+from .sandbox_plans import make_known
+from .sandbox_server import SandboxError, start
 
 _EXPIRED: Final = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 _UNKNOWN: Final = {"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "AuthFailure"}
@@ -116,8 +118,6 @@ def shell_account(region: str = "") -> Account:
 
 def sandbox_shell(project: Path) -> Account:
     """The sandbox's own account, for what belongs to no environment. The sandbox is started when it is not running."""
-    from .sandbox_server import start
-
     require_sandbox()
     return Account(SANDBOX_ACCOUNT, "us-west-2", start(project).endpoint, {})
 
@@ -129,9 +129,6 @@ def require_sandbox() -> None:
 
 
 def _sandbox_account(environment: Environment, project: Path) -> Account:
-    from .sandbox_plans import make_known
-    from .sandbox_server import SandboxError, start
-
     require_sandbox()
     try:
         running = start(project)

@@ -98,3 +98,12 @@ def attempt(question: Callable[[], T], *also: type[Exception]) -> T | Unseen:
         found = Unseen("AWS", str(error))
     found.__cause__ = reason
     return found
+
+
+def noted(name: str, question: Callable[[], T], unseen: dict[str, str], *also: type[Exception]) -> T | None:
+    """The answer of `question`; where there is none, None, and the reason in `unseen` under `name`. See `attempt`."""
+    answer = attempt(question, *also)
+    if isinstance(answer, Unseen):
+        unseen[name] = f"{answer.code} on {answer.what}" if answer.code else answer.why
+        return None
+    return answer

@@ -11,7 +11,7 @@ from ...config.settings.plans import TrainingPlan
 from ...planning.purchase.offers import Plan, misfits, shown
 from ...planning.purchase.record import Record, read
 from ...planning.purchase.requests import plan_request
-from ...planning.purchase.steps import run
+from ...planning.purchase.steps import Engine
 from ..aws.account import Account
 from ..aws.calls import pages_by_token
 from ..aws.plans import plan_answer
@@ -53,7 +53,7 @@ def _record(key: str, account: Account) -> tuple[Record | None, str]:
     """The record of a purchase, or why it cannot be read: who may look at plans need not be one who buys."""
     clients: dict[Any, Any] = account.clients("sagemaker", "dynamodb")
     try:
-        return run(read(key), clients), ""
+        return Engine(clients).run(read(key)), ""
     except (ClientError, BotoCoreError) as error:
         return None, f"the record of purchases cannot be read: {error}"
 

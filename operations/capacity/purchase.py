@@ -21,7 +21,7 @@ from ...planning.purchase.offers import Part, Plan, over_limit
 from ...planning.purchase.purchase import NothingToClose, close
 from ...planning.purchase.record import NotRecorded, Record, read
 from ...planning.purchase.run import NotSold, Outcome, Purchase, Result
-from ...planning.purchase.steps import Sleep, Steps, Tell, run
+from ...planning.purchase.steps import Engine, Sleep, Steps, Tell
 from ..aws.account import Account
 from ..aws.calls import get
 from ..aws.plans import plan_answer
@@ -58,7 +58,7 @@ class Buyer:
             CommandError: what may not be bought or closed, or a record that cannot be written. This run bought nothing.
         """
         try:
-            return run(steps, self.clients, clock=self.clock, sleep=self.sleep, tell=tell)
+            return Engine(self.clients, clock=self.clock, sleep=self.sleep, tell=tell).run(steps)
         except (NotSold, NotRecorded, NothingToClose) as error:
             raise CommandError(str(error)) from None
 

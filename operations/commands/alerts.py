@@ -14,6 +14,7 @@ from ...config.loading.project import Project
 from ...config.settings.observability import Observability
 from ...planning.monitoring.alerts import Watched, alert_groups, threshold, unmeasured, wanted, watched
 from ...planning.monitoring.alerts.alert import Alert
+from ...planning.monitoring.alerts.manager import as_yaml, definition
 from ...planning.monitoring.recordings import recording_groups
 from ..output.columns import columns
 from ..output.console import stop_on_errors, write_json, write_line
@@ -39,8 +40,6 @@ def run(args: argparse.Namespace) -> int:
     types = environment_types(environment.instance_types)
     cluster = watched(environment, types)
     if args.rules:
-        from ...planning.monitoring.alerts.manager import as_yaml
-
         groups = [*recording_groups(cluster.cluster, settings.scrape_seconds), *alert_groups(settings, cluster)]
         write_line(as_yaml({"groups": groups}).rstrip())
     elif args.manager:
@@ -55,8 +54,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _manager(settings: Observability, account: str, region: str) -> str:
     """The definition with topics whose names only a deployment knows."""
-    from ...planning.monitoring.alerts.manager import definition
-
     kinds = ["mail", *(["chat"] if settings.alerts.chat.slack or settings.alerts.chat.teams else [])]
     return definition({kind: f"arn:aws:sns:{region}:{account}:TOPIC-FOR-{kind.upper()}" for kind in kinds}, region)
 

@@ -69,7 +69,7 @@ def _compared(loaded: dict[str, LoadedEnvironment]) -> dict[str, list[Finding]]:
 def _check(loaded: LoadedEnvironment, compared: list[Finding]) -> tuple[int, list[Finding], dict[str, Any] | None]:
     """Exit code, findings and, where nothing is wrong, what the environment costs."""
     from ...planning.rules import findings
-    from .cost import brief
+    from ..environments.costs import brief
 
     found = [*findings(loaded.environment, loaded.source), *compared]
     return (1, found, None) if errors(found) else (0, found, brief(loaded.environment))

@@ -5,18 +5,11 @@ price is named and never guessed.
 """
 
 import argparse
-import dataclasses
-from collections.abc import Sequence
-from datetime import UTC, date, datetime
-from typing import Any
 
-from ...config.catalog.prices import HOURS_PER_MONTH
 from ...config.loading.project import Project
-from ...config.settings.environment import Environment
-from ...planning.cost.costs import NOT_COUNTED, Cost, Sum, TeamCost, Upfront, by_stack, by_team, costs, total, upfronts
-from ..output.columns import columns
+from ...planning.cost.costs import costs
+from ..environments.costs import lines, report, today
 from ..output.console import stop_on_errors, write_json, write_line
-from ..output.money import money
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,124 +30,3 @@ def run(args: argparse.Namespace) -> int:
         for line in lines(environment, items):
             write_line(line)
     return 0
-
-
-def today() -> date:
-    """The day in UTC."""
-    return datetime.now(UTC).date()
-
-
-def brief(environment: Environment) -> dict[str, Any]:
-    """The sums alone, and a line that says them: what it costs a month, and what is paid at once."""
-    items = costs(environment, today())
-    sums, fees = total(items), [item.at_most for item in upfronts(environment) if item.at_most]
-    parts = [f"{shown(sums)} a month, {shown(sums, hourly=True)} an hour"]
-    parts += [f"training plans up to {money(sum(fees))} upfront"] if fees else []
-    parts += [f"{sums.unknown} of {len(items)} parts without a price"] if sums.unknown else []
-    line = f"{'; '.join(parts)} (podwright cost {environment.name})"
-    return {"summary": line, "upfront_at_most": sum(fees)} | _sum(sums)
-
-
-def report(environment: Environment, items: Sequence[Cost]) -> dict[str, Any]:
-    """Items and sums as plain data."""
-    return {
-        "environment": environment.name,
-        "region": environment.region,
-        "currency": "USD",
-        "hours_per_month": HOURS_PER_MONTH,
-        "items": [dataclasses.asdict(item) | {"monthly": item.monthly} for item in items],
-        "stacks": {stack: _sum(sums) for stack, sums in by_stack(items).items()},
-        "teams": [
-            {"team": row.team, "instances": row.instances, "upfront_at_most": row.upfront} | _sum(row.total)
-            for row in by_team(environment, items)
-        ],
-        "upfront": [dataclasses.asdict(item) for item in upfronts(environment)],
-        "total": _sum(total(items)),
-        "not_counted": list(NOT_COUNTED),
-    }
-
-
-def _sum(sums: Sum) -> dict[str, Any]:
-    return dataclasses.asdict(sums) | {"hourly": sums.hourly}
-
-
-def lines(environment: Environment, items: Sequence[Cost]) -> list[str]:
-    """The report for people."""
-    title = (
-        f"{environment.name} in {environment.region}, all groups at their full count, {HOURS_PER_MONTH} hours a month"
-    )
-    teams = by_team(environment, items) if environment.governance.teams else []
-    return [
-        title,
-        "",
-        *_items(items),
-        "",
-        *_sums(items),
-        *_upfront(upfronts(environment)),
-        *_teams(teams),
-        *_notes(items),
-    ]
-
-
-def shown(sums: Sum, *, hourly: bool = False) -> str:
-    """A sum; `at least` where parts of it are unknown or are known to cost more."""
-    if not sums.monthly and sums.unknown:
-        return "unknown"
-    return f"{'' if sums.exact else 'at least '}{money(sums.hourly if hourly else sums.monthly)}"
-
-
-def _items(items: Sequence[Cost]) -> list[str]:
-    rows = [("stack", "name", "what", "quantity", "unit price", "a month")]
-    for item in items:
-        bound = "≥ " if item.price and item.price.lower_bound else ""
-        price = f"{bound}${item.price.usd:,.3f}" if item.price else "unknown"
-        month = f"{bound}{money(item.monthly)}" if item.monthly is not None else "unknown"
-        rows.append((item.stack, item.name, item.what, f"{item.quantity:,g} {item.unit}", price, month))
-    return columns(rows, right=(3, 4, 5))
-
-
-def _sums(items: Sequence[Cost]) -> list[str]:
-    rows = [("stack", "an hour", "a month", "")]
-    sums = [*by_stack(items).items(), ("together", total(items))]
-    for name, value in sums:
-        missing = f"{value.unknown} without a price" if value.unknown else ""
-        rows.append((str(name), shown(value, hourly=True), shown(value), missing))
-    return columns(rows, right=(1, 2))
-
-
-def _upfront(fees: Sequence[Upfront]) -> list[str]:
-    if not fees:
-        return []
-    rows = [("training plan", "upfront", "")]
-    rows += [
-        (fee.plan, f"at most {money(fee.at_most)}" if fee.at_most else "not in the file", fee.what) for fee in fees
-    ]
-    return ["", *columns(rows, right=(1,))]
-
-
-def _teams(teams: Sequence[TeamCost]) -> list[str]:
-    if not teams:
-        return []
-    rows = [("team", "instances", "an hour", "a month", "upfront")]
-    for row in teams:
-        fee = f"at most {money(row.upfront)}" if row.upfront else ""
-        sums = (shown(row.total, hourly=True), shown(row.total))
-        rows.append((row.team or "(no quota)", f"{row.instances:g}", *sums, fee))
-    return ["", *columns(rows, right=(1, 2, 3, 4))]
-
-
-def _notes(items: Sequence[Cost]) -> list[str]:
-    sources = sorted({item.price.source for item in items if item.price and item.price.usd})
-    bounded = any(item.price and item.price.lower_bound for item in items)
-    unknown = sorted({name for item in items for name in item.settable})
-    spot = [item.name for item in items if item.price is None and not item.settable]
-    notes = ["", "Prices:", *(f"  {source}" for source in sources)]
-    if bounded:
-        notes.append(
-            "  ≥: the price of the same EC2 instance; HyperPod's own is not published in a list, and is higher."
-        )
-    if spot:
-        notes.append(f"Spot has no price in advance: {', '.join(spot)}.")
-    if unknown:
-        notes.append(f"No price is known of {', '.join(unknown)}. Yours go under `prices:` of the environment.")
-    return [*notes, f"Not counted: {'; '.join(NOT_COUNTED)}."]

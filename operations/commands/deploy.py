@@ -35,6 +35,9 @@ from ..cdk.deployment import (
     watch,
 )
 from ..cdk.progress import Progress
+from ..effects.approval import stop_unapproved
+from ..effects.document import change_set
+from ..effects.show import lines
 from ..live.cluster_table import report, write_report
 from ..output.confirm import confirm
 from ..output.console import write_findings, write_json, write_line
@@ -132,10 +135,6 @@ def _look_at_changes(
 
     `asked`: show the change set, and go on only after a yes.
     """
-    from ..effects.approval import stop_unapproved
-    from ..effects.document import change_set
-    from ..effects.show import lines
-
     if asked and not sys.stdin.isatty():
         raise CommandError("nobody can be asked here", "--yes deploys without showing the changes and asking", 2)
     if cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):

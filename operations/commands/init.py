@@ -5,73 +5,10 @@ Existing files are never changed; run it again with another --name to add an env
 """
 
 import argparse
-import json
-import sys
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
 
-from ...config.catalog.regions import UnknownRegion, region
-from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
-from ...config.errors import CommandError, InvalidFile
-from ...config.findings import errors
-from ...config.loading.load import environment_from
-from ...config.loading.project import Project
-from ...config.loading.schema import environment_schema
-from ...config.loading.source import parse_source
-from ...planning.rules import findings
+from ..environments.new_project import write_project, write_workflows
 from ..output.console import write_line
-
-# The command that CDK starts. `podwright deploy` says which Python it runs on; for a plain `cdk deploy`, the file that
-# `podwright init` writes on each machine (git ignores it) names the one that podwright is installed in.
-APP: Final = '"${PODWRIGHT_PYTHON:-$(cat .podwright/python 2>/dev/null || echo python3)}" -P -m podwright.bin.app'
-
-_ENVIRONMENT: Final = """\
-# yaml-language-server: $schema=environment.schema.json
-# `podwright check {name}` finds mistakes, `podwright show {name}` prints this file with every default.
-name: {name}
-{account}region: {region}
-{protection}
-network:
-  cidr: 10.16.0.0/16
-  # Zone ids, because accelerators are in zones and zone names differ between accounts.
-  zones: [{zones}]
-
-storage:
-  # FSx for Lustre, 1.2 TiB. `efa: true` serves EFA instances faster, from 19.2 TiB at the default throughput.
-  lustre: {{}}
-
-cluster:
-  # Zones of the control plane, for good: EKS takes no others later. Groups and file systems without a zone of their own
-  # are in the first.
-  zones: [{cluster_zones}]
-
-instance_groups:
-  # Holds the add-ons; every cluster needs such a group.
-  system: {{instance_type: ml.m5.4xlarge, count: 2}}
-  training:
-    instance_type: ml.g5.12xlarge
-    count: 2
-"""
-_SANDBOX_ACCOUNT_LINE: Final = f"""\
-# The sandbox's account: nothing leaves this machine. An account id of yours, in quotes, deploys to AWS.
-account: "{SANDBOX_ACCOUNT}"
-"""
-_SANDBOX_PROTECTION_LINE: Final = """\
-# Everything is deleted with its stack. Leave this out, and networks and data survive their stacks.
-protection: destroy
-"""
-_PROJECT: Final = """\
-# The order of promotion; `podwright pipeline show` prints every step.
-environments: [{environments}]
-pipeline:
-  source: {{repository: {repository}, branch: main}}
-"""
-_REQUIREMENTS: Final = """\
-# python3 -m venv .venv && .venv/bin/pip install -r requirements.txt && .venv/bin/podwright init .
-podwright[sandbox]=={version}
-"""
-_IGNORED: Final = "cdk.out/\n.podwright/\n.venv/\n"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,111 +35,14 @@ def run(args: argparse.Namespace) -> int:
     """Write the files that are not there yet. Nothing is written unless the environment passes its checks."""
     folder: Path = args.folder
     if not args.ci or args.name or args.account:
-        _write_project(folder, args)
+        for written in write_project(
+            folder, name=args.name, account=args.account, region=args.region, zones=args.zones
+        ):
+            write_line(str(written))
     if args.ci:
-        if not Project.at(folder).names:
-            raise CommandError(
-                f"{folder} has no environments to promote", f"first `podwright init {folder} --name dev`", 2
-            )
-        return _write_workflows(folder, args.repository, args.order)
+        for written in write_workflows(folder, args.repository, args.order):
+            write_line(str(written))
+        write_line("Next: `podwright pipeline bootstrap` prints what each account and the repository need")
+        return 0
     write_line(f"Next: cd {folder} && podwright deploy" if folder.resolve() != Path.cwd() else "Next: podwright deploy")
     return 0
-
-
-def _write_project(folder: Path, args: argparse.Namespace) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise CommandError(f"{folder} is a file", "name a folder", 2)
-    files = {
-        folder / "environments/environment.schema.json": _json(environment_schema()),
-        folder / "cdk.json": _json({**_cdk_settings(), "app": APP}),
-        folder / "requirements.txt": _REQUIREMENTS.format(version=version("podwright")),
-        folder / ".gitignore": _IGNORED,
-        folder / ".podwright/python": f"{sys.executable}\n",
-    }
-    # A project that somebody has cloned is made ready for this machine, not given another environment.
-    if args.name or args.account or not Project.at(folder).names:
-        name = args.name or ("prod" if args.account else "sandbox")
-        file = folder / "environments" / f"{name}.yaml"
-        text = environment_file(name, args.account or SANDBOX_ACCOUNT, args.region, args.zones)
-        if file.exists() and file.read_text(encoding="utf-8") != text:
-            raise CommandError(f"{file} exists and stays as it is", "edit it, or choose another --name")
-        files = {file: text} | files
-    for file, text in files.items():
-        write_line(f"{'kept   ' if file.exists() else 'created'}  {file}")
-        if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
-
-
-def _write_workflows(folder: Path, repository: str | None, order: str | None) -> int:
-    """Write the workflows; a `podwright.yaml` too where there is none, since it says what they promote."""
-    from ..pipeline.github import DRIFT, PROMOTION, drift_workflow, promotion_workflow
-
-    settings = folder / "podwright.yaml"
-    if repository and not settings.exists():
-        names = Project.at(folder).names
-        if order is None and len(names) > 1:
-            raise CommandError(
-                "in which order are they promoted?", f"--order with commas between; there are {','.join(names)}", 2
-            )
-        environments = ", ".join(order.split(",") if order else names)
-        text = _PROJECT.format(environments=environments, repository=repository)
-        settings.write_text(text, encoding="utf-8")
-        try:
-            Project.at(folder)
-        except InvalidFile:
-            settings.unlink()
-            raise
-        write_line(f"created  {settings}")
-    project = Project.at(folder)
-    texts = {PROMOTION: promotion_workflow(project), DRIFT: drift_workflow(project)}
-    for name, text in texts.items():
-        file = folder / name
-        if text is None:
-            continue
-        if file.exists() and file.read_text(encoding="utf-8") != text:
-            raise CommandError(f"{file} exists and is not what podwright.yaml says", "delete it, and run this again")
-        write_line(f"{'kept   ' if file.exists() else 'created'}  {file}")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    write_line("Next: `podwright pipeline bootstrap` prints what each account and the repository need")
-    return 0
-
-
-def environment_file(name: str, account: str, region_name: str, zones: str | None) -> str:
-    """The text of a small environment file that passes every rule.
-
-    Raises:
-        InvalidFile: a value that an environment does not allow.
-        CommandError: a region that is not known, or whose zone ids are not.
-    """
-    try:
-        prefix = region(region_name).zone_prefix
-    except UnknownRegion as error:
-        raise CommandError(str(error), code=2) from None
-    if not zones and not prefix:
-        raise CommandError(f"the zone ids of {region_name} are not known", "give two of them with --zones", 2)
-    chosen = zones.split(",") if zones else [f"{prefix}-az1", f"{prefix}-az2"]
-    sandbox = account == SANDBOX_ACCOUNT
-    text = _ENVIRONMENT.format(
-        name=name,
-        account=_SANDBOX_ACCOUNT_LINE if sandbox else f'account: "{account}"\n',
-        region=region_name,
-        protection=_SANDBOX_PROTECTION_LINE if sandbox else "",
-        zones=", ".join(chosen),
-        cluster_zones=", ".join(chosen[:2]),
-    )
-    loaded = environment_from(parse_source(text, f"environments/{name}.yaml"), name)
-    if wrong := errors(findings(loaded.environment, loaded.source)):
-        raise InvalidFile(wrong)
-    return text
-
-
-def _cdk_settings() -> dict[str, Any]:
-    """The settings of podwright's own `cdk.json`, which reach the templates; the app itself knows its feature flags."""
-    settings = json.loads((Path(__file__).resolve().parents[2] / "cdk.json").read_text(encoding="utf-8"))
-    return {name: value for name, value in settings.items() if name != "context"}
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -12,30 +12,27 @@ touched.
 """
 
 import argparse
-import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ...config.catalog.images import Image
 from ...config.catalog.regions import regions
 from ...config.errors import CommandError
 from ...config.loading.artifacts import read_artifacts
-from ...config.loading.source import read_source
 from ...config.settings.environment import Environment
 from ...planning.helm.mirrors import mirror_of
 from ...planning.helm.wanted_charts import wanted_charts
-from ...planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION, DeployedValues, known_values, value_paths
-from ..aws.account import Account, account_of
-from ..cdk.deployment import add_environment, deployed_stacks, load
+from ...planning.kubernetes.deployed_values import known_values
+from ..aws.account import account_of
+from ..cdk.deployment import add_environment, load
+from ..kubernetes.filled import file_values, filled, stack_values
 from ..kubernetes.manifest_files import write_files
-from ..kubernetes.rendered import Object, placed, rendered
+from ..kubernetes.rendered import placed
 from ..output.console import write_line
 from ..programs.node import use_bundled_node
 from . import render_jobs
-
-_PLACEHOLDER: Final = re.compile(r"\$\{([a-z_]+(?:\.[^}]+)?)\}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     mirror = mirror_of(environment, read_artifacts(args.project))
     given = known_values(environment, _dns_suffix(environment))
     if args.values:
-        given |= _from_file(args.values, environment)
+        given |= file_values(args.values, environment)
     objects, missing = filled(environment, given, mirror)
     if missing and not args.values:
         try:
@@ -87,51 +84,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def filled(
-    environment: Environment, given: Mapping[str, str], mirror: Mapping[str, Image]
-) -> tuple[list[Object], list[str]]:
-    """The objects, and the paths of the values that they need and nobody gave."""
-    values = {path: given.get(path, f"${{{path}}}") for path in value_paths(environment)}
-    objects = list(rendered(environment, DeployedValues.parse(values), mirror))
-    missing = {path for item in objects for text in _texts(item) for path in _PLACEHOLDER.findall(text)}
-    return objects, sorted(missing & (values.keys() - given.keys()))
-
-
-def stack_values(account: Account, environment: Environment, project: Path) -> dict[str, str]:
-    """The values that the stacks of an environment have as outputs."""
-    return {
-        output["Description"].removeprefix(OUTPUT_DESCRIPTION): output["OutputValue"]
-        for stack in deployed_stacks(account, environment.name, project)
-        for output in stack.description.get("Outputs", ())
-        if output.get("Description", "").startswith(OUTPUT_DESCRIPTION)
-    }
-
-
-def _from_file(file: Path, environment: Environment) -> dict[str, str]:
-    if not file.is_file():
-        raise CommandError(f"--values {file} is not a file", code=2)
-    data = read_source(file).data
-    if not isinstance(data, dict):
-        raise CommandError(f"{file} is not a mapping of values", "`podwright render --help` shows one", 2)
-    given = dict(_flat(data, ""))
-    known = value_paths(environment)
-    if unknown := sorted(given.keys() - set(known)):
-        raise CommandError(
-            f"{file} says what {', '.join(unknown)} are, which {environment.name} does not have",
-            f"it has {', '.join(known)}",
-            2,
-        )
-    return given
-
-
-def _flat(data: Any, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(data, dict):
-        for key, value in data.items():
-            yield from _flat(value, f"{path}.{key}" if path else str(key))
-    else:
-        yield path, str(data)
-
-
 def _chart_values(environment: Environment, mirror: Mapping[str, Image]) -> dict[str, str]:
     """The values of each chart, which objects may need and a deployment installs as a Helm release."""
     return {
@@ -147,14 +99,6 @@ def _yaml(documents: list[Any]) -> str:
     import cdk8s
 
     return cdk8s.Yaml.stringify(*documents)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)
 
 
 def _dns_suffix(environment: Environment) -> str:

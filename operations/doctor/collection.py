@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from ...config.errors import CommandError
 from ..aws.calls import Reader
 from ..aws.unseen import Unseen, code_of
+from ..checks.runner import ask_all
 from .bundle import SOURCES
 
 _CALLS_AT_ONCE: Final = 8
@@ -46,9 +47,10 @@ class Collection:
         """The answers of a source that is asked once for each name or id, several at once."""
 
         def asked() -> dict[str, Any]:
-            with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
-                wanted = list(ids)
-                return {id: answer for id, answer in zip(wanted, pool.map(read, wanted), strict=True) if answer}
+            answers = ask_all({id: partial(read, id) for id in ids}, at_once=_CALLS_AT_ONCE)
+            if unseen := next((answer for answer in answers.values() if isinstance(answer, Unseen)), None):
+                raise unseen
+            return {id: answer for id, answer in answers.items() if answer}
 
         found = self.take(source, asked)
         if found == {}:

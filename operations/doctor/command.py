@@ -16,6 +16,7 @@ from ..aws.account import account_of
 from ..cdk.deployment import add_environment, load
 from ..output.console import write_json, write_line
 from .bundle import INDEX, SOURCES, Bundle
+from .collect import collect
 from .diagnose import Diagnosis, Finding, diagnose
 from .evidence import Signal
 
@@ -47,8 +48,6 @@ def _bundle(args: argparse.Namespace) -> Bundle:
     path = Path(args.environment or "")
     if args.environment and (path.name.endswith((".tar.gz", ".tgz")) or (path / INDEX).is_file()):
         return Bundle.read(path)
-    from .collect import collect
-
     environment = load(args).environment
     account = account_of(environment, args.project, args.sandbox)
     write_line(f"looking at {environment.cluster.name} in {account}", sys.stderr)

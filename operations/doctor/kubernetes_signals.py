@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from ...config.catalog.instance_types import catalog
 from .bundle import SOURCES, Bundle, moment
 from .evidence import Scene, Signal
 from .pods import STARTING, Pod, pods_of
@@ -171,8 +172,6 @@ def _devices(bundle: Bundle, still: Sequence[Pod], after: dict[str, set[str]]) -
 
 
 def _missing(kind: str, offered: dict[str, Any]) -> Iterator[str]:
-    from ...config.catalog.instance_types import catalog
-
     known = catalog().find(kind)
     if not known:
         return

@@ -7,19 +7,14 @@ of security groups. What a service does by itself, such as patching, is noise; `
 import argparse
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
 
-from ...config.errors import CommandError
-from ..aws.account import Account, account_of
+from ..aws.account import account_of
 from ..cdk.deployment import add_environment, load
 from ..cdk.progress import Progress
+from ..effects.permissions import text
 from ..output.console import write_json, write_line
-
-if TYPE_CHECKING:
-    from .judge import Drift
-    from .resolve import Resolver
-
-_CLUSTER = "AWS::SageMaker::Cluster"
+from .compare import compare
+from .judge import Drift
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,20 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what is unlike its template; returns 1 when something is drift."""
-    from ..effects.templates import deployed
-    from .judge import explained
-    from .resolve import Resolver
-
     loaded = load(args)
     environment = loaded.environment
     account = account_of(environment, args.project, args.sandbox)
-    templates = deployed(account, environment.name, args.project)
-    if not templates:
-        raise CommandError(f"{environment.name} is not deployed in {account}", f"`podwright deploy {environment.name}`")
-    found, live, read = drifts(account, Resolver(account, templates), templates, Progress(sys.stderr))
-    drift = [item for item in found if not item.noise]
-    counts = {name: group.count for name, group in environment.groups.items()}
-    next_deploy = list(explained(found, counts, live))
+    progress = Progress(sys.stderr)
+    compared = compare(account, environment, args.project, progress.tick)
+    progress.close()
+    found, drift, read = compared.found, compared.drift, compared.read
     if args.json:
         write_json(
             {
@@ -53,14 +41,14 @@ def run(args: argparse.Namespace) -> int:
                 "read": read,
                 "drift": [asdict(item) for item in drift],
                 "noise": [asdict(item) for item in found if item.noise],
-                "next_deploy": next_deploy,
+                "next_deploy": compared.next_deploy,
             }
         )
         return 1 if drift else 0
     for item in found:
         if not item.noise or args.all:
             write_line(_line(item, environment.name))
-    for line in next_deploy:
+    for line in compared.next_deploy:
         write_line(line)
     hidden = len(found) - len(drift)
     noise = f", {hidden} changed by their services{'' if args.all else ' (--all shows them)'}" if hidden else ""
@@ -68,51 +56,8 @@ def run(args: argparse.Namespace) -> int:
     return 1 if drift else 0
 
 
-def _line(item: "Drift", environment: str) -> str:
-    from ..effects.permissions import text
-
+def _line(item: Drift, environment: str) -> str:
     place = f"{item.stack.removeprefix(f'{environment}-')}/{item.logical_id}"
     template, live = (("nothing" if value is None else text(value)) for value in (item.template, item.live))
     sign = "noise" if item.noise else "drift"
     return f"{sign}  {place} {item.property}: template {template}, now {live}\n       {item.what}"
-
-
-def drifts(
-    account: Account, resolver: "Resolver", templates: dict[str, Any], progress: Progress
-) -> "tuple[list[Drift], dict[str, Any], int]":
-    """Everything unlike its template, the cluster as it is now, and how many resources were read."""
-    from ..effects.templates import resources
-    from . import readers, rules
-    from .judge import Drift, unlike
-
-    found: list[Drift] = []
-    cluster: dict[str, Any] = {}
-    read = 0
-    for stack, template in templates.items():
-        for key, item in resources(template):
-            reader = readers.READERS.get(item["Type"])
-            physical = resolver.physical_ids(stack).get(key) if reader and "/" not in stack else None
-            if reader is None or physical is None:
-                continue
-            progress.tick()
-            asked = readers.asked(resolver.value(item.get("Properties", {}), stack))
-            live = reader(account, asked.get("ClusterName", physical) if item["Type"] == _CLUSTER else physical)
-            read += 1
-            if live is None:
-                found.append(Drift(stack, key, item["Type"], "", "there", None, False, "somebody deleted it"))
-                continue
-            if item["Type"] == _CLUSTER:
-                cluster = dict(live)
-            found += unlike(stack, key, item["Type"], asked, live)
-    progress.close()
-    groups = rules.wanted(templates, resolver)
-    there = rules.live(account, list(groups)) if groups else {}
-    for group, (stack, key, asked) in groups.items():
-        read += 1
-        for change, rule in rules.unlike(asked, there[group]):
-            words = (
-                "somebody opened it" if change == "added" else "somebody closed it: EFA and Lustre hang without rules"
-            )
-            template, live = (None, str(rule)) if change == "added" else (str(rule), None)
-            found.append(Drift(stack, key, rules.GROUP, f"{group} rule", template, live, False, words))
-    return found, cluster, read

@@ -12,6 +12,8 @@ from pathlib import Path
 from ..cdk.deployment import add_environment, cdk_for, failure, load
 from ..cdk.progress import Progress
 from ..output.console import write_json, write_line
+from .document import change_set, document
+from .show import lines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,9 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the change set; returns 1 where an approval is required and missing."""
-    from .document import change_set, document
-    from .show import lines
-
     loaded = load(args)
     cdk = cdk_for(args, loaded)
     if args.cdk:

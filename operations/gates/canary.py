@@ -14,6 +14,7 @@ from ...planning.quota.policy import environment_policy
 from ..kubernetes.kubectl import Refused
 from .gate import Context, Look, Result
 from .jobs import Run, group_for, state_of, submitted, team_for
+from .slurm import canary
 
 _KEEP_SECONDS: Final = 3600
 # Counts the device files that the container runtime has given it: NVIDIA's, or Neuron's.
@@ -28,8 +29,6 @@ _COUNT: Final = (
 def run(context: Context) -> Result:
     """Let the job complete, and then the elastic one change its size."""
     if context.environment.cluster.orchestrator == "slurm":
-        from .slurm import canary
-
         return canary(context)
     settings, environment = context.settings.canary, context.environment
     job: Any = environment.jobs[settings.job] if settings.job else own_job(context)

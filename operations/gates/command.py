@@ -10,23 +10,19 @@ Exit codes: 0 all passed, 1 one failed or its evidence could not be kept, 2 the 
 import argparse
 import signal
 import sys
-from importlib import import_module
-from pathlib import Path
 from typing import Any, Final, cast
 
 from ...config.catalog.instance_types import environment_types
 from ...config.errors import CommandError
 from ...config.loading.load import LoadedEnvironment
-from ...config.settings.gates import GateName
 from ...planning.delivery.gate_evidence import Evidence
-from ...planning.delivery.gate_table import Gate, gate_table, settings_of, why_not
-from ..aws.account import Account, account_of
+from ...planning.delivery.gate_table import gate_table, settings_of, why_not
+from ..aws.account import account_of
 from ..cdk.deployment import load
-from ..kubernetes.kubectl import Refused
 from ..output.columns import columns
 from ..output.console import stop_on_errors, write_json, write_line
-from .evidence import Keeper, evidence_of, summary
-from .gate import Context, Result
+from .evidence import Keeper, summary
+from .run import gate_names, run_gate
 
 _SIGNS: Final = {"passed": "passed", "failed": "FAILED", "skipped": "skipped"}
 _MOST_CHECKS: Final = 12
@@ -49,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the gates."""
     loaded = load(args)
-    names = _names(args.more)
+    names = gate_names(args.more)
     if args.timeout is not None and not 0 < args.timeout <= 1440:
         raise CommandError(
             f"--timeout {args.timeout:g} is no time for a gate", "give minutes, above 0 and at most 1440", 2
@@ -67,9 +63,7 @@ def run(args: argparse.Namespace) -> int:
     write_line(f"gates of {environment.name} → {account}", sys.stderr)
     done, failed = list[Any](), False
     for name in names:
-        gate = gate_table()[name]
-        minutes = args.timeout or settings_of(environment).timeouts.get(name, gate.minutes)
-        evidence = _one(loaded, account, args.project, gate, minutes)
+        evidence = run_gate(loaded, account, args.project, name, args.timeout)
         place = keeper.keep(evidence)
         done.append(summary(evidence, place))
         failed = failed or evidence.verdict == "failed"
@@ -82,47 +76,6 @@ def run(args: argparse.Namespace) -> int:
     elif rest := names[len(done) :]:
         write_line(f"not run: {', '.join(rest)}")
     return int(failed)
-
-
-def _names(given: list[str]) -> list[GateName]:
-    """The gates that are meant, in their order, each once. Raises CommandError for what is none."""
-    known = list(gate_table())
-    if unknown := [name for name in given if name not in known]:
-        raise CommandError(f"there is no gate {unknown[0]}", f"there are {', '.join(known)}", 2)
-    return [name for name in known if not given or name in given]
-
-
-def _one(loaded: LoadedEnvironment, account: Account, project: Path, gate: Gate, minutes: float) -> Evidence:
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    context = Context(loaded, account, project, gate, minutes)
-    if reason := why_not(loaded.environment, context.types, gate.name):
-        return evidence_of(context, "skipped", Result(True, reason))
-    context.say(gate.title)
-    module = import_module(f".{gate.name}", __package__)
-    try:
-        result = module.run(context)
-    except CommandError as stop:
-        result = Result(False, str(stop), next_step=stop.hint)
-    except ClientError as error:
-        code = error.response["Error"].get("Code", "")
-        step = "you need " + ", ".join(gate.actions) if "Denied" in code or "Unauthorized" in code else _doctor(loaded)
-        result = Result(False, f"AWS refuses {error.operation_name}: {error}", next_step=step)
-    except Refused as refused:
-        said = (str(refused).splitlines() or ["it says nothing"])[-1]
-        step = f"you need an access entry on the EKS cluster; `podwright connect {loaded.environment.name}` tries it"
-        result = Result(False, f"Kubernetes cannot be asked: {said}", next_step=step)
-    except BotoCoreError as error:
-        result = Result(False, f"AWS cannot be asked: {error}", next_step="check the network, and run this again")
-    if result.skipped:
-        return evidence_of(context, "skipped", result)
-    if not result.passed and not result.next_step:
-        result.next_step = _doctor(loaded)
-    return evidence_of(context, "passed" if result.passed else "failed", result)
-
-
-def _doctor(loaded: LoadedEnvironment) -> str:
-    return f"`podwright doctor {loaded.environment.name}` looks for the cause"
 
 
 def _write(evidence: Evidence, place: str) -> None:

@@ -9,13 +9,16 @@ from ...config.errors import CommandError
 from ...config.loading.artifacts import read_artifacts
 from ...config.settings.governance.task_governance import NAMESPACE as _GOVERNED
 from ...planning.helm.mirrors import mirror_of
+from ...planning.node.slurm_facts import team_limits
 from ...planning.quota.compute_quotas import compute_quotas, scheduler_config
 from ...planning.quota.policy import environment_policy
 from ...planning.quota.team_names import cluster_queue, local_queue, team_namespace
 from ..aws.calls import get, pages
 from ..aws.clusters import existing_cluster
+from ..kubernetes.filled import filled, stack_values
 from ..kubernetes.kubectl import Refused
 from .gate import Context, Look, Result
+from .slurm import Slurm
 
 Object = dict[str, Any]
 _IN_FORCE: Final = ("Created", "Updated")
@@ -41,8 +44,6 @@ _UNITS: Final = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 def run(context: Context) -> Result:
     """Wait until all of them are in force."""
     if context.environment.cluster.orchestrator == "slurm":
-        from .slurm import Slurm
-
         slurm = Slurm(context)
         return context.wait(lambda: _accounts(context, slurm))
     expected = list(_expected(context))
@@ -125,8 +126,6 @@ def _expected(context: Context) -> Iterator[Object]:
     kinds = _KINDS.get(environment.governance.engine or "", ())
     if not kinds:
         return
-    from ..commands.render import filled, stack_values
-
     given = stack_values(context.account, environment, context.project)
     objects, _ = filled(environment, given, mirror_of(environment, read_artifacts(context.project)))
     for item in objects:
@@ -189,8 +188,6 @@ def _conditions(context: Context, engine: Any, look: Look) -> None:
 
 def _accounts(context: Context, slurm: Any) -> Look:
     """Teams are accounts of Slurm, limited to what they are guaranteed."""
-    from ...planning.node.slurm_facts import team_limits
-
     look = Look(
         next_step=f"`podwright doctor {context.environment.name}`; the controller's set-up log says what failed"
     )

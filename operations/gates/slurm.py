@@ -17,6 +17,7 @@ from ..aws.clusters import existing_cluster
 from ..aws.session import nodes as session_nodes
 from ..aws.session import one_command
 from .gate import Context, Look, Result
+from .jobs import group_for
 from .nccl_table import table_of
 
 _BEGIN, _END = "podwright-begin", "podwright-end"
@@ -105,8 +106,6 @@ def _srun(context: Context, stem: str, group: str, nodes: int, script: str, opti
 
 def canary(context: Context) -> Result:
     """A task on each of some nodes, which counts the GPUs that Slurm gives it."""
-    from .jobs import group_for
-
     settings, environment = context.settings.canary, context.environment
     group = settings.group or _compute(context) or group_for(environment, context.types)
     nodes = min(settings.nodes, environment.instance_groups[group].count)

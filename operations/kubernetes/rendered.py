@@ -8,8 +8,9 @@ from typing import Any
 
 from ...config.catalog.images import Image
 from ...config.catalog.instance_types import Catalog, environment_types
-from ...config.catalog.kubernetes_groups import TEAM_LABEL
+from ...config.catalog.kubernetes_groups import KAI_CONTROLLER, KAI_READERS, KUEUE_READERS, TEAM_LABEL
 from ...config.settings.environment import Environment
+from ...config.settings.governance.task_governance import CONTROLLER
 from ...config.settings.governance.teams import Engine
 from ...planning.helm.chart_values import system_placement
 from ...planning.jobs.queue import pod_priorities
@@ -79,9 +80,6 @@ def _readers(name: str, group: str, deployment: str) -> Iterable[Object]:
 
 def _hyperpod(environment: Environment, types: Catalog) -> Iterator[Object]:
     """Quotas are CloudFormation's; Kubernetes only has who may watch the add-on."""
-    from ...config.catalog.kubernetes_groups import KUEUE_READERS
-    from ...config.settings.governance.task_governance import CONTROLLER
-
     yield from _readers("podwright-kueue-readers", KUEUE_READERS, CONTROLLER)
 
 
@@ -96,7 +94,6 @@ def _kueue(environment: Environment, types: Catalog) -> Iterator[Object]:
 
 def _kai(environment: Environment, types: Catalog) -> Iterator[Object]:
     from ...cdk8s_charts.kai import kai_objects
-    from ...config.catalog.kubernetes_groups import KAI_CONTROLLER, KAI_READERS
 
     governance = environment.governance
     yield from _readers("podwright-kai-readers", KAI_READERS, KAI_CONTROLLER)

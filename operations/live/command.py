@@ -10,6 +10,8 @@ from ..aws.account import account_of
 from ..cdk.deployment import add_environment, load
 from ..output.console import write_json
 from .cluster_table import report, write_report
+from .look import Live
+from .watch import watch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,9 +29,6 @@ def run(args: argparse.Namespace) -> int:
     environment = load(args).environment
     account = account_of(environment, args.project, args.sandbox)
     if args.watch is not None:
-        from .look import Live
-        from .watch import watch
-
         watch(Live(environment, account, args.project), max(args.watch, 1.0), times=args.times, as_json=args.json)
         return 0
     found = report(environment, account, args.project)

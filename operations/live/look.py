@@ -3,8 +3,8 @@
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,8 @@ from ..aws.calls import CallCount
 from ..aws.clusters import Cluster, Node, newest_events, nodes
 from ..aws.clusters import cluster as find_cluster
 from ..aws.plans import Plan, plan
-from ..aws.unseen import Unseen, attempt
+from ..aws.unseen import Unseen, attempt, noted
+from ..checks.runner import ask_all
 from ..kubernetes.kubectl import Kubectl, Refused, way
 from .quota_table import quota_rows
 
@@ -41,7 +42,7 @@ class Live:
         begun = time.monotonic()
         self._calls.clear()
         unseen: dict[str, str] = {}
-        cluster = self._ask("cluster", lambda: find_cluster(self._account, self._cluster), unseen)
+        cluster = noted("cluster", lambda: find_cluster(self._account, self._cluster), unseen)
         parts: dict[str, Any] = {}
         if cluster:
             questions: dict[str, Callable[[], Any]] = {
@@ -52,9 +53,8 @@ class Live:
                 "node health": self._health,
                 "queues": self._queues,
             }
-            with ThreadPoolExecutor(len(questions)) as pool:
-                asked = {name: pool.submit(self._ask, name, question, unseen) for name, question in questions.items()}
-            parts = {name: answer.result() for name, answer in asked.items()}
+            asked = {name: partial(noted, name, question, unseen, Refused) for name, question in questions.items()}
+            parts.update(ask_all(asked))
         return {
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "environment": self._environment.name,
@@ -82,14 +82,6 @@ class Live:
         if isinstance(found, Unseen):
             return None, str(found.__cause__)
         return found, "" if found else f"no way to it from here; `podwright connect {environment.name}` opens one"
-
-    def _ask(self, name: str, question: Callable[[], Any], unseen: dict[str, str]) -> Any:
-        """The answer; None, and the reason in `unseen`, where there is none."""
-        answer = attempt(question, Refused)
-        if isinstance(answer, Unseen):
-            unseen[name] = f"{answer.code} on {answer.what}" if answer.code else answer.why
-            return None
-        return answer
 
     def _groups(self, cluster: Cluster, nodes: list[Node]) -> list[Report]:
         counts = Counter((node.group, node.status) for node in nodes)

@@ -11,6 +11,7 @@ from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import ASSEMBLY
+from ...planning.delivery.promotable import promotable, promoted_names
 from ..cdk.cli import run_app
 from ..output.console import write_line
 
@@ -29,8 +30,6 @@ def run(args: argparse.Namespace) -> int:
 
 def context(project: Project, *, sandbox: bool = False) -> dict[str, str]:
     """What the app is told: to add what promotes, where the file says who does."""
-    from ...planning.delivery.promotable import promotable, promoted_names
-
     promotes = project.settings.pipeline is not None and project.settings.pipeline.source is not None
     if promotes:
         promotable(project)

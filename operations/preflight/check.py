@@ -1,11 +1,10 @@
 """What a check is, what it is given, and how all of them run at once."""
 
-import queue
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -18,6 +17,7 @@ from ...planning.rules.framework.acknowledgements import accepted_by
 from ...planning.rules.framework.rule import Problem
 from ..aws.calls import Reader
 from ..aws.unseen import Unseen, code_of
+from ..checks.runner import ask_all
 from .quota_codes import Codes
 
 
@@ -109,32 +109,17 @@ def run_checks(ask: Ask, source: Source | None, seconds: float, left_out: Iterab
     Findings that the environment acknowledges carry the reason.
 
     Raises:
-        RuntimeError: a check broke. Its traceback is printed.
+        Exception: a check broke; the error names it.
     """
     wanted = [id for id in sorted(CHECKS) if id not in set(left_out)]
-    done: queue.SimpleQueue[tuple[str, Outcome | None]] = queue.SimpleQueue()
-
-    def work(id: str) -> None:
-        outcome = None
-        try:
-            outcome = _outcome(id, ask, source)
-        finally:
-            done.put((id, outcome))
-
-    begun = time.monotonic()
-    for id in wanted:
-        threading.Thread(target=work, args=(id,), name=id, daemon=True).start()
-    outcomes: dict[str, Outcome] = {}
-    while len(outcomes) < len(wanted):
-        try:
-            id, outcome = done.get(timeout=max(0.0, begun + seconds - time.monotonic()))
-        except queue.Empty:
-            break
-        if outcome is None:
-            raise RuntimeError(f"check {id} broke; its traceback stands above")
-        outcomes[id] = outcome
-    late = f"no answer within {seconds:g} s; `podwright preflight --seconds {max(30, 3 * seconds):g}` waits longer"
-    return [outcomes.get(id) or Outcome(preflight_checks()[id], "skipped", (), (), (late,), seconds) for id in wanted]
+    outcomes = ask_all({id: partial(_outcome, id, ask, source) for id in wanted}, seconds=seconds)
+    hint = f"`podwright preflight --seconds {max(30, 3 * seconds):g}` waits longer"
+    return [
+        Outcome(preflight_checks()[id], "skipped", (), (), (f"{outcome.why}; {hint}",), seconds)
+        if isinstance(outcome, Unseen)
+        else outcome
+        for id, outcome in outcomes.items()
+    ]
 
 
 def _outcome(id: str, ask: Ask, source: Source | None) -> Outcome:

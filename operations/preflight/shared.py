@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...config.catalog.instance_types import Catalog
+from ...config.catalog.regions import UnknownRegion
+from ...config.catalog.regions import region as known_region
 from ...config.findings import Path
 from ...config.settings.environment import Environment
 from ...config.settings.groups import AnyGroup, InstanceGroup
@@ -58,9 +60,6 @@ def addresses(group: AnyGroup, types: Catalog, environment: Environment) -> int:
 
 def partition(region: str) -> str:
     """The partition in ARNs of a region."""
-    from ...config.catalog.regions import UnknownRegion
-    from ...config.catalog.regions import region as known_region
-
     try:
         return known_region(region).partition
     except UnknownRegion:

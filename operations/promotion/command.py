@@ -17,13 +17,16 @@ from urllib.parse import urlsplit
 from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import Step, stages, steps
-from ..aws.account import sandbox_shell, shell_account
+from ..aws.account import is_sandboxed, sandbox_shell, shell_account
+from ..cdk.deployment import bootstrap, cdk_for
+from ..cdk.progress import Progress
 from ..output.columns import columns
 from ..output.console import write_line
 from .content import Content, content_of
 from .locks import only_promotion
 from .record import Bucket, Folder, Record, Store
 from .run import Promotion, StepFailed, advice
+from .stand_ins import make_stand_ins
 
 STATE: Final = ".podwright/promotion"
 """Where the record lies unless it is kept in S3, in the folder of the project."""
@@ -152,8 +155,6 @@ def _profiles(args: argparse.Namespace, project: Project) -> dict[str, str]:
 
 def _refuse_uncommitted(args: argparse.Namespace, project: Project, content: Content) -> None:
     """Refuse files for AWS that nobody could go back to."""
-    from ..aws.account import is_sandboxed
-
     to_aws = any(not is_sandboxed(loaded.environment, args.sandbox) for loaded in project.load_all())
     if to_aws and content.uncommitted and not args.uncommitted:
         shown = ", ".join(content.uncommitted[:3]) + (", …" if len(content.uncommitted) > 3 else "")
@@ -163,11 +164,6 @@ def _refuse_uncommitted(args: argparse.Namespace, project: Project, content: Con
 
 def _prepare_sandbox(args: argparse.Namespace, project: Project, environment: str) -> None:
     """Make in an account of the sandbox what `preflight` expects. In AWS somebody does so once."""
-    from ..aws.account import is_sandboxed
-    from ..cdk.deployment import bootstrap, cdk_for
-    from ..cdk.progress import Progress
-    from .stand_ins import make_stand_ins
-
     loaded = project.load(environment)
     if is_sandboxed(loaded.environment, args.sandbox):
         where = argparse.Namespace(project=args.project, environment=environment, sandbox=args.sandbox)

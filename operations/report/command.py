@@ -18,7 +18,7 @@ from ...config.loading.load import LoadedEnvironment
 from ..benchmarks.command import parsed
 from ..cdk.deployment import load
 from ..cdk.progress import Progress
-from ..commands.cost import today
+from ..environments.costs import today
 from ..output.console import stop_on_errors, write_json, write_line
 from .architecture import architecture
 from .assembly import Assembly, read_assembly

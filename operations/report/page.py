@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from ..commands import cost
+from ..environments import costs as cost
 from ..output.templates import templates
 from .scene import Scene
 from .sections import architecture, benchmarks, changes, findings, permissions, quotas, status

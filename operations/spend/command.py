@@ -15,7 +15,9 @@ from ...config.settings.observability import Observability
 from ...planning.cost.showback import TeamSpend, rates, spends
 from ...planning.quota.team_names import team_namespace
 from ..aws.account import Account, account_of
+from ..aws.unseen import noted
 from ..cdk.deployment import add_environment, load
+from ..dashboards.sources import workspace
 from ..output.columns import columns
 from ..output.console import stop_on_errors, write_json, write_line
 from ..output.money import money
@@ -61,20 +63,9 @@ def report(
     environment: Environment, account: Account, end: float, days: int, *, bill_too: bool, url: str | None
 ) -> dict[str, Any]:
     """Everything, in the form that `--json` prints; what cannot be seen is None, and `unseen` says why."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
     unseen: dict[str, str] = {}
-
-    def ask(name: str, question: Any) -> Any:
-        try:
-            return question()
-        except ClientError as error:
-            unseen[name] = f"{error.response['Error']['Code']} on {error.operation_name}"
-        except (BotoCoreError, QueryError, CommandError, OSError) as error:
-            unseen[name] = str(error)
-        return None
-
-    used: Measured | None = ask("metrics", lambda: _measured(environment, account, end, days, url))
+    # A Prometheus that is not there is a problem of sockets.
+    used = noted("metrics", lambda: _measured(environment, account, end, days, url), unseen, QueryError, OSError)
     if used is not None and environment.governance.engine not in _COUNTED:
         unseen["teams"] = _NOT_COUNTED
     settings = environment.observability
@@ -84,8 +75,8 @@ def report(
         "until": str(day_of(end)),
         "days": days,
         **_metered(environment, used),
-        "budget": ask("budget", lambda: budget(account, environment)) if watched else None,
-        "bill": ask("bill", lambda: bill(account, environment, day_of(end), days)) if bill_too else None,
+        "budget": noted("budget", lambda: budget(account, environment), unseen) if watched else None,
+        "bill": noted("bill", lambda: bill(account, environment, day_of(end), days), unseen) if bill_too else None,
         "unseen": unseen,
     }
 
@@ -93,8 +84,6 @@ def report(
 def _measured(environment: Environment, account: Account, end: float, days: int, url: str | None) -> Measured:
     if url:
         return measured(Prometheus(url.rstrip("/")), environment.cluster.name, end, days)
-    from ..dashboards.sources import workspace
-
     server = workspace(environment, environment.observability or Observability(), account)
     return measured(server, environment.cluster.name, end, days)
 

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ...config.settings.environment import Environment
@@ -111,8 +112,6 @@ def _kubernetes(
 
 
 def _soon() -> str:
-    from datetime import UTC, datetime, timedelta
-
     return f"{datetime.now(UTC) + timedelta(days=60):%Y-%m-%d}"
 
 

@@ -22,6 +22,7 @@ from ...planning.kubernetes.addons import addon_version
 from ...planning.kubernetes.deployed_values import known_values
 from ..aws.account import Account
 from ..aws.calls import get, pages
+from ..kubernetes.filled import filled
 from ..kubernetes.kubectl import Kubectl
 from ..programs.helm import tool
 from ..programs.node import use_bundled_node
@@ -204,8 +205,6 @@ def _insight_obstacles(insights: Sequence[Mapping[str, Any]]) -> Iterator[Obstac
 
 def removed_objects(environment: Environment, wanted: str, project: Path) -> Iterator[Obstacle]:
     """Objects of the environment's own charts whose API the new version does not serve."""
-    from ..commands.render import filled
-
     use_bundled_node()
     known = known_values(environment, "amazonaws.com")
     objects, _ = filled(environment, known, mirror_of(environment, read_artifacts(project)))

@@ -1,6 +1,5 @@
 """The software of instance groups as HyperPod tells it, and the request that renews it."""
 
-import argparse
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,6 +41,26 @@ class Software:
         return self.state not in ("UpToDate", "") or (bool(self.desired) and self.desired != self.current)
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody wants of an update; None and nothing where the file decides."""
+
+    group: Sequence[str] = ()
+    """Only these groups."""
+    release: str | None = None
+    """Release of HyperPod's image; by default the newest."""
+    batch: str | None = None
+    """Nodes at a time, such as 2 or 20%."""
+    rollback_batch: str | None = None
+    """Nodes at a time on the way back."""
+    wait_between: int | None = None
+    """Seconds between batches."""
+    rollback_alarm: Sequence[str] = ()
+    """Alarms that turn it back."""
+    wait: float | None = None
+    """Follow each group for so many minutes at most."""
+
+
 def software(cluster: Cluster) -> dict[str, Software]:
     """The software of each ordinary group, by name. Of restricted groups HyperPod tells nothing."""
     return {
@@ -67,7 +86,7 @@ def in_order(environment: Environment, groups: Sequence[str]) -> list[str]:
     return sorted(groups, key=key)
 
 
-def rollout(group: InstanceGroup | None, args: argparse.Namespace) -> Rollout:
+def rollout(group: InstanceGroup | None, wish: Wish) -> Rollout:
     """How an update moves over a group: what the command line says, else what the file says of its own updates.
 
     Raises:
@@ -75,20 +94,20 @@ def rollout(group: InstanceGroup | None, args: argparse.Namespace) -> Rollout:
     """
     own = (group.patching or group.scheduled_update) if group else None
     base: Rollout = own or Rollout()
-    for flag, value in (("--batch", args.batch), ("--rollback-batch", args.rollback_batch)):
+    for flag, value in (("--batch", wish.batch), ("--rollback-batch", wish.rollback_batch)):
         if value is not None and not _BATCH.fullmatch(value):
             raise CommandError(f"{flag} is {value}; allowed: a number of nodes, or 1% to 100%", "write 2, or 20%", 2)
-    wait = base.wait_seconds if args.wait_between is None else args.wait_between
+    wait = base.wait_seconds if wish.wait_between is None else wish.wait_between
     if not 0 <= wait <= _LONGEST_WAIT:
         raise CommandError(
             f"--wait-between is {wait}; allowed: 0 to {_LONGEST_WAIT} seconds", "choose a value of these", 2
         )
-    alarms = tuple(args.rollback_alarm) or base.rollback_alarms
+    alarms = tuple(wish.rollback_alarm) or base.rollback_alarms
     if len(alarms) > _MOST_ALARMS:
         raise CommandError(f"{len(alarms)} alarms; allowed: {_MOST_ALARMS}", "name those that tell most", 2)
     return Rollout(
-        batch=args.batch or base.batch,
-        rollback_batch=args.rollback_batch or base.rollback_batch,
+        batch=wish.batch or base.batch,
+        rollback_batch=wish.rollback_batch or base.rollback_batch,
         wait_seconds=wait,
         rollback_alarms=alarms,
     )

@@ -1,7 +1,8 @@
 """Steps: how code that buys is written apart from what carries it out.
 
 A purchase is a generator. Whatever it wants from the world - a call, the time, a pause - it yields as a step, and gets
-the answer back. So a person's command, a Lambda function and tests that stop it at any point run the same code.
+the answer back from an `Engine`. So a person's command, a Lambda function and tests that stop it between any two steps
+run the same code; with clients called directly, a test could stop it only inside a client.
 
 Standard library only: this module travels into the Lambda function that buys, beside `plan_purchase`.
 """
@@ -59,50 +60,50 @@ Step = Call | Sleep | Now | Tell
 Steps: TypeAlias = Generator[Step, Any, T]
 
 
-def run(
-    steps: Steps[T],
-    clients: Mapping[Service, Any],
-    *,
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    sleep: Callable[[float], object] = time.sleep,
-    tell: Callable[[str], object] = lambda text: None,
-) -> T:
-    """Carry steps out with boto3's clients, and return their result.
+class Engine:
+    """Carries steps out: with boto3's clients, and with a clock and pauses that whoever makes it may choose."""
 
-    Raises:
-        ValueError: the client `seller` would send a call again that had no answer.
-    """
-    if "seller" in clients:
-        _refuse_retries(clients["seller"])
-    try:
-        step = next(steps)
-        while True:
-            try:
-                answer = _carried_out(step, clients, clock, sleep, tell)
-            except Exception as error:  # noqa: BLE001  whatever a call raises is the steps' to judge
-                step = steps.throw(error)
-            else:
-                step = steps.send(answer)
-    except StopIteration as end:
-        return end.value
+    def __init__(
+        self,
+        clients: Mapping[Service, Any],
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Callable[[float], object] = time.sleep,
+        tell: Callable[[str], object] = lambda text: None,
+    ) -> None:
+        """Works with `clients`, and hands what somebody may want to know to `tell`.
 
+        Raises:
+            ValueError: the client `seller` would send a call again that had no answer.
+        """
+        if "seller" in clients:
+            _refuse_retries(clients["seller"])
+        self._clients, self._clock, self._sleep, self._tell = clients, clock, sleep, tell
 
-def _carried_out(
-    step: Step,
-    clients: Mapping[Service, Any],
-    clock: Callable[[], datetime],
-    sleep: Callable[[float], object],
-    tell: Callable[[str], object],
-) -> Any:
-    match step:
-        case Call(service, operation, parameters):
-            return getattr(clients[service], operation)(**parameters)
-        case Sleep(seconds):
-            return sleep(seconds)
-        case Now():
-            return clock()
-        case Tell(text):
-            return tell(text)
+    def run(self, steps: Steps[T]) -> T:
+        """Carry steps out, and return their result. What a call raises is the steps' to judge."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = self._carried_out(step)
+                except Exception as error:  # noqa: BLE001  whatever a call raises is the steps' to judge
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as end:
+            return end.value
+
+    def _carried_out(self, step: Step) -> Any:
+        match step:
+            case Call(service, operation, parameters):
+                return getattr(self._clients[service], operation)(**parameters)
+            case Sleep(seconds):
+                return self._sleep(seconds)
+            case Now():
+                return self._clock()
+            case Tell(text):
+                return self._tell(text)
 
 
 def _refuse_retries(client: Any) -> None:

@@ -153,7 +153,7 @@ def test_rooms_import_one_way() -> None:
         ("tests/unit/x.py", "import stacks", "under two names"),
         ("constructs/x.py", "from ..config.settings.environment import Environment", "smallest settings model"),
         ("constructs/plan/handler/index.py", "from ....config import base", "nothing of ours"),
-        ("constructs/plan/handler/index.py", "from ....planning.purchase.steps import run", None),
+        ("constructs/plan/handler/index.py", "from ....planning.purchase.steps import Engine", None),
         ("constructs/plan/handler/index.py", "from .request import Request", None),
         ("constructs/plan/handler/index.py", "from ...common.handler_runtime.response import Answer", None),
         ("constructs/plan/handler/index.py", "from podwright.config import base", "nothing of ours"),

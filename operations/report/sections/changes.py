@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...commands import cost
+from ...environments import costs as cost
 from ..scene import Scene
 from ..views import Badge, Cell, Code, Fact, Table, plural
 

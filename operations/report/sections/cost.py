@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from ....config.catalog.prices import HOURS_PER_MONTH
 from ....planning.cost.costs import costs
-from ...commands import cost
+from ...environments import costs as cost
 from ..scene import Scene
 from ..views import Cell, Code, Table, Tables
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ....config.catalog.instance_types import environment_types
 from ....planning.quota.amounts import CPU, GPU, NEURON
 from ....planning.quota.policy import environment_policy
-from ...commands import quotas
+from ...environments import quotas
 from ..scene import Scene
 from ..views import Cell, Meter, Segment, Table, plural
 

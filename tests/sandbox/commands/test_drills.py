@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -67,11 +67,11 @@ def running(aws: Aws) -> list[Node]:
 
 def drill(aws: Aws, kubectl: Kubectl, name: str) -> tuple[Timeline, list[str]]:
     kind, node, lines = drill_kinds()[name], one(aws), list[str]()
-    observer = Observer(aws("sagemaker"), NAME, node, kubectl)
+    observer = Observer(SimpleNamespace(client=aws), NAME, node, kubectl)
     before = observer.look()
     begun = inject(kind, node, before, kubectl, "registry/python:3")
     timeline = Timeline(before, node.id, kind.action, begun)
-    follow.follow([(observer, timeline)], Events(aws("sagemaker"), NAME, begun), 30, lines.append, poll=0.3)
+    follow.follow([(observer, timeline)], Events(SimpleNamespace(client=aws), NAME, begun), 30, lines.append, poll=0.3)
     return timeline, lines
 
 
@@ -114,6 +114,6 @@ def test_a_health_check_takes_nodes_and_gives_them_back(
         ],
     )
     monkeypatch.setattr(health_check, "_POLL_SECONDS", 0.05)
-    seen = health_check._follow(client, NAME, [node], time.time(), 20)
+    seen = health_check._follow(cast(Account, SimpleNamespace(client=aws)), NAME, [node], time.time(), 20)
     assert seen["status"] == {node.id: "passed"}
     assert seen["passed"]

@@ -18,7 +18,7 @@ from podwright.planning.purchase.purchase import NoOffer, NothingToClose, acquir
 from podwright.planning.purchase.record import TABLE, Record, State, ensure_table, read
 from podwright.planning.purchase.requests import plan_request
 from podwright.planning.purchase.run import NotSold, Result
-from podwright.planning.purchase.steps import ONE_ATTEMPT, Call, Steps, run
+from podwright.planning.purchase.steps import ONE_ATTEMPT, Call, Engine, Steps
 from podwright.sandbox.training_plans.faults import Fault
 from podwright.sandbox.training_plans.plans import TrainingPlans
 from purchase_aws import ARN, END, NOW, START, Bought, Flow, World, plan_shape
@@ -47,7 +47,7 @@ def carried_out(steps: Steps[Any], world: World, **clients: Any) -> Any:
     service = Client(world)
     named: dict[Any, Any] = dict.fromkeys(("sagemaker", "seller", "dynamodb", "ec2"), service)
     named.update(clients)
-    return run(steps, named, clock=lambda: world.time, sleep=sleep)
+    return Engine(named, clock=lambda: world.time, sleep=sleep).run(steps)
 
 
 def offer(**changes: Any) -> Offer:

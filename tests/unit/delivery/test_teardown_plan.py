@@ -15,6 +15,7 @@ from podwright.operations.aws.stacks import Stack
 from podwright.operations.cdk.cli import App, Cdk
 from podwright.operations.cdk.progress import Progress
 from podwright.operations.teardown import command as destroy
+from podwright.operations.teardown import run as teardown_run
 from podwright.operations.teardown.look import Look
 from podwright.operations.teardown.plan import Blocker, Kept, StackPlan, Teardown, deletion_order, staying
 from podwright.operations.teardown.record import left_behind, write_record
@@ -173,13 +174,14 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     made = World(tmp_path)
     monkeypatch.setattr(destroy, "cdk_for", lambda *_: made.cdk)
     monkeypatch.setattr(destroy, "wait_for_earlier_run", lambda *_: None)
-    monkeypatch.setattr(destroy, "deployed_stacks", lambda *_: made.stuck)
+    for module in (destroy, teardown_run):
+        monkeypatch.setattr(module, "deployed_stacks", lambda *_: made.stuck)
     monkeypatch.setattr(destroy, "look", lambda *_, **__: Look(made.plan, made.resources, made.network))
-    monkeypatch.setattr(destroy, "still_there", lambda *_: made.there.pop(0) if made.there else [])
-    monkeypatch.setattr(destroy, "remove", lambda _, found, say: made.removed.extend(item.name for item in found))
-    monkeypatch.setattr(destroy, "resources_of", lambda *_: made.resources)
+    monkeypatch.setattr(teardown_run, "still_there", lambda *_: made.there.pop(0) if made.there else [])
+    monkeypatch.setattr(teardown_run, "remove", lambda _, found, say: made.removed.extend(item.name for item in found))
+    monkeypatch.setattr(teardown_run, "resources_of", lambda *_: made.resources)
     monkeypatch.setattr(
-        destroy, "_delete", lambda _, progress, stacks: made.cdk.calls.extend(("itself", s) for s in stacks)
+        teardown_run, "_delete", lambda _, progress, stacks: made.cdk.calls.extend(("itself", s) for s in stacks)
     )
     return made
 

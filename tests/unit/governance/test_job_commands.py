@@ -126,16 +126,16 @@ def kubectl(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program.write_text(f'#!/bin/sh\necho "$@" > {project}/arguments\ncat > {project}/given\n. {project}/answer\n')
     program.chmod(0o755)
     (project / "answer").write_text("echo hyperpodpytorchjob/llama created\n")
-    account = SimpleNamespace(endpoint=None, client=lambda _: SimpleNamespace(describe_cluster=lambda **_: CLUSTER))
+    account = SimpleNamespace(endpoint=None)
     monkeypatch.setattr(kubectl_module, "tool", lambda _: str(program))
     monkeypatch.setattr(submit, "account_of", lambda *_: account)
-    monkeypatch.setattr(kubectl_module, "eks_cluster_name", lambda *_: "eks")
+    monkeypatch.setattr(kubectl_module, "eks_cluster", lambda *_: CLUSTER)
     monkeypatch.setattr(kubectl_module, "write_kubeconfig", lambda *_: project / "direct")
     monkeypatch.setattr(kubectl_module, "reachable", lambda *_: True)
     return program
 
 
-CLUSTER = {"cluster": {"name": "eks", "endpoint": "https://abc.eks.amazonaws.com"}}
+CLUSTER = {"name": "eks", "endpoint": "https://abc.eks.amazonaws.com"}
 
 
 def submitted(project: Path, *more: str) -> int:

@@ -10,6 +10,7 @@ from podwright.config.loading.load import environment_from
 from podwright.config.loading.source import parse_source
 from podwright.operations import cli
 from podwright.operations.commands import render
+from podwright.operations.kubernetes import filled
 
 ROOT = Path(__file__).parents[3]
 
@@ -114,10 +115,10 @@ def test_values_come_from_the_outputs_of_stacks(project: Path, monkeypatch: pyte
         {"OutputKey": "c", "OutputValue": "something"},
     ]
     monkeypatch.setattr(
-        render,
+        filled,
         "deployed_stacks",
         lambda *_: [SimpleNamespace(description={"Outputs": outputs}), SimpleNamespace(description={})],
     )
     environment = environment_from(parse_source(ENVIRONMENT, "here.yaml"), "here").environment
     account = object()
-    assert render.stack_values(account, environment, project) == {"lustre.lustre.id": "fs-1"}
+    assert filled.stack_values(account, environment, project) == {"lustre.lustre.id": "fs-1"}

@@ -19,6 +19,7 @@ from podwright.config.errors import CommandError
 from podwright.config.settings.gates import Gates
 from podwright.operations.cli import main
 from podwright.operations.gates import command, in_vpc, metrics
+from podwright.operations.gates import run as gate_run
 from podwright.operations.gates.evidence import Keeper, evidence_of
 from podwright.operations.gates.gate import Context, Look, Result
 from podwright.operations.gates.jobs import state_of, submitted, team_for
@@ -227,7 +228,7 @@ def driven(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int
             return answer
 
         modules = {f".{name}": SimpleNamespace(run=lambda _, name=name: run(name)) for name in gate_table()}
-        monkeypatch.setattr(command, "import_module", lambda name, _: modules[name])
+        monkeypatch.setattr(gate_run, "import_module", lambda name, _: modules[name])
         return main(["gate", "gated", *arguments, "--project", str(tmp_path), "--evidence", str(tmp_path / "kept")])
 
     return drive

@@ -193,7 +193,7 @@ def test_our_own_objects_are_served_by_newer_versions(tmp_path: Path, monkeypatc
     environment = loaded(tmp_path).environment
     assert list(readiness.removed_objects(environment, "1.37", tmp_path)) == []
     old = {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "x"}}
-    monkeypatch.setattr("podwright.operations.commands.render.filled", lambda *_: ([old], []))
+    monkeypatch.setattr("podwright.operations.upgrade.readiness.filled", lambda *_: ([old], []))
     (obstacle,) = readiness.removed_objects(environment, "1.35", tmp_path)
     assert obstacle.what == "PodDisruptionBudget x is of policy/v1beta1, which Kubernetes 1.25 removed"
 

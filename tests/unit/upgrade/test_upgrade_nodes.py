@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from podwright.operations.aws.clusters import Node
 from podwright.operations.cli import main
 from podwright.operations.kubernetes.kubectl import Refused
-from podwright.operations.upgrade import follow, nodes, plan, scripts
+from podwright.operations.upgrade import follow, nodes, plan, renewal, scripts
 from podwright.operations.upgrade.software import Software
 from refusals import refusal
 
@@ -256,7 +256,8 @@ def test_idle_needs_to_see_jobs(
     assert run("nodes", "--idle", "--yes") == 1
     monkeypatch.setattr(nodes, "way", lambda *_: SimpleNamespace())
     monkeypatch.setattr(nodes, "jobs_on_nodes", lambda _: {"i-small1": ["hyperpod-ns-a/job/llama"]})
-    monkeypatch.setattr(nodes, "kubernetes_nodes", lambda _: {})
+    for module in (nodes, renewal):
+        monkeypatch.setattr(module, "kubernetes_nodes", lambda _: {})
     assert run("nodes", "--idle", "--yes") == 0
     assert "small is left out: hyperpod-ns-a/job/llama" in capsys.readouterr().err
     assert [call["InstanceGroups"][0]["InstanceGroupName"] for call in world.calls] == ["system", "large"]
@@ -279,11 +280,13 @@ def test_a_kubernetes_that_goes_away_is_no_failure(
     answers = True
     monkeypatch.setattr(nodes, "way", lambda *_: SimpleNamespace())
     monkeypatch.setattr(nodes, "jobs_on_nodes", lambda _: {})
-    monkeypatch.setattr(nodes, "kubernetes_nodes", gone)
+    for module in (nodes, renewal):
+        monkeypatch.setattr(module, "kubernetes_nodes", gone)
     assert run("nodes", "--group", "small", "--yes", "--json") == 0
     (group,) = json.loads(capsys.readouterr().out)["groups"]
     assert group["notes"] == ["Kubernetes does not answer now, so kubelets and health were not looked at"]
-    monkeypatch.setattr(nodes, "kubernetes_nodes", lambda kubectl: world.calls.clear() or gone(kubectl))
+    for module in (nodes, renewal):
+        monkeypatch.setattr(module, "kubernetes_nodes", lambda kubectl: world.calls.clear() or gone(kubectl))
     answers = False
     assert run("nodes", "--yes") == 1
     assert "Kubernetes does not answer: connection refused" in capsys.readouterr().err

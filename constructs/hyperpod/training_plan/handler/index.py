@@ -24,7 +24,7 @@ from .....planning.purchase.offers import Plan, Request
 from .....planning.purchase.offers import misfits as differences
 from .....planning.purchase.purchase import NoOffer, acquire
 from .....planning.purchase.run import Result
-from .....planning.purchase.steps import ONE_ATTEMPT, Service, code_of, run
+from .....planning.purchase.steps import ONE_ATTEMPT, Engine, Service, code_of
 from .....planning.purchase.words import shown
 from ....common.handler_runtime.response import Answer, answering
 from .fit import Need, misfits
@@ -118,7 +118,7 @@ def _bought(session: boto3.Session, wanted: Wanted, stack: str) -> str:
     }
     steps = acquire(wanted.request, buyer=stack, run=str(uuid.uuid4()), tags=wanted.tags)
     try:
-        outcome = run(steps, clients, clock=_now, sleep=time.sleep, tell=logger.info)
+        outcome = Engine(clients, clock=_now, sleep=time.sleep, tell=logger.info).run(steps)
     except NoOffer as error:
         search = f"`podwright capacity search {wanted.environment} {wanted.name}` shows the nearest ones"
         raise Unusable(f"{error}. {search}") from None
