@@ -20,6 +20,8 @@ RETRIES: Final = Retry(
     allowed_methods=None,
     status_forcelist=(429, 500, 502, 503, 504),
     raise_on_status=False,
+    # Somebody is waiting; after that the server's answer is what they see.
+    retry_after_max=60,
 )
 _TIMEOUT: Final = Timeout(60)
 
