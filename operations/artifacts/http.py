@@ -20,7 +20,7 @@ RETRIES: Final = Retry(
     allowed_methods=None,
     status_forcelist=(429, 500, 502, 503, 504),
     raise_on_status=False,
-    # Somebody is waiting; after that the server's answer is what they see.
+    # Of a server that asks for more; somebody is waiting.
     retry_after_max=60,
 )
 _TIMEOUT: Final = Timeout(60)
