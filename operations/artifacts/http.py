@@ -22,6 +22,8 @@ RETRIES: Final = Retry(
     allowed_methods=None,
     status_forcelist=(429, 500, 502, 503, 504),
     raise_on_status=False,
+    # Of a server that asks for more; somebody is waiting.
+    retry_after_max=60,
 )
 _TIMEOUT: Final = Timeout(60)
 
