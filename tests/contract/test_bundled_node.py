@@ -37,22 +37,6 @@ def test_jsii_starts_the_bundled_node_without_a_banner(machine_with_another_node
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-def test_node_ends_at_once_and_nothing_that_it_printed_is_lost(machine_with_another_node: Path) -> None:
-    ended = (
-        "app = aws_cdk.App()\n"
-        'aws_cdk.Stack(app, "A").add_dependency(aws_cdk.Stack(app, "B"))\n'
-        "from podwright.operations.programs.node import end_node\n"
-        "end_node()\n"
-        "import jsii; print(jsii.kernel.provider._process._process.wait())\n"
-    )
-    command = [sys.executable, "-P", "-c", SYNTHESIS + ended]
-    result = subprocess.run(command, env=clean(machine_with_another_node), capture_output=True, text=True)
-    # jsii's wrapper around Node says by which signal it ended: 128 + SIGTERM.
-    assert (result.returncode, result.stdout) == (0, "143\n"), result.stderr
-    assert "addDependency is deprecated" in result.stderr
-    assert "Exception ignored" not in result.stderr
-
-
 def test_the_cli_runs_on_the_bundled_node(machine_with_another_node: Path) -> None:
     command = [sys.executable, "-P", "-m", "podwright.operations.programs.node", "--version"]
     result = subprocess.run(command, env=clean(machine_with_another_node), capture_output=True, text=True)

@@ -1,7 +1,7 @@
 """Rules on the environments of a project beside one another. `podwright check` runs them over several environments."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -12,6 +12,7 @@ from ....config.settings.environment import Environment
 from ...quota.links import overlap
 from ..framework.acknowledgements import acknowledged
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule, rules_for
+from ..run import findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,15 @@ def project_findings(loaded: Mapping[str, LoadedEnvironment]) -> dict[str, list[
         name: acknowledged(items, loaded[name].environment.acknowledge, loaded[name].source, project=True)
         for name, items in found.items()
     }
+
+
+def all_findings(environments: Sequence[LoadedEnvironment]) -> list[Finding]:
+    """What rules find in each of the environments, and where there are several, beside one another."""
+    found = [finding for loaded in environments for finding in findings(loaded.environment, loaded.source)]
+    if len(environments) > 1:
+        compared = project_findings({loaded.environment.name: loaded for loaded in environments})
+        found += [finding for items in compared.values() for finding in items]
+    return found
 
 
 def _places(view: ProjectView) -> Iterator[tuple[tuple[str, str], list[str]]]:
