@@ -37,83 +37,65 @@ class TrainingStage(cdk.Stage):
             env=cdk.Environment(account=environment.account, region=environment.region),
             permissions_boundary=cdk.PermissionsBoundary.from_arn(boundary) if boundary else None,
         )
-        self._resolved = resolved
         self.network = network = NetworkStack(self, "network", resolved=resolved)
         self.storage = storage = StorageStack(self, "storage", resolved=resolved, network=network)
         self.capacity = capacity = (
             CapacityStack(self, "capacity", resolved=resolved, network=network) if environment.training_plans else None
         )
-        self.eks = (
+        self.eks = eks = (
             EksStack(self, "eks", resolved=resolved, network=network)
             if environment.cluster.orchestrator == "eks"
             else None
         )
-        self.cluster = (
+        self.cluster = cluster = (
             ClusterStack(
-                self, "cluster", resolved=resolved, network=network, storage=storage, capacity=capacity, eks=self.eks
+                self, "cluster", resolved=resolved, network=network, storage=storage, capacity=capacity, eks=eks
             )
             if environment.has_cluster
             else None
         )
         # Before governance: a quota engine takes up only the kinds of jobs that it finds.
-        self.platform = self._platform() if environment.platform.stands_alone else None
-        self.governance = self._governance() if resolved.quota_policy else None
+        self.platform = platform = (
+            PlatformStack(
+                self, "platform", resolved=resolved, network=network, storage=storage, eks=eks, cluster=cluster
+            )
+            if eks and cluster and environment.platform.stands_alone
+            else None
+        )
+        self.governance = governance = (
+            GovernanceStack(
+                self, "governance", resolved=resolved, storage=storage, eks=eks, cluster=cluster, platform=platform
+            )
+            if eks and cluster and resolved.quota_policy
+            else None
+        )
         self.access = (
-            AccessStack(self, "access", resolved=resolved, network=network, storage=storage, eks=self.eks)
-            if self.eks and names_identities(environment.governance)
+            AccessStack(self, "access", resolved=resolved, network=network, storage=storage, eks=eks)
+            if eks and names_identities(environment.governance)
             else None
         )
         self.training_jobs = (
             TrainingJobsStack(self, "training-jobs", resolved=resolved) if environment.training_job_queues else None
         )
-        self.observability = self._observability() if resolved.monitoring else None
-
+        self.observability = (
+            ObservabilityStack(
+                self,
+                "observability",
+                resolved=resolved,
+                network=network,
+                storage=storage,
+                capacity=capacity,
+                eks=eks,
+                cluster=cluster,
+                after=[stack for stack in (cluster, platform, governance) if stack],
+            )
+            if resolved.monitoring
+            else None
+        )
         for key, value in resolved.tags.items():
             cdk.Tags.of(self).add(key, value)
         if environment.iam.role_path != "/":
             cdk.Aspects.of(self).add(RolePath(environment.iam.role_path))
         # What is missing stops `cdk deploy`, but not `cdk ls`.
         for finding in resolved.missing:
-            where = self.eks or self.cluster or self.storage
-            cdk.Annotations.of(where).add_error(f"{finding.id}: {finding.message}; {finding.hint}")
-
-    def _platform(self) -> PlatformStack | None:
-        if not (self.eks and self.cluster):
-            return None
-        return PlatformStack(
-            self,
-            "platform",
-            resolved=self._resolved,
-            network=self.network,
-            storage=self.storage,
-            eks=self.eks,
-            cluster=self.cluster,
-        )
-
-    def _governance(self) -> GovernanceStack | None:
-        if not (self.eks and self.cluster):
-            return None
-        return GovernanceStack(
-            self,
-            "governance",
-            resolved=self._resolved,
-            storage=self.storage,
-            eks=self.eks,
-            cluster=self.cluster,
-            platform=self.platform,
-        )
-
-    def _observability(self) -> ObservabilityStack:
-        stack = ObservabilityStack(
-            self,
-            "observability",
-            resolved=self._resolved,
-            network=self.network,
-            storage=self.storage,
-            eks=self.eks,
-            cluster=self.cluster,
-            capacity=self.capacity,
-        )
-        for earlier in filter(None, (self.cluster, self.platform, self.governance)):
-            stack.add_stack_dependency(earlier, "collectors run on its nodes and look for what to measure")
-        return stack
+            cdk.Annotations.of(eks or cluster or storage).add_error(f"{finding.id}: {finding.message}; {finding.hint}")

@@ -1,6 +1,6 @@
 """The stack of observability: metrics, what is made of them, and who is told."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
@@ -39,6 +39,7 @@ class ObservabilityStack(cdk.Stack):
         capacity: CapacityStack | None,
         eks: EksStack | None,
         cluster: ClusterStack | None,
+        after: Sequence[cdk.Stack],
     ) -> None:
         """Defines the stack of an environment with `observability:`; without a cluster it has queues of training jobs.
 
@@ -46,6 +47,8 @@ class ObservabilityStack(cdk.Stack):
             ValueError: an environment without `observability:`.
         """
         super().__init__(scope, construct_id, description="Metrics, dashboards, alerts and budget")
+        for earlier in after:
+            self.add_stack_dependency(earlier, "collectors run on its nodes and look for what to measure")
         environment, monitoring, key = resolved.environment, resolved.monitoring, network.key
         if monitoring is None:
             raise ValueError(f"environment {environment.name} has no observability")
@@ -95,16 +98,9 @@ class ObservabilityStack(cdk.Stack):
             events = ClusterEvents(self, "Events", environment=name, cluster_arn=arn, topics=self.alert_topics, key=key)
             functions["ClusterEvents"] = events.function
         self._alarms(monitoring, storage, functions)
-        if settings.budget_usd_per_month:
-            Budget(
-                self,
-                "Budget",
-                environment=name,
-                usd_per_month=settings.budget_usd_per_month,
-                topics=topics,
-                emails=settings.alerts.emails,
-                tags=environment.tags,
-            )
+        if usd := settings.budget_usd_per_month:
+            emails, tags = settings.alerts.emails, environment.tags
+            Budget(self, "Budget", environment=name, usd_per_month=usd, topics=topics, emails=emails, tags=tags)
 
     def _alarms(
         self, monitoring: ResolvedMonitoring, storage: StorageStack, functions: Mapping[str, lambda_.IFunction]
