@@ -23,6 +23,7 @@ class PipelineParts:
     """The shared parts of one pipeline, and the roles of its builds, each made when a step first asks for it."""
 
     def __init__(self, stack: cdk.Stack, settings: Pipeline, environments: Mapping[str, Environment]) -> None:
+        """Defines the parts in `stack`: those of `settings`, for the environments by name."""
         self.stack, self.settings, self.environments = stack, settings, environments
         self.key: kms.IKey = EnvironmentKey(stack, "Key", settings=Storage(), protection="retain").key
         """Encrypts logs and evidence."""

@@ -31,6 +31,7 @@ def source_step(parts: PipelineParts, source: PipelineSource) -> pipelines.CodeP
 
 
 def _start_on_upload(parts: PipelineParts, bucket: str, key: str) -> None:
+    """Start an execution when somebody uploads the archive; the bucket reports to EventBridge."""
     uploaded = {"bucket": {"name": [bucket]}, "object": {"key": [key]}}
     rule = events.Rule(
         parts.stack,

@@ -82,6 +82,7 @@ class PipelineStack(cdk.Stack):
         acknowledge(self)
 
     def _promotion(self, settings: Pipeline, synth: pipelines.CodeBuildStep) -> pipelines.CodePipeline:
+        """The CDK's pipeline, which updates itself and publishes assets before the stages."""
         install = install_phase(settings.packages, self.account, self.region)
         logging = codebuild.CloudWatchLoggingOptions(log_group=self._parts.log_group)
         return pipelines.CodePipeline(
@@ -101,6 +102,7 @@ class PipelineStack(cdk.Stack):
         )
 
     def _drift(self, step: Step) -> DriftLook:
+        """The scheduled look at one environment, with the files that were deployed last."""
         name, parts = str(step.environment), self._parts
         return DriftLook(
             self,
