@@ -37,6 +37,7 @@ from ..config.settings.slurm import AccountingDatabase, GroupSlurm, Slurm
 from ..config.settings.software import NodeSoftware
 from ..config.settings.storage import Backups, Buckets, DataRepository, Lustre, OpenZfs, ReadCache, Storage
 from ..planning.helm.wanted_charts import chart_archives
+from ..planning.resolved import resolve
 from .eks.addons import NodeAddons, WorkloadAddons
 from .eks.control_plane import EksControlPlane
 from .governance.team_quotas import TeamQuotas
@@ -127,4 +128,5 @@ __all__ = [
     "WorkloadAddons",
     "chart_archive",
     "chart_archives",
+    "resolve",
 ]

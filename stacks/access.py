@@ -3,9 +3,9 @@
 import aws_cdk as cdk
 from constructs import Construct
 
-from ..config.settings.environment import Environment
 from ..constructs.governance.team_access import TeamIdentities, TeamRoles
 from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION
+from ..planning.resolved import ResolvedEnvironment
 from .eks import EksStack
 from .network import NetworkStack
 from .storage import StorageStack
@@ -22,14 +22,14 @@ class AccessStack(cdk.Stack):
         scope: Construct,
         construct_id: str,
         *,
-        environment: Environment,
+        resolved: ResolvedEnvironment,
         network: NetworkStack,
         storage: StorageStack,
         eks: EksStack,
     ) -> None:
-        """Defines the stack of `environment`, which has an engine and teams that say who works in them."""
+        """Defines the stack of an environment with teams that say who works in them."""
         super().__init__(scope, construct_id, description="Access of teams: IAM roles of people and of pods")
-        governance, cluster = environment.governance, eks.control_plane.cluster
+        governance, cluster = resolved.environment.governance, eks.control_plane.cluster
         TeamRoles(self, "Roles", cluster_name=cluster.cluster_name, teams=governance.teams)
         identities = TeamIdentities(
             self,

@@ -3,9 +3,9 @@
 import aws_cdk as cdk
 from constructs import Construct
 
-from ..config.settings.environment import Environment
 from ..constructs.hyperpod.reminder_topic import ReminderTopic
 from ..constructs.hyperpod.training_plan.construct import TrainingPlans
+from ..planning.resolved import ResolvedEnvironment
 from .network import NetworkStack
 
 
@@ -16,9 +16,12 @@ class CapacityStack(cdk.Stack):
     CloudFormation to drop an export that the cluster stack still imports.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, environment: Environment, network: NetworkStack) -> None:
-        """Defines the stack of `environment`, which has training plans; the key is that of `network`."""
+    def __init__(
+        self, scope: Construct, construct_id: str, *, resolved: ResolvedEnvironment, network: NetworkStack
+    ) -> None:
+        """Defines the stack of an environment with training plans; the key is that of `network`."""
         super().__init__(scope, construct_id, description="Training plans and reminders of their ends")
+        environment = resolved.environment
         topic = ReminderTopic(self, "Reminders", settings=environment.plan_reminders, key=network.key)
         self.arns = TrainingPlans(
             self,
@@ -28,7 +31,7 @@ class CapacityStack(cdk.Stack):
             groups=environment.groups,
             topic=topic,
             key=network.key,
-            tags={"podwright:environment": environment.name, **environment.tags},
+            tags=resolved.tags,
         ).arns
         """ARN of each training plan by its name in the file."""
 

@@ -1,6 +1,6 @@
 """What the stacks of one environment tell Kubernetes objects about themselves."""
 
-from ..planning.kubernetes.deployed_values import DeployedValues, LustreValues
+from ..planning.kubernetes.deployed_values import DeployedValues
 from .cluster import ClusterStack
 from .eks import EksStack
 from .storage import StorageStack
@@ -12,14 +12,10 @@ def deployed_values(storage: StorageStack, eks: EksStack, cluster: ClusterStack)
     Roles of service accounts are left out: no object that a deployment applies names one, and the stack that makes them
     comes later.
     """
-    lustre = {
-        name: LustreValues(file_system.file_system_id, file_system.dns_name, file_system.mount_name)
-        for name, file_system in storage.lustre.items()
-    }
     return DeployedValues(
         cluster_arn=cluster.cluster.cluster_arn,
         eks_cluster_name=eks.control_plane.cluster.cluster_name,
         checkpoint_bucket=storage.checkpoint_bucket.bucket_name,
-        lustre=lustre,
+        lustre=storage.lustre_values,
         roles={},
     )

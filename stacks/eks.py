@@ -1,6 +1,5 @@
 """The stack of the EKS control plane, with everything that HyperPod must find in it before it creates nodes."""
 
-from collections.abc import Mapping
 from typing import cast
 
 import aws_cdk as cdk
@@ -12,17 +11,15 @@ from ..cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
 from ..cdk8s_charts.device_plugins import NeuronDevicePlugin
 from ..cdk8s_charts.node_readers import NodeReaders
 from ..config.catalog.charts import HYPERPOD_DEPENDENCIES
-from ..config.catalog.images import Image
-from ..config.catalog.instance_types import environment_types
-from ..config.loading.artifacts import ChartArchive
-from ..config.settings.environment import Environment
 from ..constructs.delivery.runner import Runner
 from ..constructs.eks.addons import NodeAddons
 from ..constructs.eks.control_plane import EksControlPlane
 from ..constructs.eks.helm_release import HelmRelease
-from ..planning.helm.wanted_charts import wanted_chart
+from ..constructs.hyperpod.nodes_ready.waiter import Place
+from ..constructs.platform.argo_cd import ArgoCdCapability
 from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION
 from ..planning.kubernetes.isolation import isolates_networks
+from ..planning.resolved import ResolvedEnvironment
 from .network import NetworkStack
 
 
@@ -30,28 +27,12 @@ class EksStack(cdk.Stack):
     """Control plane, node add-ons, HyperPod's dependencies chart and a runner inside the VPC."""
 
     def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: Environment,
-        network: NetworkStack,
-        charts: Mapping[str, ChartArchive],
-        mirror: Mapping[str, Image],
+        self, scope: Construct, construct_id: str, *, resolved: ResolvedEnvironment, network: NetworkStack
     ) -> None:
-        """Defines the stack of `environment` in `network`.
-
-        Args:
-            scope: The stage.
-            construct_id: Id within the stage.
-            environment: The environment.
-            network: Its network.
-            charts: The environment's charts by name; HyperPod's dependencies are installed from here.
-            mirror: Where mirrored images lie, by the original's name.
-        """
+        """Defines the stack of an environment in `network`."""
         super().__init__(scope, construct_id, description="EKS control plane and what HyperPod needs in it")
-        settings, types = environment.cluster.eks, environment_types(environment.instance_types)
-        groups = tuple(environment.groups.values())
+        environment, mirror, types = resolved.environment, resolved.mirror, resolved.types
+        settings, groups = environment.cluster.eks, tuple(environment.groups.values())
         parts = network.network
         # An existing cluster brings its own interfaces; its helpers then run beside the nodes.
         subnets = parts.control_plane_subnets or parts.node_subnets
@@ -69,6 +50,14 @@ class EksStack(cdk.Stack):
             open_node_rules=settings.existing is None or not settings.existing.node_rules,
         )
         """The control plane."""
+        self.place = Place(
+            eks_cluster=self.control_plane.cluster,
+            vpc=parts.vpc,
+            subnets=tuple(self.control_plane.subnets),
+            security_group=self.control_plane.security_group,
+            key=network.key,
+        )
+        """Where functions run that ask the Kubernetes API."""
         cluster = self.control_plane.cluster
         NodeAddons(
             self,
@@ -86,14 +75,13 @@ class EksStack(cdk.Stack):
         )
         if labels.groups:
             cluster.add_cdk8s_chart("BenchmarkLabels", labels)
-        dependencies = wanted_chart(environment, HYPERPOD_DEPENDENCIES, mirror)
-        if dependencies:
+        if dependencies := resolved.charts.get(HYPERPOD_DEPENDENCIES):
             HelmRelease(
                 self,
                 "Dependencies",
                 cluster=cluster,
                 chart=dependencies.chart,
-                archive=charts[HYPERPOD_DEPENDENCIES],
+                archive=dependencies.archive,
                 values=dependencies.values,
             )
         self.runner = Runner(
@@ -108,8 +96,6 @@ class EksStack(cdk.Stack):
         )
         """Runs commands where a laptop cannot reach the Kubernetes API."""
         if settings.argo_cd:
-            from ..constructs.platform.argo_cd import ArgoCdCapability
-
             ArgoCdCapability(self, "ArgoCd", settings=settings.argo_cd, cluster_name=cluster.cluster_name)
 
         if settings.existing is None:

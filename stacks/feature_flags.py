@@ -9,9 +9,12 @@ from typing import Any, Final
 _CDK_JSON = Path(__file__).resolve().parents[1] / "cdk.json"
 
 FEATURE_FLAGS: Final[Mapping[str, Any]] = json.loads(_CDK_JSON.read_text())["context"] | {
-    "aws:cdk:enable-path-metadata": True
+    "aws:cdk:enable-path-metadata": True,
+    # Of our Python they would show Node's internals with paths of this machine, for a sixth of a synthesis.
+    "aws:cdk:disable-creation-stack-traces": True,
+    "aws:cdk:disable-stack-trace": True,
 }
-"""The `context` of our `cdk.json`, for `App(context=...)`, and the one key that the CDK CLI sets itself.
+"""The `context` of our `cdk.json`, for `App(context=...)`, a key that the CDK CLI sets itself, and no stack traces.
 
 The CLI hands a `cdk.json` to the app; nothing does so for an app that starts without the CLI or in a user's project,
 where a missing flag would silently change the templates. A flag in the project's own `cdk.json` wins. With paths in the

@@ -3,10 +3,10 @@
 import aws_cdk as cdk
 from constructs import Construct
 
-from ..config.settings.environment import Environment
 from ..constructs.network.network import EnvironmentNetwork
 from ..constructs.storage.key import EnvironmentKey
 from ..planning.network.endpoints import features
+from ..planning.resolved import ResolvedEnvironment
 from .adopted import keep_deployable
 
 
@@ -17,8 +17,9 @@ class NetworkStack(cdk.Stack):
     never asks CloudFormation to drop an export that the cluster stack still imports.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, environment: Environment) -> None:
-        """Defines the stack of `environment`."""
+    def __init__(self, scope: Construct, construct_id: str, *, resolved: ResolvedEnvironment) -> None:
+        """Defines the stack of an environment."""
+        environment = resolved.environment
         protection, settings = environment.protection, environment.network
         super().__init__(
             scope, construct_id, termination_protection=protection == "retain", description="Key and network"

@@ -1,6 +1,7 @@
 """What the app holds beside the environments of a project that promotes them: roles, and CodePipeline's pipeline."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import aws_cdk as cdk
 
@@ -8,16 +9,15 @@ from ..config.loading.project import Project
 from ..config.settings.environment import Environment
 from ..planning.delivery.pipeline_steps import drift_steps, stages, steps
 from ..planning.delivery.promotable import source_of
-from .pipeline_access import PipelineAccess
-from .stage import TrainingStage
+from .pipeline.access import PipelineAccess
+from .pipeline.stack import PipelineStack
 
 
-def add_promotion(
-    app: cdk.App, project: Project, environments: Sequence[Environment], deployed: Sequence[TrainingStage]
-) -> None:
+def add_promotion(app: cdk.App, project: Project, environments: Sequence[Environment]) -> None:
     """Add the roles of each environment and, unless GitHub Actions promotes, the pipeline.
 
-    Stages of environments stay where they are without a pipeline, so their templates are the same with one.
+    The environments' own stages are in the app already. They stay where they are, so their templates are the same with
+    a pipeline and without.
     """
     settings, source = source_of(project)
     accounts: set[str] = set()
@@ -35,9 +35,6 @@ def add_promotion(
         )
     if source.on_github:
         return
-    # Its modules take long to import.
-    from .pipeline import PipelineStack
-
     PipelineStack(
         app,
         "pipeline",
@@ -47,6 +44,6 @@ def add_promotion(
         steps=steps(project.settings, project.names),
         drift=drift_steps(project.settings, project.names),
         environments={environment.name: environment for environment in environments},
-        deployed=dict(zip([environment.name for environment in environments], deployed, strict=True)),
+        deployed={name: cast(cdk.Stage, app.node.find_child(name)) for name in access},
         access=access,
     )

@@ -1,23 +1,20 @@
 """The stack of what outlives the cluster: file systems and buckets."""
 
-from typing import TYPE_CHECKING
+from dataclasses import astuple
 
 import aws_cdk as cdk
 from constructs import Construct
 
 from ..config.catalog.names import lifecycle_bucket_name
-from ..config.settings.environment import Environment
-from ..config.settings.slurm import AccountingDatabase
-from ..constructs.common.protection import Protection
+from ..config.settings.storage import Storage
+from ..constructs.hyperpod.accounting_database import SlurmAccounting
 from ..constructs.storage.buckets import CheckpointBucket, LifecycleBucket
 from ..constructs.storage.lustre import LustreFileSystem
 from ..constructs.storage.openzfs import OpenZfsHome
-from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION, lustre_paths
+from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION, LustreValues, lustre_paths
+from ..planning.resolved import ResolvedEnvironment
 from .adopted import keep_deployable
 from .network import NetworkStack
-
-if TYPE_CHECKING:
-    from ..constructs.hyperpod.accounting_database import SlurmAccounting
 
 
 class StorageStack(cdk.Stack):
@@ -26,8 +23,11 @@ class StorageStack(cdk.Stack):
     Exports what clients need, used today or not.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, environment: Environment, network: NetworkStack) -> None:
-        """Defines the stack of `environment` in `network`."""
+    def __init__(
+        self, scope: Construct, construct_id: str, *, resolved: ResolvedEnvironment, network: NetworkStack
+    ) -> None:
+        """Defines the stack of an environment in `network`."""
+        environment = resolved.environment
         protection, storage = environment.protection, environment.storage
         super().__init__(
             scope, construct_id, termination_protection=protection == "retain", description="File systems and buckets"
@@ -78,16 +78,34 @@ class StorageStack(cdk.Stack):
         ).bucket
         """For checkpoints of jobs."""
 
-        slurm = environment.cluster.slurm if environment.cluster.orchestrator == "slurm" else None
+        database = environment.cluster.slurm.accounting if environment.cluster.orchestrator == "slurm" else None
         self.accounting = (
-            self._accounting(slurm.accounting, network, protection) if slurm and slurm.accounting else None
+            SlurmAccounting(
+                self,
+                "SlurmAccounting",
+                settings=database,
+                vpc=vpc,
+                subnets=list(subnets.values()),
+                clients=clients,
+                key=key,
+                protection=protection,
+            )
+            if database
+            else None
         )
         """Slurm's accounts outside the controller, if they are there."""
+        self.lustre_values = {
+            name: LustreValues(made.file_system_id, made.dns_name, made.mount_name)
+            for name, made in self.lustre.items()
+        }
+        """What clients know of each Lustre file system, by its name."""
+        self._export(storage)
+        keep_deployable(self)
 
+    def _export(self, storage: Storage) -> None:
+        """Export what is podwright's own: what is adopted has its names in the file."""
         for name in (name for name, settings in storage.lustres.items() if settings.existing is None):
-            made = self.lustre[name]
-            values = (made.file_system_id, made.dns_name, made.mount_name)
-            for path, value in zip(lustre_paths(name), values, strict=True):
+            for path, value in zip(lustre_paths(name), astuple(self.lustre_values[name]), strict=True):
                 self.export_value(value, description=f"{OUTPUT_DESCRIPTION}{path}")
         if storage.buckets.checkpoints is None:
             name = self.checkpoint_bucket.bucket_name
@@ -97,21 +115,3 @@ class StorageStack(cdk.Stack):
         if self.accounting and self.accounting.key:
             self.export_value(self.accounting.host)
             self.export_value(self.accounting.secret_arn)
-        keep_deployable(self)
-
-    def _accounting(
-        self, settings: AccountingDatabase, network: NetworkStack, protection: Protection
-    ) -> "SlurmAccounting":
-        # The CDK's databases take a tenth of a second to import, which every other environment would pay.
-        from ..constructs.hyperpod.accounting_database import SlurmAccounting
-
-        return SlurmAccounting(
-            self,
-            "SlurmAccounting",
-            settings=settings,
-            vpc=network.network.vpc,
-            subnets=list(network.network.node_subnets.values()),
-            clients=network.network.node_security_group,
-            key=network.key,
-            protection=protection,
-        )

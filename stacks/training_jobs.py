@@ -3,16 +3,17 @@
 import aws_cdk as cdk
 from constructs import Construct
 
-from ..config.settings.environment import Environment
 from ..constructs.platform.training_job_queue import TrainingJobs
+from ..planning.resolved import ResolvedEnvironment
 
 
 class TrainingJobsStack(cdk.Stack):
     """A queue of AWS Batch for each entry of `training_job_queues`. Stateless."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, environment: Environment) -> None:
-        """Defines the stack of `environment`."""
+    def __init__(self, scope: Construct, construct_id: str, *, resolved: ResolvedEnvironment) -> None:
+        """Defines the stack of an environment."""
         super().__init__(scope, construct_id, description="Queues of SageMaker training jobs")
+        environment = resolved.environment
         self.queues = {
             name: TrainingJobs(
                 self,

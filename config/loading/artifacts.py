@@ -11,6 +11,7 @@ import json
 import re
 import zipfile
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -103,8 +104,6 @@ def read_artifacts(root: Path) -> Artifacts:
 
 def write_artifacts(root: Path, artifacts: Artifacts) -> None:
     """Write the lock, in an order that makes differences small, and with the version of this podwright."""
-    from importlib.metadata import version
-
     content = artifacts.model_dump(mode="json") | {"podwright": version("podwright")}
     (root / LOCK).write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
@@ -115,8 +114,6 @@ def newer_writer(root: Path) -> tuple[str, str] | None:
     match = _WRITER.search(file.read_text(encoding="utf-8", errors="replace")) if file.is_file() else None
     if match is None:
         return None
-    from importlib.metadata import version
-
     mine = version("podwright")
     return (match[1], mine) if _parts(match[1]) > _parts(mine) else None
 

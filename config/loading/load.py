@@ -13,6 +13,8 @@ from ..errors import InvalidFile
 from ..findings import Finding, Level, Path, dotted
 from ..settings.defaults import with_defaults
 from ..settings.environment import Environment
+from .extends import with_extended
+from .schema import attribute_docstrings
 from .source import EXTENDS, Source, read_source
 
 _ALLOWED_HERE = "; allowed: "
@@ -49,8 +51,6 @@ def resolved(source: Source, file: FilePath) -> Source:
     """`source`, read from `file`, with what it extends. Raises InvalidFile."""
     if not isinstance(source.data, dict) or EXTENDS not in source.data:
         return source
-    from .extends import with_extended  # most files stand alone
-
     return with_extended(source, file)
 
 
@@ -140,8 +140,6 @@ def _known_keys(path: Path) -> list[str]:
 
 def _described(path: Path) -> str:
     """What the docstring of the setting at `path` says; of the list or mapping that it is an item of."""
-    from .schema import attribute_docstrings  # reads source files, which only a wrong value is worth
-
     for end in range(len(path), 0, -1):
         for model in _owners(path[:end]):
             for name, field in model.model_fields.items():

@@ -1,6 +1,6 @@
 """Observability: what is measured of an environment, for how long it is kept, and who is told.
 
-Everything here is off until the file has an `observability:`, and a module that reads it is imported only then.
+Everything here is off until the file has an `observability:`.
 """
 
 from typing import Annotated, Any, Literal, Self

@@ -1,7 +1,6 @@
 """Lambda functions behind CloudFormation custom resources of ours."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -158,7 +157,6 @@ class HandlerFunction(Construct):
         )
 
 
-@cache
 def _lambda() -> iam.IPrincipal:
     return cast(iam.IPrincipal, iam.ServicePrincipal("lambda.amazonaws.com"))
 

@@ -1,7 +1,6 @@
 """Permissions, each with a written reason where its resources or actions hold a wildcard."""
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any, cast
 
 import aws_cdk as cdk
@@ -42,18 +41,12 @@ def allow(
 
     iam.Grant.add_to_principal(grantee=role, actions=actions, resource_arns=resources, conditions=only_if)
     if because:
-        _validations(role).acknowledge(
+        cdk.Validations.of(role).acknowledge(
             *(
                 cdk.Acknowledgment(id=f"AwsSolutions::AwsSolutions-IAM5[{wildcard}]", reason=because)
                 for wildcard in wildcards
             )
         )
-
-
-@lru_cache(maxsize=1)
-def _validations(role: iam.IRole) -> cdk.Validations:
-    """Of the role that the permission before was for, as a rule."""
-    return cdk.Validations.of(role)
 
 
 def _flat(role: iam.IRole, arn: str) -> str:

@@ -6,7 +6,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_codecommit as codecommit
 from aws_cdk import pipelines
 
-from podwright.constructs.library import Project, chart_archives
+from podwright.constructs.library import Project, chart_archives, resolve
 from podwright.stacks.stage import TrainingStage
 
 ACCOUNT = "111122223333"
@@ -27,7 +27,7 @@ pipeline = pipelines.CodePipeline(
 
 environment = Project.at(Path()).load(ENVIRONMENT).environment
 pipeline.add_stage(
-    TrainingStage(app, ENVIRONMENT, environment=environment, charts=chart_archives(Path(), environment)),
+    TrainingStage(app, ENVIRONMENT, resolved=resolve(environment, charts=chart_archives(Path(), environment))),
     pre=[pipelines.ManualApprovalStep("Capacity is there")],
 )
 app.synth()

@@ -8,12 +8,10 @@ is in artifacts.lock already has to come out again; --update accepts another one
 import argparse
 from pathlib import Path
 
-from ...config.catalog.instance_types import environment_types
 from ...config.errors import CommandError
 from ...config.loading.artifacts import CACHE, LOCK, LockedArchive, read_artifacts, write_artifacts
 from ...config.loading.project import Project
-from ...config.settings.environment import Environment
-from ...planning.node.archives import Archive, archive_findings, archives_of, cached_file, digest_of
+from ...planning.node.archives import Archive, archive_findings, cached_file, digest_of, environment_archives
 from ..output.console import write_line
 from .downloads import download, download_wheel
 
@@ -34,7 +32,9 @@ def run(args: argparse.Namespace) -> int:
     """Fetch every archive that is not here yet."""
     project = Project.at(args.project)
     environments = [project.load(name).environment for name in args.environments or project.names]
-    wanted = sorted({item for environment in environments for item in needed(environment)}, key=lambda item: item.name)
+    wanted = sorted(
+        {item for environment in environments for item in environment_archives(environment)}, key=lambda item: item.name
+    )
     for item in wanted:
         file = fetch(args.project, item, update=args.update)
         write_line(f"{item.name}: {file.relative_to(args.project)}\n  sha256 {digest_of(file)}")
@@ -44,16 +44,6 @@ def run(args: argparse.Namespace) -> int:
         else "These environments install nothing on nodes."
     )
     return 0
-
-
-def needed(environment: Environment) -> tuple[Archive, ...]:
-    """The archives that the nodes of an environment install from."""
-    return archives_of(
-        environment.cluster.node_software,
-        environment.cluster.orchestrator,
-        environment.instance_groups.values(),
-        environment_types(environment.instance_types),
-    )
 
 
 def fetch(root: Path, wanted: Archive, *, update: bool = False) -> Path:

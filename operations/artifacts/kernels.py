@@ -21,14 +21,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, get_args
 
-from ...config.catalog.instance_types import environment_types
 from ...config.errors import CommandError
-from ...config.findings import Finding
 from ...config.loading.artifacts import CACHE, LOCK, LockedArchive, read_artifacts, write_artifacts
 from ...config.loading.project import Project
-from ...config.settings.environment import Environment
 from ...planning.node.archives import Architecture, Archive, cached_file, digest_of
-from ...planning.node.kernels import MACHINES, SOURCES, program_findings, programs, programs_of, recipe, wheels
+from ...planning.node.kernels import MACHINES, SOURCES, environment_programs, programs, recipe, wheels
 from ..output.console import write_line
 from .assets import fetch
 
@@ -58,25 +55,6 @@ def run(args: argparse.Namespace) -> int:
         f"Review {LOCK} and keep it under version control." if wanted else "No environment measures NVIDIA GPUs."
     )
     return 0
-
-
-def needed_programs(environment: Environment) -> tuple[Archive, ...]:
-    """The archives of programs that the nodes of an environment take."""
-    return programs_of(
-        environment.cluster.benchmarks,
-        environment.instance_groups.values(),
-        environment_types(environment.instance_types),
-    )
-
-
-def missing_programs(root: Path, environment: Environment) -> list[Finding]:
-    """Why groups of an environment that gate on benchmarks could not measure their GPUs."""
-    return program_findings(
-        root,
-        environment.cluster.benchmarks,
-        environment.instance_groups.values(),
-        environment_types(environment.instance_types),
-    )
 
 
 def build(root: Path, architecture: Architecture, *, update: bool = False) -> Path:
@@ -187,7 +165,7 @@ def pack_programs(folder: Path, into: Path) -> None:
 
 def _needed(root: Path) -> set[Architecture]:
     project = Project.at(root)
-    archives = [item for name in project.names for item in needed_programs(project.load(name).environment)]
+    archives = [item for name in project.names for item in environment_programs(project.load(name).environment)]
     return {item.architecture for item in archives if item.architecture}
 
 

@@ -9,19 +9,13 @@ refused unless it is named.
 
 import argparse
 import sys
-from pathlib import Path
 
 from ...config.errors import CommandError
-from ...config.findings import Finding, errors
-from ...config.loading.artifacts import chart_findings, read_artifacts
+from ...config.findings import errors
 from ...config.loading.load import LoadedEnvironment
 from ...config.settings.environment import Environment
-from ...planning.helm.mirrors import mirror_findings
-from ...planning.helm.wanted_charts import wanted_charts
-from ...planning.node.archives import archive_findings
+from ...planning.delivery.missing_artifacts import missing_artifacts
 from ...planning.rules import findings
-from ..artifacts.assets import needed
-from ..artifacts.kernels import missing_programs
 from ..aws.account import is_sandboxed
 from ..cdk.cli import Cdk
 from ..cdk.deployment import (
@@ -69,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     environment = loaded.environment
     checked = findings(environment, loaded.source)
     if not is_sandboxed(environment, args.sandbox):
-        checked += _artifact_findings(environment, args.project)
+        checked += missing_artifacts(args.project, environment)
     write_findings(checked, sys.stderr)
     if errors(checked):
         return 1
@@ -110,16 +104,6 @@ def _looks_well(args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, p
     if errors(found):
         write_line("nothing was deployed; --no-preflight deploys in spite of this", sys.stderr)
     return not errors(found)
-
-
-def _artifact_findings(environment: Environment, project: Path) -> list[Finding]:
-    """What of `artifacts.lock` is missing for AWS. The sandbox takes a chart of podwright's own instead."""
-    return [
-        *(found for wanted in wanted_charts(environment) for found in chart_findings(project, wanted.chart)),
-        *mirror_findings(environment, read_artifacts(project)),
-        *archive_findings(project, needed(environment)),
-        *missing_programs(project, environment),
-    ]
 
 
 def _has_something_to_lose(environment: Environment, cdk: Cdk) -> bool:

@@ -5,28 +5,11 @@ Which Node that is: see `config/node_runtime.py`. The CDK CLI is the JavaScript 
 """
 
 import os
-import subprocess
 import sys
 
 from ...config.node_runtime import installed, use_bundled_node
 
-__all__ = ["cdk_command", "end_node", "main", "use_bundled_node"]
-
-
-def end_node() -> None:
-    """Ends jsii's Node at once, when nothing is asked of it any more; what it printed is printed first.
-
-    Asked to exit, Node first finishes optimizing code that nobody runs again, for up to 1.5 s. jsii's wrapper around it
-    takes SIGTERM as "end, and pass on what is still in the pipes". A jsii that keeps its process elsewhere exits as it
-    always did.
-    """
-    jsii = sys.modules.get("jsii")
-    process = getattr(getattr(getattr(jsii, "kernel", None), "provider", None), "_process", None)
-    started = getattr(process, "_process", None)
-    if isinstance(started, subprocess.Popen) and started.stdin:
-        started.terminate()
-        # Closed, jsii does not write its farewell into a pipe that nobody reads.
-        started.stdin.close()
+__all__ = ["cdk_command", "main", "use_bundled_node"]
 
 
 def cdk_command(*arguments: str) -> list[str]:

@@ -6,11 +6,10 @@ folder of the project. What a step leaves for others to read lies in `evidence/E
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
-if TYPE_CHECKING:
-    from ...config.loading.project import ProjectSettings
-    from ...config.settings.pipeline import PipelineStage
+from ...config.loading.project import ProjectSettings
+from ...config.settings.pipeline import PipelineStage
 
 Kind = Literal["check", "tests", "synth", "preflight", "effects", "approval", "deploy", "gate", "drift"]
 Place = Literal["project", "read", "person", "deploy", "prove"]
@@ -62,21 +61,19 @@ class Step:
     """Name of the stage that it belongs to; None before the first."""
 
 
-def stages(settings: "ProjectSettings", environments: Sequence[str]) -> tuple["PipelineStage", ...]:
+def stages(settings: ProjectSettings, environments: Sequence[str]) -> tuple[PipelineStage, ...]:
     """The stages of promotion: those of `pipeline:`, or each environment by itself.
 
     Args:
         settings: What `podwright.yaml` says.
         environments: The names of all environments, in the order of promotion.
     """
-    from ...config.settings.pipeline import PipelineStage
-
     if settings.pipeline and settings.pipeline.stages:
         return settings.pipeline.stages
     return tuple(PipelineStage(environments=(name,)) for name in settings.environments or environments)
 
 
-def steps(settings: "ProjectSettings", environments: Sequence[str]) -> tuple[Step, ...]:
+def steps(settings: ProjectSettings, environments: Sequence[str]) -> tuple[Step, ...]:
     """All steps of a promotion, each after those that it needs.
 
     Within a stage every environment is looked at before the first is deployed, and a person who has to approve sees
@@ -103,7 +100,7 @@ def steps(settings: "ProjectSettings", environments: Sequence[str]) -> tuple[Ste
     return tuple(found)
 
 
-def drift_steps(settings: "ProjectSettings", environments: Sequence[str]) -> tuple[Step, ...]:
+def drift_steps(settings: ProjectSettings, environments: Sequence[str]) -> tuple[Step, ...]:
     """The steps of the scheduled look for drift, one for each environment that is promoted."""
     return tuple(
         _step("drift", name, name, (f"podwright drift {name}",), (), None)
@@ -112,7 +109,7 @@ def drift_steps(settings: "ProjectSettings", environments: Sequence[str]) -> tup
     )
 
 
-def _before(settings: "ProjectSettings") -> Iterator[Step]:
+def _before(settings: ProjectSettings) -> Iterator[Step]:
     """What needs no account, and so comes before the first stage."""
     yield _step("check", None, None, ("podwright check",), (), None)
     last = "check"
@@ -122,13 +119,13 @@ def _before(settings: "ProjectSettings") -> Iterator[Step]:
     yield _step("synth", None, None, ("podwright pipeline synth",), (last,), None)
 
 
-def _looks(stage: "PipelineStage", name: str, passed: tuple[str, ...]) -> Iterator[Step]:
+def _looks(stage: PipelineStage, name: str, passed: tuple[str, ...]) -> Iterator[Step]:
     effects = f"podwright diff {name} --out {EVIDENCE}/{name}/effects.json --require-approval"
     yield _step("preflight", name, name, (f"podwright preflight {name}",), passed, stage.name)
     yield _step("effects", name, name, (effects,), passed, stage.name)
 
 
-def _gate(stage: "PipelineStage", deploy: Step) -> Step:
+def _gate(stage: PipelineStage, deploy: Step) -> Step:
     command = " ".join(
         ("podwright gate", str(deploy.environment), *stage.gates, f"--evidence {EVIDENCE}/{deploy.environment}")
     )

@@ -5,6 +5,8 @@ from typing import Final
 
 from ...config.catalog.facts import table
 from ...config.catalog.preflight_checks import preflight_checks
+from ...config.catalog.regions import region
+from ...config.settings.environment import Environment
 from .pipeline_steps import Place
 
 ROLES: Final[tuple[Place, ...]] = ("read", "prove", "deploy")
@@ -53,6 +55,12 @@ def role_name(pipeline: str, environment: str, place: Place) -> str:
 def role_arn(partition: str, account: str, path: str, name: str) -> str:
     """ARN of a role; `path` begins and ends with a slash."""
     return f"arn:{partition}:iam::{account}:role{path}{name}"
+
+
+def step_role_arn(pipeline: str, environment: Environment, place: Place) -> str:
+    """ARN of the role that a step takes on for one thing in an environment's account."""
+    partition, name = region(environment.region).partition, role_name(pipeline, environment.name, place)
+    return role_arn(partition, environment.account, environment.iam.role_path, name)
 
 
 def builder_name(pipeline: str, environment: str, place: Place) -> str:

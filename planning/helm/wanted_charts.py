@@ -9,7 +9,11 @@ from ...config.catalog.instance_types import Catalog, environment_types
 from ...config.loading.artifacts import ChartArchive, chart_archive
 from ...config.settings.environment import Environment
 from ...config.settings.platform import KUBEFLOW_TRAINER, KUBERAY
+from ..kubernetes.kai_services import kai_services
 from .chart_values import dependencies_values, system_placement
+from .kueue_values import kueue_values
+from .platform_values import kuberay_values, trainer_values
+from .scheduler_values import kai_values, yunikorn_namespaces, yunikorn_values
 
 
 def wanted_charts(environment: Environment, mirror: Mapping[str, Image] | None = None) -> tuple[WantedChart, ...]:
@@ -47,8 +51,6 @@ def wanted_charts(environment: Environment, mirror: Mapping[str, Image] | None =
 
 
 def _platform(environment: Environment, mirror: Mapping[str, Image]) -> Iterator[WantedChart]:
-    from .platform_values import kuberay_values, trainer_values
-
     settings, place = environment.platform, system_placement(environment.cluster, environment.instance_groups)
     if settings.kuberay:
         kuberay = chart(KUBERAY)
@@ -60,9 +62,6 @@ def _platform(environment: Environment, mirror: Mapping[str, Image]) -> Iterator
 
 
 def _kueue(environment: Environment, types: Catalog, mirror: Mapping[str, Image] | None) -> WantedChart:
-    # Only who installs it pays for the import.
-    from .kueue_values import kueue_values
-
     kueue, place = chart(KUEUE), system_placement(environment.cluster, environment.instance_groups)
     rows = [types.find(name) for group in environment.groups.values() for name in group.types]
     neuron = any(row and row.accelerator_vendor == "neuron" for row in rows)
@@ -71,17 +70,12 @@ def _kueue(environment: Environment, types: Catalog, mirror: Mapping[str, Image]
 
 
 def _kai(environment: Environment, mirror: Mapping[str, Image] | None) -> WantedChart:
-    from ..kubernetes.kai_services import kai_services
-    from .scheduler_values import kai_values
-
     kai, place = chart(KAI), system_placement(environment.cluster, environment.instance_groups)
     services = kai_services(environment.instance_groups.values())
     return WantedChart(kai, kai_values(kai, environment.governance.kai, services, place, mirror))
 
 
 def _yunikorn(environment: Environment, mirror: Mapping[str, Image] | None) -> WantedChart:
-    from .scheduler_values import yunikorn_namespaces, yunikorn_values
-
     yunikorn, place = chart(YUNIKORN), system_placement(environment.cluster, environment.instance_groups)
     return WantedChart(yunikorn, yunikorn_values(yunikorn, yunikorn_namespaces(environment.governance), place, mirror))
 

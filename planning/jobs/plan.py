@@ -4,7 +4,7 @@ A plan holds everything that a manifest says, in plain values. Rules compare the
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ...config.catalog.instance_type import InstanceType
 from ...config.catalog.instance_types import Catalog
@@ -13,6 +13,7 @@ from ...config.settings.environment import Environment
 from ...config.settings.governance.teams import Engine
 from ...config.settings.groups import InstanceGroup
 from ...config.settings.jobs.base import DistributedJob, Job
+from ...config.settings.jobs.kinds import GpuShare
 from ...config.settings.jobs.pytorch import Checkpoints, HyperPodPyTorchJob
 from ...config.settings.software import job_variables
 from ..node.allocatable import Room
@@ -20,9 +21,6 @@ from ..quota.amounts import CPU, EFA, GPU, MEMORY, NEURON, Quantities
 from .pod_size import job_room
 from .queue import Place, place
 from .topology import Placement, placement
-
-if TYPE_CHECKING:
-    from ...config.settings.jobs.kinds import GpuShare
 
 _SHM_PART: Final = 4
 # What Amazon's EFA images set aside, and its samples ask for. Source: SageMaker Developer Guide, training operator.
@@ -180,7 +178,7 @@ class Planner:
                 resources[EFA] = wanted
         return resources
 
-    def _shared(self, job: Job, share: "GpuShare", room: Room, there: int) -> Quantities:
+    def _shared(self, job: Job, share: GpuShare, room: Room, there: int) -> Quantities:
         """A pod with parts of GPUs, which annotations ask for: processors and memory in proportion."""
         each = share.fraction or (share.memory_mib or 0) / max(self._row(job.group).accelerator_memory_mib, 1)
         part = min(each * share.devices / max(there, 1), 1)

@@ -1,17 +1,14 @@
 """Where the pods of a job lie to each other: in one UltraServer, or near each other in the network."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ...config.catalog.instance_type import InstanceType, UltraServer
 from ...config.catalog.instance_types import Catalog
 from ...config.catalog.topologies import topology
+from ...config.settings.jobs.base import DistributedJob, TopologyLevel
 
-if TYPE_CHECKING:
-    # Rules on jobs read this module, and only environments with jobs pay for the kinds of jobs.
-    from ...config.settings.jobs.base import DistributedJob, TopologyLevel
-
-LABELS: Final[dict["TopologyLevel", str]] = {
+LABELS: Final[dict[TopologyLevel, str]] = {
     "ultraserver": "topology.k8s.aws/ultraserver-id",
     "network_layer_1": "topology.k8s.aws/network-node-layer-1",
     "network_layer_2": "topology.k8s.aws/network-node-layer-2",
@@ -38,7 +35,7 @@ def ultraserver(rows: Sequence[InstanceType], types: Catalog) -> UltraServer | N
     return max(units, key=lambda each: each.instances, default=None)
 
 
-def placement(job: "DistributedJob", rows: Sequence[InstanceType], types: Catalog) -> Placement | None:
+def placement(job: DistributedJob, rows: Sequence[InstanceType], types: Catalog) -> Placement | None:
     """Where the pods of a job lie to each other; None where it does not matter or nodes do not say where they are."""
     known = topology([row.name for row in rows], types)
     most = job.sizes[-1]

@@ -6,6 +6,7 @@ from ...config.catalog.facts import table
 from ...config.catalog.instance_type import InstanceType
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup
+from ..kubernetes.kai_services import kai_services
 
 # Memory that the EKS image keeps back on a node: a fixed part and one for each pod, then the eviction threshold.
 _RESERVED_MIB, _RESERVED_MIB_PER_POD, _EVICTION_MIB = 255, 11, 100
@@ -64,9 +65,6 @@ def _kai(environment: Environment) -> Room:
     """What KAI's parts ask: one pod each, and a scheduler for each pool and for the nodes outside of all pools."""
     groups, total = environment.instance_groups, Room(0, 0, 0)
     if environment.governance.engine == "kai":
-        # Only who installs it pays for the import.
-        from ..kubernetes.kai_services import kai_services
-
         for name, service in kai_services(groups.values()).items():
             # The system group is no pool as a rule, so its place is that of the scheduler for nodes outside.
             pods = len(groups) if name == "scheduler" else 1

@@ -14,10 +14,11 @@ from typing import Any, Final, Literal
 
 from ...config.catalog.facts import DATA
 from ...config.catalog.instance_type import InstanceType
-from ...config.catalog.instance_types import Catalog
+from ...config.catalog.instance_types import Catalog, environment_types
 from ...config.catalog.software_matrix import efa_installers
 from ...config.findings import Finding, Level
 from ...config.loading.artifacts import CACHE, LOCK, LockedArchive, read_artifacts
+from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup
 from ...config.settings.software import COMPONENTS, KERNEL_PARTS, Component, NodeSoftware
 
@@ -99,6 +100,16 @@ def archives_of(
         if settings.install != "verify" and package.architecture in machines
     }
     return tuple(sorted(found, key=lambda item: item.name))
+
+
+def environment_archives(environment: Environment) -> tuple[Archive, ...]:
+    """The archives that the nodes of an environment install from."""
+    return archives_of(
+        environment.cluster.node_software,
+        environment.cluster.orchestrator,
+        environment.instance_groups.values(),
+        environment_types(environment.instance_types),
+    )
 
 
 def archive(component: str, version: str, cuda: str, architecture: Architecture) -> Archive:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...config.catalog.facts import DATA
-from ...config.catalog.instance_types import Catalog
+from ...config.catalog.instance_types import Catalog, environment_types
 from ...config.findings import Finding, Level
 from ...config.settings.benchmarks import Benchmarks, benchmark_policy
+from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup
 from .archives import Architecture, Archive, archive_findings
 
@@ -83,3 +84,9 @@ def program_findings(
         for item in programs_of(settings, gating, types)
         for finding in archive_findings(root, [item])
     ]
+
+
+def environment_programs(environment: Environment) -> tuple[Archive, ...]:
+    """The archives of programs that the nodes of an environment take."""
+    types = environment_types(environment.instance_types)
+    return programs_of(environment.cluster.benchmarks, environment.instance_groups.values(), types)

@@ -101,7 +101,7 @@ def header(id: str) -> str:
     if id in RULES:
         rule = RULES[id]
         sources = [f"{citation}, <{citation.url}>" for citation in rule.sources] or ["a decision of podwright"]
-        lines += [f"- Looks at: `{rule.looks_at}`.", *(f"- Source: {source}." for source in sources)]
+        lines += [f"- Looks at: `{rule.on.__name__}`.", *(f"- Source: {source}." for source in sources)]
     if id in preflight_checks():
         check = preflight_checks()[id]
         lines.append(f"- Asks the account: {listed((f'`{action}`' for action in check.actions), 'and')}.")

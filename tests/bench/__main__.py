@@ -56,7 +56,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bin/bench", description=__doc__)
     parser.add_argument("--runs", type=int, default=5, help="timed runs of each command (default: 5)")
     parser.add_argument("--only", choices=PARTS, action="append", help="measure only this part; may be repeated")
-    parser.add_argument("--hyp", type=Path, help="the `hyp` command of PyPI sagemaker-hyperpod, to compare with")
+    parser.add_argument("--hyp", type=Path, help="another `hyp` command to compare with (default: one is installed)")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/measurements.md")
     args = parser.parse_args()
     missed = False

@@ -1,7 +1,7 @@
 """The mechanical baseline: our own finished templates loaded with CfnInclude, and the same assets staged.
 
 It decides nothing and computes nothing, so the difference to it is what podwright itself costs. The assembly that it
-reads comes as context `assembly`; with `tuned` it ends Node as podwright does.
+reads comes as context `assembly`.
 """
 
 import json
@@ -10,8 +10,6 @@ from pathlib import Path
 import aws_cdk as cdk
 from aws_cdk import aws_s3_assets as assets
 from aws_cdk.cloudformation_include import CfnInclude
-
-from podwright.operations.programs.node import end_node
 
 app = cdk.App()
 source = Path(app.node.get_context("assembly"))
@@ -36,5 +34,3 @@ for name, artifact in manifest["artifacts"].items():
         if path.suffix != ".json":
             assets.Asset(stack, f"Asset{number}", path=str(path.resolve()))
 app.synth()
-if app.node.try_get_context("tuned"):
-    end_node()

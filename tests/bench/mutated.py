@@ -33,6 +33,7 @@ def refusals(passed: list[tuple[Mutation, Outcome]], folder: Path) -> list[Refus
     import aws_cdk as cdk
 
     from podwright.operations.artifacts.charts import stand_ins
+    from podwright.planning.resolved import resolve
     from podwright.stacks.feature_flags import FEATURE_FLAGS
     from podwright.stacks.stage import TrainingStage
 
@@ -45,7 +46,8 @@ def refusals(passed: list[tuple[Mutation, Outcome]], folder: Path) -> list[Refus
         )
         try:
             environment = outcome.environment
-            TrainingStage(app, environment.name, environment=environment, charts=stand_ins(environment))
+            resolved = resolve(environment, charts=stand_ins(environment))
+            TrainingStage(app, environment.name, resolved=resolved)
             app.synth()
         except Exception as error:  # noqa: BLE001  whatever it is, it is what this looks for
             found.append(Refusal(mutated.seed, mutated.origin, str(error)[-500:]))

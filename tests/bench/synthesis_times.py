@@ -14,7 +14,6 @@ from timing import ROOT, Timing, measure_in_turn
 
 HERE = Path(__file__).parent
 CONTEXT = json.loads((ROOT / "cdk.json").read_text())["context"]
-AS_OURS = {"NODE_OPTIONS": "--v8-pool-size=1", "CDK_DISABLE_STACK_TRACE": "1", "CDK_NO_PERF_BUILTINS": "1"}
 GROUP = "  {name}: {{instance_type: ml.g5.8xlarge, count: 1, zone: usw2-az2}}\n"
 
 
@@ -38,12 +37,9 @@ def compare(folder: Path, runs: int) -> dict[str, Timing]:
     use_bundled_node()
     app = ROOT / "bin" / "app.py"
     finished = {"assembly": str(folder / "prod" / "assembly-prod"), "account": "111122223333", "region": "us-west-2"}
-    (python, *tuned), variables = _app(HERE / "baseline_app.py", folder / "tuned", **finished, tuned="yes")
     apps = {
         "prod": _app(app, folder / "prod", environment="prod", chart="stand-in"),
         "baseline": _app(HERE / "baseline_app.py", folder / "baseline", **finished),
-        # What bin/app.py sets for itself.
-        "baseline, tuned": ([python, "-O", *tuned], variables | AS_OURS),
         "empty": _app(HERE / "empty_app.py", folder / "empty"),
     }
     for count in (0, 47):
@@ -70,8 +66,10 @@ def where_time_goes(folder: Path) -> list[tuple[str, float]]:
         return sum(row[3] for (path, _, name), row in stats.items() if path.endswith(file) and name == function)
 
     parts = [
+        ("importing the CDK and podwright", sum(row[2] for row in stats.values()) - cumulative("bin/app.py", "main")),
         ("reading the environment", cumulative("config/loading/project.py", "load")),
-        ("rules", cumulative("planning/rules/run.py", "findings")),
+        ("rules", cumulative("planning/rules/project/project.py", "all_findings")),
+        ("what follows from it", cumulative("operations/artifacts/resolved.py", "resolved_in")),
         ("constructs and stacks", cumulative("stacks/stage.py", "__init__")),
         ("app.synth: templates, assets, validation", cumulative("aws_cdk/__init__.py", "synth")),
     ]
@@ -83,8 +81,8 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
     timings = compare(folder, args.runs)
     prod = timings["prod"].median
     ratios = [
-        ("prod / baseline (CfnInclude of the same templates and assets)", prod / timings["baseline"].median, 1.3),
-        ("prod / empty CDK app", prod / timings["empty"].median, 4.0),
+        ("prod / baseline (CfnInclude of the same templates and assets)", prod / timings["baseline"].median, 1.6),
+        ("prod / empty CDK app", prod / timings["empty"].median, 3.2),
         ("50 groups / 3 groups", timings["50 groups"].median / timings["3 groups"].median, 1.3),
     ]
     times = [[name, str(timing), f"{timing.peak_mib:.0f} MiB"] for name, timing in timings.items()]

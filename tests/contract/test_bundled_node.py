@@ -67,22 +67,6 @@ def test_the_public_module_takes_the_node_that_a_person_chose(machine_with_anoth
     assert imported(clean(machine_with_another_node, JSII_NODE=chosen)) == chosen
 
 
-def test_node_ends_at_once_and_nothing_that_it_printed_is_lost(machine_with_another_node: Path) -> None:
-    ended = (
-        "app = aws_cdk.App()\n"
-        'aws_cdk.Stack(app, "A").add_dependency(aws_cdk.Stack(app, "B"))\n'
-        "from podwright.operations.programs.node import end_node\n"
-        "end_node()\n"
-        "import jsii; print(jsii.kernel.provider._process._process.wait())\n"
-    )
-    command = [sys.executable, "-P", "-c", SYNTHESIS + ended]
-    result = subprocess.run(command, env=clean(machine_with_another_node), capture_output=True, text=True)
-    # jsii's wrapper around Node says by which signal it ended: 128 + SIGTERM.
-    assert (result.returncode, result.stdout) == (0, "143\n"), result.stderr
-    assert "addDependency is deprecated" in result.stderr
-    assert "Exception ignored" not in result.stderr
-
-
 def test_the_cli_runs_on_the_bundled_node(machine_with_another_node: Path) -> None:
     command = [sys.executable, "-P", "-m", "podwright.operations.programs.node", "--version"]
     result = subprocess.run(command, env=clean(machine_with_another_node), capture_output=True, text=True)

@@ -13,6 +13,6 @@ from promotion_world import app_of
 outdir = Path(os.environ["CDK_OUTDIR"])
 app = app_of(write_project(outdir.parent / "project"), str(outdir))
 github = write_project(outdir.parent / "github", GITHUB.replace("pipeline:", "pipeline:\n  name: github"))
-add_promotion(app, github, [github.load(name).environment for name in PLACES], [])
+add_promotion(app, github, [github.load(name).environment for name in PLACES])
 cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
 app.synth()

@@ -20,7 +20,6 @@ def app_of(project: Project, outdir: str) -> cdk.App:
     """The app that promotes the project; its environments have two small stacks, one with an asset."""
     app = cdk.App(outdir=outdir, context=FEATURE_FLAGS)
     environments = [project.load(name).environment for name in PLACES]
-    stages = []
     for environment in environments:
         env = cdk.Environment(account=environment.account, region=environment.region)
         stage = cdk.Stage(app, environment.name, env=env)
@@ -31,8 +30,7 @@ def app_of(project: Project, outdir: str) -> cdk.App:
         second.add_stack_dependency(first)
         aws_s3_assets.Asset(second, "Asset", path=str(ROOT / "cdk.json"))
         cdk.Tags.of(stage).add("podwright:environment", environment.name)
-        stages.append(stage)
-    add_promotion(app, project, environments, stages)
+    add_promotion(app, project, environments)
     return app
 
 

@@ -16,6 +16,7 @@ from podwright.config.loading.project import Project
 from podwright.config.loading.source import parse_source
 from podwright.config.settings.environment import Environment
 from podwright.operations.artifacts.charts import stand_ins
+from podwright.planning.resolved import resolve
 from podwright.sandbox.cloudformation.schemas import changed_create_only
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 from podwright.stacks.stage import TrainingStage
@@ -88,7 +89,8 @@ def assembly_folder() -> str:
 
 def stage_of(environment: Environment, app: cdk.App) -> TrainingStage:
     """The stage that `bin/app.py` would make of an environment with stand-ins for its charts."""
-    return TrainingStage(app, environment.name, environment=environment, charts=stand_ins(environment))
+    resolved = resolve(environment, charts=stand_ins(environment))
+    return TrainingStage(app, environment.name, resolved=resolved)
 
 
 def synthesize(environment: Environment) -> Synthesis:

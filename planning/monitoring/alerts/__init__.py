@@ -3,10 +3,9 @@
 What an alert means and what to do about it stands on its page, which `podwright explain <name>` prints.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -15,10 +14,18 @@ from ....config.settings.environment import Environment
 from ....config.settings.observability import Observability
 from ..collected import collected, names_in
 from ..recordings import INTERVAL_SECONDS, filled, rate_seconds
+from . import capacity, gpus, jobs, nodes, teams, upkeep
 from .alert import Alert
 
-GROUPS: Final = ("nodes", "gpus", "jobs", "teams", "capacity", "upkeep")
-"""Each is the module of this folder that defines some."""
+GROUPS: Final[Mapping[str, tuple[Alert, ...]]] = {
+    "nodes": nodes.ALERTS,
+    "gpus": gpus.ALERTS,
+    "jobs": jobs.ALERTS,
+    "teams": teams.ALERTS,
+    "capacity": capacity.ALERTS,
+    "upkeep": upkeep.ALERTS,
+}
+"""All alerts, by the module of this folder that defines them."""
 RUNBOOKS: Final = Path(__file__).parent.parent / "runbooks"
 """The folder of pages, one an alert."""
 
@@ -47,7 +54,7 @@ def watched(environment: Environment, types: Catalog) -> Watched:
 @cache
 def alerts() -> dict[str, Alert]:
     """Every alert by its name, in the order of the groups."""
-    found = [alert for group in GROUPS for alert in _of(group)]
+    found = [alert for group in GROUPS.values() for alert in group]
     by_name = {alert.name: alert for alert in found}
     if len(by_name) < len(found):
         raise ValueError("two alerts have the same name")
@@ -97,10 +104,10 @@ def alert_groups(settings: Observability, cluster: Watched) -> list[dict[str, An
         {
             "name": f"podwright-alerts-{group}",
             "interval": f"{INTERVAL_SECONDS}s",
-            "rules": [alert_rule(alert, settings, cluster) for alert in _of(group) if alert.name in chosen],
+            "rules": [alert_rule(alert, settings, cluster) for alert in defined if alert.name in chosen],
         }
-        for group in GROUPS
-        if chosen & {alert.name for alert in _of(group)}
+        for group, defined in GROUPS.items()
+        if chosen & {alert.name for alert in defined}
     ]
 
 
@@ -121,7 +128,3 @@ def alert_rule(alert: Alert, settings: Observability, cluster: Watched) -> dict[
         "labels": {"severity": alert.severity},
         "annotations": {"summary": fill(alert.summary), "runbook": f"podwright explain {alert.name}"},
     }
-
-
-def _of(group: str) -> tuple[Alert, ...]:
-    return import_module(f".{group}", __package__).ALERTS

@@ -2,15 +2,27 @@
 
 from collections.abc import Collection
 from dataclasses import replace
-from importlib import import_module
 from typing import Final
 
-from ....config.settings.observability import Observability, Targets
+from ....config.settings.observability import Observability
 from ..collected import names_in
 from ..recordings import filled, rate_seconds
+from . import benchmarks, capacity, elastic, goodput, slurm, storage, tasks, teams
+from . import cluster as cluster_page
 from .panel import Dashboard, Panel, Row
 
-NAMES: Final = ("cluster", "tasks", "teams", "capacity", "storage", "goodput", "benchmarks", "elastic", "slurm")
+_PAGES: Final = {
+    "cluster": cluster_page,
+    "tasks": tasks,
+    "teams": teams,
+    "capacity": capacity,
+    "storage": storage,
+    "goodput": goodput,
+    "benchmarks": benchmarks,
+    "elastic": elastic,
+    "slurm": slurm,
+}
+NAMES: Final = tuple(_PAGES)
 """Each is the module of this folder that defines it, in the order of a menu."""
 
 
@@ -24,12 +36,8 @@ def dashboards(settings: Observability, *, cluster: str, metrics: Collection[str
     """
     span = rate_seconds(settings.scrape_seconds)
     there = frozenset(metrics)
-    pages = [_define(name, settings.targets) for name in NAMES]
+    pages = [page.define(settings.targets) for page in _PAGES.values()]
     return tuple(_of_cluster(page, cluster, span, there) for page in pages if page.needs in there)
-
-
-def _define(name: str, targets: Targets) -> Dashboard:
-    return import_module(f".{name}", __package__).define(targets)
 
 
 def _of_cluster(page: Dashboard, cluster: str, span: int, metrics: frozenset[str]) -> Dashboard:

@@ -1,15 +1,15 @@
 """Rules on gates: what they name, and what nothing could ever pass."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ....config.catalog.instance_types import Catalog
 from ....config.findings import Path, listed
 from ....config.settings.environment import Environment
+from ....config.settings.gates import Gates
+from ...delivery.gate_table import can_measure_nccl, why_not
+from ...node.collective_thresholds import all_reduce_line
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
-
-if TYPE_CHECKING:
-    from ....config.settings.gates import Gates
 
 # Kinds that never complete by themselves, or that something else than the cluster starts.
 _ENDLESS = ("inference", "space", "recipe")
@@ -34,7 +34,7 @@ def names_nothing(environment: Environment) -> Problems:
             )
 
 
-def _names(gates: "Gates") -> Iterator[tuple[Path, str, str]]:
+def _names(gates: Gates) -> Iterator[tuple[Path, str, str]]:
     """Every name with where it stands and where it has to be."""
     canary, nccl = gates.canary, gates.nccl
     for at, name in enumerate(nccl.groups):
@@ -86,10 +86,6 @@ def nccl_impossible(environment: Environment, types: Catalog) -> Problems:
     nccl = environment.gates.nccl if environment.gates else None
     if nccl is None:
         return
-    # Most files have no gates.
-    from ...delivery.gate_table import can_measure_nccl
-    from ...node.collective_thresholds import all_reduce_line
-
     for at, name in enumerate(nccl.groups):
         group = environment.instance_groups.get(name)
         if group and not can_measure_nccl(group, types):
@@ -124,8 +120,6 @@ def settings_of_no_gate(environment: Environment, types: Catalog) -> Problems:
     gates = environment.gates
     if gates is None:
         return
-    from ...delivery.gate_table import why_not
-
     for name in sorted({*gates.model_fields_set, *gates.timeouts} & {"verdicts", "nccl", "canary", "metrics"}):
         reason = why_not(environment, types, name)  # pyrefly: ignore[bad-argument-type]
         if reason:

@@ -18,9 +18,6 @@ ERROR: Final = Level.ERROR
 WARNING: Final = Level.WARNING
 INFO: Final = Level.INFO
 
-PROJECT_VIEW: Final = "ProjectView"
-"""What rules of projects look at, see `project.py`; all others look at settings."""
-
 Model = TypeVar("Model")
 
 
@@ -47,9 +44,8 @@ class Rule:
     level: Level
     title: str
     """What is wrong when the rule speaks."""
-    on: type[Settings] | str
-    """The model that it looks at, wherever one stands in an environment; its name where most files have none, so that
-    its module is imported only by those that do."""
+    on: type
+    """What it looks at: a settings model, wherever one stands in an environment, or several environments at once."""
     source: str
     """Keys of `data/citations.csv` where the fact behind it can be read; empty for a decision of podwright's own."""
     final: bool
@@ -59,14 +55,9 @@ class Rule:
     """Whether the function takes the instance catalog as well."""
 
     @property
-    def looks_at(self) -> str:
-        """Name of the model that it looks at."""
-        return self.on if isinstance(self.on, str) else self.on.__name__
-
-    @property
     def of_project(self) -> bool:
-        """Whether it looks at several environments beside one another."""
-        return self.on == PROJECT_VIEW
+        """Whether it looks at several environments beside one another, and not at the settings of one."""
+        return not issubclass(self.on, Settings)
 
     @property
     def sources(self) -> tuple[Citation, ...]:
@@ -83,7 +74,7 @@ RULES: Final[dict[str, Rule]] = {}
 
 
 def rule(
-    id: str, level: Level, *, on: type[Settings] | str, source: str, final: bool = False
+    id: str, level: Level, *, on: type, source: str, final: bool = False
 ) -> Callable[[Callable[Concatenate[Model, ...], Problems]], Callable[Concatenate[Model, ...], Problems]]:
     """Register a function as a rule. Its first parameter is the model; a second one, if any, is the catalog.
 
@@ -103,8 +94,7 @@ def rule(
 @cache
 def rules_for(model: type) -> tuple[Rule, ...]:
     """The rules that look at instances of `model`, in order of id."""
-    looked_at = {*model.__mro__, model.__name__}
-    return tuple(RULES[id] for id in sorted(RULES) if RULES[id].on in looked_at)
+    return tuple(RULES[id] for id in sorted(RULES) if issubclass(model, RULES[id].on))
 
 
 def nested(settings: Settings, path: Path = ()) -> Iterator[tuple[Path, Settings]]:

@@ -1,21 +1,18 @@
 """Rules on jobs against what their team has: quotas, ceilings, claims, and the operators that run them."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ....config.catalog.instance_types import Catalog
 from ....config.findings import listed
 from ....config.settings.environment import Environment
+from ....config.settings.jobs.jobs import AnyJob
+from ...jobs.plan import JobPlan
 from ...quota.amounts import CPU, EFA, MEMORY, in_words
 from ...quota.policy import QuotaPolicy, Share
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 from ..quota.quotas import policy
 from .jobs import plans, size_field
-
-if TYPE_CHECKING:
-    # Only environments with jobs pay for the import.
-    from ....config.settings.jobs.jobs import AnyJob
-    from ...jobs.plan import JobPlan
 
 # What runs a kind, and the part of `platform` that brings it.
 _OPERATORS: Final = {
@@ -121,7 +118,7 @@ def can_grow(environment: Environment, types: Catalog) -> Problems:
             )
 
 
-def _ceilings(environment: Environment, job: "AnyJob") -> dict[str, int]:
+def _ceilings(environment: Environment, job: AnyJob) -> dict[str, int]:
     """What the namespace of a job's team may hold at most, by resource."""
     access = environment.governance.teams[job.team].access if job.team else None
     caps = access.caps if access else None

@@ -1,25 +1,22 @@
 """Rules on jobs by themselves: names, nodes, pods, layouts, and what elastic training does not go with."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ....config.catalog.instance_types import Catalog
 from ....config.catalog.topologies import topology
 from ....config.findings import listed
 from ....config.settings.environment import Environment
+from ...jobs.plan import JobPlan, Planner
 from ...jobs.topology import LABELS, ultraserver
 from ...quota.amounts import CPU, EFA, MEMORY, in_words
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 from ..groups.groups import known
 
-if TYPE_CHECKING:
-    # Only environments with jobs pay for the import.
-    from ...jobs.plan import JobPlan, Planner
-
 _LONGEST = 63
 
 
-_Planned = list[tuple[str, Any, "JobPlan"]]
+_Planned = list[tuple[str, Any, JobPlan]]
 # Many rules look at the same plans, one environment after the other.
 _LAST: list[tuple[Environment, Catalog, _Planned]] = []
 
@@ -46,9 +43,7 @@ def _planned(environment: Environment, types: Catalog) -> "Iterator[tuple[str, A
             yield name, job, planner.plan(name)
 
 
-def _planner(environment: Environment, types: Catalog) -> "Planner":
-    from ...jobs.plan import Planner
-
+def _planner(environment: Environment, types: Catalog) -> Planner:
     return Planner(environment, types)
 
 
@@ -168,12 +163,12 @@ def size_field(job: Any) -> tuple[str, ...]:
     return ("nodes",) if job.distributed else ()
 
 
-def _pods_per_node(environment: Environment, plan: "JobPlan", types: Catalog) -> int:
+def _pods_per_node(environment: Environment, plan: JobPlan, types: Catalog) -> int:
     has = _node(environment, plan, types)
     return min(has.get(name, 0) // amount for name, amount in plan.pod.resources.items() if amount)
 
 
-def _node(environment: Environment, plan: "JobPlan", types: Catalog) -> dict[str, int]:
+def _node(environment: Environment, plan: JobPlan, types: Catalog) -> dict[str, int]:
     """What a node of the job's group has for its pods."""
     planner = _planner(environment, types)
     room = planner.room(plan.job.group)

@@ -1,25 +1,20 @@
 """Rules on alerts: which there are, whom they reach, and which cannot fire."""
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 from ....config.catalog.instance_types import Catalog
 from ....config.findings import listed
 from ....config.settings.environment import Environment
+from ....config.settings.observability import Observability
+from ...monitoring.alerts import alerts, unmeasured
 from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 
-if TYPE_CHECKING:
-    # Only environments that are observed pay for the import.
-    from ....config.settings.observability import Observability
 
-
-@rule("OBS030", ERROR, on="Observability", source="", final=True)
-def unknown_alert(settings: "Observability") -> Problems:
+@rule("OBS030", ERROR, on=Observability, source="", final=True)
+def unknown_alert(settings: Observability) -> Problems:
     """A setting of an alert that podwright does not have."""
     if not (settings.alerts.thresholds or settings.alerts.silenced):
         return
-    from ...monitoring.alerts import alerts
-
     named = [(("alerts", "thresholds", name), name) for name in settings.alerts.thresholds]
     named += [(("alerts", "silenced", index), name) for index, name in enumerate(settings.alerts.silenced)]
     for path, name in named:
@@ -29,13 +24,11 @@ def unknown_alert(settings: "Observability") -> Problems:
             yield Problem(path, f"there is no alert {name}; {near}", "correct the name, or take it away")
 
 
-@rule("OBS031", ERROR, on="Observability", source="", final=True)
-def no_threshold(settings: "Observability") -> Problems:
+@rule("OBS031", ERROR, on=Observability, source="", final=True)
+def no_threshold(settings: Observability) -> Problems:
     """A threshold of an alert that has none."""
     if not settings.alerts.thresholds:
         return
-    from ...monitoring.alerts import alerts
-
     for name in settings.alerts.thresholds:
         alert = alerts().get(name)
         if alert and alert.minutes is not None and "$threshold" not in alert.expression:
@@ -46,8 +39,8 @@ def no_threshold(settings: "Observability") -> Problems:
             )
 
 
-@rule("OBS032", WARNING, on="Observability", source="amp-alert-manager")
-def manager_of_others(settings: "Observability") -> Problems:
+@rule("OBS032", WARNING, on=Observability, source="amp-alert-manager")
+def manager_of_others(settings: Observability) -> Problems:
     """Alerts on metrics that reach nobody, because the alert manager is somebody else's."""
     told = settings.alerts.emails or settings.alerts.chat.slack or settings.alerts.chat.teams
     if settings.workspace and settings.metrics != "off" and told:
@@ -65,8 +58,6 @@ def cannot_fire(environment: Environment, types: Catalog) -> Problems:
     settings = environment.observability
     if not settings or settings.metrics != "advanced" or not environment.has_cluster or not settings.levels:
         return
-    from ...monitoring.alerts import unmeasured
-
     if names := unmeasured(environment, types):
         yield Problem(
             ("observability", "levels"),

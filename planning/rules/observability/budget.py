@@ -1,14 +1,12 @@
 """Rules on the budget of an environment."""
 
 from datetime import date
-from typing import TYPE_CHECKING
 
 from ....config.settings.environment import Environment
+from ....config.settings.observability import Observability
 from ...cost.budget import MAX_ADDRESSES
+from ...cost.costs import costs, total
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
-
-if TYPE_CHECKING:
-    from ....config.settings.observability import Observability
 
 
 @rule("OBS050", WARNING, on=Environment, source="")
@@ -17,9 +15,6 @@ def budget_below_what_stands(environment: Environment) -> Problems:
     budget = environment.observability.budget_usd_per_month if environment.observability else None
     if budget is None:
         return
-    # It reads the rules' own catalog.
-    from ...cost.costs import costs, total
-
     # The cheaper of what a Kubernetes version can cost: a rule knows no date.
     sums = total(costs(environment, date.min))
     if sums.monthly > budget:
@@ -32,8 +27,8 @@ def budget_below_what_stands(environment: Environment) -> Problems:
         )
 
 
-@rule("OBS051", ERROR, on="Observability", source="budgets-api", final=True)
-def too_many_addresses(settings: "Observability") -> Problems:
+@rule("OBS051", ERROR, on=Observability, source="budgets-api", final=True)
+def too_many_addresses(settings: Observability) -> Problems:
     """More mail addresses than a budget takes."""
     alerts = settings.alerts
     chat = alerts.chat.slack or alerts.chat.teams

@@ -1,23 +1,19 @@
 """Rules on observability: what can be measured of a cluster, how long it is kept, and who writes it."""
 
-from typing import TYPE_CHECKING
-
 from ....config.catalog.instance_types import Catalog
 from ....config.findings import listed
 from ....config.settings.environment import Environment
+from ....config.settings.observability import Observability
+from ...monitoring.metric_levels import addon_levels
 from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 from ..network.network import LOG_RETENTION
-
-if TYPE_CHECKING:
-    # Only environments that are observed pay for the import.
-    from ....config.settings.observability import Observability
 
 _SMALLEST_VCPU = 16
 """Of a 4xlarge, the smallest size of instance on which AWS says that the add-on's pods fit."""
 
 
-@rule("OBS001", ERROR, on="Observability", source="log-retention", final=True)
-def log_retention(settings: "Observability") -> Problems:
+@rule("OBS001", ERROR, on=Observability, source="log-retention", final=True)
+def log_retention(settings: Observability) -> Problems:
     """Days that CloudWatch does not keep logs."""
     days = settings.log_retention_days
     if days not in LOG_RETENTION:
@@ -27,8 +23,8 @@ def log_retention(settings: "Observability") -> Problems:
         )
 
 
-@rule("OBS002", ERROR, on="Observability", source="", final=True)
-def somebody_elses_workspace(settings: "Observability") -> Problems:
+@rule("OBS002", ERROR, on=Observability, source="", final=True)
+def somebody_elses_workspace(settings: Observability) -> Problems:
     """Settings of a workspace that is not the environment's own."""
     if settings.workspace is None:
         return
@@ -42,11 +38,9 @@ def somebody_elses_workspace(settings: "Observability") -> Problems:
             )
 
 
-@rule("OBS003", ERROR, on="Observability", source="hyperpod-metrics", final=True)
-def levels(settings: "Observability") -> Problems:
+@rule("OBS003", ERROR, on=Observability, source="hyperpod-metrics", final=True)
+def levels(settings: Observability) -> Problems:
     """A level that a source of metrics does not have."""
-    from ...monitoring.metric_levels import addon_levels
-
     for source, level in settings.levels.items():
         _, words = addon_levels()[source]
         if level != "off" and words[level] != level.upper():

@@ -7,7 +7,7 @@ from ....config.findings import Path, listed
 from ....config.settings.environment import Environment
 from ...quota.links import Link, is_private, links, overlap, shared_work, worker_of
 from ...quota.policy import environment_policy
-from ..framework.rule import ERROR, INFO, PROJECT_VIEW, WARNING, Problem, Problems, rule
+from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 from .project import ProjectView
 
 _HERE: Final = ("governance", "kueue", "multikueue")
@@ -26,7 +26,7 @@ def _at(link: Link, *path: str) -> Path:
     return (link.manager, *_HERE, "workers", link.name, *path)
 
 
-@rule("PRJ010", ERROR, on=PROJECT_VIEW, source="kueue-multikueue", final=True)
+@rule("PRJ010", ERROR, on=ProjectView, source="kueue-multikueue", final=True)
 def worker_of_the_project(view: ProjectView) -> Problems:
     """A worker whose environment takes no work."""
     for link in links(view.environments):
@@ -47,7 +47,7 @@ def worker_of_the_project(view: ProjectView) -> Problems:
         yield Problem(_at(link, "environment"), f"{link.name} is environment {name}, {why}", hint)
 
 
-@rule("PRJ011", ERROR, on=PROJECT_VIEW, source="kueue-multikueue", final=True)
+@rule("PRJ011", ERROR, on=ProjectView, source="kueue-multikueue", final=True)
 def groups_of_a_worker(view: ProjectView) -> Problems:
     """Groups of a worker that its environment does not have."""
     for link, _, worker in _pairs(view):
@@ -68,7 +68,7 @@ def groups_of_a_worker(view: ProjectView) -> Problems:
             )
 
 
-@rule("PRJ012", ERROR, on=PROJECT_VIEW, source="kueue-multikueue", final=True)
+@rule("PRJ012", ERROR, on=ProjectView, source="kueue-multikueue", final=True)
 def names_of_a_worker(view: ProjectView) -> Problems:
     """Teams or priorities that a worker does not know."""
     for link, manager, worker in _pairs(view):
@@ -83,7 +83,7 @@ def names_of_a_worker(view: ProjectView) -> Problems:
                 )
 
 
-@rule("PRJ013", ERROR, on=PROJECT_VIEW, source="kueue-multikueue", final=True)
+@rule("PRJ013", ERROR, on=ProjectView, source="kueue-multikueue", final=True)
 def kinds_of_a_worker(view: ProjectView) -> Problems:
     """Kinds of work that a worker does not take."""
     for link, manager, worker in _pairs(view):
@@ -97,7 +97,7 @@ def kinds_of_a_worker(view: ProjectView) -> Problems:
             )
 
 
-@rule("PRJ014", WARNING, on=PROJECT_VIEW, source="kueue-multikueue")
+@rule("PRJ014", WARNING, on=ProjectView, source="kueue-multikueue")
 def quotas_of_workers(view: ProjectView) -> Problems:
     """Quotas of a manager that its workers do not guarantee together."""
     for name, manager in view.environments.items():
@@ -124,7 +124,7 @@ def quotas_of_workers(view: ProjectView) -> Problems:
                     )
 
 
-@rule("PRJ015", ERROR, on=PROJECT_VIEW, source="kueue-multikueue vpc-peering")
+@rule("PRJ015", ERROR, on=ProjectView, source="kueue-multikueue vpc-peering")
 def way_between_networks(view: ProjectView) -> Problems:
     """A worker whose network overlaps with its manager's."""
     for link, manager, worker in _pairs(view):
@@ -140,7 +140,7 @@ def way_between_networks(view: ProjectView) -> Problems:
             )
 
 
-@rule("PRJ016", ERROR, on=PROJECT_VIEW, source="kueue-multikueue", final=True)
+@rule("PRJ016", ERROR, on=ProjectView, source="kueue-multikueue", final=True)
 def kubernetes_that_hands_on(view: ProjectView) -> Problems:
     """A Kubernetes version on which Jobs are not handed on."""
     for link, manager, worker in _pairs(view):
@@ -155,7 +155,7 @@ def kubernetes_that_hands_on(view: ProjectView) -> Problems:
                 )
 
 
-@rule("PRJ017", INFO, on=PROJECT_VIEW, source="kueue-multikueue")
+@rule("PRJ017", INFO, on=ProjectView, source="kueue-multikueue")
 def worker_without_manager(view: ProjectView) -> Problems:
     """A worker that no manager of the project names."""
     named = {link.worker.environment for link in links(view.environments)}

@@ -1,7 +1,7 @@
 """Rules on the environments of a project beside one another. `podwright check` runs them over several environments."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -11,7 +11,8 @@ from ....config.loading.load import LoadedEnvironment
 from ....config.settings.environment import Environment
 from ...quota.links import overlap
 from ..framework.acknowledgements import acknowledged
-from ..framework.rule import ERROR, PROJECT_VIEW, WARNING, Problem, Problems, rule, rules_for
+from ..framework.rule import ERROR, WARNING, Problem, Problems, rule, rules_for
+from ..run import findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,15 @@ def project_findings(loaded: Mapping[str, LoadedEnvironment]) -> dict[str, list[
     }
 
 
+def all_findings(environments: Sequence[LoadedEnvironment]) -> list[Finding]:
+    """What rules find in each of the environments, and where there are several, beside one another."""
+    found = [finding for loaded in environments for finding in findings(loaded.environment, loaded.source)]
+    if len(environments) > 1:
+        compared = project_findings({loaded.environment.name: loaded for loaded in environments})
+        found += [finding for items in compared.values() for finding in items]
+    return found
+
+
 def _places(view: ProjectView) -> Iterator[tuple[tuple[str, str], list[str]]]:
     """Accounts and regions in which several environments are, with their names."""
     found = defaultdict[tuple[str, str], list[str]](list)
@@ -55,7 +65,7 @@ def _places(view: ProjectView) -> Iterator[tuple[tuple[str, str], list[str]]]:
     yield from ((place, names) for place, names in found.items() if len(names) > 1)
 
 
-@rule("PRJ001", ERROR, on=PROJECT_VIEW, source="api-cluster", final=True)
+@rule("PRJ001", ERROR, on=ProjectView, source="api-cluster", final=True)
 def clusters_of_one_name(view: ProjectView) -> Problems:
     """Two clusters of one name in one account and region."""
     for (account, region), names in _places(view):
@@ -72,7 +82,7 @@ def clusters_of_one_name(view: ProjectView) -> Problems:
                 )
 
 
-@rule("PRJ002", ERROR, on=PROJECT_VIEW, source="hyperpod-eks", final=True)
+@rule("PRJ002", ERROR, on=ProjectView, source="hyperpod-eks", final=True)
 def one_control_plane(view: ProjectView) -> Problems:
     """An EKS cluster that several environments adopt."""
     for _, names in _places(view):
@@ -88,7 +98,7 @@ def one_control_plane(view: ProjectView) -> Problems:
                 )
 
 
-@rule("PRJ003", WARNING, on=PROJECT_VIEW, source="vpc-peering")
+@rule("PRJ003", WARNING, on=ProjectView, source="vpc-peering")
 def ranges_of_neighbours(view: ProjectView) -> Problems:
     """Networks of one account and region whose ranges overlap."""
     for (account, region), names in _places(view):
@@ -109,7 +119,7 @@ def ranges_of_neighbours(view: ProjectView) -> Problems:
             )
 
 
-@rule("PRJ004", WARNING, on=PROJECT_VIEW, source="")
+@rule("PRJ004", WARNING, on=ProjectView, source="")
 def bought_by_each(view: ProjectView) -> Problems:
     """A purchase in a shared file, which every environment makes for itself."""
     found = defaultdict[tuple[object, str], list[str]](list)
@@ -127,7 +137,7 @@ def bought_by_each(view: ProjectView) -> Problems:
             )
 
 
-@rule("PRJ005", WARNING, on=PROJECT_VIEW, source="training-plan-hyperpod")
+@rule("PRJ005", WARNING, on=ProjectView, source="training-plan-hyperpod")
 def one_plan_for_many(view: ProjectView) -> Problems:
     """A training plan of which several environments want more than it has."""
     users = defaultdict[str, list[tuple[str, str]]](list)

@@ -10,6 +10,7 @@ from podwright.config.loading.artifacts import LockedArchive
 from podwright.operations.artifacts.charts import stand_ins
 from podwright.planning.node.archives import LockedFile, digest_of
 from podwright.planning.node.kernels import driver_minimum, programs
+from podwright.planning.resolved import resolve
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 from podwright.stacks.stage import TrainingStage
 from synthesis import assembly_folder, environment_of
@@ -28,7 +29,8 @@ def publication(*archives: LockedFile) -> tuple[dict[str, Any], dict[str, Any]]:
     """Properties of the publication, and the benchmarks of its node.json."""
     app = cdk.App(outdir=assembly_folder(), context=FEATURE_FLAGS)
     environment = environment_of(FILE)
-    stage = TrainingStage(app, "test", environment=environment, charts=stand_ins(environment), node_archives=archives)
+    resolved = resolve(environment, charts=stand_ins(environment), node_archives=archives)
+    stage = TrainingStage(app, "test", resolved=resolved)
     app.synth()
     assert stage.cluster
     resources = json.loads((Path(app.outdir) / "assembly-test" / stage.cluster.template_file).read_text())["Resources"]

@@ -11,9 +11,16 @@ import pytest
 from loopback import Call, Reply, Server, serving
 from podwright.config.errors import CommandError
 from podwright.config.loading.artifacts import read_artifacts
-from podwright.operations.artifacts.assets import fetch, needed
-from podwright.operations.commands.deploy import _artifact_findings
-from podwright.planning.node.archives import Archive, archive_findings, cached_file, digest_of, locked_files
+from podwright.operations.artifacts.assets import fetch
+from podwright.planning.delivery.missing_artifacts import missing_artifacts
+from podwright.planning.node.archives import (
+    Archive,
+    archive_findings,
+    cached_file,
+    digest_of,
+    environment_archives,
+    locked_files,
+)
 from rule_pages import loaded
 
 
@@ -160,8 +167,8 @@ def test_a_deployment_asks_for_the_archives_of_its_nodes(tmp_path: Path) -> None
         cluster: {node_software: {install: ensure, versions: {efa_installer: 1.50.0, nccl: 2.31.2}}}
     """
     environment = loaded(piece).environment
-    (item,) = needed(environment)
+    (item,) = environment_archives(environment)
     assert item.name == "efa_installer-1.50.0"
-    found = [finding for finding in _artifact_findings(environment, tmp_path) if finding.id.startswith("ART")]
+    found = [finding for finding in missing_artifacts(tmp_path, environment) if finding.id.startswith("ART")]
     assert [finding.id for finding in found] == ["ART001"]
     assert "aws-efa-installer-1.50.0.tar.gz" in found[0].message

@@ -4,12 +4,12 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ..config.catalog.regions import region
-from ..config.settings.environment import Environment
-from ..config.settings.pipeline import Pipeline, PipelineSource
-from ..constructs.delivery.promotion_roles import GITHUB, PromotionRoles, github_jobs, only_role
-from ..planning.delivery.pipeline_steps import Place
-from ..planning.delivery.promotion_roles import builder_name
+from ...config.catalog.regions import region
+from ...config.settings.environment import Environment
+from ...config.settings.pipeline import Pipeline, PipelineSource
+from ...constructs.delivery.promotion_roles import GITHUB, PromotionRoles, github_jobs, only_role
+from ...planning.delivery.pipeline_steps import Place
+from ...planning.delivery.promotion_roles import builder_name
 
 
 class PipelineAccess(cdk.Stage):

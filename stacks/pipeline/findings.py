@@ -7,7 +7,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
-from ..constructs.common.permission import accept_wildcards
+from ...constructs.common.permission import accept_wildcards
 
 _MADE_BY_THE_CDK: Final = (
     "The CDK writes this policy: actions that begin with these words on the pipeline's own bucket of artifacts and its "

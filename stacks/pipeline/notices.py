@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..constructs.delivery.promotion_notices import Notice
+from ...constructs.delivery.promotion_notices import Notice
 
 _FAILED = """\
 Promotion <execution> stopped in stage <stage> of pipeline <pipeline>. Later stages are untouched.

@@ -1,0 +1,120 @@
+"""The quota engines, each with the teams' quotas in its own terms. An environment has one of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+
+from ..cdk8s_charts.deployment_readers import deployment_readers
+from ..cdk8s_charts.kai import kai_objects
+from ..cdk8s_charts.kueue import kueue_objects
+from ..cdk8s_charts.yunikorn import yunikorn_objects
+from ..config.catalog.charts import KAI, KUEUE, YUNIKORN
+from ..config.catalog.kubernetes_groups import KAI_CONTROLLER, KAI_READERS, KUEUE_READERS
+from ..config.settings.governance.task_governance import CONTROLLER
+from ..constructs.governance.compute_quotas import ComputeQuotas
+from ..constructs.governance.kai import Kai
+from ..constructs.governance.kueue import KueueQueues
+from ..constructs.governance.task_governance import TaskGovernance
+from ..constructs.governance.yunikorn import YuniKorn
+from ..constructs.hyperpod.cluster import HyperPodCluster
+from ..constructs.hyperpod.nodes_ready.waiter import Place
+from ..planning.quota.policy import QuotaPolicy, countable_groups
+from ..planning.resolved import ResolvedEnvironment
+
+
+@dataclass(frozen=True)
+class _Site:
+    """What every engine stands on."""
+
+    stack: cdk.Stack
+    resolved: ResolvedEnvironment
+    policy: QuotaPolicy
+    place: Place
+    cluster: HyperPodCluster
+    after: Sequence[cdk.CfnResource]
+
+
+def quota_engine(
+    stack: cdk.Stack,
+    *,
+    resolved: ResolvedEnvironment,
+    place: Place,
+    cluster: HyperPodCluster,
+    after: Sequence[cdk.CfnResource],
+) -> list[cdk.CfnResource]:
+    """Add the environment's engine and quotas; returns what the quotas are in place after.
+
+    Args:
+        stack: Where it lies.
+        resolved: The environment.
+        place: Where functions run that wait for it.
+        cluster: The HyperPod cluster.
+        after: Namespaces that have to be there before.
+
+    Raises:
+        ValueError: an environment without an engine.
+    """
+    engine, policy = resolved.environment.governance.engine, resolved.quota_policy
+    if engine is None or policy is None:
+        raise ValueError(f"environment {resolved.environment.name} has no quota engine")
+    engines = {"hyperpod": _task_governance, "kueue": _kueue, "kai": _kai, "yunikorn": _yunikorn}
+    return engines[engine](_Site(stack, resolved, policy, place, cluster, after))
+
+
+def _task_governance(site: _Site) -> list[cdk.CfnResource]:
+    """Task governance: the add-on, then what it takes from SageMaker."""
+    environment = site.resolved.environment
+    readers = deployment_readers("podwright-kueue-readers", group=KUEUE_READERS, deployment=CONTROLLER)
+    add_on = TaskGovernance(
+        site.stack, "TaskGovernance", settings=environment.cluster.eks, place=site.place, readers=readers
+    )
+    quotas = ComputeQuotas(
+        site.stack,
+        "Quotas",
+        governance=environment.governance,
+        policy=site.policy,
+        cluster_name=site.cluster.cluster_name,
+        cluster_arn=site.cluster.cluster_arn,
+        eks_cluster=site.place.eks_cluster,
+        after=[add_on.ready],
+        key=site.place.key,
+        tags=site.resolved.tags,
+    )
+    return [quotas.scheduler_config, *quotas.quotas.values()]
+
+
+def _kueue(site: _Site) -> list[cdk.CfnResource]:
+    """Kueue of one's own, then its queues in the teams' namespaces."""
+    environment, chart = site.resolved.environment, site.resolved.charts[KUEUE]
+    groups = countable_groups(environment)
+    objects = kueue_objects(site.policy, environment.governance.kueue, groups, site.resolved.types)
+    cluster, archive = site.place.eks_cluster, chart.archive
+    kueue = KueueQueues(
+        site.stack, "Kueue", cluster=cluster, archive=archive, values=chart.values, objects=objects, after=site.after
+    )
+    return [kueue.applied]
+
+
+def _kai(site: _Site) -> list[cdk.CfnResource]:
+    """KAI with a pool and a tree of queues for each group that teams use."""
+    governance, chart = site.resolved.environment.governance, site.resolved.charts[KAI]
+    objects = kai_objects(site.policy, governance.kai, site.resolved.types, governance.wait_for_pods)
+    readers = deployment_readers("podwright-kai-readers", group=KAI_READERS, deployment=KAI_CONTROLLER)
+    place, archive = site.place, chart.archive
+    kai = Kai(site.stack, "Kai", place=place, archive=archive, values=chart.values, readers=readers, objects=objects)
+    return [kai.applied]
+
+
+def _yunikorn(site: _Site) -> list[cdk.CfnResource]:
+    """YuniKorn, or only its queues where the cluster runs it already."""
+    settings, chart = site.resolved.environment.governance.yunikorn, site.resolved.charts.get(YUNIKORN)
+    yunikorn = YuniKorn(
+        site.stack,
+        "YuniKorn",
+        cluster=site.place.eks_cluster,
+        archive=chart.archive if chart else None,
+        values=chart.values if chart else {},
+        objects=yunikorn_objects(site.policy, settings),
+    )
+    return [yunikorn.applied]
