@@ -16,7 +16,7 @@ from ..config.settings.environment import Environment
 from ..config.settings.groups import InstanceGroup
 from ..constructs.eks.addons import WorkloadAddons
 from ..constructs.eks.control_plane import EksControlPlane
-from ..constructs.hyperpod.cluster import HyperPodCluster
+from ..constructs.hyperpod.cluster import ClusterResource
 from ..constructs.hyperpod.execution_role import ExecutionRole
 from ..constructs.hyperpod.instance_group import GroupResources
 from ..constructs.hyperpod.karpenter_role import KarpenterRole
@@ -89,7 +89,7 @@ class ClusterStack(cdk.Stack):
         role = self._execution_role(network, storage, eks_cluster_arn)
         self.execution_role = role
         """What nodes may do whose groups name no role of their own, if there are such groups."""
-        self.cluster = HyperPodCluster(
+        self.cluster = ClusterResource(
             self,
             "Cluster",
             settings=settings,
