@@ -53,7 +53,7 @@ from .hyperpod.training_plan.construct import TrainingPlans
 from .hyperpod.training_plan.reference import TrainingPlanReference
 from .network.network import EnvironmentNetwork
 from .network.node_security_group import NodeSecurityGroup
-from .observability.prometheus_workspace import PrometheusWorkspace
+from .observability.prometheus_workspace import IPrometheusWorkspace, PrometheusWorkspace
 from .observability.upkeep_alarms import UpkeepAlarms
 from .storage.buckets import CheckpointBucket, LifecycleBucket
 from .storage.key import EnvironmentKey
@@ -84,6 +84,7 @@ __all__ = [
     "HyperPodCluster",
     "IHyperPodCluster",
     "ILustreFileSystem",
+    "IPrometheusWorkspace",
     "InstanceGroup",
     "InvalidFile",
     "InvalidSettings",

@@ -4,7 +4,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from ..constructs.eks.addons import WorkloadAddons
-from ..constructs.hyperpod.cluster import HyperPodCluster
+from ..constructs.hyperpod.cluster import ClusterResource
 from ..constructs.hyperpod.instance_group import GroupResources
 from ..constructs.hyperpod.lifecycle_publication.construct import LifecyclePublication
 from ..constructs.hyperpod.nodes_ready.construct import NodesReady
@@ -61,7 +61,7 @@ class ClusterStack(cdk.Stack):
             self, resolved=resolved, network=network, storage=storage, eks_cluster_arn=eks_cluster_arn, keys=keys
         )
         """What nodes may do whose groups name no role of their own, if there are such groups."""
-        self.cluster = HyperPodCluster(
+        self.cluster = ClusterResource(
             self,
             "Cluster",
             settings=settings,

@@ -1,4 +1,4 @@
-"""The HyperPod cluster."""
+"""The HyperPod cluster as CloudFormation has it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,8 +19,10 @@ from .instance_group import GroupResources, instance_group, restricted_instance_
 _STRATEGIES = {"merge": "Merge", "managed": "Managed", "overwrite": "Overwrite"}
 
 
-class HyperPodCluster(Construct):
-    """`AWS::SageMaker::Cluster`, orchestrated by an EKS cluster or by Slurm.
+class ClusterResource(Construct):
+    """`AWS::SageMaker::Cluster`, orchestrated by an EKS cluster or by Slurm, and nothing beside it.
+
+    A `HyperPodCluster` makes it together with what it stands on.
 
     Decided for you: every group names its own subnets and security groups, and groups come in the order of their names,
     so that adding, removing or reordering groups and zones changes those groups only. The cluster's own `VpcConfig`
@@ -33,13 +35,13 @@ class HyperPodCluster(Construct):
     Example:
         from podwright.config.settings.cluster import Cluster
         from podwright.config.settings.groups import InstanceGroup
-        from podwright.constructs.hyperpod.cluster import HyperPodCluster
+        from podwright.constructs.hyperpod.cluster import ClusterResource
         from podwright.constructs.hyperpod.instance_group import GroupResources
         resources = GroupResources(subnets={"usw2-az2": subnet}, security_groups=[group], execution_role=role,
                                    scripts_uri="s3://sagemaker-given/prod")
         system = InstanceGroup(instance_type="ml.m5.4xlarge", count=2, zone="usw2-az2")
         settings = Cluster(name="prod", zones=("usw2-az2",), system_group="system")
-        HyperPodCluster(stack, "Cluster", settings=settings, groups={"system": system}, resources=resources,
+        ClusterResource(stack, "Cluster", settings=settings, groups={"system": system}, resources=resources,
                         default_subnets=[subnet], eks_cluster_arn=cluster.cluster_arn)
     """
 

@@ -47,7 +47,7 @@ from ..storage.buckets import LifecycleBucket
 from ..storage.key import EnvironmentKey
 from ..storage.lustre import ILustreFileSystem
 from ..storage.openzfs import OpenZfsHome
-from .cluster import HyperPodCluster as ClusterResource
+from .cluster import ClusterResource
 from .cluster_interface import ClusterAccess, IHyperPodCluster, ImportedCluster
 from .execution_role import ExecutionRole
 from .instance_group import GroupResources, instance_group

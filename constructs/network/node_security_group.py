@@ -11,6 +11,9 @@ from ..common.arguments import require
 from ..common.protection import Protection, removal_policy
 from .traffic import ALL, Traffic
 
+# On a group that has been completed, so that nobody completes it twice. It is in no template.
+_OPEN = "podwright:open-to-itself"
+
 
 @jsii.implements(ec2.IConnectable)
 class NodeSecurityGroup(Construct):
@@ -61,7 +64,10 @@ class NodeSecurityGroup(Construct):
         """The group."""
         self.rules: Traffic | None = None
         """The rules that were added; what runs over EFA waits for them."""
+        if existing is not None:
+            complete |= any(entry.type == _OPEN for entry in group.node.metadata)
         if not complete and not Traffic.opens_to_itself(group):
+            group.node.add_metadata(_OPEN, self.node.path)
             self.rules = Traffic(
                 self,
                 "AmongNodes",

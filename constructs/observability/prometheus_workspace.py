@@ -1,16 +1,40 @@
 """The workspace of Amazon Managed Service for Prometheus that metrics go to."""
 
+from typing import Protocol
+
 import aws_cdk as cdk
 from aws_cdk import aws_aps as aps
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from ...config.settings.observability import Observability
+from ...config.settings.storage import Storage
 from ...planning.rules import check
 from ..common.permission import allow
 from ..common.protection import Protection, removal_policy
+from ..storage.key import EnvironmentKey
+
+
+class IPrometheusWorkspace(Protocol):
+    """A workspace: a `PrometheusWorkspace`, or one that `PrometheusWorkspace.from_workspace_id` names."""
+
+    workspace_id: str
+    """Its id."""
+    arn: str
+    """Its ARN."""
+    endpoint: str
+    """Where collectors write and Grafana asks."""
+
+    def grant_write(self, role: iam.IRole) -> None:
+        """Let a role write metrics."""
+        ...
+
+    def grant_query(self, role: iam.IRole) -> None:
+        """Let a role ask for metrics."""
+        ...
 
 
 class PrometheusWorkspace(Construct):
@@ -34,8 +58,8 @@ class PrometheusWorkspace(Construct):
         *,
         settings: Observability,
         name: str,
-        key: kms.IKey,
-        protection: Protection,
+        key: kms.IKey | None = None,
+        protection: Protection = "retain",
     ) -> None:
         """Defines the workspace.
 
@@ -44,7 +68,8 @@ class PrometheusWorkspace(Construct):
             construct_id: Id within the parent.
             settings: Retention, limits and logs, or the workspace that exists.
             name: Name of the environment: the workspace's alias, which need not be unique.
-            key: Encrypts metrics and logs, and lets CloudWatch Logs use it. A change replaces the workspace.
+            key: Encrypts metrics and logs, and lets CloudWatch Logs use it. A change replaces the workspace. A new
+                key when absent.
             protection: Whether the workspace survives its stack.
 
         Raises:
@@ -61,6 +86,7 @@ class PrometheusWorkspace(Construct):
         self.arn: str
         """Its ARN."""
         if settings.workspace is None:
+            key = key or EnvironmentKey(self, "Key", settings=Storage(), protection=protection).key
             self.resource = self._workspace(settings, name, key, protection)
             self.workspace_id, self.arn = self.resource.attr_workspace_id, self.resource.attr_arn
         else:
@@ -68,6 +94,25 @@ class PrometheusWorkspace(Construct):
             self.arn = stack.format_arn(service="aps", resource="workspace", resource_name=settings.workspace)
         self.endpoint = f"https://aps-workspaces.{stack.region}.{stack.url_suffix}/workspaces/{self.workspace_id}/"
         """Where collectors write (`api/v1/remote_write`) and Grafana asks (`api/v1/query`)."""
+
+    @staticmethod
+    def from_workspace_id(scope: Construct, construct_id: str, workspace_id: str) -> IPrometheusWorkspace:
+        """A workspace that is made elsewhere."""
+        settings = Observability(workspace=workspace_id)
+        return PrometheusWorkspace(scope, construct_id, settings=settings, name=workspace_id)
+
+    def metric_undelivered_alerts(self, *, period: cdk.Duration | None = None) -> cloudwatch.Metric:
+        """Alerts that the alert manager could not deliver.
+
+        Source: Amazon Managed Service for Prometheus User Guide, "Use CloudWatch metrics", 2026-11.
+        """
+        return cloudwatch.Metric(
+            namespace="AWS/Prometheus",
+            metric_name="AlertManagerNotificationsFailed",
+            dimensions_map={"Workspace": self.workspace_id},
+            statistic="Sum",
+            period=period,
+        )
 
     def grant_write(self, role: iam.IRole) -> None:
         """Let a role write metrics."""

@@ -1,9 +1,12 @@
 """What the constructs of the public module make by themselves, by what templates say."""
 
 import json
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, cast
 
 import aws_cdk as cdk
+import cdk_nag
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
@@ -21,13 +24,17 @@ from podwright.constructs.library import (
     Lustre,
     LustreFileSystem,
     Network,
+    NodeSecurityGroup,
+    Observability,
     Orchestrator,
+    PrometheusWorkspace,
     TrainingPlanReference,
 )
 from podwright.operations.artifacts.charts import stand_in
 
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/0123456789ab"
 SYSTEM = InstanceGroup(instance_type="ml.m5.4xlarge", count=2)
+SLURM = {"instance_groups": {"controller": InstanceGroup(instance_type="ml.m5.4xlarge", count=1), "work": SYSTEM}}
 GPU = InstanceGroup(instance_type="ml.p5.48xlarge", count=4)
 
 
@@ -105,6 +112,14 @@ def test_rules_that_are_there_are_not_made_twice(stack: cdk.Stack, arguments: di
     more = {"vpc": network.vpc, "subnets": network.node_subnets, "security_group": network.node_security_group}
     HyperPodCluster(stack, "Cluster", **arguments | more)
     assert among_itself(stack, network.node_security_group) == ["Egress", "Ingress"]
+
+
+def test_two_clusters_share_an_ordinary_group(stack: cdk.Stack, vpc: ec2.IVpc, arguments: dict[str, Any]) -> None:
+    ordinary = NodeSecurityGroup(stack, "Nodes", vpc=vpc, existing=ec2.SecurityGroup(stack, "Ordinary", vpc=vpc))
+    for name in ("one", "two"):
+        more = {"cluster_name": name, "security_group": ordinary.security_group}
+        HyperPodCluster(stack, name, **arguments | {"orchestrator": Orchestrator.slurm(), **SLURM}, **more)
+    assert among_itself(stack, ordinary.security_group) == ["Egress", "Ingress"]
 
 
 def test_a_complete_group_is_left_alone(stack: cdk.Stack, arguments: dict[str, Any]) -> None:
@@ -233,6 +248,52 @@ def test_a_role_takes_permissions_itself(stack: cdk.Stack, vpc: ec2.IVpc) -> Non
     role = ExecutionRole(stack, "Role", cluster_name="prod", vpc=vpc, security_groups=[group])
     iam.Grant.add_to_principal(grantee=role, actions=["sqs:SendMessage"], resource_arns=["arn:aws:sqs:::queue"])
     assert "sqs:SendMessage" in json.dumps(resources(stack, "AWS::IAM::Policy"))
+
+
+def test_a_workspace_by_its_id(stack: cdk.Stack) -> None:
+    given = PrometheusWorkspace.from_workspace_id(stack, "Given", "ws-01234567-89ab-cdef-0123-456789abcdef")
+    role = iam.Role(stack, "Grafana", assumed_by=iam.AccountRootPrincipal())
+    given.grant_query(role)
+    assert ":workspace/ws-01234567" in json.dumps(resources(stack, "AWS::IAM::Policy"))
+    assert resources(stack, "AWS::APS::Workspace") == {}
+
+
+def test_a_workspace_of_its_own_counts_what_it_cannot_deliver(stack: cdk.Stack) -> None:
+    made = PrometheusWorkspace(stack, "Metrics", settings=Observability(), name="prod")
+    metric = made.metric_undelivered_alerts()
+    assert (metric.namespace, metric.metric_name) == ("AWS/Prometheus", "AlertManagerNotificationsFailed")
+    (key,) = resources(stack, "AWS::KMS::Key")
+    (workspace,) = resources(stack, "AWS::APS::Workspace").values()
+    assert workspace["Properties"]["KmsKeyArn"] == {"Fn::GetAtt": [key, "Arn"]}
+
+
+def unanswered(stack: cdk.Stack) -> list[str]:
+    """What cdk-nag finds and nobody has answered."""
+    app = cast(cdk.App, cdk.App.of(stack))
+    cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks())
+    # A finding makes the synthesis fail, after it has written the report.
+    with suppress(RuntimeError):
+        app.synth()
+    report = json.loads((Path(app.outdir) / "validation-report.json").read_text())
+    found = [violation["ruleName"] for plugin in report["pluginReports"] for violation in plugin["violations"]]
+    # The rest are annotations, such as warnings of the network that these tests are given.
+    return [rule for rule in found if rule.startswith("AwsSolutions")]
+
+
+@pytest.mark.parametrize("orchestrator", ["eks", "slurm"])
+def test_cdk_nag_has_nothing_to_say(
+    stack: cdk.Stack, vpc: ec2.IVpc, arguments: dict[str, Any], orchestrator: str
+) -> None:
+    if orchestrator == "slurm":
+        arguments["orchestrator"] = Orchestrator.slurm()
+        arguments["instance_groups"] = {"controller": SYSTEM.model_copy(update={"count": 1}), "work": GPU}
+    settings = Lustre(zone="usw2-az2", efa=True)
+    subnet = arguments["subnets"]["usw2-az2"]
+    scratch = LustreFileSystem(stack, "Scratch", settings=settings, vpc=vpc, subnet=subnet)
+    autoscaling = "karpenter" if orchestrator == "eks" else None
+    made = HyperPodCluster(stack, "Cluster", **arguments, lustre={"lustre": scratch}, autoscaling=autoscaling)
+    made.grant_connect(iam.Role(stack, "Person", assumed_by=iam.AccountRootPrincipal()))
+    assert unanswered(stack) == []
 
 
 def test_the_names_that_users_may_rely_on() -> None:

@@ -14,7 +14,7 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from podwright.config.errors import InvalidSettings
 from podwright.config.settings.cluster import Cluster
 from podwright.config.settings.groups import InstanceGroup, RestrictedInstanceGroup
-from podwright.constructs.hyperpod.cluster import HyperPodCluster
+from podwright.constructs.hyperpod.cluster import ClusterResource
 from podwright.constructs.hyperpod.instance_group import GroupResources
 from podwright.planning.node.facts import FileSystems, LustreMount, OpenZfsMount
 
@@ -63,7 +63,7 @@ def cluster(
     """The properties of a cluster with these settings."""
     made = {name: InstanceGroup.model_validate(group) for name, group in (groups or {"system": SYSTEM}).items()}
     closed = {name: RestrictedInstanceGroup.model_validate(group) for name, group in (restricted or {}).items()}
-    HyperPodCluster(
+    ClusterResource(
         stack,
         "Cluster",
         settings=Cluster.model_validate(SETTINGS | (settings or {})),
