@@ -15,6 +15,7 @@
     ├── Unseen                  a question that an account or a cluster does not answer
     ├── Refused                 kubectl failed: what it said
     ├── CommandFailed           a command on a node of a Slurm cluster failed: what it said
+    ├── EventsUnseen            CloudFormation does not show its stacks or their events
     ├── QueryError              Prometheus refuses a query: its own words
     ├── SandboxError            the sandbox cannot be started or stopped
     ├── StepFailed              a step of a promotion did not pass

@@ -12,7 +12,7 @@ import pytest
 from podwright.planning.kubernetes import eks_token
 from podwright.planning.purchase import purchase
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ROOMS = {
     "config": set(),
     "planning": {"config"},

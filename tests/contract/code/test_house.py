@@ -6,7 +6,7 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PYTHON_ROOMS = ("config", "planning", "constructs", "cdk8s_charts", "stacks", "operations", "sandbox", "bin")
 ROOMS = (*PYTHON_ROOMS, "lifecycle_scripts", "environments", "docs", "tests")
 MOST_MODULES = 20

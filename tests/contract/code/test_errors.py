@@ -7,7 +7,7 @@ from pathlib import Path
 
 import podwright.config.errors as errors
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ROOMS = ("config", "planning", "constructs", "cdk8s_charts", "stacks", "operations", "bin")
 ELSEWHERE = ("handler", "purchase")
 """Folders whose code ships without `config`: Lambda handlers, and the purchase engine, which goes along with one."""
