@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from loopback import Call, Reply, serving
+from needs import needs
 from podwright.operations.report import page as frame
 from podwright.operations.report.lettering import width
 from podwright.operations.report.page import page
@@ -19,7 +20,7 @@ from podwright.operations.report.style import SHEET
 from report_world import report
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium; apt-get install chromium")
+pytestmark = needs(CHROMIUM, "Chromium: Debian's package chromium")
 WIDTHS = (1280, 390)
 # What a frame of the page says of itself.
 MEASURE = """

@@ -17,6 +17,7 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
 from loopback import Call, Reply, serving
+from needs import needs
 from podwright.config.catalog.metrics import metrics, of_exporter
 from podwright.constructs.observability.fleet_metrics.handler import benchmarks, fleet, index
 from podwright.constructs.observability.fleet_metrics.handler.remote_write import Sample, snappy, write
@@ -233,7 +234,7 @@ def test_everything_that_is_written_is_in_the_table(stubs: dict[str, Stubber]) -
     assert all(metrics()[name].exporter == "podwright" for name in generated)
 
 
-@pytest.mark.skipif(not prometheus.installed(), reason="Prometheus is not installed (apt-get install prometheus)")
+@needs(prometheus.installed(), "Prometheus: Debian's package prometheus")
 def test_prometheus_takes_what_is_written(tmp_path: Path) -> None:
     moment = float(int(time.time()))
     samples = [

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from needs import needs_programs
 from podwright.lifecycle_scripts.podwright_benchmarks import __main__ as by_hand
 from podwright.lifecycle_scripts.podwright_benchmarks import efa, files, job, neuron, run
 from podwright.lifecycle_scripts.podwright_benchmarks.measured import results
@@ -227,7 +228,7 @@ def test_compiling_on_the_node_needs_a_compiler(box, monkeypatch):
         obtain({"programs": "compile"}, box.root, box.root, {"90"}, say)
 
 
-@pytest.mark.skipif(shutil.which("fi_pingpong") is None, reason="needs libfabric's fi_pingpong: Debian's libfabric-bin")
+@needs_programs("fi_pingpong", package="libfabric-bin")
 def test_loops_of_a_real_fi_pingpong(monkeypatch):
     """Over TCP, because there is no EFA here; the rate is this machine's and means nothing."""
     monkeypatch.setattr(efa, "ROUNDS", {"quick": "5"})

@@ -1,7 +1,6 @@
 """on_create.sh as HyperPod runs it, on a node in a folder."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fake_node import SCRIPTS, SERVICE, FakeNode, make_node, publish, resource_config
+from needs import python_39
 
 STATE = """
     state() {
@@ -23,15 +23,6 @@ STATE = """
       (cd "$PODWRIGHT_ROOT/run/fake-systemd" && ls containerd kubelet 2>/dev/null) || true
     }
 """
-
-
-def python_39() -> str:
-    """The Python that Amazon Linux 2023 calls python3."""
-    installed = [shutil.which("python3.9"), *Path.home().glob(".pyenv/versions/3.9.*/bin/python3.9")]
-    for python in filter(None, installed):
-        if subprocess.run([python, "--version"], capture_output=True).returncode == 0:
-            return str(python)
-    pytest.skip("needs Python 3.9, which Amazon Linux 2023 has")
 
 
 def booted(node: FakeNode, script: str) -> str:

@@ -27,9 +27,9 @@ GPUS = 8
 def missing() -> str | None:
     """What keeps such a cluster from being made here."""
     if os.geteuid() != 0:
-        return "needs root, for a file system and a network of its own"
+        return "root, for a file system and a network of its own"
     absent = [program for program in PROGRAMS if shutil.which(program) is None]
-    return f"needs {', '.join(absent)}, which .ci/run installs from Debian" if absent else None
+    return f"{', '.join(absent)}, which .ci/run installs from Debian" if absent else None
 
 
 def resource_config(address_group: str, layers: dict[str, tuple[str, ...]] | None = None) -> dict[str, Any]:
