@@ -119,7 +119,7 @@ def test_kernels_do_the_right_thing_on_the_host(tmp_path):
     program, source = tmp_path / "host", Path(__file__).with_name("kernels_on_host.cpp")
     options = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", f"-I{SOURCES}", "-pthread"]
     subprocess.run(["g++", *options, source, "-o", program], check=True)
-    lines = subprocess.run([program], capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+    lines = subprocess.run([program], capture_output=True, text=True, check=True, timeout=600).stdout.splitlines()
     wrong = [line for line in lines if line.rpartition(" ")[2] != ("1" if "-flipped " in line else "0")]
     assert wrong == []
     assert len(lines) == 25

@@ -168,8 +168,8 @@ def test_a_failed_node_stays_until_its_log_is_shipped(folder: Path) -> None:
 
 def test_a_node_that_comes_up_does_not_wait(folder: Path) -> None:
     node = make_node(folder, "ml.m5.4xlarge")
-    node.environment["PODWRIGHT_LOG_FLUSH_SECONDS"] = "100"
-    result = node.shell("on_create", timeout=30)
+    node.environment["PODWRIGHT_LOG_FLUSH_SECONDS"] = "1000"
+    result = node.shell("on_create", timeout=600)
     assert result.returncode == 0
 
 
@@ -229,7 +229,7 @@ def test_waits_for_names_to_resolve(folder: Path) -> None:
     assert result.returncode == 0, node.log
     assert f'waiting step=name-resolution what="{SERVICE} resolves" seconds=' in node.log
     assert node.summary["steps"]["name-resolution"]["outcome"] == "changed"
-    assert node.summary["steps"]["name-resolution"]["seconds"] < 10
+    assert node.summary["steps"]["name-resolution"]["seconds"] < 120
 
 
 def test_runs_on_the_python_of_the_image(folder: Path) -> None:

@@ -119,7 +119,7 @@ class SlurmWorld:
         assert summaries, run.stdout + run.stderr
         return json.loads(summaries[-1]) | {"log": run.stdout}
 
-    def until(self, condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
+    def until(self, condition: Callable[[], bool], what: str, seconds: float = 180) -> None:
         """Wait for it."""
         end = time.monotonic() + seconds
         while not condition():
@@ -175,5 +175,5 @@ def slurm_world() -> Iterator[SlurmWorld]:
             yield world
         finally:
             process.stdin.close()
-            process.wait(20)
+            process.wait(120)
             process.stdout.close()

@@ -81,7 +81,7 @@ def post(url: str, alerts: list[dict[str, Any]]) -> None:
     """Hand alerts over, as a rule's evaluation does; the manager needs a moment to listen."""
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(f"{url}/api/v2/alerts", json.dumps(alerts).encode(), headers)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 180
     while time.monotonic() < end:
         with suppress(urllib.error.URLError), urllib.request.urlopen(request, timeout=5):
             return
@@ -90,7 +90,7 @@ def post(url: str, alerts: list[dict[str, Any]]) -> None:
 
 
 def wait_for(server: Server, kind: str, count: int) -> list[dict[str, str]]:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 180
     while time.monotonic() < end:
         if len(found := publishes(server, kind)) >= count:
             return found
