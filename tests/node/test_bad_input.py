@@ -132,8 +132,8 @@ def test_a_mount_that_hangs(folder: Path) -> None:
 def test_a_mount_that_never_takes_writes_is_not_left_behind(folder: Path) -> None:
     node = make_node(folder, "ml.m5.4xlarge", **SLURM, mount_home=True)
     node.put("run/fake/read-only-mounts", "1000")
-    node.environment["PODWRIGHT_PATIENCE"] = "0.05"
-    result = node.shell(f"{node.only('lustre')} || findmnt --list --noheadings --output TARGET", timeout=110)
+    node.environment["PODWRIGHT_PATIENCE"] = "0.3"
+    result = node.shell(f"{node.only('lustre')} || findmnt --list --noheadings --output TARGET", timeout=600)
     assert "Read-only file system" in node.log.splitlines()[-1]
     assert f"{node.root}/fsx" not in result.stdout
     assert not (node.root / "etc/systemd/system/fsx.mount").exists()

@@ -47,7 +47,8 @@ MEASURED = ("unit", "handlers", "manifests", "synth", "doctor")
 ON_NODES = ("tests/node/test_host_steps.py", "tests/node/test_on_create.py", "tests/node/test_bad_input.py")
 LIMIT_SECONDS = 60
 # Of a line that half of all tests execute: the files that know most of its module, and their quick tests.
-MOST_FILES, MOST_TESTS, MOST_TEST_SECONDS = 8, 300, 15.0
+MOST_FILES, MOST_TESTS, MOST_TEST_SECONDS = 6, 200, 8.0
+AROUND = 12
 LEAST_OF_A_ROOM = 12
 STATE = ROOT / ".podwright/mutants"
 
@@ -61,6 +62,16 @@ class Answer:
     """How many met it."""
 
 
+@dataclass(frozen=True, order=True)
+class _Ranked:
+    """A test in the order in which tests meet a mutant."""
+
+    distance: int
+    """The more lines around it the test executes, the less."""
+    seconds: float
+    test: str
+
+
 class Contexts:
     """Which tests execute which lines, and how long each takes."""
 
@@ -68,10 +79,13 @@ class Contexts:
         self._measured = measured
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """The tests that execute a mutant's line, the quick ones of each file first.
+        """The tests that execute a mutant's line; of each file first those that execute most of what is around it.
+
+        These went on behind the condition that is changed, where most others turned back.
 
         A line that runs while its module is imported is met by the tests that execute anything else of the module.
-        What a test has computed once and the next ones of its file find in a cache is met by these too, at the end.
+        What a test has computed once and the next ones of its file find in a cache is met by these too: the rest of a
+        file comes at the end, first what executes anything of the module.
         """
         wanted = range(mutant.first_line, mutant.last_line + 1)
         files: list[_Executed] = []
@@ -81,11 +95,15 @@ class Contexts:
             others = {test for tests in lines.values() for test in tests} - direct
             if direct or (others and any(line in lines for line in wanted)):
                 known = sum(bool(tests) for tests in lines.values())
-                files.append(_Executed(known, _timed(file, direct), _timed(file, others)))
+                rest = set(range(len(file["tests"]))) - direct - others
+                around = range(mutant.first_line - AROUND, mutant.last_line + AROUND + 1)
+                nearby = Counter(test for line in around for test in lines.get(line, ()))
+                files.append(_Executed(known, *(_ranked(file, tests, nearby) for tests in (direct, others, rest))))
         # Files whose tests execute the line itself come first; the stable sort keeps runs equal.
         files.sort(key=lambda file: (not file.direct, -file.known_lines))
         nearest = files[:MOST_FILES]
-        return list(_first(_in_turn([file.direct for file in nearest]), _in_turn([file.others for file in nearest])))
+        groups = ([getattr(file, kind) for file in nearest] for kind in ("direct", "others", "rest"))
+        return list(_first(*map(_in_turn, groups)))
 
 
 @dataclass(frozen=True)
@@ -94,31 +112,33 @@ class _Executed:
 
     known_lines: int
     """How many of the module's lines its tests execute."""
-    direct: list[tuple[float, str]]
-    """Seconds and names of those that execute the line."""
-    others: list[tuple[float, str]]
+    direct: list[_Ranked]
+    """Those that execute the line."""
+    others: list[_Ranked]
     """The same of those that execute another line of the module."""
+    rest: list[_Ranked]
+    """The same of all others of the file."""
 
 
-def _timed(file: dict, numbers: set[int]) -> list[tuple[float, str]]:
-    return sorted((file["seconds"][number], file["tests"][number]) for number in numbers)
+def _ranked(file: dict, numbers: set[int], nearby: Counter[int]) -> list[_Ranked]:
+    return sorted(_Ranked(-nearby[number], file["seconds"][number], file["tests"][number]) for number in numbers)
 
 
-def _in_turn(files: list[list[tuple[float, str]]]) -> Iterator[tuple[float, str]]:
-    """The quickest test of each file, then the second of each, and so on."""
+def _in_turn(files: list[list[_Ranked]]) -> Iterator[_Ranked]:
+    """The first test of each file, then the second of each, and so on."""
     ordered = sorted(filter(None, files))
     for turn in range(max(map(len, ordered), default=0)):
         yield from (file[turn] for file in ordered if turn < len(file))
 
 
-def _first(*groups: Iterator[tuple[float, str]]) -> Iterator[str]:
+def _first(*groups: Iterator[_Ranked]) -> Iterator[str]:
     """As many tests as there is time for; at least one."""
     spent, count = 0.0, 0
-    for seconds, test in (timed for group in groups for timed in group):
-        if count and (spent + seconds > MOST_TEST_SECONDS or count == MOST_TESTS):
+    for ranked in (ranked for group in groups for ranked in group):
+        if count and (spent + ranked.seconds > MOST_TEST_SECONDS or count == MOST_TESTS):
             continue
-        spent, count = spent + seconds, count + 1
-        yield test
+        spent, count = spent + ranked.seconds, count + 1
+        yield ranked.test
 
 
 def report(folder: Path, args: argparse.Namespace) -> Report:
