@@ -8,6 +8,7 @@ import tempfile
 
 import pytest
 
+from needs import require
 from podwright.operations.programs.node import use_bundled_node
 
 
@@ -48,6 +49,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def _has_gpu() -> bool:
     return bool(shutil.which("nvidia-smi")) and subprocess.run(["nvidia-smi"], capture_output=True).returncode == 0
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        require(*mark.args)
 
 
 def pytest_collection_finish() -> None:

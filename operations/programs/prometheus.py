@@ -7,7 +7,6 @@ valid and what it answers. It is the program of the distribution (Debian and Ubu
 import json
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,7 +22,8 @@ from urllib.request import ProxyHandler, build_opener
 from ...config.errors import CommandError, PodwrightError
 
 _NO_PROXY: Final = build_opener(ProxyHandler({}))
-_READY_SECONDS: Final = 20.0
+_READY_SECONDS: Final = 120.0
+_LISTENING: Final = re.compile(r'msg="Listening on".* address=([\w.:\[\]]+)')
 Rule = Mapping[str, Any]
 """A recording rule: `record`, `expr` and perhaps `labels`."""
 
@@ -112,9 +112,6 @@ def _run(*command: object) -> None:
 @contextmanager
 def serving(folder: Path, *flags: str) -> Iterator[Prometheus]:
     """A Prometheus on a folder with its `prometheus.yml`, which ends with the `with` block. Raises CommandError."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     log = folder / "log"
     with log.open("w") as output:
         process = subprocess.Popen(
@@ -123,28 +120,31 @@ def serving(folder: Path, *flags: str) -> Iterator[Prometheus]:
                 f"--config.file={folder}/prometheus.yml",
                 f"--storage.tsdb.path={folder}/data",
                 "--storage.tsdb.retention.time=100y",
-                f"--web.listen-address=127.0.0.1:{port}",
+                # It takes a free port itself: one chosen before could be somebody else's Prometheus by now.
+                "--web.listen-address=127.0.0.1:0",
                 *flags,
             ],
             stdout=output,
             stderr=subprocess.STDOUT,
         )
     try:
-        server = Prometheus(f"http://127.0.0.1:{port}")
-        _wait(server, process, log)
-        yield server
+        yield _ready(process, log)
     finally:
         # It has nothing to save: blocks were there before it, and what it is sent goes to its log at once.
         process.kill()
         process.wait()
 
 
-def _wait(server: Prometheus, process: subprocess.Popen[bytes], log: Path) -> None:
+def _ready(process: subprocess.Popen[bytes], log: Path) -> Prometheus:
+    """The server, once it answers at the address that its log names."""
     deadline = time.monotonic() + _READY_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with _NO_PROXY.open(f"{server.url}/-/ready"):
-                return
-        except (URLError, ConnectionError):
-            time.sleep(0.02)
+        listening = _LISTENING.search(log.read_text())
+        if listening:
+            try:
+                with _NO_PROXY.open(f"http://{listening[1]}/-/ready"):
+                    return Prometheus(f"http://{listening[1]}")
+            except (URLError, ConnectionError):
+                pass
+        time.sleep(0.02)
     raise CommandError(f"Prometheus did not start: {log.read_text()[-2000:]}")

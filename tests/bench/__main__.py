@@ -28,6 +28,7 @@ import report_cost
 import series
 import status_cost
 import synthesis_times
+from mutants import run as mutants_run
 from timing import ROOT
 
 PAGE = ROOT / "docs" / "measurements.md"
@@ -48,7 +49,10 @@ PARTS = {
     "effects": effect_times.report,
     "promotion": promotion_times.report,
     "house": house.report,
+    "mutants": mutants_run.report,
 }
+# Takes hours, so only who asks for it gets it.
+ON_REQUEST = ("mutants",)
 
 
 def main() -> int:
@@ -58,10 +62,15 @@ def main() -> int:
     parser.add_argument("--only", choices=PARTS, action="append", help="measure only this part; may be repeated")
     parser.add_argument("--hyp", type=Path, help="another `hyp` command to compare with (default: one is installed)")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/measurements.md")
+    parser.add_argument("--seed", type=int, default=1, help="which mutants (default: 1)")
+    parser.add_argument("--count", type=int, default=200, help="how many mutants (default: 200)")
+    parser.add_argument("--jobs", type=int, default=1, help="how many mutants at a time (default: 1)")
+    parser.add_argument("--again", action="store_true", help="meet mutants anew that no test has killed")
+    parser.add_argument("--json", type=Path, help="write every mutant and what became of it to this file")
     args = parser.parse_args()
     missed = False
     with tempfile.TemporaryDirectory(prefix="podwright-bench-") as folder:
-        for name in args.only or PARTS:
+        for name in args.only or [name for name in PARTS if name not in ON_REQUEST]:
             sys.stderr.write(f"measuring {name} …\n")
             start = time.perf_counter()
             report = PARTS[name](Path(folder), args)

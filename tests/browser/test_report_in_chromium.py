@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from loopback import Call, Reply, serving
+from needs import needs
 from podwright.operations.report import page as frame
 from podwright.operations.report.architecture import architecture
 from podwright.operations.report.drawing import drawing
@@ -21,7 +22,7 @@ from podwright.operations.report.page import SHEET, page
 from report_world import DAY, LONG, NAMES, assembly, large, loaded, report
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium; apt-get install chromium")
+pytestmark = needs(CHROMIUM, "Chromium: Debian's package chromium")
 WIDTHS = (1280, 390)
 WORLDS = list(itertools.product((1, 2, 3, 4), (1, 13, 50)))
 """Zones and groups."""

@@ -14,10 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from needs import needs_programs
+
 ROOT = Path(__file__).resolve().parents[2]
 BASE_PYTHON = Path(sys.base_prefix, "bin", f"python{sysconfig.get_python_version()}")
 PIP = """
 import os, pathlib, sys, time
+from needs import needs_programs
 root = pathlib.Path(sys.prefix).parent
 if sys.argv[1] == "install":
     (root / "pip-ran").open("a").write(" ".join(sys.argv) + "\\n")
@@ -104,7 +107,7 @@ def test_a_failed_run_is_taken_up_again(checkout: Checkout) -> None:
     assert checkout.installed == [".", "."]
 
 
-@pytest.mark.skipif(not shutil.which("flock"), reason="flock is missing; two runs at once are not kept apart here")
+@needs_programs("flock", package="util-linux")
 def test_of_two_runs_at_once_one_installs(checkout: Checkout) -> None:
     with ThreadPoolExecutor(2) as both:
         runs = list(both.map(lambda _: checkout.setup(PIP_SECONDS="0.5"), range(2)))

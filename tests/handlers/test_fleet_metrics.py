@@ -2,7 +2,6 @@
 
 import io
 import json
-import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -17,6 +16,7 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
 from loopback import Call, Reply, serving
+from needs import needs
 from podwright.config.catalog.metrics import metrics, of_exporter
 from podwright.constructs.observability.fleet_metrics.handler import benchmarks, fleet, index
 from podwright.constructs.observability.fleet_metrics.handler.remote_write import Sample, snappy, write
@@ -233,24 +233,13 @@ def test_everything_that_is_written_is_in_the_table(stubs: dict[str, Stubber]) -
     assert all(metrics()[name].exporter == "podwright" for name in generated)
 
 
-@pytest.mark.skipif(not prometheus.installed(), reason="Prometheus is not installed (apt-get install prometheus)")
+@needs(prometheus.installed(), "Prometheus: Debian's package prometheus")
 def test_prometheus_takes_what_is_written(tmp_path: Path) -> None:
     moment = float(int(time.time()))
     samples = [
         Sample("podwright_instances", {"state": "current", "empty": "", "n": str(n)}, n / 2) for n in range(2500)
     ]
     (tmp_path / "prometheus.yml").write_text("{}\n")
-    with serving(lambda call: Reply()) as probe:
-        port = probe.server_port
-    command = [
-        "prometheus",
-        f"--config.file={tmp_path}/prometheus.yml",
-        f"--storage.tsdb.path={tmp_path}/data",
-        f"--web.listen-address=127.0.0.1:{port}",
-        "--web.enable-remote-write-receiver",
-    ]
-    url = f"http://127.0.0.1:{port}"
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     refusals = list[str]()
 
     def forward(call: Call) -> Reply:
@@ -259,15 +248,13 @@ def test_prometheus_takes_what_is_written(tmp_path: Path) -> None:
         assert "/us-west-2/aps/aws4_request" in call.headers["Authorization"]
         headers = {name: call.headers[name] for name in ("Content-Type", "Content-Encoding")}
         try:
-            with urllib.request.urlopen(urllib.request.Request(f"{url}/api/v1/write", call.body, headers)):
+            with urllib.request.urlopen(urllib.request.Request(f"{ready.url}/api/v1/write", call.body, headers)):
                 return Reply()
         except urllib.error.HTTPError as error:
             refusals.append(error.read().decode())
             return Reply(400)
 
-    try:
-        ready = prometheus.Prometheus(url)
-        prometheus._wait(ready, process, tmp_path / "none")
+    with prometheus.serving(tmp_path, "--web.enable-remote-write-receiver") as ready:
         with serving(forward) as service:
             assert write(SESSION, f"{service.url}/workspaces/ws-1/", samples, moment) == 2500
             assert len(service.calls) == 2
@@ -277,9 +264,6 @@ def test_prometheus_takes_what_is_written(tmp_path: Path) -> None:
         [found] = ready.instant('podwright_instances{n="2499"}', moment)
         assert found["metric"] == {"__name__": "podwright_instances", "n": "2499", "state": "current"}
         assert found["value"][1] == "1249.5"
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_a_block_of_literals_holds_what_went_in() -> None:

@@ -117,6 +117,7 @@ def test_delete_is_done_where_the_workspace_is_gone(world: GrafanaWorld) -> None
     event = request(world, "Delete")
     world.grafana.delete_workspace("us-west-2", {"workspaceId": world.id})
     index.handle(event, CONTEXT)
+    assert not world.calls
 
 
 @pytest.mark.parametrize(

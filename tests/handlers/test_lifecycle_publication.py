@@ -202,6 +202,8 @@ def test_refuses_scripts_that_a_node_could_not_run(s3: Any, files: dict[str, byt
 def test_carriage_returns_in_data_are_no_fault(s3: Any) -> None:
     s3.put_object(Bucket=ASSETS, Key="a.zip", Body=archive(FILES | {"kernels/table.csv": b"a\r\n"}))
     publish()
+    published = s3.list_objects_v2(Bucket=BUCKET)["Contents"]
+    assert any(item["Key"].endswith("kernels/table.csv") and item["Size"] == 3 for item in published)
 
 
 def versions(s3: Any, below: str) -> int:

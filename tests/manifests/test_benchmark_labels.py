@@ -230,7 +230,7 @@ def labeller(api: Api, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def until(condition: Any) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 180
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)

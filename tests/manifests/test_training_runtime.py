@@ -1,5 +1,7 @@
 """The runtime that TrainJobs refer to, against the model of Kubeflow and the double's schema."""
 
+from importlib import import_module
+
 import pytest
 
 from podwright.cdk8s_charts.training_runtime import RUNTIME, torch_runtime
@@ -9,7 +11,7 @@ from podwright.sandbox.kubernetes.store import ApiError, KubernetesStore
 
 
 def test_the_runtime_is_one_that_kubeflow_knows() -> None:
-    api = pytest.importorskip("kubeflow_trainer_api.models.trainer_v1alpha1_cluster_training_runtime")
+    api = import_module("kubeflow_trainer_api.models.trainer_v1alpha1_cluster_training_runtime")
     made = torch_runtime()
     parsed = api.TrainerV1alpha1ClusterTrainingRuntime.from_dict(made)
     assert parsed.to_dict() == made, "nothing of it is unknown to Kubeflow's model"

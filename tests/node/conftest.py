@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from fake_node import can_mount
+from needs import require
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Its path is short and plain, as that of a root is. Skips where no mount namespace can be made."""
-    if not can_mount():
-        pytest.skip("needs unshare and the right to make a mount namespace")
+    """Its path is short and plain, as that of a root is. Needs a mount namespace."""
+    require(can_mount(), "unshare and the right to make a mount namespace")
     with tempfile.TemporaryDirectory(prefix="podwright-node-") as name:
         yield Path(name)

@@ -55,7 +55,7 @@ class FakeNode:
         """Let stand-ins be slow, fail or hang: `PATTERN|ACTION`, see fakes/behaviour.sh."""
         self.put("run/fake/behaviour", "".join(f"{line}\n" for line in lines))
 
-    def shell(self, script: str, *, timeout: int = 60) -> subprocess.CompletedProcess[str]:
+    def shell(self, script: str, *, timeout: int = 600) -> subprocess.CompletedProcess[str]:
         """Run bash lines in a new mount namespace; `nvme` and `ebs` there mount the two disks."""
         bin_folder = self.root / "fakes"
         bin_folder.mkdir(exist_ok=True)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from needs import needs_programs
 from podwright.lifecycle_scripts.podwright_benchmarks import __main__ as by_hand
 from podwright.lifecycle_scripts.podwright_benchmarks import efa, files, job, neuron, run
 from podwright.lifecycle_scripts.podwright_benchmarks.measured import results
@@ -200,17 +201,17 @@ def test_a_driver_that_fails_is_a_fault(box):
         ('echo \'{"error":"cudaSetDevice: cudaErrorInsufficientDriver (x)"}\'; exit 1', False, "Insufficient"),
         ("kill -SEGV $$", True, "ended with -11"),
         ("echo 'libx.so: cannot open shared object file' >&2; exit 127", False, "cannot open"),
-        ("sleep 60 & sleep 60", True, "did not end within 0.5 s"),
+        ("sleep 600 & sleep 600", True, "did not end within 5 s"),
     ],
 )
 def test_a_program_that_breaks(tmp_path, text, failed, why):
     began = time.monotonic()
     program = script(tmp_path / "gemm", f"echo '{GPU % ('gemm_bf16', 0, 7, 'TFLOPS')}'\n{text}")
-    first, broken = results([str(program)], name="gemm", devices=(0,), environment={}, seconds=0.5)
+    first, broken = results([str(program)], name="gemm", devices=(0,), environment={}, seconds=5)
     assert first.value == 7
     assert (broken.name, broken.value, broken.failed) == ("gemm", None, failed)
     assert why in broken.reason
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 300
 
 
 def test_compiling_on_the_node_needs_a_compiler(box, monkeypatch):
@@ -227,7 +228,7 @@ def test_compiling_on_the_node_needs_a_compiler(box, monkeypatch):
         obtain({"programs": "compile"}, box.root, box.root, {"90"}, say)
 
 
-@pytest.mark.skipif(shutil.which("fi_pingpong") is None, reason="needs libfabric's fi_pingpong: Debian's libfabric-bin")
+@needs_programs("fi_pingpong", package="libfabric-bin")
 def test_loops_of_a_real_fi_pingpong(monkeypatch):
     """Over TCP, because there is no EFA here; the rate is this machine's and means nothing."""
     monkeypatch.setattr(efa, "ROUNDS", {"quick": "5"})
@@ -324,7 +325,7 @@ def test_tasks_of_a_job_share_the_id(tmp_path):
     time.sleep(0.3)
     shared.write_text("0af1")
     for thread in (*asking, serving):
-        thread.join(30)
+        thread.join(300)
     assert got == ["0af1"] * 3
 
 

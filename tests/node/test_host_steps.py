@@ -274,7 +274,8 @@ def test_an_image_without_chrony_keeps_its_own_time(folder: Path) -> None:
 def test_a_service_that_the_image_lacks_limits_nothing(folder: Path) -> None:
     node = make_node(folder, "ml.p5.48xlarge", **SLURM)
     (node.root / "usr/lib/systemd/system/slurmd.service").unlink()
-    set_up(node, "efa")
+    set_up(node, "efa", "limits")
+    assert {node.summary["steps"][name]["outcome"] for name in ("efa", "limits")} == {"changed"}
 
 
 def test_a_service_that_may_not_lock_memory_is_named(folder: Path) -> None:

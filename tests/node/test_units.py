@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from needs import require
 from podwright.lifecycle_scripts.podwright_node.runner.units import FOLDER, install, installed, mount_unit
 from podwright.lifecycle_scripts.podwright_node.storage import container_storage as storage
 from podwright.lifecycle_scripts.podwright_node.storage import lnet, local_nvme, shared_files
@@ -21,8 +22,7 @@ SERVICE = "[Service]\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.ta
 @pytest.fixture
 def units(tmp_path: Path) -> Path:
     """The units of a node whose disk is the NVMe, beside bare ones of both services."""
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("needs systemd-analyze")
+    require(shutil.which("systemd-analyze"), "systemd-analyze of Debian's systemd")
     for name, text in storage.units("/opt/dlami/nvme", storage.FOLDERS["eks"]).items():
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
@@ -64,8 +64,7 @@ def test_no_service_starts_before_its_folder_is_mounted(units: Path) -> None:
 
 
 def test_systemd_accepts_those_of_shared_files(tmp_path: Path) -> None:
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("needs systemd-analyze")
+    require(shutil.which("systemd-analyze"), "systemd-analyze of Debian's systemd")
     lustre = shared_files.Remote("fs-1.fsx@tcp:/abcdefgh", "/fsx/scratch-1", "lustre", "flock,_netdev", lnet.UNIT)
     units = {
         **lustre.units,

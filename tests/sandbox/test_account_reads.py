@@ -72,7 +72,7 @@ def test_hyperpod_keeps_to_the_quotas_that_were_set(aws: Aws, quotas: Callable[[
     with pytest.raises(ClientError, match=f"'{name}' is 3 Instances.* utilization of 0 .* request delta of 4"):
         sagemaker.create_cluster(VpcConfig=vpc, **cluster(4))
     sagemaker.create_cluster(VpcConfig=vpc, NodeProvisioningMode="Continuous", **cluster(2))
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 180
     while sagemaker.describe_cluster(ClusterName="within")["ClusterStatus"] != "InService":
         assert time.monotonic() < deadline
         time.sleep(0.05)

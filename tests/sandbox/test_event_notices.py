@@ -38,7 +38,7 @@ def mailbox(aws: Aws, name: str) -> tuple[str, str]:
 
 def heard(aws: Aws, queue: str, word: str) -> str:
     """The first message in a queue with a word in it."""
-    deadline, others = time.monotonic() + 60, list[str]()
+    deadline, others = time.monotonic() + 180, list[str]()
     while time.monotonic() < deadline:
         for message in aws("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", []):
             aws("sqs").delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
@@ -81,7 +81,7 @@ def test_a_fault_becomes_a_message(aws: Aws, sandbox: Running) -> None:
     vpc = {"Subnets": around.subnets[:1], "SecurityGroupIds": [around.security_group]}
     sagemaker = aws("sagemaker")
     sagemaker.create_cluster(ClusterName=NAME, VpcConfig=vpc, InstanceGroups=[group], NodeProvisioningMode="Continuous")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 180
     while True:
         [node] = sagemaker.list_cluster_nodes(ClusterName=NAME)["ClusterNodeSummaries"]
         if node["InstanceStatus"]["Status"] == "Running":

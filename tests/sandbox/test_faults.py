@@ -51,7 +51,7 @@ def cluster(aws: Aws, around: Surroundings) -> dict[str, Any]:
 
 
 def until(found: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 180
     while not (result := found()):
         assert time.monotonic() < deadline
         time.sleep(0.05)

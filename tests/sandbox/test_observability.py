@@ -13,6 +13,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from needs import needs
 from podwright.constructs.observability.fleet_metrics.handler.remote_write import Sample, write
 from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.programs.prometheus import Prometheus, QueryError, installed
@@ -69,7 +70,7 @@ def test_a_prometheus_workspace_is_what_its_resource_says(aws: Aws, stack: Stack
         amp.describe_workspace(**found)
 
 
-@pytest.mark.skipif(not installed(), reason="no prometheus and promtool on this machine (Debian: prometheus)")
+@needs(installed(), "Prometheus and promtool: Debian's package prometheus")
 def test_rules_that_prometheus_does_not_understand_are_refused(stack: StackUnderTest) -> None:
     assert stack.create({"Metrics": workspace(), "Rules": rules(RULES.replace("(up)", "(up"))}) == "ROLLBACK_COMPLETE"
     assert "unclosed left parenthesis" in stack.reasons("Rules")
@@ -81,7 +82,7 @@ def test_an_alert_manager_without_its_receiver_is_refused(stack: StackUnderTest)
     assert "route to one of its receivers" in stack.reasons("Metrics")
 
 
-@pytest.mark.skipif(not installed(), reason="no prometheus and promtool on this machine (Debian: prometheus)")
+@needs(installed(), "Prometheus and promtool: Debian's package prometheus")
 def test_a_workspace_takes_samples_and_answers_queries(aws: Aws, stack: StackUnderTest) -> None:
     outputs = {"Endpoint": {"Value": {"Fn::GetAtt": ["Metrics", "PrometheusEndpoint"]}}}
     assert stack.create({"Metrics": workspace(), "Rules": rules()}, Outputs=outputs) == "CREATE_COMPLETE", stack.log()

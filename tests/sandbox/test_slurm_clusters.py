@@ -54,7 +54,7 @@ def states(aws: Aws, name: str) -> dict[str, str]:
 
 
 def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 180
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -95,7 +95,7 @@ def create(here: Aws, around: Surroundings, name: str, arn: str, subnet: int = 0
 
 def group(here: Aws, name: str) -> dict[str, Any]:
     """The group once it is as it stays: with no node under way."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 180
     while True:
         nodes = here("sagemaker").list_cluster_nodes(ClusterName=name)["ClusterNodeSummaries"]
         cluster = here("sagemaker").describe_cluster(ClusterName=name)
@@ -230,10 +230,11 @@ def test_faults_reach_the_client(
 
 
 def test_time_can_go_faster(here: Aws, knobs: Knobs) -> None:
+    began = time.monotonic()
     before = datetime.fromisoformat(knobs(speed=36_000)["at"])
     time.sleep(0.2)
     after = datetime.fromisoformat(knobs(speed=1)["at"])
-    assert timedelta(hours=2) <= after - before < timedelta(hours=36)
+    assert timedelta(hours=2) <= after - before <= timedelta(seconds=36_000 * (time.monotonic() - began))
 
 
 def test_plans_of_elsewhere_can_be_made_known(here: Aws, around: Surroundings, knobs: Knobs) -> None:

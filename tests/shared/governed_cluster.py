@@ -77,7 +77,7 @@ def quota(team: str, count: int = 1, **more: Any) -> dict[str, Any]:
 
 def until(condition: Callable[[], Any]) -> Any:
     """What `condition` gives once that is true."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 180
     while not (found := condition()):
         assert time.monotonic() < deadline
         time.sleep(0.05)

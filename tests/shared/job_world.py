@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pydantic import BaseModel, ConfigDict
 
+from needs import require
 from podwright.cdk8s_charts.jobs.render import render
 from podwright.config.catalog.instance_types import environment_types
 from podwright.config.settings.environment import Environment
@@ -58,10 +58,9 @@ def rendered(kind: str, *, world: dict[str, Any] | None = None, **job: Any) -> l
 
 
 def aws_model(file: str, name: str) -> type[BaseModel]:
-    """A model of sagemaker-hyperpod, which refuses unknown fields at every depth; skips the test without it."""
+    """A model of sagemaker-hyperpod, which refuses unknown fields at every depth."""
     path = _PACKAGE / file
-    if not path.is_file():
-        pytest.skip("sagemaker-hyperpod is not in .podwright/models, where .ci/run puts it")
+    require(path.is_file(), "sagemaker-hyperpod in .podwright/models, where .ci/run puts it")
     if path.stem not in sys.modules:
         spec = importlib.util.spec_from_file_location(path.stem, path)
         assert spec

@@ -27,9 +27,9 @@ GPUS = 8
 def missing() -> str | None:
     """What keeps such a cluster from being made here."""
     if os.geteuid() != 0:
-        return "needs root, for a file system and a network of its own"
+        return "root, for a file system and a network of its own"
     absent = [program for program in PROGRAMS if shutil.which(program) is None]
-    return f"needs {', '.join(absent)}, which .ci/run installs from Debian" if absent else None
+    return f"{', '.join(absent)}, which .ci/run installs from Debian" if absent else None
 
 
 def resource_config(address_group: str, layers: dict[str, tuple[str, ...]] | None = None) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class SlurmWorld:
         assert summaries, run.stdout + run.stderr
         return json.loads(summaries[-1]) | {"log": run.stdout}
 
-    def until(self, condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
+    def until(self, condition: Callable[[], bool], what: str, seconds: float = 180) -> None:
         """Wait for it."""
         end = time.monotonic() + seconds
         while not condition():
@@ -175,5 +175,5 @@ def slurm_world() -> Iterator[SlurmWorld]:
             yield world
         finally:
             process.stdin.close()
-            process.wait(20)
+            process.wait(120)
             process.stdout.close()

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from needs import needs
 from slurm_world import COMPUTE, NODES, SlurmWorld, missing, node_facts, slurm_world
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+pytestmark = needs(missing() is None, str(missing()))
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHnCk"
 

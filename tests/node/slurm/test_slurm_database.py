@@ -3,11 +3,10 @@
 import json
 from typing import Any
 
-import pytest
-
+from needs import needs
 from slurm_world import missing, node_facts, slurm_world
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+pytestmark = needs(missing() is None, str(missing()))
 
 SLURM: dict[str, Any] = {
     "configuration": "provisioning_parameters",

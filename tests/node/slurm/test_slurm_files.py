@@ -1,7 +1,6 @@
 """What Slurm's steps write and refuse, without a Slurm: also what Debian's release cannot read."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from needs import needs, needs_programs
 from podwright.lifecycle_scripts.podwright_node.runner.failure import Failure
 from podwright.lifecycle_scripts.podwright_node.slurm import accounting as slurm_accounting
 from podwright.lifecycle_scripts.podwright_node.slurm import associations as slurm_associations
@@ -220,7 +220,7 @@ def test_homes_are_on_shared_storage_where_there_is_any(place: Place) -> None:
 EXTERNAL = {"host": "db.example.com", "port": 3307, "database": "slurm_test", "secret_arn": "arn:aws:s:1"}
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to hand slurmdbd.conf to Slurm's user")
+@needs(os.geteuid() == 0, "root, to hand slurmdbd.conf to Slurm's user")
 def test_an_outside_database_is_reached_with_its_secret(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slurm_control, "database_answers", lambda host: host == "10.16.5.9")
     place.put("/etc/passwd", "slurm:x:401:402::/:/bin/false\n")
@@ -289,7 +289,7 @@ def test_enroot_uses_the_large_disk(place: Place, monkeypatch: pytest.MonkeyPatc
     assert (place.root / "etc/enroot/enroot.conf").read_text() == original
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze, which .ci/run installs")
+@needs_programs("systemd-analyze", package="systemd")
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     for name, text in slurm_refresh.UNITS.items():
         (tmp_path / name).write_text(text)

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from needs import needs
 from slurm_world import SlurmWorld, missing, node_facts, resource_config, slurm_world
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+pytestmark = needs(missing() is None, str(missing()))
 
 SLURM = {
     "configuration": "api",

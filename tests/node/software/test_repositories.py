@@ -1,13 +1,11 @@
 """Package managers that see no repository: the real dnf and the real apt do what an installer needs, and no more."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from fake_node import SCRIPTS
+from needs import needs_programs
 
 SCRIPT = SCRIPTS / "podwright_node/software/without_repositories.sh"
 SPEC = "Name: {0}\nVersion: 1.0\nRelease: 1\nSummary: a\nLicense: a\nBuildArch: noarch\n%description\na\n%files\n"
@@ -20,9 +18,7 @@ def hidden(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
 
 
-@pytest.mark.skipif(
-    not (shutil.which("dnf") and shutil.which("rpmbuild")), reason="needs dnf and rpmbuild, Debian packages dnf and rpm"
-)
+@needs_programs("dnf", "rpmbuild", package="dnf and rpm")
 def test_dnf_installs_files_and_finds_what_is_installed(folder: Path) -> None:
     packages: dict[str, str] = {}
     for name in ("first", "second"):
@@ -52,7 +48,7 @@ def test_dnf_installs_files_and_finds_what_is_installed(folder: Path) -> None:
     assert "amazonlinux" in plain.stdout + plain.stderr
 
 
-@pytest.mark.skipif(shutil.which("apt-get") is None, reason="needs apt-get, which Debian and Ubuntu have")
+@needs_programs("apt-get", package="apt")
 def test_apt_finds_what_is_installed_and_nothing_else(folder: Path) -> None:
     installed = hidden(Path("/"), "apt-get", "install", "--simulate", "tar")
     assert installed.returncode == 0, installed.stderr

@@ -10,6 +10,7 @@ import pytest
 
 from fake_node import SCRIPTS, FakeNode, publish
 from kill_runs import kill_runs
+from needs import needs_programs, python_39
 from software_world import nccl_library, remembered, run, software_node
 
 ALL = {
@@ -19,9 +20,7 @@ ALL = {
     "gdrcopy": "2.5.2",
     "nccl_tests": "2.18.3",
 }
-pytestmark = pytest.mark.skipif(
-    not all(map(shutil.which, ("make", "gcc", "g++"))), reason="needs make, gcc and g++, which nodes build with"
-)
+pytestmark = needs_programs("make", "gcc", "g++", package="make, gcc and g++")
 
 
 def outcomes(node: FakeNode) -> dict[str, str]:
@@ -275,15 +274,6 @@ def test_login_nodes_set_what_all_groups_agree_on(folder: Path) -> None:
     came_up(node)
     lines = (node.root / "etc/profile.d/podwright-jobs.sh").read_text().splitlines()
     assert lines[1:] == ["export FI_EFA_USE_HUGE_PAGE=${FI_EFA_USE_HUGE_PAGE-0}"]
-
-
-def python_39() -> str:
-    """The Python that Amazon Linux 2023 calls python3."""
-    installed = [shutil.which("python3.9"), *Path.home().glob(".pyenv/versions/3.9.*/bin/python3.9")]
-    for python in filter(None, installed):
-        if subprocess.run([python, "--version"], capture_output=True).returncode == 0:
-            return str(python)
-    pytest.skip("needs Python 3.9, which Amazon Linux 2023 has")
 
 
 def test_runs_on_the_python_of_amazon_linux(folder: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from benchmark_world import URI, World, record
+from needs import require
 from podwright.config.errors import CommandError
 from podwright.config.loading.project import Project
 from podwright.lifecycle_scripts.podwright_node.benchmarking.replacements import claim
@@ -32,8 +33,7 @@ def world(sandbox: server.Running, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for name, value in sandbox.environment("us-west-2").items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    if shutil.which("aws") is None:
-        pytest.skip("needs the AWS CLI")
+    require(shutil.which("aws"), "the AWS CLI, which `bin/setup test` installs")
     with closing(World(tmp_path)) as made:
         yield made
 

@@ -149,7 +149,7 @@ def interrupt_a_deployment(project: Path) -> None:
         if "sandbox-network" in line:
             break
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=400)
     assert process.returncode == 130, "".join([*said, errors])
     assert errors.strip().endswith("podwright: interrupted")
 

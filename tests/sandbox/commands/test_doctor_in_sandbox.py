@@ -69,7 +69,7 @@ def look(sandbox: Running, aws: Callable[[str], Any], around: Surroundings, tmp_
         sagemaker.create_cluster(
             ClusterName=name, VpcConfig=vpc, InstanceGroups=[group], NodeProvisioningMode="Continuous"
         )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 180
         while not until(sagemaker.describe_cluster(ClusterName=name)):
             assert time.monotonic() < deadline
             time.sleep(0.05)

@@ -119,7 +119,7 @@ def test_killed_inside_a_deployment_it_goes_on_and_a_failed_gate_keeps_prod_unto
         event = json.loads(line)
         if (event["event"], event.get("step")) == ("started", "dev.deploy"):
             break
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not promoting.stacks("dev"):
         assert time.monotonic() < deadline
         time.sleep(0.05)

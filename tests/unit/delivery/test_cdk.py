@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from needs import needs
 from podwright.operations import cli
 from podwright.operations.aws.account import Account
 from podwright.operations.cdk import cli as module
@@ -69,7 +70,7 @@ def test_follows_the_output_and_keeps_it(tmp_path: Path, monkeypatch: pytest.Mon
     assert (tmp_path / "logs/prod.log").read_bytes() == b"one\ntwo \xff\nthree"
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="elsewhere the first process is always an init")
+@needs(Path("/proc/self/stat").exists(), "/proc: elsewhere the first process is always an init")
 def test_locks_of_a_killed_cli_that_nobody_waited_for_are_forgotten(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as living, subprocess.Popen(["sleep", "60"]) as killed:
         killed.kill()

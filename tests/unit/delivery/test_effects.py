@@ -2,7 +2,9 @@
 
 import csv
 import json
+from collections.abc import Sequence
 from datetime import date
+from itertools import pairwise, permutations
 from pathlib import Path
 
 import boto3
@@ -17,7 +19,7 @@ from podwright.config.loading.project import Project
 from podwright.config.settings.approvals import ApprovedChange
 from podwright.operations.aws.clusters import Cluster
 from podwright.operations.effects.approval import answered, entry, needs, stop_unapproved
-from podwright.operations.effects.changes import changes
+from podwright.operations.effects.changes import ResourceChange, Row, changes
 from podwright.operations.effects.cost import costs, items
 from podwright.operations.effects.counts import Group, falls, groups_of
 from podwright.operations.effects.document import ChangeSet, data_at_risk, document, nodes_restarted
@@ -25,7 +27,7 @@ from podwright.operations.effects.show import lines
 from podwright.operations.effects.templates import pairs, synthesized
 from podwright.planning.cost.costs import costs as costs_of_file
 from podwright.planning.cost.costs import total
-from podwright.planning.delivery.effects import Effect, known, reasons, stateful
+from podwright.planning.delivery.effects import Effect, Known, known, reasons, stateful, worst
 from podwright.sandbox.cloudformation.schemas import find as schema_of
 
 ROOT = Path(__file__).parents[3]
@@ -55,6 +57,45 @@ def test_effects_of_a_pair(case: Case) -> None:
     assert asked(found) == case.needs, case.fact
     assert {row["group"] for row in nodes_restarted(found)} == case.restarts, case.fact
     assert {row["type"].rpartition("::")[2] for row in data_at_risk(found)} == case.at_risk, case.fact
+
+
+# From what nobody notices to what nobody can undo, as docs/operator.md tells them apart.
+BY_HARM = (
+    "in_place",
+    "later_nodes",
+    "adds_nodes",
+    "restarts_pods",
+    "unknown",
+    "interrupts",
+    "removes_nodes",
+    "rolls_nodes",
+    "refused",
+    "replaces",
+    "deletes_data",
+)
+
+
+@pytest.mark.parametrize(
+    ("effects", "expected"),
+    [
+        ((), "in_place"),
+        (("in_place", "deletes_data", "later_nodes"), "deletes_data"),
+        (("deletes_data", "in_place"), "deletes_data"),
+        (("in_place", "deletes_data"), "deletes_data"),
+        *[((lower, higher), higher) for lower, higher in pairwise(BY_HARM)],
+        *[((higher, lower), higher) for lower, higher in pairwise(BY_HARM)],
+    ],
+)
+def test_the_worst_counts_wherever_it_stands(effects: Sequence[str], expected: str) -> None:
+    assert worst(map(Effect, effects)) is Effect(expected)
+
+
+def test_a_change_is_as_bad_as_the_worst_of_its_properties() -> None:
+    """Whichever of them the template names first."""
+    rows = [Row(name, name, "modify", 1, 2, Known(Effect(name))) for name in ("in_place", "replaces", "unknown")]
+    for order in permutations(rows):
+        change = ResourceChange("prod", "prod-a", "Id", "AWS::X::Y", "", "update", list(order))
+        assert change.effect is Effect.REPLACES
 
 
 def test_there_are_thirty_pairs_and_they_show_every_effect() -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError
 
+from needs import require
 from podwright.config.catalog.metrics import metrics
 from podwright.config.settings.environment import Environment
 from podwright.operations.aws.account import Account
@@ -107,8 +108,7 @@ def _labels(labels: dict[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Prometheus]:
-    if not installed():
-        pytest.skip("needs prometheus and promtool, which .ci/run installs")
+    require(installed(), "Prometheus and promtool: Debian's package prometheus")
     with history(samples()) as server:
         yield server
 

@@ -22,6 +22,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from loopback import Call, Reply, Server, serving
+from needs import needs_programs
 from podwright.planning.monitoring.alerts.manager import definition
 
 ACCOUNT = "arn:aws:sns:us-west-2:111122223333"
@@ -80,7 +81,7 @@ def post(url: str, alerts: list[dict[str, Any]]) -> None:
     """Hand alerts over, as a rule's evaluation does; the manager needs a moment to listen."""
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(f"{url}/api/v2/alerts", json.dumps(alerts).encode(), headers)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 180
     while time.monotonic() < end:
         with suppress(urllib.error.URLError), urllib.request.urlopen(request, timeout=5):
             return
@@ -89,7 +90,7 @@ def post(url: str, alerts: list[dict[str, Any]]) -> None:
 
 
 def wait_for(server: Server, kind: str, count: int) -> list[dict[str, str]]:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 180
     while time.monotonic() < end:
         if len(found := publishes(server, kind)) >= count:
             return found
@@ -97,7 +98,7 @@ def wait_for(server: Server, kind: str, count: int) -> list[dict[str, str]]:
     pytest.fail(f"{count} messages for {kind} did not come; there are {len(publishes(server, kind))}")
 
 
-@pytest.mark.skipif(_EXECUTABLE is None, reason="needs Debian's package prometheus-alertmanager")
+@needs_programs("prometheus-alertmanager", package="prometheus-alertmanager")
 def test_alerts_reach_mail_and_chat(tmp_path: Path) -> None:
     def answer(call: Call) -> Reply:
         return Reply(body=_ANSWER, headers={"Content-Type": "text/xml"})
@@ -128,7 +129,7 @@ def test_alerts_reach_mail_and_chat(tmp_path: Path) -> None:
     assert json.loads(resolved["Message"])["metadata"]["threadId"] == message["metadata"]["threadId"]
 
 
-@pytest.mark.skipif(shutil.which("amtool") is None, reason="needs amtool of Debian's package prometheus-alertmanager")
+@needs_programs("amtool", package="prometheus-alertmanager")
 def test_any_text_becomes_valid_json(tmp_path: Path) -> None:
     made = YAML(typ="safe").load(definition(TOPICS, "us-west-2"))
     (tmp_path / "podwright.tmpl").write_text(made["template_files"]["podwright"])

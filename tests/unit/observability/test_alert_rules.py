@@ -11,6 +11,7 @@ import pytest
 
 from alert_cases import CASES
 from alert_histories import CLUSTER, Case
+from needs import require
 from podwright.config.settings.observability import Alerts, Observability
 from podwright.planning.monitoring.alerts import Watched, alert_groups, alert_rule, alerts, wanted
 from podwright.planning.monitoring.recordings import recording_groups, recordings
@@ -24,8 +25,7 @@ def test_every_alert_has_a_case() -> None:
 
 
 def test_alerts_fire_stay_silent_and_resolve(tmp_path: Path) -> None:
-    if not shutil.which("promtool"):
-        pytest.skip("needs promtool: Debian's package prometheus")
+    require(shutil.which("promtool"), "promtool: Debian's package prometheus")
     files = [_test_file(tmp_path, case) for case in CASES]
     done = subprocess.run(["promtool", "test", "rules", *files], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -5,8 +5,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
+from needs import needs
 from podwright.config.loading.load import load_environment
 from podwright.config.settings.observability import Observability
 from podwright.operations.programs.prometheus import history, installed
@@ -37,7 +36,7 @@ def of_every_cluster(expression: str) -> str:
     return expression.replace(_EVERY, 'cluster_name=~".+"')
 
 
-@pytest.mark.skipif(not installed(), reason="no prometheus and promtool on this machine (Debian: prometheus)")
+@needs(installed(), "Prometheus and promtool: Debian's package prometheus")
 def test_each_fault_and_no_other() -> None:
     path = Path(__file__).parents[3] / "environments" / "sandbox.yaml"
     well = world_of(load_environment(path).environment, START, END, step=60, nodes=2, devices=1)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from needs import require
 from podwright.operations.cli import main
 from podwright.planning.monitoring.alerts import alerts
 
@@ -65,8 +66,7 @@ def test_rules_are_prometheus_own(file: Path, capsys: pytest.CaptureFixture[str]
     rules = tmp_path / "rules.yaml"
     rules.write_text(printed(capsys, file, "--rules"))
     assert 'cluster_name="watched"' in rules.read_text()
-    if not shutil.which("promtool"):
-        pytest.skip("needs promtool: Debian's package prometheus")
+    require(shutil.which("promtool"), "promtool: Debian's package prometheus")
     done = subprocess.run(["promtool", "check", "rules", str(rules)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -11,6 +11,7 @@ import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard as GrafanaDashboard
 
+from needs import require
 from podwright.cdk8s_charts.dashboards import grafana_json
 from podwright.config.catalog.instance_types import catalog
 from podwright.config.catalog.metrics import metrics
@@ -63,8 +64,7 @@ def eks() -> World:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Prometheus]:
-    if not installed():
-        pytest.skip("needs Prometheus: apt-get install prometheus")
+    require(installed(), "Prometheus and promtool: Debian's package prometheus")
     world = eks()
     slurm = replace(world, cluster="slurm", orchestrator="slurm", jobs=[])
     asked = {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from needs import require
 from podwright.config.catalog.metrics import metrics
 from podwright.config.loading.load import load_environment
 from podwright.operations.programs.prometheus import Prometheus, QueryError, installed
@@ -60,8 +61,7 @@ def test_a_snapshot_is_what_an_exporter_shows() -> None:
 
 @pytest.fixture(scope="module")
 def prometheus() -> Iterator[Prometheus]:
-    if not installed():
-        pytest.skip("no prometheus and promtool on this machine (Debian: prometheus)")
+    require(installed(), "Prometheus and promtool: Debian's package prometheus")
     healthy = world(cluster="well")
     node = gpu_node(healthy)
     worlds = [with_faults(replace(healthy, cluster=kind), Fault(kind=kind, node=node, start=BROKEN)) for kind in FAULTS]

@@ -66,7 +66,7 @@ def test_checks_run_at_once_and_the_late_ones_are_skipped(monkeypatch: pytest.Mo
     together, never = threading.Barrier(3), threading.Event()
 
     def meets(ask: Any):
-        together.wait(timeout=10)
+        together.wait(timeout=120)
         yield Note("met")
 
     def waits(ask: Any):
@@ -76,11 +76,11 @@ def test_checks_run_at_once_and_the_late_ones_are_skipped(monkeypatch: pytest.Mo
     for id, function in (("PRE001", meets), ("PRE002", meets), ("PRE003", meets), ("PRE004", waits)):
         monkeypatch.setitem(CHECKS, id, function)
     begun = time.monotonic()
-    found = by_id(examine(World(), NEW, "PRE001", "PRE002", "PRE003", "PRE004", seconds=1))
-    assert time.monotonic() - begun < 10
+    found = by_id(examine(World(), NEW, "PRE001", "PRE002", "PRE003", "PRE004", seconds=5))
+    assert time.monotonic() - begun < 120
     assert [found[id].notes for id in ("PRE001", "PRE002", "PRE003")] == [("met",)] * 3
     assert found["PRE004"].status == "skipped"
-    assert found["PRE004"].skipped[0].startswith("no answer within 1 s; `podwright preflight --seconds 30`")
+    assert found["PRE004"].skipped[0].startswith("no answer within 5 s; `podwright preflight --seconds 30`")
     never.set()
 
 

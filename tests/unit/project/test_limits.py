@@ -3,8 +3,12 @@ from pathlib import Path
 from typing import get_args, get_origin, get_type_hints
 
 import pytest
+from pydantic import ValidationError
 
 from podwright.config.catalog.limits import limits
+from podwright.config.loading.project import Project
+from podwright.config.settings.groups import InstanceGroup
+from podwright.config.settings.jobs.pytorch import KubeflowElastic
 
 LIMITS = {
     f"{section}.{name}": (kind, getattr(getattr(limits(), section), name))
@@ -79,3 +83,25 @@ def test_what_a_type_allows_is_what_the_service_does(limit: str, place: str):
     lowest, highest = allowed if isinstance(allowed, tuple) else (least, allowed)
     assert most == highest
     assert least == lowest or limit == "cluster.tiered_memory_percent"  # none is said by leaving the part out
+
+
+def test_an_elastic_job_may_have_every_size_from_least_to_most() -> None:
+    assert KubeflowElastic(min_replicas=2, max_replicas=5).sizes == (2, 3, 4, 5)
+    assert KubeflowElastic(min_replicas=3, max_replicas=3).sizes == (3,)
+
+
+def test_a_group_takes_sixteen_subnets_of_its_own() -> None:
+    """SageMaker's VpcConfig takes no more."""
+    group = {"instance_type": "ml.m5.4xlarge", "count": 1}
+    subnets = [f"subnet-{number:017x}" for number in range(17)]
+    assert InstanceGroup.model_validate(group | {"subnet_ids": subnets[:16]}).subnet_ids == tuple(subnets[:16])
+    with pytest.raises(ValidationError, match="at most 16"):
+        InstanceGroup.model_validate(group | {"subnet_ids": subnets})
+
+
+def test_a_project_promotes_in_the_order_of_its_file_and_the_rest_by_name(tmp_path: Path) -> None:
+    (tmp_path / "environments").mkdir()
+    for name in ("a", "b", "c", "d"):
+        (tmp_path / f"environments/{name}.yaml").write_text("{}\n")
+    (tmp_path / "podwright.yaml").write_text("environments: [c, b]\n")
+    assert Project.at(tmp_path).names == ["c", "b", "a", "d"]

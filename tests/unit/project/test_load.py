@@ -12,6 +12,8 @@ from podwright.config.loading.project import Project
 from podwright.config.loading.source import parse_source
 from podwright.config.settings.base import Settings
 from podwright.config.settings.environment import Environment
+from podwright.config.settings.storage import Lustre
+from podwright.planning.rules.storage.lustre import other_class
 
 MINIMAL = """\
 account: "111122223333"
@@ -230,3 +232,17 @@ def test_what_the_project_does_not_have(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile) as caught:
         Project.at(tmp_path)
     assert (caught.value.findings[0].id, str(caught.value.findings[0].place)) == ("ENV004", "podwright.yaml:1")
+
+
+def test_what_is_missing_is_to_be_added_where_it_belongs() -> None:
+    [finding] = refused("jobs: {a: {group: system}}\n")
+    assert finding.hint == "add `kind:` under jobs.a"
+
+
+def test_a_setting_of_the_other_class_without_a_value_says_nothing() -> None:
+    """`capacity_gib: null` on a class that has no capacity is what the class does anyway."""
+    lustre = {"zone": "usw2-az2", "type": "intelligent_tiering", "throughput_capacity": 4000, "capacity_gib": None}
+    given = Lustre.model_validate(lustre)
+    assert list(other_class(given)) == []
+    [problem] = other_class(Lustre.model_validate(lustre | {"capacity_gib": 4800}))
+    assert problem.path in ("capacity_gib", ("capacity_gib",))

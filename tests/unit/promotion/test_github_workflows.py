@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from needs import require
 from podwright.config.errors import InvalidFile
 from podwright.config.loading.project import Project
 from podwright.operations import cli
@@ -116,8 +117,7 @@ def test_a_digest_that_nobody_reviewed_stops_a_build(written: Path) -> None:
 
 def test_actionlint_finds_nothing(written: Path) -> None:
     actionlint = shutil.which("actionlint", path=f"{GO_TOOLS}{os.pathsep}{os.environ['PATH']}")
-    if actionlint is None:
-        pytest.skip("needs actionlint; .ci/run installs it where there is Go")
+    require(actionlint, "actionlint, which .ci/run installs by Go")
     done = subprocess.run([actionlint, written / PROMOTION, written / DRIFT], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 

@@ -1,0 +1,45 @@
+"""Real parts that tests are about, such as promtool: skipped without one on a workstation, and a failure in CI.
+
+`.ci/run` installs every part and sets `CI`. What it cannot have, a GPU and an AWS account, are marks of their own.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+def require(there: object, what: str) -> None:
+    """Go on where a part is there; without it fail where `CI` is set, and skip elsewhere."""
+    if there:
+        return
+    if os.environ.get("CI"):
+        pytest.fail(f"needs {what}; in CI a missing part is no reason to skip", pytrace=False)
+    pytest.skip(f"needs {what}")
+
+
+def needs(there: object, what: str) -> pytest.MarkDecorator:
+    """A mark for tests and modules that does the same before their fixtures are made (see conftest.py)."""
+    return pytest.mark.needs(bool(there), what)
+
+
+def needs_programs(*names: str, package: str) -> pytest.MarkDecorator:
+    """The same for programs on PATH, which a Debian package brings."""
+    absent = [name for name in names if shutil.which(name) is None]
+    return needs(not absent, f"{', '.join(absent)} of Debian's {package}")
+
+
+def python_39() -> str:
+    """The Python that Amazon Linux 2023 calls python3. No registry has it, so CI too goes on without: vermin reads for it."""
+    installed = [shutil.which("python3.9"), *Path.home().glob(".pyenv/versions/3.9.*/bin/python3.9")]
+    working = (
+        str(python)
+        for python in filter(None, installed)
+        if subprocess.run([python, "--version"], capture_output=True).returncode == 0
+    )
+    found = next(working, "")
+    if not found:
+        pytest.skip("needs Python 3.9, which Amazon Linux 2023 has")
+    return found
