@@ -77,6 +77,7 @@ def _subclasses(model: type[BaseModel]) -> list[type[BaseModel]]:
 
 
 def _describe(schema: Schema, model: type[BaseModel]) -> None:
+    """Complete a model's schema: docstrings of fields, fields with derived defaults, alternatives."""
     docstrings = attribute_docstrings(model)
     required = []
     for name, field in model.model_fields.items():

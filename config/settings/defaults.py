@@ -63,6 +63,7 @@ def _complete_cluster(data: dict[str, Any]) -> None:
 
 
 def _complete_slurm(data: dict[str, Any], cluster: dict[str, Any]) -> None:
+    """Node types, partitions and the system group that follow from the names of the instance groups."""
     groups = data.get("instance_groups")
     several = False
     for name, group in groups.items() if isinstance(groups, dict) else ():
@@ -93,6 +94,7 @@ def _complete_storage(storage: Any, home_zone: Any) -> None:
 
 
 def _complete_lustre(lustre: dict[str, Any], zone: Any) -> None:
+    """Zone, and the smallest capacity and throughput that FSx accepts for the type that is asked for."""
     _default(lustre, "zone", zone)
     facts = limits().lustre
     if lustre.get("existing") is not None:

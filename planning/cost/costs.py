@@ -211,6 +211,7 @@ def _fee_of_an_instance(environment: Environment) -> dict[str, float]:
 
 
 def _network(environment: Environment) -> Iterator[Cost]:
+    """NAT gateways and interface endpoints; a VPC of somebody else costs nothing here."""
     network = environment.network
     if network.vpc is None:
         if gateways := len(nat_zones(network)):
@@ -242,6 +243,7 @@ def _storage(environment: Environment) -> Iterator[Cost]:
 
 
 def _lustre(environment: Environment, name: str, lustre: Lustre) -> Iterator[Cost]:
+    """Storage, metadata operations and backups of one file system, whether it is SSD or tiered."""
     if lustre.type == "ssd" and lustre.capacity_gib:
         what = f"{name}: {lustre.capacity_gib:,} GiB of SSD at {lustre.throughput} MB/s/TiB"
         item, size = f"lustre_ssd_{lustre.throughput}", lustre.capacity_gib
@@ -301,6 +303,7 @@ def _observability(environment: Environment) -> Iterator[Cost]:
 
 
 def _instances(environment: Environment, name: str, group: AnyGroup) -> Cost:
+    """The instances of a group for a month of 730 hours; unknown where the market or nobody says."""
     prices = {kind: hourly(kind, environment.region, environment.prices) for kind in group.types}
     types, price, missing = " or ".join(group.types), None, ()
     if group.plan:

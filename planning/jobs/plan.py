@@ -126,6 +126,7 @@ class Planner:
         return tuple(self._types.get(name) for name in group.types)
 
     def _pod(self, name: str, job: Job) -> PodPlan:
+        """One kind of pod of a job: where it runs, what it requests, and what its container finds."""
         group = self._environment.instance_groups[job.group]
         rows = self._rows(group)
         resources = self._resources(job)
@@ -157,6 +158,7 @@ class Planner:
         )
 
     def _resources(self, job: Job) -> Quantities:
+        """What a pod requests: its devices, and of CPU and memory the share that belongs to them."""
         room, row = self.room(job.group), self._row(job.group)
         has = self.devices(job)
         efa = has.pop(EFA)
@@ -191,6 +193,7 @@ class Planner:
         }
 
     def _variables(self, name: str, job: Job, rows: tuple[InstanceType, ...]) -> dict[str, str]:
+        """The environment of a job's containers: what the node's software recommends, then the job's own."""
         variables = dict(job_variables(self._environment.cluster.node_software, rows))
         # The interface of EKS Pod Identity is no way to another node. Source: Amazon EKS User Guide, pod identity.
         if (excluded := variables.get("NCCL_SOCKET_IFNAME", "")).startswith("^"):

@@ -112,6 +112,7 @@ class Stock:
     def _parts(
         self, key: str, amount: Amount, left: Mapping[str, Quantities]
     ) -> list[tuple[str, Quantities, frozenset[str]]]:
+        """How an amount is divided over the groups that it names, as far as each has any left. Raises LookupError."""
         named = self.groups_of(key)
         groups = [name for name in named if _has(self.nodes[name], amount)] or named
         if not groups:
