@@ -133,7 +133,9 @@ class Planner:
         variables = self._variables(name, job, rows)
         # libfabric takes huge pages unless it is told not to, as podwright recommends: forks run out of them.
         uses_huge_pages = EFA in resources and variables.get("FI_EFA_USE_HUGE_PAGE") != "0"
-        asked = job.huge_pages_mib if isinstance(job, DistributedJob) else None
+        huge_pages = _HUGE_PAGES_MIB if uses_huge_pages else 0
+        if isinstance(job, DistributedJob) and job.huge_pages_mib is not None:
+            huge_pages = job.huge_pages_mib
         shm = resources[MEMORY] // _SHM_PART if job.shm_gib is None else int(job.shm_gib * 1024)
         selector = {GROUP_LABEL: job.group}
         if len(rows) == 1:
@@ -142,7 +144,7 @@ class Planner:
             selector[ARCHITECTURE_LABEL] = _ARCHITECTURES[rows[0].architecture]
         return PodPlan(
             resources=resources,
-            huge_pages_mib=(_HUGE_PAGES_MIB if uses_huge_pages else 0) if asked is None else asked,
+            huge_pages_mib=huge_pages,
             shm_mib=shm,
             node_selector=selector,
             tolerations=tuple(

@@ -18,6 +18,7 @@ import commands
 import doctor_matrix
 import effect_times
 import handler_costs
+import language
 import mutated
 import preflight_times
 import promotion_times
@@ -38,6 +39,7 @@ PARTS = {
     "boot": boot_times.report,
     "preflight": preflight_times.report,
     "handlers": handler_costs.report,
+    "language": language.report,
     "purchases": purchases.report,
     "rendering": rendering.report,
     "series": series.report,

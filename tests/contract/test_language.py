@@ -14,8 +14,8 @@ GLOSSARY = ROOT / "docs/glossary.md"
 LONG = 15
 # Statements with a conditional or a comprehension inside another, which only ever become fewer.
 NESTED = {
-    "config": 12,
-    "planning": 45,
+    "config": 10,
+    "planning": 42,
     "constructs": 6,
     "cdk8s_charts": 3,
     "stacks": 0,
@@ -25,7 +25,17 @@ NESTED = {
 }
 # Functions of fifteen lines or more without a docstring, which only ever become fewer.
 UNDESCRIBED = {"planning": 7, "constructs": 31, "stacks": 11, "operations": 102}
-WITHOUT = ("docs/decisions/", "tests/snapshot/", "CHANGELOG.md", "docs/glossary.md", "tests/contract/")
+WITHOUT = (
+    "docs/decisions/",
+    "tests/snapshot/",
+    "CHANGELOG.md",
+    "docs/glossary.md",
+    "tests/contract/test_language.py",
+    "tests/bench/language.py",
+    "planning/monitoring/",
+    "tests/alert_",
+    "docs/measurements.md",
+)
 CONDITIONALS = (ast.IfExp,)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 

@@ -1,10 +1,12 @@
 """The words of this project: those that names and sentences do not use, each with the term to use instead.
 
-    .venv/bin/python -P tests/contract/language.py [CHECKOUT]
+    bin/bench --only language
+    .venv/bin/python tests/bench/language.py CHECKOUT
 
-prints what docs/measurements.md says of names, for this checkout or another one.
+print what docs/measurements.md says of names, for this checkout and for another one.
 """
 
+import argparse
 import ast
 import io
 import re
@@ -15,7 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from table import Report, markdown
+from timing import ROOT
+
 PACKAGES = ("config", "planning", "constructs", "cdk8s_charts", "stacks", "operations", "sandbox", "lifecycle_scripts")
 
 PARTS = {
@@ -56,10 +60,11 @@ WHOLE = {
     "place": "position, location, placement, zone",
     "places": "positions, locations, zones",
 }
-"""Words that say nothing alone. As a part of a name they may be exact (`not_found`, `in_place`)."""
+"""Words that say nothing as the name of a variable or parameter. As a part of a name they may be exact (`not_found`,
+`in_place`), and some are keys of JSON that others read, so fields keep them."""
 
-ALLOWED_PARTS = {"look_up", "look_up_subnets"}
-"""Names whose part is the ordinary verb."""
+ALLOWED = {"look_up_subnets", "hugging_face"}
+"""Names whose part means something else here."""
 
 PHRASES = {
     r"\b(?:go|goes) on\b(?!ly)": "continue, resume, keep …ing",
@@ -91,18 +96,24 @@ def words(name: str) -> list[str]:
     return [word for word in re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower().split("_") if word]
 
 
-def names(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """What a module defines: classes, functions, parameters, variables and attributes, each with its line."""
+def names(tree: ast.AST) -> Iterator[tuple[str, int, bool]]:
+    """What a module defines, each with its line and whether it is a variable or parameter of a function."""
+    inside = {
+        part
+        for top in ast.walk(tree)
+        if isinstance(top, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        for part in ast.walk(top)
+    }
     for node in ast.walk(tree):
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
-                yield node.name, node.lineno
+                yield node.name, node.lineno, False
             case ast.arg():
-                yield node.arg, node.lineno
+                yield node.arg, node.lineno, True
             case ast.Name(ctx=ast.Store()):
-                yield node.id, node.lineno
+                yield node.id, node.lineno, node in inside
             case ast.Attribute(ctx=ast.Store()):
-                yield node.attr, node.lineno
+                yield node.attr, node.lineno, False
 
 
 def modules(root: Path, folders: tuple[str, ...]) -> Iterator[Path]:
@@ -114,10 +125,11 @@ def modules(root: Path, folders: tuple[str, ...]) -> Iterator[Path]:
 def misnamed(root: Path, folders: tuple[str, ...]) -> Iterator[Use]:
     """Names with a word that is not used."""
     for file in modules(root, folders):
-        for name, line in names(ast.parse(file.read_text())):
-            if name.startswith("test_") or name.strip("_") in ALLOWED_PARTS:
+        for name, line, variable in names(ast.parse(file.read_text())):
+            if name.startswith("test_") or name.strip("_").lower() in ALLOWED:
                 continue
-            instead = WHOLE.get(name.strip("_").lower()) or next(filter(None, map(PARTS.get, words(name))), None)
+            instead = WHOLE.get(name) if variable else None
+            instead = instead or next(filter(None, map(PARTS.get, words(name))), None)
             if instead:
                 yield Use(str(file.relative_to(root)), line, f"the name {name}", instead)
 
@@ -146,19 +158,30 @@ def misworded(root: Path, files: list[Path]) -> Iterator[Use]:
                     yield Use(str(file.relative_to(root)), number, f"“{match[0]}”", instead)
 
 
-def counts(root: Path) -> dict[str, tuple[int, int, int]]:
+def counts(root: Path) -> dict[str, tuple[int, ...]]:
     """For each package: its distinct names, those outside the glossary, and how often these are defined."""
     result = {}
     for folder in PACKAGES:
-        defined = {name for file in modules(root, (folder,)) for name, _ in names(ast.parse(file.read_text()))}
+        defined = {name for file in modules(root, (folder,)) for name, *_ in names(ast.parse(file.read_text()))}
         uses = Counter(use.text for use in misnamed(root, (folder,)))
         if defined:
             result[folder] = len(defined), len(uses), sum(uses.values())
     return result
 
 
+def table(root: Path) -> str:
+    """The counts of a checkout as a table."""
+    rows = counts(root)
+    rows["**all**"] = tuple(map(sum, zip(*rows.values(), strict=True)))
+    numbers = [[package, *(f"{number:,}" for number in row)] for package, row in rows.items()]
+    return markdown(["package", "names", "outside the glossary", "definitions of these"], numbers)
+
+
+def report(folder: Path, args: argparse.Namespace) -> Report:
+    """Names outside the glossary; tests/contract/test_language.py holds their number."""
+    del folder, args
+    return Report(table(ROOT), not any(outside for _, outside, _ in counts(ROOT).values()))
+
+
 if __name__ == "__main__":
-    print("| package | names | outside the glossary | defined so often |\n| --- | --- | --- | --- |")
-    table = counts(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT)
-    for package, row in [*table.items(), ("**all**", tuple(map(sum, zip(*table.values(), strict=True))))]:
-        print("| " + " | ".join([package, *(f"{number:,}" for number in row)]) + " |")
+    print(table(Path(sys.argv[1])))
