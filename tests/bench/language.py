@@ -160,7 +160,7 @@ def misworded(root: Path, files: list[Path]) -> Iterator[Use]:
 
 def counts(root: Path) -> dict[str, tuple[int, ...]]:
     """For each package: its distinct names, those outside the glossary, and how often these are defined."""
-    result = {}
+    result: dict[str, tuple[int, ...]] = {}
     for folder in PACKAGES:
         defined = {name for file in modules(root, (folder,)) for name, *_ in names(ast.parse(file.read_text()))}
         uses = Counter(use.text for use in misnamed(root, (folder,)))
