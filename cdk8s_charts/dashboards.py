@@ -45,6 +45,7 @@ def grafana_json(page: Dashboard, *, environment: str, source: str | None) -> st
 
 
 def _dashboard(page: Dashboard, environment: str, source: str | None) -> dashboard.Dashboard:
+    """A page for Grafana, with its data source and links."""
     asked = dashboard.DataSourceRef(type_val=_TYPE, uid=source or f"${{{SOURCE_VARIABLE}}}")
     alerts = builders.AnnotationQuery().name("Critical alerts").datasource(asked).enable(True).icon_color("red")
     links = builders.DashboardLink(environment).type(dashboard.DashboardLinkType.DASHBOARDS).tags([tag(environment)])
@@ -91,6 +92,7 @@ def _choice(choice: Choice, source: dashboard.DataSourceRef) -> builders.QueryVa
 
 
 def _panel(panel: Panel, number: int, source: dashboard.DataSourceRef) -> Builder[dashboard.Panel]:
+    """A panel for Grafana: its kind, unit, size and queries."""
     made = {"lines": _lines, "stacked": _stacked, "bars": _bars, "number": _number, "states": _states, "table": _table}
     drawn = made[panel.kind](panel)
     now = panel.kind in ("bars", "number", "table")

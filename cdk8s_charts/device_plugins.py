@@ -60,6 +60,7 @@ class NeuronDevicePlugin(cdk8s.Chart):
         self.instance_types = nodes.types
 
     def _permissions(self) -> None:
+        """A service account that may read nodes and events, and nothing else."""
         cdk8s.ApiObject(
             self,
             "account",
@@ -100,6 +101,7 @@ class NeuronDevicePlugin(cdk8s.Chart):
         )
 
     def _daemon_set(self, image: Image, types: tuple[str, ...], tolerations: tuple[dict[str, str], ...]) -> None:
+        """NVIDIA's device plugin on each node of some types."""
         labels = {"name": _NAME}
         daemon_set = cdk8s.ApiObject(
             self,

@@ -143,6 +143,7 @@ def _cohorts(policy: QuotaPolicy, order: Mapping[str, int]) -> list[dict[str, An
 def _queues(
     policy: QuotaPolicy, team: TeamPolicy, settings: Kueue, order: Mapping[str, int]
 ) -> Iterable[dict[str, Any]]:
+    """The ClusterQueue of a team and the LocalQueue in its namespace."""
     choice = settings.flavor_choice
     fungibility = {"whenCanBorrow": _camel(choice.when_can_borrow), "whenCanPreempt": _camel(choice.when_can_preempt)}
     if choice.preference:

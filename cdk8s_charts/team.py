@@ -87,6 +87,7 @@ def team_objects(engine: Engine, teams: Mapping[str, Team], values: DeployedValu
 
 
 def _team(engine: Engine, team: str, access: TeamAccess, values: DeployedValues) -> list[Object]:
+    """The objects of a team's namespace: access, accounts, limits, network and storage."""
     namespace = team_namespace(engine, team)
 
     def made(api_version: str, kind: str, name: str, **fields: Any) -> Object:
@@ -161,6 +162,7 @@ def _size(size: Size) -> dict[str, str]:
 
 
 def _policy(network: TeamNetwork | None) -> Object:
+    """The NetworkPolicy of a namespace: open, or closed but for the team, HyperPod and what the team allows."""
     base = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     if network is None:
         return {**base, "ingress": [{}], "egress": [{}]}

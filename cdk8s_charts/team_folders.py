@@ -45,6 +45,7 @@ def team_folders(
 def _objects(
     name: str, folders: list[str], values: DeployedValues, place: SystemPlacement, image: str
 ) -> list[dict[str, Any]]:
+    """A job that makes the teams' folders on a file system. Another content is a job of another name."""
     root, file_system = f"podwright-{name}-root", values.lustre[name]
     digest = hashlib.sha256(json.dumps([folders, image]).encode()).hexdigest()[:10]
     shared = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}

@@ -122,6 +122,7 @@ class BenchmarkLabels(cdk8s.Chart):
         self._object("policy-binding", group, "ValidatingAdmissionPolicyBinding", {"/spec": binding})
 
     def _daemon_set(self, image: Image, groups: tuple[str, ...], script_digest: str) -> None:
+        """A pod on each node of the groups, also on nodes that failed."""
         labels = {"name": _NAME}
         of_groups = {"key": _GROUP_LABEL, "operator": "In", "values": list(groups)}
         terms = {"nodeSelectorTerms": [{"matchExpressions": [of_groups]}]}
@@ -154,6 +155,7 @@ class BenchmarkLabels(cdk8s.Chart):
 
 
 def _container(image: Image) -> dict[str, Any]:
+    """The container that reads a node's record and labels the node."""
     values = {"RECORD": f"{_RECORDS}/benchmarks.json", "SERVICE_ACCOUNT": _ACCOUNT, "SECONDS_BETWEEN": "30"}
     own_node = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
     return {

@@ -44,6 +44,7 @@ def _processes(plan: JobPlan) -> int:
 
 
 def _replicas(plan: JobPlan) -> list[Manifest]:
+    """The replica specs: one, or two where pods beyond the smallest size have a priority of their own."""
     job: HyperPodPyTorchJob = plan.job
     elastic = job.elastic
     if elastic is None:
@@ -67,6 +68,7 @@ def _replicas(plan: JobPlan) -> list[Manifest]:
 
 
 def _template(plan: JobPlan) -> Manifest:
+    """The pod template, with the agent's ports and the command that the launcher wants."""
     job: HyperPodPyTorchJob = plan.job
     ports = [_AGENT_PORT, *(_PEER_PORTS if job.checkpoints.checkpointless else ())]
     container: Manifest = {"name": "pytorch", "ports": [{"containerPort": port} for port in ports]}
@@ -105,6 +107,7 @@ def _arguments(plan: JobPlan) -> list[str]:
 
 
 def _run_policy(job: HyperPodPyTorchJob) -> Manifest:
+    """When HyperPod restarts pods, the job, or gives up."""
     restarts = job.restarts
     policy: Manifest = {
         "cleanPodPolicy": _CLEAN_PODS[job.clean_pods],

@@ -95,6 +95,7 @@ def conflicts() -> tuple[Conflict, ...]:
 
 @cache
 def _shipped() -> Catalog:
+    """The catalog as it ships: instances, and what the tables of EFA, NVLink, MIG and topology add to their rows."""
     rows = {row.pop("type"): row for row in table("instances")}
     for row in rows.values():
         row["efa_generation"] = "0" if row["efa_interfaces"] == "0" else ""
@@ -130,6 +131,7 @@ def _from_table(field: str, text: str) -> Any:
 
 
 def _overridden(name: str, facts: Mapping[str, Any], types: Mapping[str, InstanceType]) -> InstanceType:
+    """A type with the facts that an environment states of it. Raises InvalidOverride."""
     values: dict[str, Any] = {}
     for field, given in facts.items():
         if field not in OVERRIDABLE:

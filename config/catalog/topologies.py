@@ -30,7 +30,11 @@ def topology(instance_types: Iterable[str], types: Catalog) -> Topology:
     common = tuple(label for label in labels[0] if all(label in own for own in labels)) if labels else ()
     families = sorted({family(name) for name in names})
     most = max((len(row.topology_labels) for row in types if family(row.name) in families), default=0)
-    suffix = "" if len(common) == most else f"-{len(common)}" if common else "-hosts"
+    # The name says how many levels there are, so that another set of levels is another object to Kueue and KAI, which
+    # take no change of a topology in use.
+    suffix = f"-{len(common)}" if common else "-hosts"
+    if len(common) == most:
+        suffix = ""
     return Topology("-".join(families) + suffix, (*common, HOSTNAME))
 
 

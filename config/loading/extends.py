@@ -51,6 +51,7 @@ class _Chain:
     def _read(
         self, given: str, place: Place, shown: str, file: FilePath, way: tuple[tuple[FilePath, str], ...]
     ) -> Source:
+        """Read a file of a chain and what it extends in turn. Raises for circles and for chains beyond the limits."""
         target, name = file.parent / given, os.path.normpath(FilePath(shown).parent / given)
         if target.resolve() in (real for real, _ in way):
             circle = " → ".join([*(shown for _, shown in way), name])

@@ -149,6 +149,7 @@ def _described(path: Path) -> str:
 
 
 def _finding(detail: ErrorDetails, source: Source) -> Finding:
+    """A finding from one of pydantic's errors: its path in the file, and the hint that the kind of error allows."""
     loc: Path = detail["loc"]
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind in ("union_tag_invalid", "union_tag_not_found"):

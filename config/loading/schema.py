@@ -77,6 +77,7 @@ def _subclasses(model: type[BaseModel]) -> list[type[BaseModel]]:
 
 
 def _describe(schema: Schema, model: type[BaseModel]) -> None:
+    """Complete a model's schema: docstrings of fields, fields with derived defaults, alternatives."""
     docstrings = attribute_docstrings(model)
     required = []
     for name, field in model.model_fields.items():
@@ -93,21 +94,22 @@ def _describe(schema: Schema, model: type[BaseModel]) -> None:
         schema["oneOf"] = [{"required": [name]} for name in _ONE_OF[model.__name__]]
 
 
+def _keyword(key: str, value: Any) -> Any:
+    """The value of a keyword: names of properties and values of an enum are not schemas themselves."""
+    if key in ("enum", "default"):
+        return value
+    if key in ("properties", "$defs"):
+        return {name: _as_written(item) for name, item in value.items()}
+    return _as_written(value)
+
+
 def _as_written(schema: Any) -> Any:
     """`schema` without pydantic's titles and its empty defaults, and with every scalar in all forms of YAML."""
     if isinstance(schema, list):
         return [_as_written(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    schema = {
-        key: value
-        if key in ("enum", "default")
-        else {name: _as_written(item) for name, item in value.items()}
-        if key in ("properties", "$defs")
-        else _as_written(value)
-        for key, value in schema.items()
-        if key != "title"
-    }
+    schema = {key: _keyword(key, value) for key, value in schema.items() if key != "title"}
     if schema.get("default", 0) in (None, {}, []) or isinstance(schema.get("default"), dict):
         del schema["default"]
     if "patternProperties" in schema:

@@ -151,6 +151,7 @@ class _Reader:
         self.values = 0
 
     def value(self, node: Node, path: Path, depth: int) -> Any:
+        """The plain value of a node. Remembers its position, and refuses aliases that expand without end."""
         self.values += 1
         if self.values > _MAX_VALUES or depth > _MAX_DEPTH:
             many = f"more than {_MAX_DEPTH} levels" if depth > _MAX_DEPTH else f"more than {_MAX_VALUES:,} values"
@@ -167,6 +168,7 @@ class _Reader:
         return self._mapping(node, path, depth)
 
     def _mapping(self, node: MappingNode, path: Path, depth: int) -> dict[str, Any]:
+        """A mapping with its merge keys resolved as YAML 1.1 has it: own keys win, then the first of the merged."""
         merged: dict[str, Any] = {}
         own: dict[str, Any] = {}
         for key_node, value_node in node.value:

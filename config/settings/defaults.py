@@ -60,6 +60,7 @@ def _complete_cluster(data: dict[str, Any]) -> None:
 
 
 def _complete_slurm(data: dict[str, Any], cluster: dict[str, Any]) -> None:
+    """Node types, partitions and the system group that follow from the names of the instance groups."""
     groups = data.get("instance_groups")
     several = False
     for name, group in groups.items() if isinstance(groups, dict) else ():

@@ -151,7 +151,7 @@ def navigation(titles: dict[str, str]) -> Nav:
         *take("metrics.md", "catalog.md", "measurements.md"),
     ]
     architecture: Nav = [*take("architecture.md"), {"Decisions": take("decisions/*.md")}]
-    project = take("contributor.md", "upgrading.md", "changelog.md")
+    project = take("contributor.md", "glossary.md", "upgrading.md", "changelog.md")
     # What is left in docs/ is a guide.
     guides: Nav = [
         {"Writing": take("user.md", "user/*.md")},

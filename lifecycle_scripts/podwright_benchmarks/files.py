@@ -49,6 +49,7 @@ def measure(place: Path, name: str, mode: str, say: Say, mib: int | None = None)
 
 
 def _large(path: Path, name: str, mib: int, longest: float) -> list[Measured]:
+    """Write and read one large file and give both rates. Stops after `longest` seconds."""
     block = os.urandom(BLOCK)  # compression finds nothing in it
     blocks, began = 0, time.monotonic()
     with path.open("wb", buffering=0) as file:

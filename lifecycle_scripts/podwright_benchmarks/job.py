@@ -71,6 +71,7 @@ def job(facts: Mapping[str, Any], instance_type: str, mode: str, bundle: Path, r
 
 
 def _measure(facts: Mapping[str, Any], mode: str, bundle: Path, root: Path, say: Say) -> tuple[list[Measured], int]:
+    """Run collectives over the nodes of this job. The count says how many nodes took part."""
     try:
         place = Place.here(os.environ)
         status, out, _ = finish(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], seconds=60)

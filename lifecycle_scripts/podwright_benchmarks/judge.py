@@ -52,6 +52,7 @@ def bound(instance_type: str, nodes: int) -> float | None:
 
 
 def _line(item: Measured, instance_type: str, nodes: int, accelerators: int) -> dict[str, Any]:
+    """The thresholds of a measurement on a type over so many nodes; none where nobody published one."""
     if item.unit == "errors":
         return {**NO_LINE, "fail_below": 0.0, "bound": 0.0, "source": "a right result has no errors"}
     if item.name in ("gpus", "neuron_devices"):
@@ -88,6 +89,7 @@ def _center(item: Measured, measured: Sequence[Measured]) -> float | None:
 
 
 def _result(item: Measured, line: dict[str, Any], center: float | None) -> dict[str, Any]:
+    """A measurement with its outcome: against its thresholds, and against the node's other devices."""
     higher = item.unit not in LOWER_IS_BETTER
     outcome, reason = _outcome(item, line, higher)
     if center and outcome == "pass" and item.value is not None:

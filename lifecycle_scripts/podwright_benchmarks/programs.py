@@ -49,6 +49,7 @@ def obtain(facts: Mapping[str, Any], bundle: Path, root: Path, capabilities: set
 
 
 def _fetched(uri: str, archive: Mapping[str, Any], root: Path, say: Say) -> Path:
+    """The folder of an archive's programs, fetched if it is missing. Renamed last: a killed run leaves no half."""
     target = root / HOME / archive["sha256"][:16]
     if target.is_dir():
         return target

@@ -4,7 +4,7 @@ Counted is what stands there whether it is used or not. What depends on use is n
 makes a sum unknown in part: nothing here is guessed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal
@@ -150,12 +150,13 @@ def by_team(environment: Environment, items: Iterable[Cost]) -> list[TeamCost]:
     groups = {item.group: item for item in items if item.group}
     wanted = _quotas(environment, groups)
     promised = {name: sum(quotas[name] for quotas in wanted.values()) for name in groups}
+
+    def share(name: str, quota: float) -> float:
+        # Quotas may promise more than there is; what is there is then divided in proportion.
+        return quota * min(1.0, groups[name].quantity / promised[name]) if quota else 0.0
+
     shares: dict[str | None, dict[str, float]] = {
-        team: {
-            name: quota * min(1.0, groups[name].quantity / promised[name]) if quota else 0.0
-            for name, quota in quotas.items()
-        }
-        for team, quotas in wanted.items()
+        team: {name: share(name, quota) for name, quota in quotas.items()} for team, quotas in wanted.items()
     }
     shares[None] = {name: max(item.quantity - promised[name], 0.0) for name, item in groups.items()}
     fees = _fee_of_an_instance(environment)
@@ -186,14 +187,14 @@ def _quotas(environment: Environment, groups: Iterable[str]) -> dict[str, dict[s
     }
     left = stock.left(quotas.values())
     held = {name: stock.divided(quota, left) for name, quota in quotas.items()}
+
+    def instances_of(group: str, parts: Mapping[str, tuple[int, bool]]) -> float:
+        if group not in known:
+            return 0.0
+        return instances({key: count for key, (count, _) in parts.items()}, stock.nodes[group].brings)
+
     return {
-        team: {
-            group: instances({key: count for key, (count, _) in of.get(group, {}).items()}, stock.nodes[group].brings)
-            if group in known
-            else 0.0
-            for group in groups
-        }
-        for team, of in held.items()
+        team: {group: instances_of(group, parts.get(group, {})) for group in groups} for team, parts in held.items()
     }
 
 
@@ -211,6 +212,7 @@ def _fee_of_an_instance(environment: Environment) -> dict[str, float]:
 
 
 def _network(environment: Environment) -> Iterator[Cost]:
+    """NAT gateways and interface endpoints; a VPC of somebody else costs nothing here."""
     network = environment.network
     if network.vpc is None:
         if gateways := len(nat_zones(network)):
@@ -242,6 +244,7 @@ def _storage(environment: Environment) -> Iterator[Cost]:
 
 
 def _lustre(environment: Environment, name: str, lustre: Lustre) -> Iterator[Cost]:
+    """Storage, metadata operations and backups of one file system, whether it is SSD or tiered."""
     if lustre.type == "ssd" and lustre.capacity_gib:
         what = f"{name}: {lustre.capacity_gib:,} GiB of SSD at {lustre.throughput} MB/s/TiB"
         item, size = f"lustre_ssd_{lustre.throughput}", lustre.capacity_gib
@@ -301,6 +304,7 @@ def _observability(environment: Environment) -> Iterator[Cost]:
 
 
 def _instances(environment: Environment, name: str, group: AnyGroup) -> Cost:
+    """The instances of a group for a month of 730 hours; unknown where the market or nobody says."""
     prices = {kind: hourly(kind, environment.region, environment.prices) for kind in group.types}
     types, price, missing = " or ".join(group.types), None, ()
     if group.plan:

@@ -106,6 +106,8 @@ def spends(
 
 
 def _spend(team: str, rows: list[Hours], prices: Mapping[tuple[str, str], Rate], idle: float | None) -> TeamSpend:
+    """What a team held, borrowed and left idle, in hours and where a price is known in USD."""
+
     def usd(row: Hours) -> float | None:
         rate = prices.get((row.flavor, row.resource))
         return rate.usd if rate else None
@@ -140,6 +142,7 @@ def _of_instance(environment: Environment, flavor: Flavor, plan_usd: Mapping[str
 
 
 def _of_group(environment: Environment, name: str, group: AnyGroup, plan_usd: Mapping[str, float]) -> Rate:
+    """The hourly price of a group's instances, with what it is based on."""
     if group.plan:
         if group.plan in plan_usd:
             return Rate(plan_usd[group.plan], f"what plan {group.plan} cost")

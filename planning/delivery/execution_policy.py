@@ -1,5 +1,6 @@
 """The policies of the role that CloudFormation works with: what the resources of the templates need, and no more."""
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,11 +78,10 @@ def documents(
     named = [action for action in wanted if action.startswith(_NAMED_ACTIONS)]
     others = [action for action in wanted if not action.startswith(_NAMED_ACTIONS)]
     kinds = ("role", "policy", "instance-profile")
+    # A role may have a path before its name, and each form is a pattern of its own.
     own = [
-        f"arn:{partition}:iam::{account}:{kind}/{place}{prefix}-*"
-        for prefix in sorted(prefixes)
-        for kind in kinds
-        for place in ("", "*/")
+        f"arn:{partition}:iam::{account}:{kind}/{path}{prefix}-*"
+        for prefix, kind, path in itertools.product(sorted(prefixes), kinds, ("", "*/"))
     ]
     statements: list[dict[str, Any]] = []
     if named:

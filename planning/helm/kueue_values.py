@@ -134,6 +134,7 @@ def manager_configuration(governance: Governance, *, neuron: bool = False) -> di
 
 
 def _wait_for_pods(wait: WaitForPods) -> dict[str, Any]:
+    """Kueue's waitForPodsReady: how long an admitted job may lack pods, and when it is queued again."""
     requeuing: dict[str, Any] = {
         "timestamp": "Eviction",
         "backoffBaseSeconds": wait.backoff_base_seconds,

@@ -124,13 +124,16 @@ class Planner:
         return tuple(self._types.get(name) for name in group.types)
 
     def _pod(self, name: str, job: Job) -> PodPlan:
+        """One kind of pod of a job: where it runs, what it requests, and what its container finds."""
         group = self._environment.instance_groups[job.group]
         rows = self._rows(group)
         resources = self._resources(job)
         variables = self._variables(name, job, rows)
         # libfabric takes huge pages unless it is told not to, as podwright recommends: forks run out of them.
         uses_huge_pages = EFA in resources and variables.get("FI_EFA_USE_HUGE_PAGE") != "0"
-        asked = job.huge_pages_mib if isinstance(job, DistributedJob) else None
+        huge_pages = _HUGE_PAGES_MIB if uses_huge_pages else 0
+        if isinstance(job, DistributedJob) and job.huge_pages_mib is not None:
+            huge_pages = job.huge_pages_mib
         shm = resources[MEMORY] // _SHM_PART if job.shm_gib is None else int(job.shm_gib * 1024)
         selector = {GROUP_LABEL: job.group}
         if len(rows) == 1:
@@ -139,7 +142,7 @@ class Planner:
             selector[ARCHITECTURE_LABEL] = _ARCHITECTURES[rows[0].architecture]
         return PodPlan(
             resources=resources,
-            huge_pages_mib=(_HUGE_PAGES_MIB if uses_huge_pages else 0) if asked is None else asked,
+            huge_pages_mib=huge_pages,
             shm_mib=shm,
             node_selector=selector,
             tolerations=tuple(
@@ -155,6 +158,7 @@ class Planner:
         )
 
     def _resources(self, job: Job) -> Quantities:
+        """What a pod requests: its devices, and of CPU and memory the share that belongs to them."""
         room, row = self.room(job.group), self._row(job.group)
         has = self.devices(job)
         efa = has.pop(EFA)
@@ -189,6 +193,7 @@ class Planner:
         }
 
     def _variables(self, name: str, job: Job, rows: tuple[InstanceType, ...]) -> dict[str, str]:
+        """The environment of a job's containers: what the node's software recommends, then the job's own."""
         variables = dict(job_variables(self._environment.cluster.node_software, rows))
         # The interface of EKS Pod Identity is no way to another node. Source: Amazon EKS User Guide, pod identity.
         if (excluded := variables.get("NCCL_SOCKET_IFNAME", "")).startswith("^"):

@@ -58,6 +58,7 @@ def _levels() -> str:
 
 
 def _section(title: str, found: list[Metric]) -> str:
+    """The metrics of one exporter as a table of Markdown."""
     sources = dict.fromkeys(f"[{item.text}]({item.url}), {item.date}" for metric in found for item in metric.sources)
     shared = [label for label in found[0].labels if all(label in metric.labels for metric in found)]
     all_have = [f"All have the labels {listed((f'`{label}`' for label in shared), 'and')}.", ""] if shared else []
@@ -79,6 +80,7 @@ def _section(title: str, found: list[Metric]) -> str:
 
 
 def _series() -> str:
+    """How many series a cluster of some sizes has, as a table of Markdown."""
     instance = catalog().find(_EXAMPLE)
     assert instance is not None
     lines = [

@@ -44,6 +44,7 @@ def compute_quotas(governance: Governance, policy: QuotaPolicy) -> dict[str, dic
 
 
 def _config(team: Team, name: str, policy: QuotaPolicy) -> dict[str, Any]:
+    """The ComputeQuotaConfig of a team: resources, and limits of borrowing in the form that its strategy takes."""
     resources, limits = list[dict[str, Any]](), list[dict[str, Any]]()
     for flavor, shares in policy.teams[name].shares.items():
         of = policy.flavors[flavor]

@@ -129,6 +129,7 @@ def quota_policy(governance: Governance, groups: Mapping[str, InstanceGroup], ty
 
 
 def _team(name: str, team: Team, stock: Stock, left: dict[str, Quantities]) -> TeamPolicy:
+    """What a team is guaranteed and may borrow, by flavor and resource."""
     nominal = stock.divided(team.quota, left)
     limits = stock.divided(team.borrow_limits, stock.capacities())
     # A percentage of nothing would say that a team without a quota never runs.

@@ -1,7 +1,7 @@
 """What quotas are parts of: the instances of each group, and the flavors that an engine tells apart."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -29,6 +29,13 @@ class Flavor(NamedTuple):
     cluster knows how much there is stands nowhere."""
 
 
+def _flavor_name(engine: Engine | None, group: str, types: Sequence[str]) -> str:
+    """Task governance counts instance types; the other engines' flavors are Kubernetes names, in lower case."""
+    if engine == "hyperpod" and len(types) == 1:
+        return types[0]
+    return group.lower() if engine else group
+
+
 class Stock:
     """The instances of an environment's groups, by flavor, and what one instance of each group brings."""
 
@@ -43,10 +50,7 @@ class Stock:
             for name, group in self._groups.items()
         }
         """What one instance brings, by group."""
-        self._flavor_of = {
-            name: group.types[0] if engine == "hyperpod" and len(group.types) == 1 else name.lower() if engine else name
-            for name, group in self._groups.items()
-        }
+        self._flavor_of = {name: _flavor_name(engine, name, group.types) for name, group in self._groups.items()}
         self._groups_of = {name: [name] for name in self._groups}
         for name, group in self._groups.items():
             if len(group.types) == 1:
@@ -112,6 +116,7 @@ class Stock:
     def _parts(
         self, key: str, amount: Amount, left: Mapping[str, Quantities]
     ) -> list[tuple[str, Quantities, frozenset[str]]]:
+        """How an amount is divided over the groups that it names, as far as each has any left. Raises LookupError."""
         named = self.groups_of(key)
         groups = [name for name in named if _has(self.nodes[name], amount)] or named
         if not groups:

@@ -102,6 +102,7 @@ class CloudFormationResponse(BaseResponse):
         return ActionResult({"StackResourceDetail": _resource(stack, stack.resources[logical_id])})
 
     def describe_stack_resources(self) -> ActionResult:
+        """The resources of a stack, or of the stack that has a physical id."""
         physical_id, logical_id = self._get_param("PhysicalResourceId"), self._get_param("LogicalResourceId")
         stacks = (
             [self._target()]
@@ -149,6 +150,7 @@ class CloudFormationResponse(BaseResponse):
         return ActionResult(self._summary(None))
 
     def _summary(self, body: str | None) -> JsonObject:
+        """What GetTemplateSummary says of a template: parameters, types, capabilities, identifiers for imports."""
         try:
             template = parse(body or self.service.body(self.region, self._params()))
         except TemplateError as error:
@@ -211,6 +213,7 @@ class CloudFormationResponse(BaseResponse):
         return ActionResult({"Id": change_set.change_set_id, "StackId": stack.stack_id})
 
     def describe_change_set(self) -> ActionResult:
+        """A change set with its changes."""
         stack, change_set = self.service.change_set(
             self.region, self._get_param("ChangeSetName"), self._get_param("StackName")
         )
@@ -236,6 +239,7 @@ class CloudFormationResponse(BaseResponse):
         )
 
     def list_change_sets(self) -> ActionResult:
+        """The change sets of a stack."""
         stack = self._target()
         return self._page(
             [
@@ -297,6 +301,7 @@ def _parameters(values: dict[str, str]) -> list[JsonObject]:
 
 
 def _stack(stack: Stack) -> JsonObject:
+    """A stack as DescribeStacks shows it."""
     return {
         "StackId": stack.stack_id,
         "StackName": stack.name,
@@ -351,6 +356,7 @@ def _event(event: Event) -> JsonObject:
 
 
 def _without_values(change: JsonObject) -> JsonObject:
+    """A change without the values of properties, as DescribeChangeSet has it unless they are asked for."""
     resource = {
         key: value for key, value in change["ResourceChange"].items() if key not in ("BeforeContext", "AfterContext")
     }

@@ -68,6 +68,7 @@ def plan(stack: Stack, request: StackRequest, deployed: DeployedScope) -> Plan:
 
 
 def _modification(old: Resource, definition: JsonObject, properties: JsonObject, region: str) -> JsonObject | None:
+    """What an update would do to a resource, property by property; None where nothing differs."""
     replaced_by = schemas.changed_create_only(old.resource_type, region, old.properties, properties)
     details, scopes = list[JsonObject](), list[str]()
     for name in dict.fromkeys([*old.properties, *properties]):
@@ -120,6 +121,7 @@ def _change(
     before: Resource | None = None,
     after: JsonObject | None = None,
 ) -> JsonObject:
+    """One change in the form of DescribeChangeSet."""
     change: JsonObject = {
         "Action": action,
         "LogicalResourceId": logical_id,

@@ -134,6 +134,7 @@ class Deployment:
             self._roll_back(stack.before, stack.garbage)
 
     def _converge(self, previous: dict[str, Resource]) -> None:
+        """Make the resources of the template, in the order of their dependencies. Raises OperationFailed."""
         stack = self.stack
         try:
             evaluator = self.evaluator()
@@ -164,6 +165,7 @@ class Deployment:
         evaluator: Evaluator,
         previous: Resource | None,
     ) -> None:
+        """Create, update or replace one resource, and record its events."""
         stack = self.stack
         previous = previous if previous and previous.physical_id else None
         verb = "UPDATE" if previous else "CREATE"
@@ -204,6 +206,7 @@ class Deployment:
             ) from error
 
     def _replace(self, resource: Resource, properties: JsonObject) -> None:
+        """Make a resource's replacement. The old one is deleted in the clean-up, once everything else has succeeded."""
         stack, old = self.stack, copy.copy(resource)
         name = schemas.kept_name(resource.resource_type, stack.region, resource.properties, properties)
         if name:
@@ -234,6 +237,7 @@ class Deployment:
             )
 
     def _roll_back(self, before: Before, made_earlier: list[Resource] | None = None) -> None:
+        """Bring back what was there before, in reverse order. What cannot be brought back fails the rollback."""
         stack, failed = self.stack, list[str]()
         stack.request, stack.outputs = before.request, before.outputs
         stack.exports, stack.imports = before.exports, before.imports
@@ -278,6 +282,7 @@ class Deployment:
         self.stack.garbage = []
 
     def _delete_resources(self, resources: list[Resource], creating: bool = False, garbage: bool = False) -> list[str]:
+        """Delete resources as their policies allow; returns those that failed. What a failed one needs is held."""
         stack, failed, held = self.stack, list[str](), set[str]()
         for resource in resources:
             if resource.logical_id in held:  # something that could not be deleted still needs it
@@ -306,6 +311,7 @@ class Deployment:
         return failed
 
     def _write_outputs(self, evaluator: Evaluator) -> None:
+        """Resolve outputs and exports. Another stack's export of the same name fails the operation."""
         outputs, exports = list[JsonObject](), dict[str, str]()
         for key, output in evaluator.template.get("Outputs", {}).items():
             if not evaluator.active(output):
@@ -329,6 +335,7 @@ class Deployment:
         self.stack.outputs, self.stack.exports = outputs, exports
 
     def _request(self, resource: Resource, properties: JsonObject, previous: JsonObject | None = None) -> Request:
+        """What a provider needs to act on a resource."""
         stack = self.stack
         return Request(
             resource.resource_type,

@@ -246,6 +246,7 @@ def references(value: Any) -> set[str]:
     found = set[str]()
 
     def visit(item: Any) -> None:
+        """Collect the logical ids that an expression refers to."""
         if isinstance(item, list):
             for element in item:
                 visit(element)

@@ -38,6 +38,7 @@ def effective(template: JsonObject, given: list[JsonObject], previous: dict[str,
 
 
 def _check(key: str, definition: JsonObject, value: str) -> None:
+    """Hold a parameter's value against its definition. Raises TemplateError, in CloudFormation's words."""
     kind = definition.get("Type", "String")
     items = value.split(",") if kind == "CommaDelimitedList" or kind.startswith("List<") else [value]
     allowed = definition.get("AllowedValues")

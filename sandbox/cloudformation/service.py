@@ -273,6 +273,7 @@ class CloudFormation:
         return Deployment(self.region(stack.region), stack, self.clients, self.provider)
 
     def _start(self, stack: Stack, operation: str, *arguments: Any) -> None:
+        """Run an operation on a stack in a thread of its own."""
         # The status changes before the call returns, so that nobody sees the old one after it.
         if operation not in ("continue_rollback", "resume", "rollback"):
             stack.status = f"{operation.upper()}_IN_PROGRESS"
@@ -303,6 +304,7 @@ class CloudFormation:
             raise ValidationError(str(error)) from error
 
     def _fill(self, change_set: ChangeSet, stack: Stack) -> None:
+        """Work out the changes of a change set, and what validation refuses before anything is deployed."""
         planned = self._plan(stack, change_set.request)
         change_set.changes = planned.changes
         change_set.failures = [

@@ -98,6 +98,7 @@ class EksResponse(OwnResponse):
         return self.page(list(self._cluster("name").updates), "updateIds", "maxResults", "nextToken")
 
     def create_addon(self) -> ActionResult:
+        """Add an add-on, at its default version unless one is named."""
         values, cluster = self.arguments(), self._cluster()
         name = values["addonName"]
         if name in cluster.addons:
@@ -152,6 +153,7 @@ class EksResponse(OwnResponse):
         return ActionResult({"addon": {**addon, "status": "DELETING"}})
 
     def create_access_entry(self) -> ActionResult:
+        """Add an access entry. Refused where the cluster authenticates by ConfigMap alone."""
         values, cluster = self.arguments(), self._cluster()
         principal = values["principalArn"]
         if cluster.description["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
@@ -231,6 +233,7 @@ class EksResponse(OwnResponse):
         return ActionResult({"association": self._add_identity(self._cluster(), self.arguments())})
 
     def _add_identity(self, cluster: EksCluster, values: JsonObject, owner: str | None = None) -> JsonObject:
+        """Add a Pod Identity association. A service account has one."""
         for item in cluster.identities.values():
             if (item["namespace"], item["serviceAccount"]) == (values["namespace"], values["serviceAccount"]):
                 raise refuse("ResourceInUseException", f"Association already exists: {item['associationId']}")

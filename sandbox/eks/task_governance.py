@@ -99,6 +99,7 @@ def remove_quota(store: KubernetesStore, quota: JsonObject) -> None:
 
 
 def _queue(config: JsonObject, nominal: dict[str, Amounts], namespace: str, weight: int) -> JsonObject:
+    """The ClusterQueue that task governance makes of a compute quota."""
     sharing = config.get("ResourceSharingConfig", {})
     strategy, percent = sharing.get("Strategy", "LendAndBorrow"), sharing.get("BorrowLimit", 50)
     absolute = _by_type(sharing.get("AbsoluteBorrowLimits", []))

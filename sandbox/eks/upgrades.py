@@ -120,6 +120,7 @@ def insights(service: Eks, region: str, cluster: EksCluster) -> list[JsonObject]
 def _insight(
     cluster: EksCluster, name: str, version: str, status: str, reason: str, summary: dict[str, Any]
 ) -> JsonObject:
+    """An upgrade insight in the form of DescribeInsight."""
     return {
         "id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{cluster.description['arn']}/{name}/{version}")),
         "name": name,

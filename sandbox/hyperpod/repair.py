@@ -80,6 +80,7 @@ def proceed(cluster: Cluster, provisioning: Provisioning, moment: datetime) -> N
 
 
 def _label(cluster: Cluster, node: Node, repair: Repair, moment: datetime) -> None:
+    """Label a faulty node for reboot or replacement, as the health monitoring agent does, and say so in the logs."""
     repair.labelled, fault = True, repair.fault
     if fault:
         hyperpod_logs.health(cluster, node, fault.condition or fault.reason, fault.reason, fault.message, moment)

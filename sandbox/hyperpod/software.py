@@ -125,6 +125,7 @@ def _proceed(
     members: list[Node],
     moment: datetime,
 ) -> None:
+    """Take the next batch of an update when the former one has landed, or roll back when too many failed."""
     by_id = {node.instance_id: node for node in members}
     update.under_way = [name for name in update.under_way if name in by_id]
     if any(by_id[name].status(moment) == "SystemUpdating" for name in update.under_way):
@@ -152,6 +153,7 @@ def _has_to_go(update: SoftwareUpdate, node: Node) -> bool:
 def _landed(
     cluster: Cluster, service: UpdateService, group: Group, update: SoftwareUpdate, nodes: list[Node], moment: datetime
 ) -> None:
+    """Give nodes the new image, and run their lifecycle scripts."""
     lines = service.failing.get(group.name)
     for node in nodes:
         node.software_updated = moment

@@ -60,6 +60,7 @@ def _facts(s3: Any, uri: str) -> JsonObject:
 
 
 def _record(cluster: Cluster, node: Node, verdict: str, policy: str, facts: JsonObject) -> JsonObject:
+    """The record that a node writes of its benchmarks, with one made-up measurement that fits the verdict."""
     row = catalog().find(node.instance_type)
     value = _VALUES.get(verdict)
     reasons = {"warn": "85 percent is below 90", "fail": "40 percent is below 80", "skip": "nothing was measured"}

@@ -75,6 +75,7 @@ def violations_of(schema: JsonObject, manifest: JsonObject) -> list[jsonschema.V
 
 
 def _definition(content: JsonObject) -> JsonObject:
+    """The CustomResourceDefinition of a kind that is told in short."""
     kind = {"kind": content["kind"], "plural": content["plural"], "shortNames": content["short_names"]}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

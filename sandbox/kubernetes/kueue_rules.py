@@ -25,6 +25,7 @@ def kueue_refusals(manifest: JsonObject, former: JsonObject | None = None) -> li
 
 
 def _cluster_queue(spec: JsonObject, former: JsonObject | None) -> Iterator[str]:
+    """What Kueue's webhook refuses of a ClusterQueue."""
     yield from _resource_groups(spec)
     if "cohortName" not in spec:
         for group in spec.get("resourceGroups", []):
@@ -57,6 +58,7 @@ def _resource_groups(spec: JsonObject, _: JsonObject | None = None) -> Iterator[
 
 
 def _resource_flavor(spec: JsonObject, former: JsonObject | None) -> Iterator[str]:
+    """What Kueue's webhook refuses of a ResourceFlavor."""
     if "topologyName" in spec and not spec.get("nodeLabels"):
         yield "spec.nodeLabels: at least one is required when topology is set"
     if any(taint["effect"] not in _EFFECTS for taint in spec.get("nodeTaints", [])):

@@ -41,6 +41,7 @@ def _signed(
     signer: ec.EllipticCurvePrivateKey,
     is_authority: bool,
 ) -> x509.Certificate:
+    """A certificate for localhost, or the authority that signs it."""
     moment = datetime.now(UTC)
     builder = (
         x509.CertificateBuilder()

@@ -27,6 +27,7 @@ class ExtensionOperations(SchedulerOperations):
     versions: ClassVar = _VERSIONS
 
     def create_cluster_extension(self) -> ActionResult:
+        """Add an extension. The same client token gives the same extension."""
         cluster, name = self._of(), self._get_param("ExtensionName")
         if not cluster.continuous or "Eks" in cluster.request.get("Orchestrator", {}):
             raise refuse("ValidationException", "Extensions need Slurm and NodeProvisioningMode Continuous (sandbox)")
@@ -63,6 +64,7 @@ class ExtensionOperations(SchedulerOperations):
         )
 
     def update_cluster_extension(self) -> ActionResult:
+        """Change an extension's version or configuration; refused while it is being changed."""
         cluster, item = self._found()
         if _status(cluster, item) != "Active":
             raise refuse("ConflictException", "The extension is being changed (sandbox)")

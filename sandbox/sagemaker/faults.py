@@ -42,6 +42,7 @@ def serve(hyperpod: HyperPod, environ: dict[str, Any], start_response: Any) -> I
 
 
 def _put(hyperpod: HyperPod, given: JsonObject) -> None:
+    """Set faults. All are checked before any of them is set. Raises ValueError."""
     if unknown := sorted(set(given) - {"nodes", "lifecycle", *FAULTS}):
         raise ValueError(f"unknown keys: {', '.join(unknown)}; known are nodes, lifecycle, {', '.join(FAULTS)}")
     for name, known in (("jobs", job_runs.FAULTS), ("verdicts", VERDICTS), ("exporters", ("silent",))):

@@ -34,6 +34,7 @@ class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperation
         return ActionResult({"ClusterArn": self.service.delete(self.region, self._get_param("ClusterName")).arn})
 
     def describe_cluster(self) -> ActionResult:
+        """A cluster with its groups, their counts and what they wait for."""
         cluster, moment = self._cluster(), now()
         groups = list(cluster.groups.values())
         return ActionResult(
@@ -68,6 +69,7 @@ class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperation
         )
 
     def list_clusters(self) -> ActionResult:
+        """The clusters of the region."""
         wanted = self._get_param("NameContains") or ""
         return self._page(
             [
@@ -112,6 +114,7 @@ class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperation
         return ActionResult({"ClusterArn": self.service.update_software(self.region, self.arguments()).arn})
 
     def batch_add_cluster_nodes(self) -> ActionResult:
+        """Raise the target counts of groups; groups that are unknown fail alone."""
         cluster, done, failed = self._continuous("BatchAddClusterNodes"), list[JsonObject](), list[JsonObject]()
         for item in self._get_param("NodesToAdd"):
             group, count = cluster.groups.get(item["InstanceGroupName"]), int(item["IncrementTargetCountBy"])

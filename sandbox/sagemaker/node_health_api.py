@@ -23,6 +23,7 @@ class HealthOperations(SageMakerResponse):
     service: ClassVar[HyperPod]
 
     def start_cluster_health_check(self) -> ActionResult:
+        """Start deep health checks on nodes. Refused when one of them is not free."""
         cluster = self.service.cluster(self.region, self._get_param("ClusterName"))
         begun, checked = now(), list[Node]()
         with self.service.lock:
@@ -100,6 +101,7 @@ class HealthOperations(SageMakerResponse):
         return cluster, [by_id[name] for name in names if name in by_id], [name for name in names if name not in by_id]
 
     def list_cluster_events(self) -> ActionResult:
+        """The events of a cluster, newest first, filtered by group, node, kind and time."""
         cluster = self._continuous("ListClusterEvents")
         group, node, kind = (self._get_param(key) for key in ("InstanceGroupName", "NodeId", "ResourceType"))
         after, before = (self._moment(key) for key in ("EventTimeAfter", "EventTimeBefore"))

@@ -48,6 +48,7 @@ class HyperPod:
     """The clusters of all regions, the capacity that is missing, and the pace of time."""
 
     def __init__(self, clients: Clients, eks: Eks, timing: Timing):
+        """Start with no clusters, and nothing that fails."""
         self.clients, self.eks, self.timing = clients, eks, timing
         self.clusters: dict[tuple[str, str], Cluster] = {}
         self.shortages: list[Shortage] = []
@@ -167,6 +168,7 @@ class HyperPod:
             return self._create(region, values)
 
     def _create(self, region: str, values: JsonObject) -> Cluster:
+        """Make a cluster, or refuse it with SageMaker's words."""
         name = values["ClusterName"]
         if any(cluster.name == name for cluster in self.all(region)):
             raise refuse(
@@ -205,6 +207,7 @@ class HyperPod:
             return self._update(region, values)
 
     def _update(self, region: str, values: JsonObject) -> Cluster:
+        """Change groups and settings of a cluster. Everything is checked before anything changes."""
         cluster = self._idle(region, values["ClusterName"])
         groups, removed = self._groups(values), values.get("InstanceGroupsToDelete", [])
         check_immutable(cluster.groups, groups)
@@ -346,6 +349,7 @@ class HyperPod:
         return cluster
 
     def _groups(self, values: JsonObject) -> list[Group]:
+        """The groups of a request, checked as far as one can without the cluster."""
         groups = [Group(dict(item)) for item in values.get("InstanceGroups", [])]
         groups += [Group(dict(item), True) for item in values.get("RestrictedInstanceGroups", [])]
         names = [group.name for group in groups]
@@ -369,6 +373,7 @@ class HyperPod:
         return groups
 
     def _look_up_subnets(self, cluster: Cluster) -> None:
+        """Remember zones of subnets, so that nodes know theirs."""
         names = [
             subnet
             for vpc in (
@@ -389,6 +394,7 @@ class HyperPod:
             }
 
     def _check_orchestrator(self, values: JsonObject) -> None:
+        """Refuse an EKS cluster that is unknown, or that authenticates by ConfigMap alone."""
         arn = values.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn")
         if not arn:
             return

@@ -176,6 +176,7 @@ class Sandbox:
         grafana = GrafanaHttp(worlds.grafana_workspace)
 
         def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+            """Route a request to the service that answers it; everything unknown goes to moto."""
             path = environ["PATH_INFO"]
             if path.startswith(responses.PREFIX):
                 return responses.RESPONSES(environ, start_response)

@@ -107,6 +107,7 @@ class KubernetesApi:
             raise ApiError(401, "Unauthorized", f"Unauthorized: {caller} has no access entry (sandbox)")
 
     def _serve(self, request: Request, store: KubernetesStore, path: list[str], place: Place) -> tuple[int, Any]:
+        """Answer a request to one cluster's API: discovery, and objects."""
         match path:
             case ["version"]:
                 major, minor = store.version.split(".")[:2]
@@ -133,6 +134,7 @@ class KubernetesApi:
     def _objects(
         self, request: Request, store: KubernetesStore, group: str, version: str, rest: list[str], place: Place
     ) -> tuple[int, Any]:
+        """Read, list, watch and write objects of one kind, after the checks that a real API server makes."""
         namespace = ""
         if len(rest) >= 3 and rest[0] == "namespaces":
             namespace, rest = rest[1], rest[2:]

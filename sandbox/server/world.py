@@ -68,6 +68,7 @@ class World:
     """The services of one account that the sandbox implements itself."""
 
     def __init__(self, account: str, place: Place):
+        """Make the services, each with clients that call the others through the sandbox itself."""
         clients = Loopback(f"http://localhost:{place.port}", account)
         grafana = f"localhost:{place.kubernetes_port}"
         self.kubernetes = Kubernetes()
@@ -98,6 +99,7 @@ class World:
             setattr(service, attribute, state[name])
 
     def _parts(self) -> list[tuple[str, Any, str]]:
+        """What is persisted, in the order in which it is restored: name, owner and attribute."""
         return [
             ("stacks", self.cloudformation, "regions"),
             ("kubernetes", self.kubernetes, "stores"),

@@ -68,6 +68,7 @@ class EventBus:
         return list(known[region].event_buses["default"].rules.values()) if region in known else []
 
     def _deliver(self, region: str, target: JsonObject, event: JsonObject) -> None:
+        """Hand an event to a target, transformed as its rule says."""
         service, name = target["Arn"].split(":")[2], target["Arn"].rsplit(":", 1)[-1]
         transformer = target.get("InputTransformer", {})
         given: Any = event

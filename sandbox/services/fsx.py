@@ -212,6 +212,7 @@ class FsxResponse(OwnResponse):
         return ActionResult({"Association": self.service.associate(self.region, self.arguments())})
 
     def describe_data_repository_associations(self) -> ActionResult:
+        """Data repository associations by id or by file system."""
         systems = {
             value
             for item in self._get_param("Filters") or []

@@ -106,6 +106,7 @@ class Functions:
         threading.Thread(target=attempts, daemon=True, name=f"lambda {function.function_name}").start()
 
     def _process(self, function: LambdaFunction, invocation: dict[str, Any], code: Path) -> Result:
+        """Run a function in a Python process of its own, as its role, and stop it at its time-out."""
         reading, writing = os.pipe()
         with os.fdopen(reading) as answers:
             process = subprocess.Popen(
@@ -145,6 +146,7 @@ class Functions:
         return Result(json.dumps(answer["result"]), False, log)
 
     def _environment(self, function: LambdaFunction) -> dict[str, str]:
+        """The variables of a function: Lambda's own, then its configuration's, with credentials of its role."""
         role = self.clients.client("sts", function.region).assume_role(
             RoleArn=function.role, RoleSessionName=function.function_name[:64]
         )["Credentials"]

@@ -67,6 +67,7 @@ def _sends(hyperpod: HyperPod, cluster: Cluster, workspace: str) -> bool:
 
 
 def _world(hyperpod: HyperPod, cluster: Cluster, moment: datetime) -> World:
+    """A synthetic cluster with the nodes, jobs and plans of a simulated one, so that metrics agree with its API."""
     types, nodes = catalog(), list[Node]()
     running = [node for node in cluster.nodes if node.status(moment) == "Running"]
     for number, node in enumerate(running):

@@ -44,6 +44,7 @@ class GrafanaHttp:
         return Response(json.dumps(answer), status, content_type="application/json")(environ, start_response)
 
     def _serve(self, request: Request, workspace: Workspace, path: list[str]) -> Any:
+        """Answer a request to Grafana's HTTP API for whoever the token stands for."""
         if path == ["api", "health"]:
             return {"database": "ok", "version": workspace.description["grafanaVersion"]}
         role = workspace.role_of(request.headers.get("Authorization", "").removeprefix("Bearer "))
@@ -73,6 +74,8 @@ class GrafanaHttp:
 
 
 def _sources(sources: dict[str, JsonObject], method: str, rest: list[str], body: JsonObject) -> Any:
+    """Data sources: list, add, read, change and delete."""
+
     def named(name: Any) -> str | None:
         return next((uid for uid, item in sources.items() if item["name"] == name), None)
 
@@ -114,6 +117,7 @@ def _put_source(sources: dict[str, JsonObject], uid: str, body: JsonObject) -> J
 
 
 def _folders(workspace: Workspace, method: str, rest: list[str], body: JsonObject) -> Any:
+    """Folders: list, add, read, change and delete with their dashboards."""
     folders = workspace.folders
     if method == "GET" and not rest:
         return [{key: item[key] for key in ("id", "uid", "title")} for item in folders.values()]
@@ -153,6 +157,7 @@ def _dashboards(workspace: Workspace, method: str, rest: list[str], body: JsonOb
 
 
 def _save(workspace: Workspace, body: JsonObject) -> JsonObject:
+    """Save a dashboard. Refused when its version is not the last one."""
     dashboard, folder = dict(body.get("dashboard") or {}), body.get("folderUid") or ""
     if not dashboard.get("title"):
         raise _Refusal(400, "Dashboard title cannot be empty", status="empty-name")

@@ -97,6 +97,7 @@ class WorkspaceQueries:
         return server.prometheus
 
     def _configure(self, workspace: Workspace, folder: Path, rules: dict[str, bytes]) -> None:
+        """Write the configuration of the Prometheus that answers for a workspace."""
         files = list[str]()
         for number, name in enumerate(sorted(rules)):
             file = folder / f"rules-{number}.yml"

@@ -139,6 +139,7 @@ def serve(service: TrainingPlanService, environ: dict[str, Any], start_response:
 
 
 def _shown(service: TrainingPlanService, region: str) -> dict[str, Any]:
+    """The state of a region's ledger, and what may be set in it."""
     plans = service.region(region)
     ledger, moment = plans.ledger, service.now(region)
     return {

@@ -62,6 +62,7 @@ class TrainingPlans:
         ledger: Ledger | None = None,
         in_use: Callable[[str, str], Mapping[str, int]] = lambda arn, zone_id: {},
     ):
+        """A region's training plans over a ledger that survives a restart."""
         self.clock, self.account, self.region = clock, account, region
         self.zones, self.in_use = zones, in_use
         self.ledger = ledger or Ledger(default_supply(zones), duplicate_names)
@@ -313,6 +314,7 @@ class TrainingPlans:
         return {"AvailableInstanceCount": max(0, usable - used), "InUseInstanceCount": used}
 
     def _bought(self, identifier: str, name: str, offer: Offer, spares: int) -> Plan:
+        """The plan that a purchase makes of an offering."""
         moment, prefix = self.clock(), f"arn:aws:sagemaker:{self.region}:{self.account}"
         windows = [
             replace(window, arn=f"{prefix}:reserved-capacity/{identifier}-{index}")

@@ -19,6 +19,7 @@ import doctor_matrix
 import effect_times
 import handler_costs
 import house
+import language
 import mutated
 import preflight_times
 import promotion_times
@@ -40,6 +41,7 @@ PARTS = {
     "boot": boot_times.report,
     "preflight": preflight_times.report,
     "handlers": handler_costs.report,
+    "language": language.report,
     "purchases": purchases.report,
     "rendering": rendering.report,
     "series": series.report,

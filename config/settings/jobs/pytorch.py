@@ -50,6 +50,7 @@ class Elastic(Settings):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
+        """Refuse sizes that the operator could not step through."""
         if (self.step is None) == (not self.values):
             raise ValueError("one of `step` and `values`, not both and not neither")
         if self.min_replicas > self.max_replicas:

@@ -102,6 +102,7 @@ def _work(step: Step, node: Node, ended: queue.SimpleQueue[tuple[str, _Result]])
 
 
 def _outcome(step: Step, node: Node) -> _Result:
+    """Run a step until it holds, is hopeless, or its time is up."""
     pause, attempt = pauses(), 0
     while True:
         attempt += 1

@@ -130,6 +130,7 @@ def changes(node: Node) -> list[tuple[str, ...]]:
 
 
 def _qos_changes(present: dict[str, Qos], wanted_qos: dict[str, Qos]) -> Iterator[tuple[str, ...]]:
+    """The commands of sacctmgr that make the QOS what the facts say."""
     # What is preempted comes before what preempts it.
     for name, entry in sorted(wanted_qos.items(), key=lambda item: (item[1].priority, item[0])):
         now = present.get(name, Qos(-1, "", "", frozenset(), "", ""))
@@ -149,6 +150,7 @@ def _qos_changes(present: dict[str, Qos], wanted_qos: dict[str, Qos]) -> Iterato
 
 
 def _account_changes(present: dict[str, Account], wanted_accounts: dict[str, Account]) -> Iterator[tuple[str, ...]]:
+    """The commands of sacctmgr that make accounts, their limits and members what the facts say."""
     joins: dict[str, list[str]] = {}
     for name, entry in sorted(wanted_accounts.items()):
         now = present.get(name, Account("", 0, frozenset(), "", frozenset()))
@@ -196,6 +198,7 @@ def _present_qos(node: Node) -> dict[str, Qos]:
 
 
 def _present_accounts(node: Node) -> dict[str, Account]:
+    """The accounts of ours in the database. What others made there is left alone."""
     columns = "Account,Organization,User,GrpTRES,Share,QOS,DefaultQOS"
     cluster = control.running(node)["clustername"]
     users: dict[str, set[str]] = {}

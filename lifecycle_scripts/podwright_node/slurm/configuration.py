@@ -103,6 +103,7 @@ def _rewrite(node: Node, conf: str) -> None:
 
 
 def _read_anew(node: Node) -> None:
+    """Have slurmctld read its configuration; started anew where a plugin changed, which a reconfigure ignores."""
     before = control.running(node)
     if not _differing(before, node, RESTART):
         control.command(node, "scontrol", "reconfigure")

@@ -42,6 +42,7 @@ def make(node: Node) -> None:
 
 
 def _missing(node: Node) -> list[tuple[str, dict[str, Any]]]:
+    """Groups and users that the node lacks, in the order in which they have to be made."""
     slurm = node.facts["slurm"]
     groups, users = _ids(node, "/etc/group"), _ids(node, "/etc/passwd")
     own = [{"name": user["name"], "gid": user["gid"]} for user in slurm["users"]]

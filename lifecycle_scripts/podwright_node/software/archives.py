@@ -103,6 +103,7 @@ def _for_this_machine(name: str, archives: list[dict[str, Any]]) -> dict[str, An
 
 
 def _fetch(node: Node, facts: dict[str, Any], path: Path) -> None:
+    """Fetch an archive from the environment's bucket and verify its digest. Raises Failure."""
     uri = f"{node.facts['software']['archives_uri']}/{facts['file']}"
     command = ("aws", "s3", "cp", "--only-show-errors", "--region", node.facts["cluster"]["region"], uri, str(path))
     for attempt, pause in zip(range(1, ATTEMPTS + 1), pauses()):

@@ -157,6 +157,7 @@ ExecStart=/usr/bin/timeout 300 /usr/bin/sh -c 'until mountpoint -q {disk}; do sl
 
 
 def _mount_unit_text(disk: str, service: str, folder: str) -> str:
+    """The unit that binds a service's data folder to the large disk before the service starts."""
     # Without default dependencies: local-fs.target would wait for this mount, which waits for a disk that a service
     # mounts after local-fs.target.
     return f"""\

@@ -20,6 +20,7 @@ def define(_: Targets) -> Dashboard:
 
 
 def _verdicts() -> tuple[Panel, ...]:
+    """Nodes by the verdict of their benchmarks, and those that did not pass."""
     return (
         Panel(
             "stacked",
@@ -56,6 +57,7 @@ def _verdicts() -> tuple[Panel, ...]:
 
 
 def _kernels() -> tuple[Panel, ...]:
+    """What each kernel reached against its limit, and how far nodes of a group are apart."""
     same = "cluster_name, instance_group, kernel, unit"
     limit = f"max by ({same}) (podwright_benchmark_limit{_KERNEL}) > 0"
     ratio = f"podwright_benchmark_value{_KERNEL} / on ({same}) group_left () ({limit})"

@@ -23,6 +23,7 @@ def _state(state: str) -> str:
 
 
 def _plans() -> tuple[Panel, ...]:
+    """Training plans: days left, use, and what is paid for nothing."""
     return (
         Panel(
             "bars",
@@ -79,6 +80,7 @@ def _plans() -> tuple[Panel, ...]:
 
 
 def _groups() -> tuple[Panel, ...]:
+    """Instance groups: how many instances are there and how many should be."""
     return (
         Panel(
             "lines",
@@ -102,6 +104,7 @@ def _groups() -> tuple[Panel, ...]:
 
 
 def _money() -> tuple[Panel, ...]:
+    """What instances cost by the hour, and against the budget."""
     return (
         Panel(
             "lines",

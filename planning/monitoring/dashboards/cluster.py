@@ -42,6 +42,7 @@ def _tile(title: str, unit: str, query: str, says: str, steps: Mapping[float, Co
 
 
 def _now(target: float) -> tuple[Panel, ...]:
+    """The state at a glance: instances, faults, use."""
     return (
         _tile("Instances", "count", "cluster:instances:sum{$cluster}", "Instances that the cluster has and pays for."),
         _tile(
@@ -76,6 +77,7 @@ def _now(target: float) -> tuple[Panel, ...]:
 
 
 def _nodes() -> tuple[Panel, ...]:
+    """Health of each node over time, and the nodes that are not schedulable."""
     state = " or ".join(
         f'max by (node) (podwright_node_health{{$cluster, health="{health}"}}) * {number}'
         for number, (health, _) in reversed(list(enumerate(_HEALTH)))
@@ -141,6 +143,7 @@ def _tenths(values: str) -> dict[str, str]:
 
 
 def _gpus(target: float) -> tuple[Panel, ...]:
+    """Use, memory, power and temperature of GPUs."""
     memory = f"DCGM_FI_DEV_FB_USED{_GPU} / (DCGM_FI_DEV_FB_USED{_GPU} + DCGM_FI_DEV_FB_FREE{_GPU})"
     power = f"DCGM_FI_DEV_POWER_USAGE{_GPU}"
     return (
@@ -191,6 +194,7 @@ def _gpus(target: float) -> tuple[Panel, ...]:
 
 
 def _faults() -> tuple[Panel, ...]:
+    """Xid errors, remapped rows and clocks that were held down."""
     remapped = f"max by (Hostname, gpu) (DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS{_GPU})"
     slowed = {
         cause: f"topk(10, max by (Hostname, gpu) (rate(DCGM_FI_DEV_{cause}_VIOLATION{_GPU}[$rate])) > 0)"
@@ -229,6 +233,7 @@ def _faults() -> tuple[Panel, ...]:
 
 
 def _links() -> tuple[Panel, ...]:
+    """NVLink traffic and its errors."""
     kinds = {"checksum of flow": "CRC_FLIT", "checksum of data": "CRC_DATA", "replay": "REPLAY", "recovery": "RECOVERY"}
     return (
         Panel(
@@ -272,6 +277,7 @@ def _links() -> tuple[Panel, ...]:
 
 
 def _efa() -> tuple[Panel, ...]:
+    """EFA traffic, retransmissions and errors."""
     most = "topk(10, sum by (instance) (rate({}{{$cluster}}[$rate])))"
     return (
         Panel(
@@ -318,6 +324,7 @@ def _efa() -> tuple[Panel, ...]:
 
 
 def _neuron() -> tuple[Panel, ...]:
+    """Use and memory of Neuron devices."""
     held = "topk(10, sum by (instance_id) (neuron_runtime_memory_used_bytes{$cluster}))"
     return (
         Panel(
@@ -339,6 +346,7 @@ def _neuron() -> tuple[Panel, ...]:
 
 
 def _hosts() -> tuple[Panel, ...]:
+    """CPU, memory and disks of nodes."""
     idle = 'avg by (instance) (rate(node_cpu_seconds_total{$cluster, mode="idle"}[$rate]))'
     free = "node_memory_MemAvailable_bytes{$cluster} / node_memory_MemTotal_bytes{$cluster}"
     room = f"node_filesystem_avail_bytes{_DISKS} / node_filesystem_size_bytes{_DISKS}"

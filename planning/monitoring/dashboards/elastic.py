@@ -23,6 +23,7 @@ def define(targets: Targets) -> Dashboard:
 
 
 def _size() -> tuple[Panel, ...]:
+    """How many pods a job has, against its smallest and largest size."""
     pods = f"namespace_job:pods_running:sum{_JOB}"
     return (
         Panel(
@@ -64,6 +65,7 @@ def _size() -> tuple[Panel, ...]:
 
 
 def _causes() -> tuple[Panel, ...]:
+    """Why a job changed its size: pods that wait, faults, preemption."""
     return (
         Panel(
             "lines",
@@ -95,6 +97,7 @@ def _causes() -> tuple[Panel, ...]:
 
 
 def _costs(targets: Targets) -> tuple[Panel, ...]:
+    """What scaling cost in time that stood still."""
     return (
         Panel(
             "lines",

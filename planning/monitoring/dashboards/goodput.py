@@ -25,6 +25,7 @@ def _by_target(target: float) -> dict[float, Colour]:
 
 
 def _all(target: float) -> tuple[Panel, ...]:
+    """The cluster's goodput against its target, and where the rest of the time went."""
     waiting, scaling = (f"cluster:stalled_{cause}:avg{{$cluster}}" for cause in ("otherwise", "scaling"))
     lost = "Time in which jobs trained, by their operator"
     return (
@@ -57,6 +58,8 @@ def _all(target: float) -> tuple[Panel, ...]:
 
 
 def _jobs(target: float) -> tuple[Panel, ...]:
+    """Goodput, restarts and stalls of each job."""
+
     def range_of(recording: str) -> str:
         return f"avg by (job_name) (avg_over_time({recording}{{$cluster}}[$__range]))"
 
@@ -119,6 +122,7 @@ def _jobs(target: float) -> tuple[Panel, ...]:
 
 
 def _gpus() -> tuple[Panel, ...]:
+    """GPU hours that trained, stood still or were not allocated."""
     waiting, scaling = (f"cluster:stalled_{cause}:avg{{$cluster}}" for cause in ("otherwise", "scaling"))
     held = "cluster:gpus_allocated:sum{$cluster}"
     idle = "(sum(namespace:gpus_idle:sum{$cluster}) or vector(0))"

@@ -19,6 +19,7 @@ def define(targets: Targets) -> Dashboard:
 
 
 def _nodes() -> tuple[Panel, ...]:
+    """Nodes by Slurm's state, and those that are down, drained or failing."""
     sick = " + ".join(f"sum(slurm_nodes_{state}{{$cluster}})" for state in ("down", "drain", "fail"))
     return (
         Panel(
@@ -43,6 +44,7 @@ def _nodes() -> tuple[Panel, ...]:
 
 
 def _jobs(good: float) -> tuple[Panel, ...]:
+    """Jobs that run and wait, and for how long."""
     return (
         Panel(
             "lines",

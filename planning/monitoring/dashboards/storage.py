@@ -21,6 +21,7 @@ def define(_: Targets) -> Dashboard:
 
 
 def _lustre() -> tuple[Panel, ...]:
+    """Capacity, inodes and traffic of Lustre, and when it will be full."""
     used = "filesystem:lustre_used:ratio{$cluster}"
     free_files, files = f"node_filesystem_files_free{_LUSTRE}", f"node_filesystem_files{_LUSTRE}"
     room = f"min by (mountpoint) (node_filesystem_avail_bytes{_LUSTRE})"
@@ -82,6 +83,7 @@ def _lustre() -> tuple[Panel, ...]:
 
 
 def _disks() -> tuple[Panel, ...]:
+    """Local disks: how full they are, and how busy."""
     local = '{$cluster, mountpoint=~"/|/opt/sagemaker|/opt/dlami/nvme"}'
     full = f"1 - node_filesystem_avail_bytes{local} / node_filesystem_size_bytes{local}"
 

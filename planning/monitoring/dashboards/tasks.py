@@ -39,6 +39,7 @@ def _of_pods(metric: str, operation: str = "avg") -> str:
 
 
 def _held() -> tuple[Panel, ...]:
+    """GPUs and pods that each job holds."""
     return (
         Panel("stacked", "GPUs", "count", {_NAME: f"namespace_job:gpus:sum{_JOB}"}, "GPUs that each job holds."),
         Panel(
@@ -63,6 +64,7 @@ def _held() -> tuple[Panel, ...]:
 
 
 def _made(targets: Targets) -> tuple[Panel, ...]:
+    """Use, tensor work and memory of each job's GPUs."""
     used = _of_pods("DCGM_FI_DEV_FB_USED")
     free = _of_pods("DCGM_FI_DEV_FB_FREE")
     return (
@@ -98,6 +100,7 @@ def _made(targets: Targets) -> tuple[Panel, ...]:
 
 
 def _stragglers() -> tuple[Panel, ...]:
+    """Pods that are slower than the median of their job."""
     tensor = f"({_of_pods('DCGM_FI_PROF_PIPE_TENSOR_ACTIVE')} {_OWNER})"
     clock = f"({_of_pods('DCGM_FI_DEV_SM_CLOCK', 'min')} {_OWNER})"
 
@@ -143,6 +146,8 @@ def _stragglers() -> tuple[Panel, ...]:
 
 
 def _hosts() -> tuple[Panel, ...]:
+    """Traffic, CPU and memory of each job's pods."""
+
     def rate(metric: str) -> str:
         return f"sum by (cluster_name, namespace, pod) (rate({metric}{_PODS}[$rate]))"
 
@@ -183,6 +188,7 @@ def _hosts() -> tuple[Panel, ...]:
 
 
 def _trouble() -> tuple[Panel, ...]:
+    """Jobs that hang, restart or meet hardware faults."""
     hanging = (
         f"({_of_pods('DCGM_FI_DEV_GPU_UTIL', 'min')} >= 95) and "
         f"({_of_pods('DCGM_FI_PROF_PIPE_TENSOR_ACTIVE', 'max')} < 0.01)"

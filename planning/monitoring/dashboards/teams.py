@@ -37,6 +37,7 @@ def _of_namespaces(recording: str) -> str:
 
 
 def _two_sides(targets: Targets) -> tuple[Panel, ...]:
+    """What each team has allocated, and how well it uses that."""
     good = targets.gpu_utilization_percent / 100
     return (
         Panel(
@@ -77,6 +78,7 @@ def _two_sides(targets: Targets) -> tuple[Panel, ...]:
 
 
 def _exchange() -> tuple[Panel, ...]:
+    """What teams hold of their guarantees, lend and borrow."""
     return (
         Panel(
             "stacked",
@@ -127,6 +129,7 @@ def _exchange() -> tuple[Panel, ...]:
 
 
 def _waiting(targets: Targets) -> tuple[Panel, ...]:
+    """Jobs that wait, for how long, and how often work is preempted."""
     return (
         Panel(
             "lines",
@@ -161,6 +164,7 @@ def _waiting(targets: Targets) -> tuple[Panel, ...]:
 
 
 def _hours() -> tuple[Panel, ...]:
+    """GPU hours by team, within the guarantee and beyond it."""
     return (
         Panel(
             "bars",

@@ -211,10 +211,11 @@ def world_of(
                 )
             )
     accelerated = [node for node in drawn if node.gpus]
+    first_type = next((node.instance_type for node in accelerated), "")
     plans = [
         Plan(
             name=name,
-            instance_type=plan.instance_type or (accelerated[0].instance_type if accelerated else ""),
+            instance_type=plan.instance_type or first_type,
             count=len([node for node in accelerated if plan.instance_type in (None, node.instance_type)]),
             start=start - 14 * 24 * HOUR,
             end=end + 14 * 24 * HOUR,

@@ -112,6 +112,7 @@ def series_of(metric: Metric, place: Place) -> Labels:
 
 
 def _nodes(world: World) -> Iterator[Place]:
+    """One source for each node, with the names that the exporters give to it."""
     for node in world.nodes:
         labels = {
             "instance": node.name,

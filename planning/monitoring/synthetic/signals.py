@@ -181,6 +181,8 @@ def _plan_instances(world: World, place: Place, moment: float) -> float:
 
 
 def _slurm(which: str) -> Signal:
+    """A number that the Slurm exporter counts over the whole cluster."""
+
     def count(world: World, place: Place, moment: float) -> float:
         names = {name for job in world.jobs if job.start <= moment < job.end for name in job.nodes}
         gpus = [node for node in world.nodes if node.gpus and node.joined <= moment < node.left]

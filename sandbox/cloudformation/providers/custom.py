@@ -36,6 +36,7 @@ class CustomResource:
         self._send(request, "Delete")
 
     def _send(self, request: Request, kind: str) -> Outcome:
+        """Call the function behind a custom resource and wait for its answer."""
         request_id = str(uuid.uuid4())
         event: JsonObject = {
             "RequestType": kind,
@@ -71,6 +72,7 @@ class CustomResource:
         return Outcome(physical_id or request.physical_id, dict(answer.get("Data") or {}))
 
     def _answer(self, request: Request, request_id: str, token: str) -> JsonObject:
+        """Wait for the answer of a function. Raises HandlerError as soon as none can come."""
         waited, limit = 0.0, float(request.properties.get("ServiceTimeout", _DEFAULT_TIMEOUT))
         while waited < limit:
             busy = self.functions[request.clients.account].running[token] > 0

@@ -180,6 +180,7 @@ class HelmChart(KubectlResource):
         return {}
 
     def _render(self, request: Request, release: str, namespace: str, version: str) -> tuple[str, JsonObject]:
+        """A Helm chart from its asset, rendered with its values."""
         url = request.properties.get("ChartAssetURL")
         if not url:
             raise CommandError(

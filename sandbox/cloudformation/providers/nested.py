@@ -44,6 +44,7 @@ class NestedStack:
         self._wait(client, request.physical_id, "DELETE_COMPLETE")
 
     def _wait(self, client: Any, stack_id: str, *good: str) -> Outcome:
+        """Wait for a nested stack. Raises HandlerError with the reason when it failed."""
         while True:
             stack = client.describe_stacks(StackName=stack_id)["Stacks"][0]
             if not stack["StackStatus"].endswith("_IN_PROGRESS"):

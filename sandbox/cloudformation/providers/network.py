@@ -15,6 +15,7 @@ def _true(value: Any) -> bool:
 
 
 def _finish_vpc(request: Request, physical_id: str) -> JsonObject:
+    """Settings that CreateVpc does not take, and the attributes of what comes with a VPC."""
     ec2 = request.client("ec2")
     # CloudFormation's default differs from the API's only for hostnames of a non-default VPC, which both leave off.
     for name, default in (("EnableDnsSupport", True), ("EnableDnsHostnames", False)):

@@ -39,6 +39,7 @@ class PrometheusWorkspace:
         return Outcome(shown["arn"], {name: shown[key] for name, key in names.items()})
 
     def _configure(self, request: Request, identifier: str) -> None:
+        """Set or clear limits and logging of a workspace."""
         amp, properties, before = request.client("amp"), request.properties, request.previous
         if wanted := properties.get("WorkspaceConfiguration"):
             values = dict(wanted)

@@ -51,6 +51,7 @@ def _at(properties: dict[str, Any], path: str) -> Any:
 
 
 def _value(request: Request, path: str, definition: dict[str, Any], token: str) -> Any:
+    """A value of the form that the schema asks for, for attributes of types that are only recorded."""
     name = path.split("/")[-1]
     _, service, kind = request.resource_type.split("::")
     kinds = definition.get("type", "string")

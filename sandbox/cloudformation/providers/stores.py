@@ -56,6 +56,7 @@ class Bucket:
                 raise
 
     def _configure(self, s3: Any, name: str, properties: JsonObject) -> None:
+        """Apply a bucket's properties, each by its own call of S3."""
         if "VersioningConfiguration" in properties:
             s3.put_bucket_versioning(Bucket=name, VersioningConfiguration=properties["VersioningConfiguration"])
         if "PublicAccessBlockConfiguration" in properties:

@@ -57,6 +57,7 @@ class HyperPodCluster:
             return
 
     def _wait(self, request: Request, arn: str) -> Outcome:
+        """Wait until a cluster is in service. Raises HandlerError with the failure message otherwise."""
         while True:
             cluster = request.client("sagemaker").describe_cluster(ClusterName=arn)
             if cluster["ClusterStatus"] in ("InService", "Failed"):

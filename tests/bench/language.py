@@ -1,0 +1,188 @@
+"""The words of this project: those that names and sentences do not use, each with the term to use instead.
+
+    bin/bench --only language
+    .venv/bin/python tests/bench/language.py CHECKOUT
+
+print what docs/measurements.md says of names, for this checkout and for another one.
+"""
+
+import argparse
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from table import Report, markdown
+from timing import ROOT
+
+PACKAGES = ("config", "planning", "constructs", "cdk8s_charts", "stacks", "operations", "sandbox", "lifecycle_scripts")
+
+PARTS = {
+    "mend": "fix",
+    "mends": "fixes",
+    "mended": "fixed",
+    "sighting": "observation",
+    "sightings": "observations",
+    "world": "what it is: account, cluster, services",
+    "worlds": "what they are: accounts, clusters, services",
+    "room": "allocatable, capacity, width; folder",
+    "rooms": "allocatable, capacity; folders",
+    "face": "interface",
+    "news": "events",
+    "look": "observation, read, check",
+    "looks": "observations, reads, checks",
+    "unwell": "unhealthy",
+    "hears": "is notified",
+    "knobs": "controls",
+    "heap": "memory, batch",
+    "drawer": "module",
+}
+"""Words that are no part of a name. Tests' names are sentences and are not held to this."""
+
+WHOLE = {
+    "found": "what was found: findings, matches, cluster, result",
+    "said": "message, output",
+    "told": "messages, notices",
+    "wanted": "desired, requested, expected",
+    "given": "specified, provided",
+    "there": "existing, current",
+    "of": "what it is of: instance_type, resource, owner",
+    "kept": "retained",
+    "seen": "observed",
+    "begun": "started",
+    "gone": "deleted, removed",
+    "moment": "timestamp",
+    "place": "position, location, placement, zone",
+    "places": "positions, locations, zones",
+}
+"""Words that say nothing as the name of a variable or parameter. As a part of a name they may be exact (`not_found`,
+`in_place`), and some are keys of JSON that others read, so fields keep them."""
+
+ALLOWED = {"look_up_subnets", "hugging_face", "operations/promotion/run.py look"}
+"""Names whose part means something else here, or that a field of one file keeps because tests hand it over by text."""
+
+PHRASES = {
+    r"\b(?:go|goes) on\b(?!ly)": "continue, resume, keep …ing",
+    r"\bwent on\b": "continued",
+    r"\bunwell\b": "unhealthy",
+    r"\bsightings?\b": "observation",
+    r"\bmend(?:s|ed|ing)?\b": "fix",
+    r"\b(?:a|one|each|every|second|last) look at\b": "a check of, a read of",
+    r"\bnews of\b": "events of",
+}
+"""What sentences do not say, in docstrings, comments, messages and documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A word where it should not be."""
+
+    file: str
+    line: int
+    text: str
+    instead: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.text}; say {self.instead}"
+
+
+def words(name: str) -> list[str]:
+    """The words of an identifier."""
+    return [word for word in re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower().split("_") if word]
+
+
+def names(tree: ast.AST) -> Iterator[tuple[str, int, bool]]:
+    """What a module defines, each with its line and whether it is a variable or parameter of a function."""
+    inside = {
+        part
+        for top in ast.walk(tree)
+        if isinstance(top, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        for part in ast.walk(top)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield node.name, node.lineno, False
+            case ast.arg():
+                yield node.arg, node.lineno, True
+            case ast.Name(ctx=ast.Store()):
+                yield node.id, node.lineno, node in inside
+            case ast.Attribute(ctx=ast.Store()):
+                yield node.attr, node.lineno, False
+
+
+def modules(root: Path, folders: tuple[str, ...]) -> Iterator[Path]:
+    """The Python files of some folders."""
+    for folder in folders:
+        yield from sorted(file for file in (root / folder).rglob("*.py") if "__pycache__" not in file.parts)
+
+
+def misnamed(root: Path, folders: tuple[str, ...]) -> Iterator[Use]:
+    """Names with a word that is not used."""
+    for file in modules(root, folders):
+        for name, line, variable in names(ast.parse(file.read_text())):
+            allowed = name.strip("_").lower() in ALLOWED or f"{file.relative_to(root)} {name}" in ALLOWED
+            if name.startswith("test_") or allowed:
+                continue
+            instead = WHOLE.get(name) if variable else None
+            instead = instead or next(filter(None, map(PARTS.get, words(name))), None)
+            if instead:
+                yield Use(str(file.relative_to(root)), line, f"the name {name}", instead)
+
+
+def sentences(file: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a document outside code, or of the strings and comments of a module."""
+    text = file.read_text()
+    if file.suffix == ".py":
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type in (tokenize.STRING, tokenize.COMMENT):
+                yield from enumerate(token.string.splitlines(), token.start[0])
+        return
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        fenced ^= line.lstrip().startswith("```")
+        if not fenced:
+            yield number, re.sub(r"`[^`]*`", "", line)
+
+
+def misworded(root: Path, files: list[Path]) -> Iterator[Use]:
+    """Sentences with a phrase that is not used."""
+    for file in files:
+        for number, line in sentences(file):
+            for phrase, instead in PHRASES.items():
+                for match in re.finditer(phrase, line):
+                    yield Use(str(file.relative_to(root)), number, f"“{match[0]}”", instead)
+
+
+def counts(root: Path) -> dict[str, tuple[int, ...]]:
+    """For each package: its distinct names, those outside the glossary, and how often these are defined."""
+    result: dict[str, tuple[int, ...]] = {}
+    for folder in PACKAGES:
+        defined = {name for file in modules(root, (folder,)) for name, *_ in names(ast.parse(file.read_text()))}
+        uses = Counter(use.text for use in misnamed(root, (folder,)))
+        if defined:
+            result[folder] = len(defined), len(uses), sum(uses.values())
+    return result
+
+
+def table(root: Path) -> str:
+    """The counts of a checkout as a table."""
+    rows = counts(root)
+    rows["**all**"] = tuple(map(sum, zip(*rows.values(), strict=True)))
+    numbers = [[package, *(f"{number:,}" for number in row)] for package, row in rows.items()]
+    return markdown(["package", "names", "outside the glossary", "definitions of these"], numbers)
+
+
+def report(folder: Path, args: argparse.Namespace) -> Report:
+    """Names outside the glossary; tests/contract/test_language.py holds their number."""
+    del folder, args
+    return Report(table(ROOT), not any(outside for _, outside, _ in counts(ROOT).values()))
+
+
+if __name__ == "__main__":
+    print(table(Path(sys.argv[1])))

@@ -1,0 +1,154 @@
+"""Names and sentences use the terms of docs/glossary.md, and statements stay flat enough to read once."""
+
+import ast
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import language
+from language import PACKAGES, ROOT, Use
+
+GLOSSARY = ROOT / "docs/glossary.md"
+LONG = 15
+# Statements with a conditional or a comprehension inside another, which only ever become fewer.
+NESTED = {
+    "config": 10,
+    "planning": 42,
+    "constructs": 6,
+    "cdk8s_charts": 3,
+    "stacks": 0,
+    "operations": 88,
+    "sandbox": 36,
+    "lifecycle_scripts": 5,
+}
+# Functions of fifteen lines or more without a docstring, which only ever become fewer.
+UNDESCRIBED = {"planning": 7, "constructs": 31, "stacks": 11, "operations": 102}
+WITHOUT = (
+    "docs/decisions/",
+    "tests/snapshot/",
+    "CHANGELOG.md",
+    "docs/glossary.md",
+    "tests/contract/test_language.py",
+    "tests/bench/language.py",
+    "planning/monitoring/",
+    "tests/alert_",
+    "docs/measurements.md",
+)
+CONDITIONALS = (ast.IfExp,)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def listing(uses: list[Use]) -> str:
+    return "\n" + "\n".join(map(str, uses))
+
+
+@pytest.mark.parametrize("package", [*PACKAGES, "tests"])
+def test_names_use_the_glossarys_terms(package: str) -> None:
+    uses = [use for use in language.misnamed(ROOT, (package,)) if not use.file.startswith(WITHOUT)]
+    assert uses == [], listing(uses)
+
+
+def test_sentences_use_the_glossarys_terms() -> None:
+    listed = subprocess.run(["git", "ls-files", "*.py", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+    files = [ROOT / name for name in listed.stdout.splitlines() if not name.startswith(WITHOUT)]
+    uses = list(language.misworded(ROOT, [file for file in files if file.is_file()]))
+    assert uses == [], listing(uses)
+
+
+def test_a_forbidden_word_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    module = tmp_path / "config/a.py"
+    module.write_text(
+        '"""It goes on."""\n\n\nclass World:\n    def not_found(self, found):\n        self.in_place = 1\n'
+    )
+    named = [str(use) for use in language.misnamed(tmp_path, ("config",))]
+    assert [text.partition(";")[0] for text in named] == [
+        "config/a.py:4: the name World",
+        "config/a.py:5: the name found",
+    ]
+    assert [use.line for use in language.misworded(tmp_path, [module])] == [1]
+
+
+def terms() -> list[list[str]]:
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in GLOSSARY.read_text().splitlines()
+        if line.startswith("| ") and not line.startswith(("| Term", "| Not"))
+    ]
+
+
+def test_the_glossary_says_where_each_term_is() -> None:
+    wheres = {where.strip("`") for _, _, where in terms() if where.startswith("`")}
+    assert [where for where in sorted(wheres) if not (ROOT / where).is_dir()] == []
+    assert sum(1 for _, _, where in terms() if where.startswith("`")) >= 80
+
+
+def test_the_glossary_has_each_forbidden_word() -> None:
+    text = GLOSSARY.read_text().partition("## Words that we do not use")[2]
+    known = set(re.findall(r"[a-z]+", text))
+    plain = {"mends", "mended", "sightings", "worlds", "rooms", "looks", "hears", "knobs", "heap", "drawer", "places"}
+    assert sorted((set(language.PARTS) | set(language.WHOLE)) - known - plain) == []
+
+
+def depth(node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> int:
+    """How many of some kinds of expression lie inside one another."""
+    parts = [part for part in ast.iter_child_nodes(node) if not isinstance(part, (ast.stmt, ast.Lambda))]
+    return max((depth(part, kinds) for part in parts), default=0) + isinstance(node, kinds)
+
+
+def nested(tree: ast.AST) -> list[int]:
+    """The lines of statements that a reader has to take apart."""
+    lines = []
+    for statement in ast.walk(tree):
+        if not isinstance(statement, ast.stmt) or isinstance(statement, ast.ClassDef):
+            continue
+        parts = [part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt)]
+        comprehensions = [part for top in parts for part in ast.walk(top) if isinstance(part, COMPREHENSIONS)]
+        if (
+            any(depth(part, kinds) > 1 for part in parts for kinds in (CONDITIONALS, COMPREHENSIONS))
+            or any(len(part.generators) > 2 for part in comprehensions)
+        ):  # fmt: skip
+            lines.append(statement.lineno)
+    return lines
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_statements_have_one_level_of_conditionals_and_comprehensions(package: str) -> None:
+    deep = [
+        f"{file.relative_to(ROOT)}:{line}"
+        for file in language.modules(ROOT, (package,))
+        for line in nested(ast.parse(file.read_text()))
+    ]
+    assert len(deep) <= NESTED[package], "\n".join(deep)
+
+
+def test_nesting_is_measured_by_statement() -> None:
+    flat = "a = [x for y in z for x in y]\nb = [1 if x else 2 for x in y]\n"
+    deep = "c = 1 if b else 2 if c else 3\nd = [[x for x in y] for y in z]\n"
+    assert nested(ast.parse(flat + deep)) == [3, 4]
+
+
+def undescribed(package: str) -> list[str]:
+    """Functions of a package that are long and say nothing of themselves."""
+    return [
+        f"{file.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for file in language.modules(ROOT, (package,))
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and (node.end_lineno or 0) - node.lineno + 1 >= LONG
+        and not ast.get_docstring(node)
+    ]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_long_functions_say_what_they_do(package: str) -> None:
+    missing = undescribed(package)
+    assert len(missing) <= UNDESCRIBED.get(package, 0), "\n".join(missing)
+
+
+def test_names_outside_the_glossary_can_be_counted() -> None:
+    assert Counter(language.counts(ROOT).keys()) == Counter(PACKAGES)
+    assert all(total > outside for total, outside, _ in language.counts(ROOT).values())
