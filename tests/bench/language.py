@@ -179,7 +179,7 @@ def table(root: Path) -> str:
 
 
 def report(folder: Path, args: argparse.Namespace) -> Report:
-    """Names outside the glossary; tests/contract/test_language.py holds their number."""
+    """Names outside the glossary; tests/contract/code/test_language.py holds their number."""
     del folder, args
     return Report(table(ROOT), not any(outside for _, outside, _ in counts(ROOT).values()))
 

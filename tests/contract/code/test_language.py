@@ -31,7 +31,7 @@ WITHOUT = (
     "tests/snapshot/",
     "CHANGELOG.md",
     "docs/glossary.md",
-    "tests/contract/test_language.py",
+    "tests/contract/code/test_language.py",
     "tests/bench/language.py",
     "planning/monitoring/",
     "tests/alert_",
