@@ -20,7 +20,6 @@ ROOT = Path(__file__).resolve().parents[2]
 BASE_PYTHON = Path(sys.base_prefix, "bin", f"python{sysconfig.get_python_version()}")
 PIP = """
 import os, pathlib, sys, time
-from needs import needs_programs
 root = pathlib.Path(sys.prefix).parent
 if sys.argv[1] == "install":
     (root / "pip-ran").open("a").write(" ".join(sys.argv) + "\\n")

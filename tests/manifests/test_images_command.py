@@ -152,7 +152,7 @@ def test_a_tag_that_moved_is_not_passed_off(world: SimpleNamespace, tmp_path: Pa
 def test_an_interrupted_run_keeps_what_it_copied(world: SimpleNamespace, tmp_path: Path) -> None:
     world.hub.image("stand-in", b"mpi")
     world.account.expect("docker.io/mpioperator/mpi-operator", "nvcr.io/nvidia/k8s-device-plugin")
-    with pytest.raises(CommandError, match=r"k8s-device-plugin:stand-in cannot be copied: HTTP Error 404"):
+    with pytest.raises(CommandError, match=r"k8s-device-plugin:stand-in cannot be copied: HTTP status 404"):
         mirror(world, tmp_path)
     assert list(read_artifacts(tmp_path).mirrors[REGISTRY]) == [MPI]
 

@@ -179,9 +179,8 @@ def test_the_sandboxs_own_operations_say_whose(of: Clients, sandbox: Running) ->
 
 def test_an_environment_lives_in_the_account_of_its_file(sandbox: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     from podwright.operations.aws import account as accounts
-    from podwright.operations.aws import sandbox_server as server
 
-    monkeypatch.setattr(server, "start", lambda project: sandbox)
+    monkeypatch.setattr(accounts, "start", lambda project: sandbox)
     values = {"name": "prod", "account": PROD, "region": "us-east-2", "network": {"zones": ["use2-az1", "use2-az2"]}}
     groups = {"system": {"instance_type": "ml.m5.4xlarge", "count": 2}}
     environment = Environment.model_validate(values | {"instance_groups": groups})

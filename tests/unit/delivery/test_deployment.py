@@ -10,7 +10,6 @@ import pytest
 from podwright.config.catalog.preflight_checks import preflight_checks
 from podwright.config.errors import CommandError
 from podwright.config.findings import Finding, Level
-from podwright.config.loading.artifacts import chart_findings
 from podwright.operations.aws.account import Account
 from podwright.operations.cdk import deployment
 from podwright.operations.cdk.cli import App, Cdk
@@ -18,6 +17,7 @@ from podwright.operations.cdk.events import Event
 from podwright.operations.cdk.progress import Progress
 from podwright.operations.commands import deploy
 from podwright.operations.preflight.check import Outcome
+from podwright.planning.delivery.missing_artifacts import missing_artifacts
 from refusals import refusal
 
 GOOD = """
@@ -234,7 +234,7 @@ class TestDeployToAws:
         made = cdk(project, account)
         monkeypatch.setattr(deploy, "cdk_for", lambda *_: made)
         monkeypatch.setattr(deploy, "report", lambda *_: {"environment": "prod"})
-        monkeypatch.setattr(deploy, "chart_findings", lambda *_: [])
+        monkeypatch.setattr(deploy, "missing_artifacts", lambda *_: [])
         monkeypatch.setattr(deploy, "preflight", lambda *_, **__: [])
         monkeypatch.setattr("sys.stdin.isatty", lambda: True)
         return made
@@ -324,7 +324,7 @@ class TestDeployToAws:
     def test_charts_without_a_digest_stop_it(
         self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        monkeypatch.setattr(deploy, "chart_findings", chart_findings)
+        monkeypatch.setattr(deploy, "missing_artifacts", missing_artifacts)
         assert self.run(made, yes=True) == 1
         assert made.calls == []
         assert "CHT001  error  artifacts.lock has no digest" in capsys.readouterr().err
