@@ -19,8 +19,8 @@ import doctor_matrix
 import effect_times
 import handler_costs
 import house
-import language
 import mutated
+import names
 import preflight_times
 import promotion_times
 import purchases
@@ -41,7 +41,7 @@ PARTS = {
     "boot": boot_times.report,
     "preflight": preflight_times.report,
     "handlers": handler_costs.report,
-    "language": language.report,
+    "language": names.report,
     "purchases": purchases.report,
     "rendering": rendering.report,
     "series": series.report,

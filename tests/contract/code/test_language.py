@@ -45,7 +45,7 @@ WITHOUT = (
     "CHANGELOG.md",
     "docs/glossary.md",
     "tests/contract/code/test_language.py",
-    "tests/bench/language.py",
+    "tests/shared/language.py",
     "planning/monitoring/",
     "tests/alert_",
     "docs/measurements.md",

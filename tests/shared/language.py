@@ -1,24 +1,21 @@
 """The words of this project: those that names and sentences do not use, each with the term to use instead.
 
     bin/bench --only language
-    .venv/bin/python tests/bench/language.py CHECKOUT
+    .venv/bin/python tests/bench/names.py CHECKOUT
 
 print what docs/measurements.md says of names, for this checkout and for another one.
 """
 
-import argparse
 import ast
 import io
 import re
-import sys
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from table import Report, markdown
-from timing import ROOT
+ROOT = Path(__file__).resolve().parents[2]
 
 PACKAGES = ("config", "planning", "constructs", "cdk8s_charts", "stacks", "operations", "sandbox", "lifecycle_scripts")
 
@@ -168,21 +165,3 @@ def counts(root: Path) -> dict[str, tuple[int, ...]]:
         if defined:
             result[folder] = len(defined), len(uses), sum(uses.values())
     return result
-
-
-def table(root: Path) -> str:
-    """The counts of a checkout as a table."""
-    rows = counts(root)
-    rows["**all**"] = tuple(map(sum, zip(*rows.values(), strict=True)))
-    numbers = [[package, *(f"{number:,}" for number in row)] for package, row in rows.items()]
-    return markdown(["package", "names", "outside the glossary", "definitions of these"], numbers)
-
-
-def report(folder: Path, args: argparse.Namespace) -> Report:
-    """Names outside the glossary; tests/contract/code/test_language.py holds their number."""
-    del folder, args
-    return Report(table(ROOT), not any(outside for _, outside, _ in counts(ROOT).values()))
-
-
-if __name__ == "__main__":
-    print(table(Path(sys.argv[1])))
