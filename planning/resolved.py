@@ -86,7 +86,7 @@ def resolve(
         charts={item.chart.name: InstalledChart(item.chart, item.values, charts[item.chart.name]) for item in wanted},
         mirror=mirror or {},
         node_archives=tuple(node_archives),
-        node_permissions=node_permissions(environment, types),
+        node_permissions=node_permissions(environment.groups.values(), types),
         quota_policy=environment_policy(environment, types) if environment.governance.engine else None,
         monitoring=resolve_monitoring(environment, types),
         missing=tuple(missing),

@@ -42,7 +42,7 @@ class ClusterStack(cdk.Stack):
         # CloudFormation sees only what a template names; pods and scripts need the file systems beyond that.
         self.add_stack_dependency(storage, "nodes mount its file systems")
         environment, settings = resolved.environment, resolved.environment.cluster
-        addresses = storage_addresses(storage, settings.name, self.url_suffix)
+        addresses = storage_addresses(storage, settings.name, region=environment.region, dns_suffix=self.url_suffix)
         eks_cluster_arn = eks.control_plane.cluster.cluster_arn if eks else None
         parts = network.network
         publication = LifecyclePublication(

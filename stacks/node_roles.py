@@ -5,9 +5,7 @@ from collections.abc import Sequence
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_s3 as s3
 
-from ..config.catalog.names import benchmark_prefix
 from ..config.settings.cluster import Cluster
 from ..constructs.hyperpod.execution_role import ExecutionRole
 from ..constructs.hyperpod.karpenter_role import KarpenterRole
@@ -19,7 +17,7 @@ from .storage import StorageStack
 
 def imported_keys(stack: cdk.Stack, resolved: ResolvedEnvironment) -> list[kms.IKey]:
     """The KMS keys that volumes of groups name themselves."""
-    arns = volume_keys(resolved.environment)
+    arns = volume_keys(resolved.environment.groups.values())
     return [kms.Key.from_key_arn(stack, f"Key-{arn.rpartition('/')[2]}", arn) for arn in arns]
 
 
@@ -63,16 +61,11 @@ def node_role(
         security_groups=[network.network.node_security_group],
         volume_keys=keys,
         lustre=bool(storage.lustre),
-        alarms=permissions.alarms,
     )
     role.grant_read(storage.lifecycle_bucket, settings.name, network.key)
-    if permissions.writes_results:
-        role.grant_results(storage.lifecycle_bucket, benchmark_prefix(settings.name), network.key)
+    role.allow_groups(permissions, cluster_name=settings.name, bucket=storage.lifecycle_bucket, key=network.key)
     if storage.accounting:
         role.grant_secret(storage.accounting.secret_arn, storage.accounting.key)
     if settings.slurm.failover_topic:
         role.grant_publish(settings.slurm.failover_topic)
-    for source in permissions.script_sources:
-        bucket = s3.Bucket.from_bucket_name(stack, f"Scripts-{source.bucket}-{source.prefix}", source.bucket)
-        role.grant_read(bucket, source.prefix.rstrip("/"))
     return role.role

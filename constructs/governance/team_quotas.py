@@ -87,8 +87,8 @@ class TeamQuotas(Construct):
                 acknowledge=acknowledge or {},
             )
         )
-        if completed.governance.engine != "hyperpod":
-            engine = completed.governance.engine
+        if completed.environment.governance.engine != "hyperpod":
+            engine = completed.environment.governance.engine
             raise refusal("governance.engine", f"engine is {engine}; allowed: hyperpod", "name teams or priorities")
         for finding in completed.findings:
             if finding.level is Level.WARNING and finding.path.startswith("governance") and not finding.acknowledged:
@@ -98,8 +98,10 @@ class TeamQuotas(Construct):
         made = ComputeQuotas(
             self,
             "Default",
-            governance=completed.governance,
-            policy=quota_policy(completed.governance, completed.instance_groups, completed.types),
+            governance=completed.environment.governance,
+            policy=quota_policy(
+                completed.environment.governance, completed.environment.instance_groups, completed.types
+            ),
             cluster_name=cluster.cluster_name,
             cluster_arn=cluster.cluster_arn,
             eks_cluster=cluster.eks_cluster,

@@ -11,7 +11,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from ...config.catalog.names import cluster_log_group
+from ...config.catalog.names import benchmark_prefix, cluster_log_group
+from ...planning.node.permissions import NodePermissions
 from ..common.permission import allow
 
 _DESCRIBE = [f"ec2:Describe{what}" for what in (
@@ -56,7 +57,6 @@ class ExecutionRole(Construct):
         security_groups: Sequence[ec2.ISecurityGroup],
         volume_keys: Sequence[kms.IKey] = (),
         lustre: bool = False,
-        alarms: Sequence[str] = (),
     ) -> None:
         """Defines the role.
 
@@ -69,7 +69,6 @@ class ExecutionRole(Construct):
             security_groups: Security groups that such interfaces may have.
             volume_keys: Customer-managed KMS keys of node volumes.
             lustre: Whether nodes look up Lustre file systems to mount them over EFA.
-            alarms: Names of the CloudWatch alarms that turn updates back.
         """
         super().__init__(scope, construct_id)
         self._stack = cdk.Stack.of(self)
@@ -87,8 +86,6 @@ class ExecutionRole(Construct):
             self.grant_volumes(key)
         if lustre:
             allow(self.role, ["fsx:DescribeFileSystems"], ["*"], because=_NO_RESOURCES)
-        if alarms:
-            self.grant_alarms(alarms)
 
     @property
     def grant_principal(self) -> iam.IPrincipal:
@@ -132,6 +129,27 @@ class ExecutionRole(Construct):
         allow(self.role, ["kms:DescribeKey"], [key.key_arn], only_if=through)
         for_aws = through | {"Bool": {"kms:GrantIsForAWSResource": "true"}}
         allow(self.role, ["kms:CreateGrant"], [key.key_arn], only_if=for_aws)
+
+    def allow_groups(
+        self, needs: NodePermissions, *, cluster_name: str, bucket: s3.IBucket, key: kms.IKey | None = None
+    ) -> None:
+        """Let nodes do what some groups need beyond what all do: their alarms, results, and scripts of their own.
+
+        Args:
+            needs: What they need, see `node_permissions`.
+            cluster_name: Name of the HyperPod cluster, below which results lie.
+            bucket: The bucket of scripts and results.
+            key: Encrypts that bucket.
+        """
+        if needs.alarms:
+            self.grant_alarms(needs.alarms)
+        if needs.writes_results:
+            self.grant_results(bucket, benchmark_prefix(cluster_name), key)
+        for source in needs.script_sources:
+            construct_id = f"Scripts-{source.bucket}-{source.prefix}"
+            if self.node.try_find_child(construct_id) is None:
+                own = s3.Bucket.from_bucket_name(self, construct_id, source.bucket)
+                self.grant_read(own, source.prefix.rstrip("/"))
 
     def grant_alarms(self, alarms: Sequence[str]) -> None:
         """Let HyperPod look at the alarms, by name, that turn updates back."""

@@ -1,6 +1,6 @@
 """A HyperPod cluster with everything that it stands on, made of what a person decides."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -14,28 +14,26 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct, IDependable
 
 from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
-from ...config.catalog.names import benchmark_prefix, lifecycle_bucket_name
+from ...config.catalog.names import lifecycle_bucket_name
 from ...config.findings import Level
-from ...config.settings.benchmarks import Benchmarks, benchmark_policy
+from ...config.settings.benchmarks import Benchmarks
 from ...config.settings.cluster import SharedRestrictedEnvironment, TieredCheckpoints
 from ...config.settings.groups import GroupBase, InstanceGroup, RestrictedInstanceGroup
 from ...config.settings.software import NodeSoftware
 from ...config.settings.storage import Buckets, Storage
 from ...planning.helm.chart_values import dependencies_values
+from ...planning.kubernetes.deployed_values import LustreValues
 from ...planning.node.archives import LockedFile
-from ...planning.node.facts import (
-    BenchmarkFacts,
-    ClusterFacts,
-    FileSystems,
-    LustreMount,
-    NodeFacts,
-    OpenZfsMount,
-    node_facts,
+from ...planning.node.environment_facts import (
+    Addresses,
+    DatabaseAddress,
+    accounting,
+    environment_facts,
+    file_systems,
+    slurm_parameters,
 )
-from ...planning.node.kernels import COMPONENT, driver_minimum
-from ...planning.node.provisioning_parameters import provisioning_parameters
-from ...planning.node.slurm_facts import AccountingFacts, slurm_facts
-from ...planning.node.software_facts import archive_facts
+from ...planning.node.facts import NodeFacts
+from ...planning.node.permissions import node_permissions, volume_keys
 from ...planning.rules.parts import Parts, complete, plain
 from ..common.arguments import refusal, require
 from ..common.protection import Protection
@@ -195,6 +193,8 @@ class HyperPodCluster(ClusterAccess, Construct):
             protection=protection,
             acknowledge=acknowledge or {},
         )
+        self.cluster_name: str = name
+        """Name."""
         self._completed = completed = complete(self._parts)
         self._report()
 
@@ -222,33 +222,32 @@ class HyperPodCluster(ClusterAccess, Construct):
         first += [self.scripts.resource, *([own_role] if own_role else [])]
         first += [self.dependencies] if self.dependencies else []
 
+        addresses = self._addresses()
         self._resources = GroupResources(
             subnets=self._subnets,
             security_groups=self.security_groups,
             execution_role=self.execution_role,
             scripts_uri=self.scripts.source_uri,
             volume_key=self.key,
-            file_systems=self._file_systems(),
+            file_systems=file_systems(completed.environment, addresses),
             training_plan_arns={name: plan.training_plan_arn for name, plan in self._plans.items()},
         )
         made = ClusterResource(
             self,
             "Default",
-            settings=completed.cluster,
-            groups=completed.instance_groups,
-            restricted_groups=completed.restricted_instance_groups,
+            settings=completed.environment.cluster,
+            groups=completed.environment.instance_groups,
+            restricted_groups=completed.environment.restricted_instance_groups,
             resources=self._resources,
-            default_subnets=[self._subnets[completed.cluster.zones[0]]],
+            default_subnets=[self._subnets[completed.environment.cluster.zones[0]]],
             eks_cluster_arn=orchestrator.eks_cluster.cluster_arn if orchestrator.eks_cluster else None,
-            accounting=self._accounting(),
+            accounting=accounting(completed.environment, addresses),
             cluster_role=self._karpenter_role(autoscaling_role),
             requires=first,
             types=completed.types,
         )
         self.resource = made.resource
         """The CloudFormation resource."""
-        self.cluster_name: str = name
-        """Name."""
         self.cluster_arn: str = made.cluster_arn
         """ARN; its last part is the cluster's id."""
         self.eks_cluster: eks.ICluster | None = orchestrator.eks_cluster
@@ -277,7 +276,7 @@ class HyperPodCluster(ClusterAccess, Construct):
     @property
     def instance_groups(self) -> Mapping[str, InstanceGroup]:
         """Its instance groups by name, with every derived default."""
-        return self._completed.instance_groups
+        return self._completed.environment.instance_groups
 
     def add_instance_group(self, name: str, group: InstanceGroup) -> None:
         """Add an instance group, as if it had been given to the constructor.
@@ -290,17 +289,17 @@ class HyperPodCluster(ClusterAccess, Construct):
         parts = replace(self._parts, instance_groups={**self._parts.instance_groups, name: group})
         self._completed, self._parts = complete(parts), parts
         self._report()
-        added = self._completed.instance_groups[name]
-        if self._own_role is not None and added.role is None:
-            self._allow_for(self._own_role, {name: added})
+        added = self._completed.environment.instance_groups[name]
+        if self._own_role is not None:
+            self._allow_groups(self._own_role, [added])
         if self._own_scripts:
             self.scripts.set_node_facts(self._node_facts())
         if self.dependencies:
             self.dependencies.set_values(self._chart_values())
         resources = replace(self._resources, slurm_by_api=self._slurm_by_api)
-        if self._completed.cluster.provisioning != "continuous":
+        if self._completed.environment.cluster.provisioning != "continuous":
             resources = replace(resources, volume_key=None)
-        groups = sorted(self._completed.instance_groups.items())
+        groups = sorted(self._completed.environment.instance_groups.items())
         self.resource.instance_groups = [instance_group(of, each, resources) for of, each in groups]
 
     @property
@@ -351,105 +350,40 @@ class HyperPodCluster(ClusterAccess, Construct):
             protection=protection,
         ).bucket
 
+    def _addresses(self) -> Addresses:
+        """What nodes are told of the places that only a deployment knows."""
+        stack, database = cdk.Stack.of(self), self._orchestrator.accounting
+        values = {
+            name: LustreValues(found.file_system_id, found.dns_name, found.mount_name)
+            for name, found in self._lustre.items()
+        }
+        return Addresses(
+            region=stack.region,
+            dns_suffix=stack.url_suffix,
+            lustre=values,
+            home=self._home.dns_name if self._home else None,
+            database=DatabaseAddress(database.host, database.port, database.user, database.secret_arn)
+            if database
+            else None,
+            scripts_bucket=self.lifecycle_bucket.bucket_name,
+            archives_uri=archives_uri(self.lifecycle_bucket, self.cluster_name),
+        )
+
+    def _node_facts(self) -> NodeFacts:
+        completed = self._completed
+        return environment_facts(completed.environment, completed.types, self._archives, self._addresses())
+
     def _publish(self, protection: Protection) -> LifecyclePublication:
-        cluster, groups = self._completed.cluster, self._completed.instance_groups
-        parameters = None
-        if self._orchestrator.kind == "slurm" and not self._slurm_by_api:
-            database = self._orchestrator.accounting
-            parameters = provisioning_parameters(
-                settings=cluster.slurm,
-                groups=groups,
-                lustre=self._file_systems().lustre.get("lustre"),
-                accounting=self._accounting(),
-                database_user=database.user if database else "",
-            )
         return LifecyclePublication(
             self,
             "Lifecycle",
             bucket=self.lifecycle_bucket,
-            prefix=cluster.name,
+            prefix=self.cluster_name,
             node_facts=self._node_facts(),
-            provisioning_parameters=parameters,
+            provisioning_parameters=slurm_parameters(self._completed.environment, self._addresses()),
             archives=self._archives,
             key=self.key,
             protection=protection,
-        )
-
-    def _node_facts(self) -> NodeFacts:
-        cluster, groups, types = self._completed.cluster, self._completed.instance_groups, self._completed.types
-        stack, governance = cdk.Stack.of(self), self._completed.governance
-        slurm = None
-        if self._orchestrator.kind == "slurm":
-            slurm = slurm_facts(
-                settings=cluster.slurm,
-                groups=groups,
-                governance=governance,
-                users={},
-                user_groups={},
-                accounting=self._accounting(),
-                types=types,
-            )
-        archives = archives_uri(self.lifecycle_bucket, cluster.name) if self._archives else ""
-        return node_facts(
-            cluster=ClusterFacts(
-                name=cluster.name,
-                orchestrator=self._orchestrator.kind,
-                region=stack.region,
-                dns_suffix=stack.url_suffix,
-            ),
-            groups=groups,
-            types=types,
-            file_systems=self._file_systems(),
-            benchmarks=self._benchmarks(archives),
-            slurm=slurm,
-            software=cluster.node_software,
-            archives=self._archives,
-            archives_uri=archives,
-        )
-
-    def _benchmarks(self, archives: str) -> BenchmarkFacts | None:
-        """How nodes measure themselves, if any do."""
-        cluster = self._completed.cluster
-        if not self._measured(self._completed.instance_groups):
-            return None
-        return BenchmarkFacts(
-            mode=cluster.benchmarks.mode,
-            results_uri=f"s3://{self.lifecycle_bucket.bucket_name}/{benchmark_prefix(cluster.name)}",
-            programs=cluster.benchmarks.programs,
-            driver_minimum=driver_minimum(),
-            archives=archive_facts(file for file in self._archives if file.archive.component == COMPONENT),
-            archives_uri=archives,
-            max_replacements=cluster.benchmarks.max_replacements,
-            window_days=cluster.benchmarks.window_days,
-            continuous=cluster.provisioning == "continuous",
-        )
-
-    def _measured(self, groups: Mapping[str, InstanceGroup]) -> bool:
-        return any(benchmark_policy(group, self._completed.types) != "skip" for group in groups.values())
-
-    def _file_systems(self) -> FileSystems:
-        lustre = {
-            name: LustreMount(
-                dns_name=found.dns_name,
-                mount_name=found.mount_name,
-                path=found.settings.mount,
-                zone=found.settings.zone,
-                efa=found.settings.efa,
-            )
-            for name, found in self._lustre.items()
-        }
-        home = None
-        if self._home is not None:
-            settings = self._home.settings
-            home = OpenZfsMount(dns_name=self._home.dns_name, path=settings.mount, zone=settings.zone)
-        return FileSystems(lustre=lustre, home=home)
-
-    def _accounting(self) -> AccountingFacts | None:
-        database, settings = self._orchestrator.accounting, self._orchestrator.settings.accounting
-        if database is None or settings is None:
-            return None
-        return AccountingFacts(
-            host=database.host, port=database.port, database=settings.name, secret_arn=database.secret_arn
         )
 
     def _execution_role(self, vpc: ec2.IVpc) -> ExecutionRole:
@@ -457,37 +391,29 @@ class HyperPodCluster(ClusterAccess, Construct):
         role = ExecutionRole(
             self,
             "ExecutionRole",
-            cluster_name=self._completed.cluster.name,
+            cluster_name=self._completed.environment.cluster.name,
             eks_cluster_arn=cluster.cluster_arn if cluster else None,
             vpc=vpc,
             security_groups=self.security_groups,
             volume_keys=[self.key],
             lustre=bool(self._lustre),
         )
-        role.grant_read(self.lifecycle_bucket, self._completed.cluster.name, self.key)
+        role.grant_read(self.lifecycle_bucket, self._completed.environment.cluster.name, self.key)
         if self._orchestrator.accounting:
             role.grant_secret(self._orchestrator.accounting.secret_arn, self._orchestrator.accounting.key)
         if topic := self._orchestrator.settings.failover_topic:
             role.grant_publish(topic)
-        groups = {**self._completed.instance_groups, **self._completed.restricted_instance_groups}
-        self._allow_for(role, groups)
+        self._allow_groups(role, self._completed.environment.groups.values())
         return role
 
-    def _allow_for(self, role: ExecutionRole, groups: Mapping[str, GroupBase]) -> None:
-        """What some groups need beyond what all do: keys, alarms, scripts and results of their own."""
-        for arn in _volume_keys(groups.values()):
+    def _allow_groups(self, role: ExecutionRole, groups: Iterable[GroupBase]) -> None:
+        """What some groups need beyond what all do."""
+        own = [group for group in groups if group.role is None]
+        for arn in volume_keys(own):
             role.grant_volumes(self._imported_key(arn))
-        own = {name: group for name, group in groups.items() if isinstance(group, InstanceGroup)}
-        rollouts = [rollout for group in own.values() for rollout in (group.patching, group.scheduled_update)]
-        if alarms := [alarm for rollout in rollouts if rollout for alarm in rollout.rollback_alarms]:
-            role.grant_alarms(alarms)
-        if self._measured(own):
-            role.grant_results(self.lifecycle_bucket, benchmark_prefix(self._completed.cluster.name), self.key)
-        for source in sorted({group.lifecycle.source for group in own.values() if group.lifecycle}):
-            bucket, _, prefix = source.removeprefix("s3://").partition("/")
-            construct_id = f"Scripts-{bucket}-{prefix}"
-            if self.node.try_find_child(construct_id) is None:
-                role.grant_read(s3.Bucket.from_bucket_name(self, construct_id, bucket), prefix.rstrip("/"))
+        if needs := node_permissions(own, self._completed.types):
+            name = self.cluster_name
+            role.allow_groups(needs, cluster_name=name, bucket=self.lifecycle_bucket, key=self.key)
 
     def _imported_key(self, arn: str) -> kms.IKey:
         construct_id = f"Key-{arn.rpartition('/')[2]}"
@@ -495,12 +421,12 @@ class HyperPodCluster(ClusterAccess, Construct):
         return known if isinstance(known, kms.Key) else kms.Key.from_key_arn(self, construct_id, arn)  # pyrefly: ignore[bad-return]
 
     def _karpenter_role(self, given: iam.IRole | None) -> iam.IRole | None:
-        if self._completed.cluster.autoscaling != "karpenter":
+        if self._completed.environment.cluster.autoscaling != "karpenter":
             return None
         if given is not None:
             return given
-        groups = {**self._completed.instance_groups, **self._completed.restricted_instance_groups}
-        keys = [self.key, *(self._imported_key(arn) for arn in _volume_keys(groups.values()))]
+        named = volume_keys(self._completed.environment.groups.values())
+        keys = [self.key, *(self._imported_key(arn) for arn in named)]
         return KarpenterRole(self, "KarpenterRole", volume_keys=keys).role
 
     def _dependencies(self) -> HelmRelease | None:
@@ -517,9 +443,9 @@ class HyperPodCluster(ClusterAccess, Construct):
         )
 
     def _chart_values(self) -> dict[str, Any]:
-        groups = {**self._completed.instance_groups, **self._completed.restricted_instance_groups}
+        groups = self._completed.environment.groups.values()
         wanted, region = chart(HYPERPOD_DEPENDENCIES), cdk.Stack.of(self).region
-        return dependencies_values(wanted, groups.values(), self._completed.types, region=region)
+        return dependencies_values(wanted, groups, self._completed.types, region=region)
 
 
 def _known(value: str) -> str | None:
@@ -541,13 +467,6 @@ def _named(argument: str, values: Mapping[str, Any]) -> list[tuple[str, Any]]:
     if not isinstance(values, Mapping):
         raise refusal(argument, f"{argument} is a {type(values).__name__}; allowed: a mapping", "pass a dict")
     return [(f"{argument}.{name}", value) for name, value in values.items()]
-
-
-def _volume_keys(groups: Any) -> list[str]:
-    """ARNs of the KMS keys that groups name themselves."""
-    named = {volume.kms_key for group in groups for volume in group.volumes}
-    named |= {group.root_kms_key for group in groups if isinstance(group, InstanceGroup)}
-    return sorted(filter(None, named))
 
 
 def _subnets_of(vpc: ec2.IVpc) -> dict[str, ec2.ISubnet]:

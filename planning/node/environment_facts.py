@@ -28,9 +28,11 @@ class DatabaseAddress:
 
 
 @dataclass(frozen=True, slots=True)
-class StorageAddresses:
-    """What only a deployment knows of the storage that nodes use. In a synthesis these are tokens."""
+class Addresses:
+    """What only a deployment knows of where nodes are, and of the storage that they use. In a synthesis: tokens."""
 
+    region: str
+    """Name of the region."""
     dns_suffix: str
     """Domain of AWS's services in the region's partition."""
     lustre: Mapping[str, LustreValues]
@@ -45,7 +47,7 @@ class StorageAddresses:
     """S3 URI of the prefix that archives are published under, without a slash at its end."""
 
 
-def file_systems(environment: Environment, addresses: StorageAddresses) -> FileSystems:
+def file_systems(environment: Environment, addresses: Addresses) -> FileSystems:
     """The shared file systems as nodes mount them."""
     storage = environment.storage
     lustre = {
@@ -65,7 +67,7 @@ def file_systems(environment: Environment, addresses: StorageAddresses) -> FileS
     return FileSystems(lustre=lustre, home=home)
 
 
-def accounting(environment: Environment, addresses: StorageAddresses) -> AccountingFacts | None:
+def accounting(environment: Environment, addresses: Addresses) -> AccountingFacts | None:
     """Where Slurm finds its accounts; None when it keeps none outside the controller."""
     settings, database = environment.cluster.slurm.accounting, addresses.database
     if settings is None or database is None:
@@ -76,7 +78,7 @@ def accounting(environment: Environment, addresses: StorageAddresses) -> Account
 
 
 def environment_facts(
-    environment: Environment, types: Catalog, archives: Sequence[LockedFile], addresses: StorageAddresses
+    environment: Environment, types: Catalog, archives: Sequence[LockedFile], addresses: Addresses
 ) -> NodeFacts:
     """`node.json` of an environment.
 
@@ -84,14 +86,14 @@ def environment_facts(
         environment: The environment.
         types: The instance catalog as it knows it.
         archives: What nodes install from.
-        addresses: Where its storage is.
+        addresses: Where they are, and where its storage is.
     """
     cluster = environment.cluster
     return node_facts(
         cluster=ClusterFacts(
             name=cluster.name,
             orchestrator="slurm" if cluster.orchestrator == "slurm" else "eks",
-            region=environment.region,
+            region=addresses.region,
             dns_suffix=addresses.dns_suffix,
         ),
         groups=environment.instance_groups,
@@ -105,7 +107,7 @@ def environment_facts(
     )
 
 
-def slurm_parameters(environment: Environment, addresses: StorageAddresses) -> dict[str, Any] | None:
+def slurm_parameters(environment: Environment, addresses: Addresses) -> dict[str, Any] | None:
     """`provisioning_parameters.json`, for a Slurm cluster that HyperPod's own scripts configure; else None."""
     cluster = environment.cluster
     if cluster.orchestrator != "slurm" or cluster.slurm.configuration != "provisioning_parameters":
@@ -125,7 +127,7 @@ def runs_benchmarks(environment: Environment, types: Catalog) -> bool:
 
 
 def _benchmarks(
-    environment: Environment, types: Catalog, archives: Sequence[LockedFile], addresses: StorageAddresses
+    environment: Environment, types: Catalog, archives: Sequence[LockedFile], addresses: Addresses
 ) -> BenchmarkFacts | None:
     """How nodes measure themselves, if any do."""
     if not runs_benchmarks(environment, types):
@@ -144,7 +146,7 @@ def _benchmarks(
     )
 
 
-def _slurm(environment: Environment, types: Catalog, addresses: StorageAddresses) -> SlurmFacts | None:
+def _slurm(environment: Environment, types: Catalog, addresses: Addresses) -> SlurmFacts | None:
     if environment.cluster.orchestrator != "slurm":
         return None
     return slurm_facts(

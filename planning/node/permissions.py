@@ -1,11 +1,11 @@
-"""What nodes may do in AWS beyond what every node may, as it follows from an environment's groups."""
+"""What nodes may do in AWS beyond what every node may, as it follows from their groups."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...config.catalog.instance_types import Catalog
 from ...config.settings.benchmarks import benchmark_policy
-from ...config.settings.environment import Environment
-from ...config.settings.groups import InstanceGroup
+from ...config.settings.groups import GroupBase, InstanceGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class ScriptSource:
 
 @dataclass(frozen=True, slots=True)
 class NodePermissions:
-    """What the role needs of the groups that name no role of their own."""
+    """What a role needs for some groups."""
 
     alarms: tuple[str, ...]
     """Names of the alarms that turn updates back."""
@@ -28,9 +28,9 @@ class NodePermissions:
     """Whether nodes write results of benchmarks."""
 
 
-def node_permissions(environment: Environment, types: Catalog) -> NodePermissions | None:
-    """What the role of nodes needs, or None when every group names its own role."""
-    groups = [group for group in environment.groups.values() if group.role is None]
+def node_permissions(groups: Iterable[GroupBase], types: Catalog) -> NodePermissions | None:
+    """What the common role needs for those of `groups` that name none of their own; None where all name one."""
+    groups = [group for group in groups if group.role is None]
     if not groups:
         return None
     own = [group for group in groups if isinstance(group, InstanceGroup)]
@@ -43,10 +43,11 @@ def node_permissions(environment: Environment, types: Catalog) -> NodePermission
     )
 
 
-def volume_keys(environment: Environment) -> tuple[str, ...]:
+def volume_keys(groups: Iterable[GroupBase]) -> tuple[str, ...]:
     """ARNs of the KMS keys that volumes of groups name themselves, sorted."""
-    named = {volume.kms_key for group in environment.groups.values() for volume in group.volumes}
-    named |= {group.root_kms_key for group in environment.instance_groups.values()}
+    groups = list(groups)
+    named = {volume.kms_key for group in groups for volume in group.volumes}
+    named |= {group.root_kms_key for group in groups if isinstance(group, InstanceGroup)}
     return tuple(sorted(filter(None, named)))
 
 

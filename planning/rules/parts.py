@@ -15,9 +15,7 @@ from ...config.findings import Finding, Level, errors
 from ...config.loading.load import environment_from
 from ...config.loading.source import Source
 from ...config.settings.base import Settings
-from ...config.settings.cluster import Cluster
-from ...config.settings.governance.teams import Governance
-from ...config.settings.groups import InstanceGroup, RestrictedInstanceGroup
+from ...config.settings.environment import Environment
 from .run import findings
 
 _ACCOUNT: Final = "111122223333"
@@ -71,10 +69,8 @@ class Parts:
 class Completed:
     """The same with every derived default, and what remains to be said about it."""
 
-    cluster: Cluster
-    instance_groups: Mapping[str, InstanceGroup]
-    restricted_instance_groups: Mapping[str, RestrictedInstanceGroup]
-    governance: Governance
+    environment: Environment
+    """Around the parts everything is made up, so only what they say may be read of it."""
     types: Catalog
     findings: Sequence[Finding]
     """Warnings, and errors that are accepted."""
@@ -99,14 +95,7 @@ def complete(parts: Parts) -> Completed:
         found = [item for item in found if item.id not in _OF_THE_ACCOUNT]
     if refused := errors(found):
         raise InvalidSettings(refused)
-    return Completed(
-        environment.cluster,
-        environment.instance_groups,
-        environment.restricted_instance_groups,
-        environment.governance,
-        environment_types(environment.instance_types),
-        found,
-    )
+    return Completed(environment, environment_types(environment.instance_types), found)
 
 
 def plain(value: Any) -> Any:

@@ -138,7 +138,7 @@ def test_asks_for_what_the_environment_uses_only(stack: cdk.Stack) -> None:
 
 def test_volumes_alarms_and_lustre(stack: cdk.Stack) -> None:
     key = kms.Key.from_key_arn(stack, "Key", KEY)
-    make(stack, volume_keys=[key], alarms=["errors", "errors"], lustre=True)
+    make(stack, volume_keys=[key], lustre=True).grant_alarms(["errors", "errors"])
     for_aws = {"StringEquals": VIA_SAGEMAKER, "Bool": {"kms:GrantIsForAWSResource": "true"}}
     assert allowed(stack, "kms:CreateGrant") == [({KEY}, for_aws)]
     assert allowed(stack, "kms:DescribeKey") == [({KEY}, {"StringEquals": VIA_SAGEMAKER})]
@@ -180,7 +180,8 @@ def findings(stack: cdk.Stack) -> tuple[list[str], list[str]]:
 
 def test_every_wildcard_has_its_reason(stack: cdk.Stack) -> None:
     bucket = s3.Bucket.from_bucket_name(stack, "Bucket", "sagemaker-test")
-    role = make(stack, alarms=["errors"], lustre=True)
+    role = make(stack, lustre=True)
+    role.grant_alarms(["errors"])
     role.grant_read(bucket, "prod")
     role.grant_results(bucket, "prod/benchmarks")
     KarpenterRole(stack, "Karpenter")
