@@ -34,19 +34,19 @@ from podwright.stacks.stage import TrainingStage  # noqa: E402
 def main() -> int:
     """Synthesize; returns the exit code: 2 for a file that cannot be read, 1 for failed rules, 0 otherwise."""
     app = cdk.App(context=FEATURE_FLAGS)
-    told = app.node.try_get_context
-    name, sandboxed = told("environment"), told("chart") == "stand-in"
+    messages = app.node.try_get_context
+    name, sandboxed = messages("environment"), messages("chart") == "stand-in"
     try:
-        project = Project.at(Path(told("project") or "."))
+        project = Project.at(Path(messages("project") or "."))
         selected = [project.load(name)] if name else project.load_all()
-        chosen = promotable(project) if told("pipeline") else list(selected)
-        write_findings(found := all_findings(chosen), sys.stderr)
-        if errors(found):
+        chosen = promotable(project) if messages("pipeline") else list(selected)
+        write_findings(findings := all_findings(chosen), sys.stderr)
+        if errors(findings):
             return 1
         for loaded in chosen:
-            resolved = resolved_in(project.root, loaded.environment, account=told("account"), sandboxed=sandboxed)
+            resolved = resolved_in(project.root, loaded.environment, account=messages("account"), sandboxed=sandboxed)
             TrainingStage(app, loaded.environment.name, resolved=resolved)
-        if told("pipeline"):
+        if messages("pipeline"):
             add_promotion(app, project, [loaded.environment for loaded in chosen])
     except InvalidFile as error:
         write_findings(error.findings, sys.stderr)

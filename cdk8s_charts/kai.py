@@ -87,8 +87,8 @@ def _shard(pool: str, settings: KaiSettings, wait_for_pods: WaitForPods | None) 
 
 
 def _topologies(policy: QuotaPolicy, types: Catalog) -> Iterable[dict[str, Any]]:
-    found = {item.name: item for flavor in policy.flavors.values() for item in [topology(flavor.types, types)]}
-    for name, item in sorted(found.items()):
+    results = {item.name: item for flavor in policy.flavors.values() for item in [topology(flavor.types, types)]}
+    for name, item in sorted(results.items()):
         yield {
             "apiVersion": "kai.scheduler/v1alpha1",
             "kind": "Topology",
@@ -102,7 +102,7 @@ def _shared_queues(policy: QuotaPolicy, pool: str) -> Iterable[dict[str, Any]]:
     quotas = {name: _nominal(team, pool) for name, team in policy.teams.items()}
     held, idle = _sum(quotas.values()), policy.unallocated.get(pool, {})
     whole, most = kai_amounts(held), kai_amounts(_sum([held, idle]))
-    yield _queue(pool, pool, None, {of: (whole[of], most[of], 1) for of in KAI_COUNTED})
+    yield _queue(pool, pool, None, {resource: (whole[resource], most[resource], 1) for resource in KAI_COUNTED})
 
     paths = {name: department_path(name, policy.departments) for name in policy.departments}
     for name, path in sorted(paths.items(), key=lambda item: (len(item[1]), item[0])):
@@ -113,19 +113,23 @@ def _shared_queues(policy: QuotaPolicy, pool: str) -> Iterable[dict[str, Any]]:
         )
         part, weight = kai_amounts(_sum(inside)), policy.departments[name].weight if policy.fair_share else 1
         parent = kai_department_queue(path[-2], pool) if len(path) > 1 else pool
-        resources = {of: (part[of], KAI_UNLIMITED, weight) for of in KAI_COUNTED}
+        resources = {resource: (part[resource], KAI_UNLIMITED, weight) for resource in KAI_COUNTED}
         yield _queue(kai_department_queue(name, pool), pool, parent, resources)
 
 
 def _team_queue(policy: QuotaPolicy, name: str, pool: str) -> dict[str, Any]:
+    """The queue of a team in a pool: its quota, what it may use beyond that, and its weight."""
     team = policy.teams[name]
     shares, nominal = team.shares.get(pool, {}), _nominal(team, pool)
     quota = kai_amounts(nominal)
-    most = kai_amounts(_sum([nominal, {of: share.borrowable or 0 for of, share in shares.items()}]))
-    unlimited = kai_amounts({of: int(share.borrowable is None) for of, share in shares.items()})
+    most = kai_amounts(_sum([nominal, {resource: share.borrowable or 0 for resource, share in shares.items()}]))
+    unlimited = kai_amounts({resource: int(share.borrowable is None) for resource, share in shares.items()})
     weight = team.weight if policy.fair_share else 1
     parent = kai_department_queue(team.department, pool) if team.department else pool
-    resources = {of: (quota[of], KAI_UNLIMITED if unlimited[of] else most[of], weight) for of in KAI_COUNTED}
+    resources = {
+        resource: (quota[resource], KAI_UNLIMITED if unlimited[resource] else most[resource], weight)
+        for resource in KAI_COUNTED
+    }
     queue = _queue(kai_queue(name, pool), pool, parent, resources)
     queue["metadata"]["labels"][TEAM_LABEL] = name
     if team.preempt == "never":
@@ -139,8 +143,8 @@ def _queue(
     """A queue with quota, limit and weight of each resource."""
     spec: dict[str, Any] = {"parentQueue": parent} if parent else {}
     spec["resources"] = {
-        of: {"quota": quota, "limit": limit, "overQuotaWeight": weight}
-        for of, (quota, limit, weight) in resources.items()
+        resource: {"quota": quota, "limit": limit, "overQuotaWeight": weight}
+        for resource, (quota, limit, weight) in resources.items()
     }
     return {
         "apiVersion": "scheduling.run.ai/v2",
@@ -156,7 +160,7 @@ def _nominal(team: TeamPolicy, pool: str) -> Quantities:
 
 def _sum(amounts: Iterable[Mapping[str, int]]) -> Quantities:
     """Summed before they are in KAI's counting, where memory has fractions."""
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for each in amounts:
-        found.update(each)
-    return dict(found)
+        result.update(each)
+    return dict(result)

@@ -108,10 +108,10 @@ def _priority(name: str, weight: int) -> dict[str, Any]:
 
 
 def _topologies(flavors: Iterable[Flavor], types: Catalog) -> list[dict[str, Any]]:
-    found = {item.name: item for flavor in flavors for item in [topology(flavor.types, types)]}
+    results = {item.name: item for flavor in flavors for item in [topology(flavor.types, types)]}
     return [
         _object("Topology", name, {"levels": [{"nodeLabel": label} for label in item.levels]})
-        for name, item in sorted(found.items())
+        for name, item in sorted(results.items())
     ]
 
 
@@ -173,7 +173,7 @@ def _queues(
 def _resource_groups(shares: Mapping[str, Mapping[str, Share]], order: Mapping[str, int]) -> dict[str, Any]:
     # All flavors in one group: vCPU and memory are in all, and a resource may be in one group only. So each flavor
     # names every resource, in the same order.
-    covered = sorted({resource for of in shares.values() for resource in of})
+    covered = sorted({resource for value in shares.values() for resource in value})
     if not covered:
         return {}
     flavors = [

@@ -53,15 +53,15 @@ def worker_objects(settings: MultiKueue) -> list[dict[str, Any]]:
         group, resources = _RESOURCES[kind]
         rules.append(_rule(group, resources, _WRITE))
         rules.append(_rule(group, [f"{resource}/status" for resource in resources], ["get"]))
-    place = {"name": MULTIKUEUE_ACCOUNT, "namespace": _NAMESPACE}
+    placement = {"name": MULTIKUEUE_ACCOUNT, "namespace": _NAMESPACE}
     role = {"name": MULTIKUEUE_ACCOUNT}
     return [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": place},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": placement},
         {
             "apiVersion": "v1",
             "kind": "Secret",
             "type": "kubernetes.io/service-account-token",
-            "metadata": {**place, "annotations": {"kubernetes.io/service-account.name": MULTIKUEUE_ACCOUNT}},
+            "metadata": {**placement, "annotations": {"kubernetes.io/service-account.name": MULTIKUEUE_ACCOUNT}},
         },
         {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": role, "rules": rules},
         {
@@ -69,7 +69,7 @@ def worker_objects(settings: MultiKueue) -> list[dict[str, Any]]:
             "kind": "ClusterRoleBinding",
             "metadata": role,
             "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": MULTIKUEUE_ACCOUNT},
-            "subjects": [{"kind": "ServiceAccount", **place}],
+            "subjects": [{"kind": "ServiceAccount", **placement}],
         },
     ]
 

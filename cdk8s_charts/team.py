@@ -153,12 +153,12 @@ def _limits(limits: ContainerLimits | None) -> list[Object]:
 
 def _size(size: Size) -> dict[str, str]:
     """Processors in thousandths and memory in MiB, so that no fraction takes a form that Kubernetes rewrites."""
-    found = {}
+    results = {}
     if size.vcpu is not None:
-        found["cpu"] = f"{round(size.vcpu * 1000)}m" if size.vcpu % 1 else f"{size.vcpu:.0f}"
+        results["cpu"] = f"{round(size.vcpu * 1000)}m" if size.vcpu % 1 else f"{size.vcpu:.0f}"
     if size.memory_gib is not None:
-        found["memory"] = f"{round(size.memory_gib * 1024)}Mi" if size.memory_gib % 1 else f"{size.memory_gib:.0f}Gi"
-    return found
+        results["memory"] = f"{round(size.memory_gib * 1024)}Mi" if size.memory_gib % 1 else f"{size.memory_gib:.0f}Gi"
+    return results
 
 
 def _policy(network: TeamNetwork | None) -> Object:

@@ -18,7 +18,10 @@ _MAKE: Final = (
 
 
 def team_folders(
-    teams: Mapping[str, Team], values: DeployedValues, place: SystemPlacement, mirror: Mapping[str, Image] | None = None
+    teams: Mapping[str, Team],
+    values: DeployedValues,
+    placement: SystemPlacement,
+    mirror: Mapping[str, Image] | None = None,
 ) -> list[dict[str, Any]]:
     """For each file system with claims: its root as a volume, a claim of that, and a job that makes the folders.
 
@@ -28,7 +31,7 @@ def team_folders(
     Args:
         teams: Teams by name.
         values: What the deployment knows of the file systems.
-        place: Where controllers of the cluster run.
+        placement: Where controllers of the cluster run.
         mirror: Where mirrored images lie, by the original's name.
     """
     folders: dict[str, set[str]] = {}
@@ -38,12 +41,14 @@ def team_folders(
     original = Image.parse(BENCHMARK_LABELS_IMAGE)
     image = (mirror or {}).get(original.name, original)
     return [
-        item for name in sorted(folders) for item in _objects(name, sorted(folders[name]), values, place, str(image))
+        item
+        for name in sorted(folders)
+        for item in _objects(name, sorted(folders[name]), values, placement, str(image))
     ]
 
 
 def _objects(
-    name: str, folders: list[str], values: DeployedValues, place: SystemPlacement, image: str
+    name: str, folders: list[str], values: DeployedValues, placement: SystemPlacement, image: str
 ) -> list[dict[str, Any]]:
     """A job that makes the teams' folders on a file system. Another content is a job of another name."""
     root, file_system = f"podwright-{name}-root", values.lustre[name]
@@ -59,8 +64,8 @@ def _objects(
     }
     pod = {
         "restartPolicy": "OnFailure",
-        "nodeSelector": dict(place.node_selector),
-        "tolerations": [dict(toleration) for toleration in place.tolerations],
+        "nodeSelector": dict(placement.node_selector),
+        "tolerations": [dict(toleration) for toleration in placement.tolerations],
         "containers": [container],
         "volumes": [{"name": "root", "persistentVolumeClaim": {"claimName": root}}],
     }

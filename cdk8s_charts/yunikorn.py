@@ -161,11 +161,13 @@ def _team(team: TeamPolicy, pool: str, most: Mapping[str, int], settings: YuniKo
 
 
 def _other(name: str, queue: OtherQueue) -> dict[str, Any]:
-    resources = {of: dict(amounts) for of, amounts in (("guaranteed", queue.guaranteed), ("max", queue.max)) if amounts}
-    found: dict[str, Any] = {"name": name, "resources": resources}
+    resources = {
+        result: dict(amounts) for result, amounts in (("guaranteed", queue.guaranteed), ("max", queue.max)) if amounts
+    }
+    results: dict[str, Any] = {"name": name, "resources": resources}
     if queue.namespaces:
-        found |= {"parent": True, "queues": [{"name": namespace} for namespace in sorted(queue.namespaces)]}
-    return found
+        results |= {"parent": True, "queues": [{"name": namespace} for namespace in sorted(queue.namespaces)]}
+    return results
 
 
 def _fixed(name: str) -> dict[str, str]:
@@ -175,12 +177,12 @@ def _fixed(name: str) -> dict[str, str]:
 def _resources(
     guaranteed: Mapping[str, int] | None = None, limit: Mapping[str, int] | None = None
 ) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    resources: dict[str, dict[str, str]] = {}
     if guaranteed and any(guaranteed.values()):
-        found["guaranteed"] = _words((name, amount) for name, amount in guaranteed.items() if amount)
+        resources["guaranteed"] = _words((name, amount) for name, amount in guaranteed.items() if amount)
     if limit:
-        found["max"] = _words(limit.items())
-    return found
+        resources["max"] = _words(limit.items())
+    return resources
 
 
 def _words(amounts: Iterable[tuple[str, int]]) -> dict[str, str]:

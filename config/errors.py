@@ -27,7 +27,7 @@ Subclasses stand beside what they are about. Code that runs elsewhere (in Lambda
 node, in the sandbox's server) has its own, since it ships without this module.
 """
 
-from .findings import Finding, Level, Place
+from .findings import Finding, Level, SourcePosition
 
 
 class PodwrightError(Exception):
@@ -42,9 +42,11 @@ class InvalidFile(PodwrightError):
         self.findings = findings
 
     @classmethod
-    def because(cls, id: str, message: str, hint: str, place: Place | None = None, path: str = "") -> "InvalidFile":
+    def because(
+        cls, id: str, message: str, hint: str, position: SourcePosition | None = None, path: str = ""
+    ) -> "InvalidFile":
         """A file that one error keeps from being read."""
-        return cls([Finding(id, Level.ERROR, path, message, hint, place)])
+        return cls([Finding(id, Level.ERROR, path, message, hint, position)])
 
 
 class InvalidSettings(PodwrightError, ValueError):

@@ -18,7 +18,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePosition:
     """A place in a file, counted from 1."""
 
     file: str
@@ -42,7 +42,7 @@ class Finding:
     """One sentence with the value received and what is allowed."""
     hint: str
     """What to do next."""
-    place: Place | None = None
+    place: SourcePosition | None = None
     acknowledged: str | None = None
     """Reason for which the file accepts this finding."""
 
@@ -97,8 +97,8 @@ def _level(finding: Finding) -> str:
 
 
 def _rank(finding: Finding) -> tuple[int, str, int]:
-    place = finding.place or Place("", 0)
-    return list(_COLOURS).index(_level(finding)), place.file, place.line
+    position = finding.place or SourcePosition("", 0)
+    return list(_COLOURS).index(_level(finding)), position.file, position.line
 
 
 def listed(values: Iterable[object], word: str = "or") -> str:

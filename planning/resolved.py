@@ -75,15 +75,15 @@ def resolve(
     Raises:
         ValueError: `charts` lacks one that the environment installs.
     """
-    wanted = wanted_charts(environment, mirror)
-    if lacking := [item.chart.name for item in wanted if item.chart.name not in charts]:
+    desired = wanted_charts(environment, mirror)
+    if lacking := [item.chart.name for item in desired if item.chart.name not in charts]:
         raise ValueError(f"environment {environment.name} installs {listed(lacking, 'and')}, which charts= lacks")
     types = environment_types(environment.instance_types)
     return ResolvedEnvironment(
         environment=environment,
         types=types,
         tags={"podwright:environment": environment.name, **environment.tags},
-        charts={item.chart.name: InstalledChart(item.chart, item.values, charts[item.chart.name]) for item in wanted},
+        charts={item.chart.name: InstalledChart(item.chart, item.values, charts[item.chart.name]) for item in desired},
         mirror=mirror or {},
         node_archives=tuple(node_archives),
         node_permissions=node_permissions(environment.groups.values(), types),

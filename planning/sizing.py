@@ -185,10 +185,10 @@ def minimum(model: Model, hardware: Machine, headroom: float = 0.0) -> int:
 
     `headroom` is the share of memory, from 0 to below 1, that is left to everything else.
     """
-    return max(1, math.ceil(model.state / GB / room(hardware, headroom) - 1e-9))
+    return max(1, math.ceil(model.state / GB / usable_memory_gb(hardware, headroom) - 1e-9))
 
 
-def room(hardware: Machine, headroom: float) -> float:
+def usable_memory_gb(hardware: Machine, headroom: float) -> float:
     """GB of one accelerator that the state may take."""
     return hardware.memory_gb * (1 - headroom)
 
@@ -220,12 +220,13 @@ def problems(layout: Layout, model: Model, hardware: Machine, instances: int, he
         yield f"TP {tensor} does not divide {model.heads} attention heads"
     if model.layers and model.layers % layout.pipeline:
         yield f"PP {layout.pipeline} does not divide {model.layers} layers"
-    if layout.gb(model) > room(hardware, headroom) + 1e-9:
-        yield f"{layout.gb(model):,.1f} GB on an accelerator, and {room(hardware, headroom):,.1f} GB are there for it"
+    usable = usable_memory_gb(hardware, headroom)
+    if layout.gb(model) > usable + 1e-9:
+        yield f"{layout.gb(model):,.1f} GB on an accelerator, and {usable:,.1f} GB are there for it"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SizingRequest:
     """Sizes that somebody has decided; None leaves them open."""
 
     tensor: int | None = None
@@ -234,15 +235,15 @@ class Wish:
 
 
 def layouts(
-    model: Model, hardware: Machine, instances: int, headroom: float = 0.0, wish: Wish | None = None
+    model: Model, hardware: Machine, instances: int, headroom: float = 0.0, wish: SizingRequest | None = None
 ) -> list[Layout]:
     """All legal layouts on so many instances, those with the least communication first.
 
     Least first: the product of tensor and pipeline parallelism, then pipeline stages, then experts that share a rank.
     """
-    wish = wish or Wish()
+    wish = wish or SizingRequest()
     ranks = instances * hardware.accelerators
-    found = [
+    matches = [
         layout
         for tensor in _open(wish.tensor, hardware.domain)
         for pipeline in _open(wish.pipeline, ranks // tensor if ranks % tensor == 0 else 0)
@@ -252,15 +253,15 @@ def layouts(
         for expert in _open(wish.expert, math.gcd(data, hardware.domain) if model.parts[1] else 1)
         if not any(problems(layout := Layout(tensor, pipeline, expert, data), model, hardware, instances, headroom))
     ]
-    return sorted(found, key=lambda item: (item.tensor * item.pipeline, item.pipeline, -item.expert))
+    return sorted(matches, key=lambda item: (item.tensor * item.pipeline, item.pipeline, -item.expert))
 
 
-def smallest(model: Model, hardware: Machine, headroom: float = 0.0, wish: Wish | None = None) -> int | None:
+def smallest(model: Model, hardware: Machine, headroom: float = 0.0, wish: SizingRequest | None = None) -> int | None:
     """The least number of instances, in whole UltraServers, with a legal layout. None when there is none."""
     unit = hardware.domain_instances
     least = math.ceil(minimum(model, hardware, headroom) / hardware.domain)
     most = max(least * _MOST_TIMES, _MOST_UNITS)
-    if not _fits_at_last(model, hardware, headroom, wish or Wish()):
+    if not _fits_at_last(model, hardware, headroom, wish or SizingRequest()):
         return None
     return next(
         (units * unit for units in range(least, most + 1) if layouts(model, hardware, units * unit, headroom, wish)),
@@ -268,10 +269,10 @@ def smallest(model: Model, hardware: Machine, headroom: float = 0.0, wish: Wish 
     )
 
 
-def _fits_at_last(model: Model, hardware: Machine, headroom: float, wish: Wish) -> bool:
+def _fits_at_last(model: Model, hardware: Machine, headroom: float, wish: SizingRequest) -> bool:
     """Whether what data parallelism does not divide fits anywhere: otherwise no number of accelerators helps."""
     return any(
-        Layout(tensor, pipeline, expert, 10**9 * expert).gb(model) <= room(hardware, headroom)
+        Layout(tensor, pipeline, expert, 10**9 * expert).gb(model) <= usable_memory_gb(hardware, headroom)
         for tensor in _open(wish.tensor, hardware.domain)
         if not model.heads or model.heads % tensor == 0
         for pipeline in ([wish.pipeline] if wish.pipeline else range(1, MOST_PIPELINE_STAGES + 1))

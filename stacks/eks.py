@@ -15,7 +15,7 @@ from ..constructs.delivery.runner import Runner
 from ..constructs.eks.addons import NodeAddons
 from ..constructs.eks.control_plane import EksControlPlane
 from ..constructs.eks.helm_release import HelmRelease
-from ..constructs.hyperpod.nodes_ready.waiter import Place
+from ..constructs.hyperpod.nodes_ready.waiter import KubernetesApiAccess
 from ..constructs.platform.argo_cd import ArgoCdCapability
 from ..planning.kubernetes.deployed_values import OUTPUT_DESCRIPTION
 from ..planning.kubernetes.isolation import isolates_networks
@@ -50,7 +50,7 @@ class EksStack(cdk.Stack):
             open_node_rules=settings.existing is None or not settings.existing.node_rules,
         )
         """The control plane."""
-        self.place = Place(
+        self.api_access = KubernetesApiAccess(
             eks_cluster=self.control_plane.cluster,
             vpc=parts.vpc,
             subnets=tuple(self.control_plane.subnets),

@@ -50,11 +50,13 @@ class GovernanceStack(cdk.Stack):
         self.isolation = self._isolate(resolved, eks, values) if own_namespaces else None
         """The teams' namespaces and what lies in them, if anything of it is ours."""
         after = [self.isolation.applied] if self.isolation else []
-        self.quotas = quota_engine(self, resolved=resolved, place=eks.place, cluster=cluster.cluster, after=after)
+        self.quotas = quota_engine(
+            self, resolved=resolved, api_access=eks.api_access, cluster=cluster.cluster, after=after
+        )
         """What needs the teams' quotas depends on all of these."""
         if priorities := pod_priorities(governance, resolved.environment.jobs.values()):
             classes = priority_classes(priorities)
-            Manifests(self, "PodPriorities", cluster=eks.place.eks_cluster, objects=classes)
+            Manifests(self, "PodPriorities", cluster=eks.api_access.eks_cluster, objects=classes)
         if not own_namespaces and team_access(governance):
             self.isolation = self._isolate(resolved, eks, values, after=self.quotas)
 
@@ -68,11 +70,11 @@ class GovernanceStack(cdk.Stack):
         """Namespaces of teams, folders, roles and what else lies in them."""
         environment = resolved.environment
         teams, engine = environment.governance.teams, environment.governance.engine or "hyperpod"
-        place = system_placement(environment.cluster, environment.instance_groups)
+        placement = system_placement(environment.cluster, environment.instance_groups)
         objects = [
             *team_roles(),
-            *team_folders(teams, values, place, resolved.mirror),
+            *team_folders(teams, values, placement, resolved.mirror),
             *team_namespaces(engine, teams),
             *team_objects(engine, teams, values),
         ]
-        return Manifests(self, "Isolation", cluster=eks.place.eks_cluster, objects=objects, after=after)
+        return Manifests(self, "Isolation", cluster=eks.api_access.eks_cluster, objects=objects, after=after)

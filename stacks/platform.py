@@ -82,12 +82,12 @@ class PlatformStack(cdk.Stack):
         if platform.mlflow:
             self._mlflow(environment.name, platform.mlflow, network, storage)
 
-        wanted = [resolved.charts[name] for name in (KUBERAY, KUBEFLOW_TRAINER) if name in resolved.charts]
+        desired = [resolved.charts[name] for name in (KUBERAY, KUBEFLOW_TRAINER) if name in resolved.charts]
         self.releases = {
             item.chart.name: HelmRelease(
                 self, item.chart.name, cluster=control_plane, chart=item.chart, archive=item.archive, values=item.values
             )
-            for item in wanted
+            for item in desired
         }
         """The releases of charts by name."""
         if KUBEFLOW_TRAINER in self.releases:

@@ -18,7 +18,7 @@ from ..constructs.governance.kueue import KueueQueues
 from ..constructs.governance.task_governance import TaskGovernance
 from ..constructs.governance.yunikorn import YuniKorn
 from ..constructs.hyperpod.cluster import ClusterResource
-from ..constructs.hyperpod.nodes_ready.waiter import Place
+from ..constructs.hyperpod.nodes_ready.waiter import KubernetesApiAccess
 from ..planning.quota.policy import QuotaPolicy, countable_groups
 from ..planning.resolved import ResolvedEnvironment
 
@@ -30,7 +30,7 @@ class _Site:
     stack: cdk.Stack
     resolved: ResolvedEnvironment
     policy: QuotaPolicy
-    place: Place
+    api_access: KubernetesApiAccess
     cluster: ClusterResource
     after: Sequence[cdk.CfnResource]
 
@@ -39,7 +39,7 @@ def quota_engine(
     stack: cdk.Stack,
     *,
     resolved: ResolvedEnvironment,
-    place: Place,
+    api_access: KubernetesApiAccess,
     cluster: ClusterResource,
     after: Sequence[cdk.CfnResource],
 ) -> list[cdk.CfnResource]:
@@ -48,7 +48,7 @@ def quota_engine(
     Args:
         stack: Where it lies.
         resolved: The environment.
-        place: Where functions run that wait for it.
+        api_access: Where functions run that wait for it.
         cluster: The HyperPod cluster.
         after: Namespaces that have to be there before.
 
@@ -59,7 +59,7 @@ def quota_engine(
     if engine is None or policy is None:
         raise ValueError(f"environment {resolved.environment.name} has no quota engine")
     engines = {"hyperpod": _task_governance, "kueue": _kueue, "kai": _kai, "yunikorn": _yunikorn}
-    return engines[engine](_Site(stack, resolved, policy, place, cluster, after))
+    return engines[engine](_Site(stack, resolved, policy, api_access, cluster, after))
 
 
 def _task_governance(site: _Site) -> list[cdk.CfnResource]:
@@ -67,7 +67,7 @@ def _task_governance(site: _Site) -> list[cdk.CfnResource]:
     environment = site.resolved.environment
     readers = deployment_readers("podwright-kueue-readers", group=KUEUE_READERS, deployment=CONTROLLER)
     add_on = TaskGovernance(
-        site.stack, "TaskGovernance", settings=environment.cluster.eks, place=site.place, readers=readers
+        site.stack, "TaskGovernance", settings=environment.cluster.eks, api_access=site.api_access, readers=readers
     )
     quotas = ComputeQuotas(
         site.stack,
@@ -76,9 +76,9 @@ def _task_governance(site: _Site) -> list[cdk.CfnResource]:
         policy=site.policy,
         cluster_name=site.cluster.cluster_name,
         cluster_arn=site.cluster.cluster_arn,
-        eks_cluster=site.place.eks_cluster,
+        eks_cluster=site.api_access.eks_cluster,
         after=[add_on.ready],
-        key=site.place.key,
+        key=site.api_access.key,
         tags=site.resolved.tags,
     )
     return [quotas.scheduler_config, *quotas.quotas.values()]
@@ -89,7 +89,7 @@ def _kueue(site: _Site) -> list[cdk.CfnResource]:
     environment, chart = site.resolved.environment, site.resolved.charts[KUEUE]
     groups = countable_groups(environment)
     objects = kueue_objects(site.policy, environment.governance.kueue, groups, site.resolved.types)
-    cluster, archive = site.place.eks_cluster, chart.archive
+    cluster, archive = site.api_access.eks_cluster, chart.archive
     kueue = KueueQueues(
         site.stack, "Kueue", cluster=cluster, archive=archive, values=chart.values, objects=objects, after=site.after
     )
@@ -98,11 +98,11 @@ def _kueue(site: _Site) -> list[cdk.CfnResource]:
 
 def _kai(site: _Site) -> list[cdk.CfnResource]:
     """KAI with a pool and a tree of queues for each group that teams use."""
-    governance, chart = site.resolved.environment.governance, site.resolved.charts[KAI]
+    governance, chart, stack = site.resolved.environment.governance, site.resolved.charts[KAI], site.stack
     objects = kai_objects(site.policy, governance.kai, site.resolved.types, governance.wait_for_pods)
     readers = deployment_readers("podwright-kai-readers", group=KAI_READERS, deployment=KAI_CONTROLLER)
-    place, archive = site.place, chart.archive
-    kai = Kai(site.stack, "Kai", place=place, archive=archive, values=chart.values, readers=readers, objects=objects)
+    access, archive = site.api_access, chart.archive
+    kai = Kai(stack, "Kai", api_access=access, archive=archive, values=chart.values, readers=readers, objects=objects)
     return [kai.applied]
 
 
@@ -112,7 +112,7 @@ def _yunikorn(site: _Site) -> list[cdk.CfnResource]:
     yunikorn = YuniKorn(
         site.stack,
         "YuniKorn",
-        cluster=site.place.eks_cluster,
+        cluster=site.api_access.eks_cluster,
         archive=chart.archive if chart else None,
         values=chart.values if chart else {},
         objects=yunikorn_objects(site.policy, settings),

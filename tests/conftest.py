@@ -22,11 +22,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # Collecting makes thousands of tests and no garbage.
     gc.disable()
-    kept = ("AWS_",) if config.getoption("--aws") else ()
+    retained = ("AWS_",) if config.getoption("--aws") else ()
     for name in list(os.environ):
-        if name.startswith(("AWS_", "CDK_", "JSII_")) and not name.startswith(kept):
+        if name.startswith(("AWS_", "CDK_", "JSII_")) and not name.startswith(retained):
             del os.environ[name]
-    if not kept:
+    if not retained:
         # A test that forgets to stub a call fails for want of credentials instead of reaching somebody's account.
         os.environ |= {
             "AWS_EC2_METADATA_DISABLED": "true",

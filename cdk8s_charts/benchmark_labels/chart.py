@@ -180,10 +180,10 @@ def _container(image: Image) -> dict[str, Any]:
 
 def _only_changes(field: str, keys: tuple[str, ...]) -> dict[str, str]:
     """That all other keys of a node's labels or annotations are as before."""
-    given = ", ".join(f"'{key}'" for key in keys)
-    new, old = (f"(has({of}.{field}) ? {of}.{field} : {{}})" for of in ("object.metadata", "oldObject.metadata"))
+    specified = ", ".join(f"'{key}'" for key in keys)
+    new, old = (f"(has({part}.{field}) ? {part}.{field} : {{}})" for part in ("object.metadata", "oldObject.metadata"))
     return {
-        "expression": f"{new}.all(key, key in [{given}] || (key in {old} && {old}[key] == {new}[key])) && "
+        "expression": f"{new}.all(key, key in [{specified}] || (key in {old} && {old}[key] == {new}[key])) && "
         f"{old}.all(key, key in {new})",
         "message": f"of {field} only {' and '.join(keys)} may change",
     }

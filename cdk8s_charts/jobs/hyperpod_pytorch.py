@@ -55,7 +55,7 @@ def _replicas(plan: JobPlan) -> list[Manifest]:
             {"name": "pods", "replicas": job.start, "maxReplicas": elastic.max_replicas, "template": _template(plan)}
         ]
     extra = _template(plan)
-    extra["spec"]["priorityClassName"] = plan.place.priority_classes[elastic.extra_priority]
+    extra["spec"]["priorityClassName"] = plan.placement.priority_classes[elastic.extra_priority]
     return [
         {"name": "base", "replicas": elastic.min_replicas, "template": _template(plan)},
         {
@@ -84,7 +84,7 @@ def _template(plan: JobPlan) -> Manifest:
         container["command"] = list(job.command)
     template = pod_template(plan, container)
     if _two_priorities(job) and job.priority:
-        template["spec"]["priorityClassName"] = plan.place.priority_classes[job.priority]
+        template["spec"]["priorityClassName"] = plan.placement.priority_classes[job.priority]
     if job.elastic:
         # Kubernetes kills a pod after 30 seconds otherwise, in the middle of a checkpoint.
         template["spec"]["terminationGracePeriodSeconds"] = job.elastic.graceful_shutdown_timeout_seconds + 30

@@ -21,8 +21,8 @@ def metadata(plan: JobPlan, annotations: Manifest | None = None) -> Manifest:
     """Metadata of the job object."""
     meta: Manifest = {
         "name": plan.name,
-        "namespace": plan.place.namespace,
-        "labels": {_NAME_LABEL: plan.name, _MANAGED_LABEL: "podwright", **plan.place.labels, **plan.job.labels},
+        "namespace": plan.placement.namespace,
+        "labels": {_NAME_LABEL: plan.name, _MANAGED_LABEL: "podwright", **plan.placement.labels, **plan.job.labels},
     }
     if plan.engine == "kai":
         # KAI reads them from the object that owns the pods.
@@ -69,7 +69,7 @@ def beside_template(plan: JobPlan, size: SmallPod, container: Manifest, **spec: 
 
 def pod_metadata(plan: JobPlan) -> Manifest:
     """Labels and annotations of pods."""
-    labels = {_NAME_LABEL: plan.name, _MANAGED_LABEL: "podwright", **plan.place.pod_labels, **plan.job.labels}
+    labels = {_NAME_LABEL: plan.name, _MANAGED_LABEL: "podwright", **plan.placement.pod_labels, **plan.job.labels}
     annotations = _topology(plan)
     return {"labels": labels} | ({"annotations": annotations} if annotations else {})
 
@@ -95,10 +95,10 @@ def pod_spec(plan: JobPlan, container: Manifest) -> Manifest:
     spec: Manifest = {"nodeSelector": dict(pod.node_selector), "affinity": _healthy_nodes()}
     if pod.tolerations:
         spec["tolerations"] = [dict(item) for item in pod.tolerations]
-    if plan.place.scheduler:
-        spec["schedulerName"] = plan.place.scheduler
-    if plan.place.priority_class:
-        spec["priorityClassName"] = plan.place.priority_class
+    if plan.placement.scheduler:
+        spec["schedulerName"] = plan.placement.scheduler
+    if plan.placement.priority_class:
+        spec["priorityClassName"] = plan.placement.priority_class
     if plan.job.service_account:
         spec["serviceAccountName"] = plan.job.service_account
     if getattr(plan.job, "uses_host_network", False):
@@ -140,10 +140,10 @@ def _is(key: str, value: str) -> Manifest:
 
 def _topology(plan: JobPlan) -> dict[str, str]:
     """Annotations that tell the quota engine where pods lie to each other."""
-    wanted = plan.pod.placement
-    if wanted is None:
+    desired = plan.pod.placement
+    if desired is None:
         return {}
-    how = "required" if wanted.required else "preferred"
+    how = "required" if desired.required else "preferred"
     if plan.engine == "kai":
-        return {"kai.scheduler/topology": wanted.topology, f"kai.scheduler/topology-{how}-placement": wanted.label}
-    return {f"kueue.x-k8s.io/podset-{how}-topology": wanted.label} if plan.engine in ("hyperpod", "kueue") else {}
+        return {"kai.scheduler/topology": desired.topology, f"kai.scheduler/topology-{how}-placement": desired.label}
+    return {f"kueue.x-k8s.io/podset-{how}-topology": desired.label} if plan.engine in ("hyperpod", "kueue") else {}

@@ -15,7 +15,7 @@ _LAUNCHER = "SAGEMAKER_TRAINING_LAUNCHER_DIR"
 def arguments(plan: JobPlan) -> list[str]:
     """Hydra's overrides: what follows from the plan, then those of the job, which win."""
     job: RecipeJob = plan.job
-    given: dict[str, str] = {
+    specified: dict[str, str] = {
         "recipes": job.path,
         "recipes.run.name": plan.name,
         "recipes.trainer.num_nodes": str(job.start),
@@ -24,18 +24,18 @@ def arguments(plan: JobPlan) -> list[str]:
         "cluster": "k8s",
         "cluster_type": "k8s",
         "cluster.use_hyperpod_pytorch_job": "true",
-        "cluster.namespace": plan.place.namespace,
+        "cluster.namespace": plan.placement.namespace,
     }
     optional = {
-        "cluster.queue_name": plan.place.labels.get(QUEUE_LABEL),
-        "cluster.priority_class_name": plan.place.labels.get(PRIORITY_LABEL),
+        "cluster.queue_name": plan.placement.labels.get(QUEUE_LABEL),
+        "cluster.priority_class_name": plan.placement.labels.get(PRIORITY_LABEL),
         "cluster.service_account_name": job.service_account,
     }
-    given |= {key: value for key, value in optional.items() if value}
+    specified |= {key: value for key, value in optional.items() if value}
     for index, (path, claim) in enumerate(job.mounts.items()):
-        given[f"+cluster.persistent_volume_claims.{index}.claimName"] = claim
-        given[f"+cluster.persistent_volume_claims.{index}.mountPath"] = path
-    given |= {f"+env_vars.{name}": value for name, value in plan.pod.env.items() if name in job.env}
+        specified[f"+cluster.persistent_volume_claims.{index}.claimName"] = claim
+        specified[f"+cluster.persistent_volume_claims.{index}.mountPath"] = path
+    specified |= {f"+env_vars.{name}": value for name, value in plan.pod.env.items() if name in job.env}
     if job.elastic:
         policy = {
             "is_elastic": "true",
@@ -45,8 +45,8 @@ def arguments(plan: JobPlan) -> list[str]:
             "graceful_shutdown_timeout": str(job.elastic.graceful_shutdown_timeout_seconds),
             "faulty_timeout": str(job.elastic.faulty_scale_down_timeout_seconds),
         } | ({"replica_increment_step": str(job.elastic.step)} if job.elastic.step else {})
-        given |= {f"++recipes.elastic_policy.{key}": value for key, value in policy.items()}
-    return [f"{key}={value}" for key, value in (given | job.overrides).items()]
+        specified |= {f"++recipes.elastic_policy.{key}": value for key, value in policy.items()}
+    return [f"{key}={value}" for key, value in (specified | job.overrides).items()]
 
 
 def script(plan: JobPlan) -> str:

@@ -29,5 +29,5 @@ def render(plan: JobPlan) -> list[Manifest]:
     """The objects of a job, in the order in which they are applied; the last one is the job itself."""
     manifests = KINDS[plan.job.kind](plan)
     if plan.pod.nvlink:
-        return [compute_domain(plan.name, plan.place.namespace, plan.job.sizes[-1]), *manifests]
+        return [compute_domain(plan.name, plan.placement.namespace, plan.job.sizes[-1]), *manifests]
     return manifests

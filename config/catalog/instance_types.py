@@ -133,15 +133,15 @@ def _from_table(field: str, text: str) -> Any:
 def _overridden(name: str, facts: Mapping[str, Any], types: Mapping[str, InstanceType]) -> InstanceType:
     """A type with the facts that an environment states of it. Raises InvalidOverride."""
     values: dict[str, Any] = {}
-    for field, given in facts.items():
+    for field, specified in facts.items():
         if field not in OVERRIDABLE:
             close = difflib.get_close_matches(field, OVERRIDABLE, 1)
             hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(OVERRIDABLE)}"
             raise InvalidOverride(name, field, f"{field} is not a fact of an instance type; {hint}")
         try:
-            values[field] = _value(field, given)
+            values[field] = _value(field, specified)
         except ValueError as error:
-            raise InvalidOverride(name, field, f"{field} of {name} is {given!r}; allowed: {error}") from None
+            raise InvalidOverride(name, field, f"{field} of {name} is {specified!r}; allowed: {error}") from None
     if name in types:
         return dataclasses.replace(types[name], **values, overridden=types[name].overridden | set(values))
     missing = [field for field in _REQUIRED if field not in values]
@@ -164,39 +164,39 @@ def _kind(field: str) -> tuple[Any, Any, bool]:
     return kind, get_origin(kind), optional
 
 
-def _value(field: str, given: Any) -> Any:
-    """`given`, text or Python, as the type of `field`. Raises ValueError that says what is allowed."""
+def _value(field: str, specified: Any) -> Any:
+    """`specified`, text or Python, as the type of `field`. Raises ValueError that says what is allowed."""
     kind, origin, optional = _kind(field)
-    if optional and (given is None or given == ""):
+    if optional and (specified is None or specified == ""):
         return None
     if kind is int or kind is float:
-        return _number(kind, given)
+        return _number(kind, specified)
     if kind is bool:
-        word = _WORDS.get(given.lower()) if isinstance(given, str) else given
+        word = _WORDS.get(specified.lower()) if isinstance(specified, str) else specified
         if not isinstance(word, bool):
             raise ValueError("yes or no")
         return word
     if origin is tuple:
-        items = given.split() if isinstance(given, str) else given
+        items = specified.split() if isinstance(specified, str) else specified
         if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
             raise ValueError("a list of names")
         return tuple(items)
-    if origin is Literal and given not in get_args(kind):
+    if origin is Literal and specified not in get_args(kind):
         raise ValueError(" or ".join(get_args(kind)))
-    if not isinstance(given, str):
+    if not isinstance(specified, str):
         raise ValueError("text")
-    return given
+    return specified
 
 
-def _number(kind: type[int] | type[float], given: Any) -> int | float:
+def _number(kind: type[int] | type[float], specified: Any) -> int | float:
     allowed = "a whole number from 0" if kind is int else "a number from 0"
-    if isinstance(given, bool) or not isinstance(given, str | int | float):
+    if isinstance(specified, bool) or not isinstance(specified, str | int | float):
         raise ValueError(allowed)
     try:
-        number = kind(given)
+        number = kind(specified)
     except (ValueError, OverflowError):
         raise ValueError(allowed) from None
-    if not 0 <= number < math.inf or (isinstance(given, float) and number != given):
+    if not 0 <= number < math.inf or (isinstance(specified, float) and number != specified):
         raise ValueError(allowed)
     return number
 

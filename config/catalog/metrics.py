@@ -79,5 +79,5 @@ def metrics() -> Mapping[str, Metric]:
 
 def of_exporter(exporters: Iterable[Exporter]) -> list[Metric]:
     """The metrics of some exporters."""
-    wanted = frozenset(exporters)
-    return [metric for metric in metrics().values() if metric.exporter in wanted]
+    desired = frozenset(exporters)
+    return [metric for metric in metrics().values() if metric.exporter in desired]

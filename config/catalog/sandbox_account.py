@@ -21,5 +21,5 @@ def access_key(account: str) -> str:
 
 def named_account(key: str) -> str | None:
     """The account that a key of `access_key` names; None for any other key."""
-    found = _KEY.fullmatch(key)
-    return found[1] if found else None
+    match = _KEY.fullmatch(key)
+    return match[1] if match else None

@@ -81,12 +81,12 @@ def mismatches(versions: Mapping[str, str]) -> list[Mismatch]:
 
 def _needs(versions: Mapping[str, str]) -> Iterator[Mismatch]:
     for row in table("software_needs"):
-        component, needs, found = row["component"], row["needs"], versions.get(row["needs"])
-        if component not in versions or found is None or older(versions[component], row["from"]):
+        component, needs, result = row["component"], row["needs"], versions.get(row["needs"])
+        if component not in versions or result is None or older(versions[component], row["from"]):
             continue
-        if older(found, row["at_least"]):
+        if older(result, row["at_least"]):
             asks = f"{_name(component)} {versions[component]}".rstrip()
-            text = f"{asks} needs {_name(needs)} {row['at_least']} or newer, found {found}: {row['why']}"
+            text = f"{asks} needs {_name(needs)} {row['at_least']} or newer, found {result}: {row['why']}"
             yield Mismatch(Level(row["level"]), component, needs, text)
 
 

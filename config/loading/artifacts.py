@@ -167,8 +167,8 @@ def chart_findings(root: Path, chart: Chart) -> list[Finding]:
 
 def chart_archive(root: Path, chart: Chart) -> ChartArchive:
     """The archive of `chart` in this project. Raises InvalidFile with what `chart_findings` says when there is none."""
-    if found := chart_findings(root, chart):
-        raise InvalidFile(found)
+    if findings := chart_findings(root, chart):
+        raise InvalidFile(findings)
     digest = read_artifacts(root).charts[chart.name].sha256
     return ChartArchive(chart.name, archive_file(root, chart, digest), digest)
 
@@ -201,5 +201,5 @@ def _damaged(source: Source, path: tuple[str | int, ...], message: str, newer: t
     if newer:
         hint = f"podwright {newer[0]} wrote it, and this is {newer[1]}: install that version, or a later one"
     return Finding(
-        "CHT005", Level.ERROR, dotted(path), f"{LOCK}: {dotted(path)}: {message.lower()}", hint, source.place(path)
+        "CHT005", Level.ERROR, dotted(path), f"{LOCK}: {dotted(path)}: {message.lower()}", hint, source.position(path)
     )

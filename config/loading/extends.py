@@ -13,7 +13,7 @@ from pathlib import Path as FilePath
 from typing import Any, Final
 
 from ..errors import InvalidFile
-from ..findings import Path, Place
+from ..findings import Path, SourcePosition
 from .source import EXTENDS, Source, read_source
 
 _NOT_INHERITED: Final = ("name", EXTENDS)
@@ -42,55 +42,60 @@ class _Chain:
         own = _without((EXTENDS,), source) if isinstance(source.data, dict) else source
         way = (*above, (file.resolve(), source.file))
         result: Source | None = None
-        for given, place in _named(source):
-            base = self._read(given, place, source.file, file, way)
+        for specified, location in _named(source):
+            base = self._read(specified, location, source.file, file, way)
             result = base if result is None else laid_over(result, base)
         own = replace(own, files={source.file: file})
         return own if result is None else laid_over(result, own)
 
     def _read(
-        self, given: str, place: Place, shown: str, file: FilePath, way: tuple[tuple[FilePath, str], ...]
+        self,
+        specified: str,
+        location: SourcePosition,
+        shown: str,
+        file: FilePath,
+        way: tuple[tuple[FilePath, str], ...],
     ) -> Source:
         """Read a file of a chain and what it extends in turn. Raises for circles and for chains beyond the limits."""
-        target, name = file.parent / given, os.path.normpath(FilePath(shown).parent / given)
+        target, name = file.parent / specified, os.path.normpath(FilePath(shown).parent / specified)
         if target.resolve() in (real for real, _ in way):
             circle = " → ".join([*(shown for _, shown in way), name])
-            raise _endless(f"{name} extends itself: {circle}", "take one of these `extends` out", place)
+            raise _endless(f"{name} extends itself: {circle}", "take one of these `extends` out", location)
         self._files += 1
         if len(way) > _MAX_DEPTH or self._files > _MAX_FILES:
             many = f"more than {_MAX_DEPTH} files deep" if len(way) > _MAX_DEPTH else f"more than {_MAX_FILES} files"
-            raise _endless(f"extends leads {many}", "join some of the files", place)
+            raise _endless(f"extends leads {many}", "join some of the files", location)
         if not target.is_file():
             near = sorted(other.name for other in target.parent.glob("*.yaml")) if target.parent.is_dir() else []
             close = get_close_matches(target.name, near, 1)
             hint = f"did you mean {close[0]}?" if close else "the path is relative to the file that names it"
-            raise _refused(f"extends names {given}, and there is no {name}", hint, place)
+            raise _refused(f"extends names {specified}, and there is no {name}", hint, location)
         base = read_source(target, name)
         if not isinstance(base.data, dict):
             hint = "write settings as an environment file has them"
-            raise _refused(f"{name} is not a mapping of settings", hint, base.place(()))
+            raise _refused(f"{name} is not a mapping of settings", hint, base.position(()))
         return _without(_NOT_INHERITED, self.resolved(base, target, way))
 
 
 def laid_over(below: Source, above: Source) -> Source:
     """`below` with `above` over it, each value with its own place."""
-    gone: list[Path] = []
-    data = _joined(below.data, above.data, (), gone)
-    kept = {path: place for path, place in below.places.items() if not _under(path, gone)}
+    deleted: list[Path] = []
+    data = _joined(below.data, above.data, (), deleted)
+    retained = {path: location for path, location in below.positions.items() if not _under(path, deleted)}
     # A value that null took away stands nowhere any more.
-    over = {path: place for path, place in above.places.items() if _stands(path, data)}
-    return Source(above.file, data, kept | over, below.files | above.files)
+    over = {path: location for path, location in above.positions.items() if _stands(path, data)}
+    return Source(above.file, data, retained | over, below.files | above.files)
 
 
-def _joined(low: dict[str, Any], high: dict[str, Any], path: Path, gone: list[Path]) -> dict[str, Any]:
+def _joined(low: dict[str, Any], high: dict[str, Any], path: Path, deleted: list[Path]) -> dict[str, Any]:
     result = dict(low)
     for key, value in high.items():
         here = (*path, key)
         if isinstance(value, dict) and isinstance(low.get(key), dict):
-            result[key] = _joined(low[key], value, here, gone)
+            result[key] = _joined(low[key], value, here, deleted)
             continue
         if key in low:
-            gone.append(here)
+            deleted.append(here)
         if value is None and key in low:
             del result[key]
         else:
@@ -111,31 +116,35 @@ def _stands(path: Path, data: Any) -> bool:
 
 
 def _without(keys: tuple[str, ...], source: Source) -> Source:
-    places = {path: place for path, place in source.places.items() if path[:1] not in [(key,) for key in keys]}
-    return replace(source, data={key: value for key, value in source.data.items() if key not in keys}, places=places)
+    locations = {
+        path: location for path, location in source.positions.items() if path[:1] not in [(key,) for key in keys]
+    }
+    return replace(
+        source, data={key: value for key, value in source.data.items() if key not in keys}, positions=locations
+    )
 
 
-def _named(source: Source) -> Iterator[tuple[str, Place]]:
+def _named(source: Source) -> Iterator[tuple[str, SourcePosition]]:
     """The files that `source` extends as it writes them, each with where it does. Raises InvalidFile."""
-    given = source.data.get(EXTENDS) if isinstance(source.data, dict) else None
-    if given is None:
+    specified = source.data.get(EXTENDS) if isinstance(source.data, dict) else None
+    if specified is None:
         return
-    items = given if isinstance(given, list) else [given]
+    items = specified if isinstance(specified, list) else [specified]
     for index, item in enumerate(items):
-        place = source.place((EXTENDS, index) if isinstance(given, list) else (EXTENDS,))
+        location = source.position((EXTENDS, index) if isinstance(specified, list) else (EXTENDS,))
         if not isinstance(item, str) or not item.endswith((".yaml", ".yml")):
             shown = repr(item) if isinstance(item, str) else "not a path"
             hint = "write the path of a .yaml file, or a list of them, such as `extends: shared/base.yaml`"
-            raise _refused(f"extends is {shown}; allowed: paths of .yaml files", hint, place)
+            raise _refused(f"extends is {shown}; allowed: paths of .yaml files", hint, location)
         if FilePath(item).is_absolute():
             hint = "write it relative to this file, so that the project works wherever it lies"
-            raise _refused(f"extends names {item}, an absolute path", hint, place)
-        yield item, place
+            raise _refused(f"extends names {item}, an absolute path", hint, location)
+        yield item, location
 
 
-def _refused(message: str, hint: str, place: Place) -> InvalidFile:
-    return InvalidFile.because("ENV008", message, hint, place, EXTENDS)
+def _refused(message: str, hint: str, location: SourcePosition) -> InvalidFile:
+    return InvalidFile.because("ENV008", message, hint, location, EXTENDS)
 
 
-def _endless(message: str, hint: str, place: Place) -> InvalidFile:
-    return InvalidFile.because("ENV009", message, hint, place, EXTENDS)
+def _endless(message: str, hint: str, location: SourcePosition) -> InvalidFile:
+    return InvalidFile.because("ENV009", message, hint, location, EXTENDS)

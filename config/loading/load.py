@@ -58,11 +58,11 @@ def environment_from(source: Source, stem: str) -> LoadedEnvironment:
     """The environment that a source describes; `stem` is its name when the file gives none."""
     if not isinstance(source.data, dict):
         hint = "start with `account:` and `region:`; `podwright init` writes an example"
-        raise InvalidFile.because("ENV003", "the file is not a mapping of settings", hint, source.place(()))
+        raise InvalidFile.because("ENV003", "the file is not a mapping of settings", hint, source.position(()))
     if EXTENDS in source.data:
         hint = "read it with `load_environment`, or take `extends` out"
-        place = source.place((EXTENDS,))
-        raise InvalidFile.because("ENV008", "extends needs a file, and this is text alone", hint, place, EXTENDS)
+        location = source.position((EXTENDS,))
+        raise InvalidFile.because("ENV008", "extends needs a file, and this is text alone", hint, location, EXTENDS)
     data = {"name": stem} | source.data
     try:
         return LoadedEnvironment(Environment.model_validate(data), source)
@@ -84,15 +84,15 @@ def _alternatives_joined(findings: Iterable[Finding]) -> list[Finding]:
     return list(joined.values())
 
 
-def _is_derived(loc: Path, given: Any) -> bool:
+def _is_derived(loc: Path, specified: Any) -> bool:
     """Whether only the defaults made what stands at `loc`. What is wrong with it then follows from another error."""
-    completed: Any = with_defaults(given)
+    completed: Any = with_defaults(specified)
     for part in loc:
         if not _holds(completed, part):
             continue
-        if not _holds(given, part) or (given[part] is None and completed[part] is not None):
+        if not _holds(specified, part) or (specified[part] is None and completed[part] is not None):
             return True
-        completed, given = completed[part], given[part]
+        completed, specified = completed[part], specified[part]
     return False
 
 
@@ -156,30 +156,30 @@ def _finding(detail: ErrorDetails, source: Source) -> Finding:
         # Pydantic puts it on the whole item; what is wrong is the one setting that says of what kind it is.
         loc = (*loc, context["discriminator"].strip("'"))
     path = _in_data(loc, source.data)
-    place = source.place(path)
+    location = source.position(path)
     shown = dotted(path)
     if kind == "extra_forbidden":
         known = _known_keys(path)
         close = difflib.get_close_matches(str(loc[-1]), known, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"remove it; known here: {', '.join(known)}"
-        return Finding("ENV001", Level.ERROR, shown, f"{shown} is not a known setting", hint, place)
+        return Finding("ENV001", Level.ERROR, shown, f"{shown} is not a known setting", hint, location)
     if kind in ("missing", "union_tag_not_found"):
         where = f" under {dotted(path[:-1])}" if path[:-1] else ""
-        return Finding("ENV002", Level.ERROR, shown, f"{shown} is missing", f"add `{loc[-1]}:`{where}", place)
+        return Finding("ENV002", Level.ERROR, shown, f"{shown} is missing", f"add `{loc[-1]}:`{where}", location)
     if kind == "union_tag_invalid":
         close = difflib.get_close_matches(str(value[loc[-1]]), context["expected_tags"].replace("'", "").split(", "), 1)
         hint = f"did you mean {close[0]!r}?" if close else _described(path)
         received = f"{shown} is {_received(value[loc[-1]])}"
         return Finding(
-            "ENV003", Level.ERROR, shown, f"{received}{_ALLOWED_HERE}{context['expected_tags']}", hint, place
+            "ENV003", Level.ERROR, shown, f"{received}{_ALLOWED_HERE}{context['expected_tags']}", hint, location
         )
     if kind == "too_long":
         message = f"{shown} has more than {context['max_length']} entries{_ALLOWED_HERE}at most {context['max_length']}"
-        return Finding("ENV003", Level.ERROR, shown, message, _described(path), place)
+        return Finding("ENV003", Level.ERROR, shown, message, _described(path), location)
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     message = _ALLOWED.get(kind, message.replace("String should match pattern", "text of the form"))
     message = f"{shown} is {_received(value)}{_ALLOWED_HERE}{message[0].lower()}{message[1:]}"
-    return Finding("ENV003", Level.ERROR, shown, message, _described(path), place)
+    return Finding("ENV003", Level.ERROR, shown, message, _described(path), location)
 
 
 def _received(value: Any) -> str:

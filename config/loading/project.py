@@ -49,7 +49,7 @@ class Project:
                         ".".join(map(str, detail["loc"])),
                         f"podwright.yaml: {'.'.join(map(str, detail['loc']))}: {detail['msg'].lower()}",
                         "podwright.yaml knows `environments:`, a list of names, and `pipeline:`",
-                        source.place(detail["loc"]),
+                        source.position(detail["loc"]),
                     )
                     for detail in error.errors()
                 ]
@@ -65,7 +65,7 @@ class Project:
                         "environments",
                         f"podwright.yaml names {name!r}, which environments/ does not have",
                         f"known: {', '.join(project.names)}",
-                        source.place(("environments",)),
+                        source.position(("environments",)),
                     )
                     for name in missing
                 ]
@@ -83,7 +83,7 @@ class Project:
                 path: Path = ("pipeline", "stages", number, "environments")
 
                 def finding(id: str, message: str, hint: str, path: Path = path) -> Finding:
-                    return Finding(id, Level.ERROR, dotted(path), message, hint, source.place(path))
+                    return Finding(id, Level.ERROR, dotted(path), message, hint, source.position(path))
 
                 if name not in self._files():
                     hint = f"known: {', '.join(self.names) or 'none'}"
@@ -124,9 +124,9 @@ class Project:
         loaded = load_environment(file, _shown(file, self.root))
         name = loaded.environment.name
         if file in self._files().values() and name != file.stem:
-            message, place = f"name is {name}, and the file is {file.name}", loaded.source.place(("name",))
+            message, location = f"name is {name}, and the file is {file.name}", loaded.source.position(("name",))
             hint = f"remove name, or call the file {name}.yaml: commands know files, stacks know names"
-            raise InvalidFile.because("ENV007", message, hint, place, "name")
+            raise InvalidFile.because("ENV007", message, hint, location, "name")
         return loaded
 
     def source(self, name: str) -> Source:

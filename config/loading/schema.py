@@ -55,15 +55,15 @@ def attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
 
     They are read from the source: a class keeps no trace of them, and having pydantic collect them costs every import.
     """
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if not issubclass(base, BaseModel) or base is BaseModel:
             continue
         for field, text in pairwise(_classes(inspect.getfile(base))[base.__name__].body):
             match field, text:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
-                    found[name] = inspect.cleandoc(doc).replace("\n", " ")
-    return found
+                    results[name] = inspect.cleandoc(doc).replace("\n", " ")
+    return results
 
 
 @cache

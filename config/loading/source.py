@@ -17,7 +17,7 @@ from yaml.reader import ReaderError
 from yaml.resolver import BaseResolver
 
 from ..errors import InvalidFile
-from ..findings import Finding, Level, Path, Place, dotted
+from ..findings import Finding, Level, Path, SourcePosition, dotted
 
 EXTENDS = "extends"
 """The setting of a file that names others whose settings it takes over; see `extends.py`."""
@@ -61,19 +61,19 @@ class Source:
 
     file: str
     data: Any
-    places: dict[Path, Place]
+    positions: dict[Path, SourcePosition]
     files: dict[str, FilePath] = field(default_factory=dict)
     """The files that it was read from, as places name them: its own and those that it extends."""
 
     def file_of(self, path: Path) -> FilePath | None:
         """The file in which `path` stands; None for text that came from no file."""
-        return self.files.get(self.place(path).file)
+        return self.files.get(self.position(path).file)
 
-    def place(self, path: Path) -> Place:
+    def position(self, path: Path) -> SourcePosition:
         """Where `path` stands; for a value that is not in the file, the nearest enclosing one."""
-        while path and path not in self.places:
+        while path and path not in self.positions:
             path = path[:-1]
-        return self.places.get(path, Place(self.file, 1))
+        return self.positions.get(path, SourcePosition(self.file, 1))
 
 
 def read_source(file: FilePath, shown_as: str | None = None) -> Source:
@@ -111,13 +111,13 @@ def parse_source(text: str, name: str) -> Source:
         while loader.check_node() and (node := loader.get_node()):
             nodes.append(node)
     except MarkedYAMLError as error:
-        mark, begun, problem = error.problem_mark or error.context_mark, error.context_mark, error.problem
+        mark, started, problem = error.problem_mark or error.context_mark, error.context_mark, error.problem
         # What is never closed is missed one line below the last.
         line = min(mark.line, text.count("\n")) + 1 if mark else 1
         if mark and mark.index < len(text) and problem:
             problem = problem.replace("found character", f"found character {text[mark.index]!r}")
-        if begun and begun.line + 1 < line:
-            problem = f"{problem} {error.context}, which begins at line {begun.line + 1}"
+        if started and started.line + 1 < line:
+            problem = f"{problem} {error.context}, which begins at line {started.line + 1}"
         hint = "fix the syntax at this line; indent with spaces"
         if problem == "found incompatible YAML document":
             hint = "leave out the line with %YAML"
@@ -134,11 +134,11 @@ def parse_source(text: str, name: str) -> Source:
     data = reader.value(nodes[0], (), 0) if nodes and nodes[0] is not None else None
     if reader.findings:
         raise InvalidFile(reader.findings)
-    return Source(name, data, reader.places)
+    return Source(name, data, reader.positions)
 
 
 def _invalid(name: str, line: int, message: str, hint: str) -> InvalidFile:
-    return InvalidFile.because("YML001", f"{name} {message}", hint, Place(name, line))
+    return InvalidFile.because("YML001", f"{name} {message}", hint, SourcePosition(name, line))
 
 
 class _Reader:
@@ -146,7 +146,7 @@ class _Reader:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.places: dict[Path, Place] = {}
+        self.positions: dict[Path, SourcePosition] = {}
         self.findings: list[Finding] = []
         self.values = 0
 
@@ -156,7 +156,7 @@ class _Reader:
         if self.values > _MAX_VALUES or depth > _MAX_DEPTH:
             many = f"more than {_MAX_DEPTH} levels" if depth > _MAX_DEPTH else f"more than {_MAX_VALUES:,} values"
             raise _invalid(self.name, node.start_mark.line + 1, f"expands to {many}", "do without nested aliases")
-        self.places.setdefault(path, self._place(node))
+        self.positions.setdefault(path, self._position(node))
         tag = str(node.tag).rsplit(":", 1)[-1]
         if tag not in _PLAIN_TAGS:
             self._find("YML003", path, node, f"tag {node.tag} is not known", "write the plain value")
@@ -196,15 +196,15 @@ class _Reader:
                     (*path, key),
                     key_node,
                     f"key {key!r} stands here twice",
-                    f"keep one of them; the first is at line {self.places[(*path, key)].line}",
+                    f"keep one of them; the first is at line {self.positions[(*path, key)].line}",
                 )
                 continue
-            self.places[(*path, key)] = self._place(key_node)
+            self.positions[(*path, key)] = self._position(key_node)
             own[key] = self.value(value_node, (*path, key), depth + 1)
         return merged | own
 
-    def _place(self, node: Node) -> Place:
-        return Place(self.name, node.start_mark.line + 1, node.start_mark.column + 1)
+    def _position(self, node: Node) -> SourcePosition:
+        return SourcePosition(self.name, node.start_mark.line + 1, node.start_mark.column + 1)
 
     def _find(self, rule: str, path: Path, node: Node, message: str, hint: str) -> None:
-        self.findings.append(Finding(rule, Level.ERROR, dotted(path), message, hint, self._place(node)))
+        self.findings.append(Finding(rule, Level.ERROR, dotted(path), message, hint, self._position(node)))

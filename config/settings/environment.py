@@ -84,7 +84,7 @@ class Environment(Settings):
     jobs: Jobs = {}
     """Job templates by name, which `podwright submit` hands to the cluster and a deployment does not."""
     gates: Gates | None = None
-    """What the environment has to prove before something goes on to the next one; every default when absent."""
+    """What the environment has to prove before something continues to the next one; every default when absent."""
     users: dict[UserName, User] = {}
     """People with an account on Slurm's nodes."""
     user_groups: dict[UserName, UnixId] = {}

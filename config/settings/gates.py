@@ -1,4 +1,4 @@
-"""Gates: what a deployed environment has to prove before something goes on to the next one.
+"""Gates: what a deployed environment has to prove before something continues to the next one.
 
 Every field has a default, so an environment without `gates:` has them all, as far as they apply to it.
 """

@@ -109,7 +109,7 @@ class GroupBase(Settings):
     deep_health_checks: tuple[Literal["stress", "connectivity"], ...] = ()
     """Deep health checks before a node takes work."""
     capacity: Capacity = "on_demand"
-    """on_demand; spot, which AWS reclaims, so for jobs that go on after an interruption; account_team, set aside for
+    """on_demand; spot, which AWS reclaims, so for jobs that continue after an interruption; account_team, set aside for
     this account in the group's zone and without an id; or {training_plan: NAME}."""
     role: RoleArn | None = None
     """Existing execution role; podwright's least-privilege role when absent."""

@@ -51,9 +51,9 @@ class PipelineSource(Settings):
 
     @model_validator(mode="after")
     def _is_one_kind(self) -> "PipelineSource":
-        given = [kind for kind in _KINDS if getattr(self, kind) is not None]
-        if len(given) != 1:
-            raise ValueError(f"needs exactly one of {', '.join(_KINDS)}; given: {', '.join(given) or 'none'}")
+        specified = [kind for kind in _KINDS if getattr(self, kind) is not None]
+        if len(specified) != 1:
+            raise ValueError(f"needs exactly one of {', '.join(_KINDS)}; given: {', '.join(specified) or 'none'}")
         if (self.bucket is None) != (self.key is None):
             raise ValueError("bucket and key go together")
         if self.connection is not None and self.repository is None:
@@ -100,7 +100,7 @@ class PipelinePackages(Settings):
 
 
 class Drift(Settings):
-    """The look at what was changed behind the files' back."""
+    """The check of what was changed behind the files' back."""
 
     schedule: Annotated[str, StringConstraints(pattern=r"^(off|cron\([^()]+\))$")] = "cron(0 6 * * ? *)"
     """When to look, as EventBridge cron in UTC: every morning at six unless the file says otherwise. `off`: never."""
@@ -122,7 +122,7 @@ class Pipeline(Settings):
     tests: tuple[Text, ...] = ()
     """Command lines of your own that have to pass before anything is deployed, such as `pytest tests`."""
     drift: Drift = Drift.model_construct()
-    """The look at what was changed behind the files' back."""
+    """The check of what was changed behind the files' back."""
     notify: tuple[Email, ...] = Field(default=(), max_length=20)
     """Who is told of a failed stage, of an approval that waits, and of drift."""
     permissions_boundary: PolicyArn | None = None

@@ -133,7 +133,7 @@ class Platform(Settings):
             (BLOCK_STORAGE_DRIVER, self.spaces),
             (SPACES, self.spaces),
         )
-        return tuple(name for name, wanted in parts if wanted is not None)
+        return tuple(name for name, desired in parts if desired is not None)
 
     @property
     def stands_alone(self) -> bool:

@@ -55,7 +55,7 @@ class AdoptedLustre(Settings):
     """A security group of it, to which Lustre's ports are opened from the nodes."""
 
 
-def lustre_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+def lustre_defaults(specified: Mapping[str, Any]) -> dict[str, Any]:
     """What a Lustre file system gets that says nothing of it, from what it does say.
 
     An SSD file system has the smallest capacity that throughput and EFA allow; one with intelligent tiering the
@@ -63,20 +63,20 @@ def lustre_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     gets nothing, and values that validation will refuse lead to nothing.
     """
     facts = limits().lustre
-    if given.get("existing") is not None:
+    if specified.get("existing") is not None:
         return {}
-    if given.get("type") == "intelligent_tiering":
-        found: dict[str, Any] = {
+    if specified.get("type") == "intelligent_tiering":
+        results: dict[str, Any] = {
             "throughput_capacity": facts.tiering_throughput_step,
             "read_cache": {},
             "metadata_iops": facts.tiering_metadata_iops[0],
         }
-    elif str(given.get("efa", "false")).lower() not in _TRUE:
-        found = {"capacity_gib": facts.capacity_first_gib}
+    elif str(specified.get("efa", "false")).lower() not in _TRUE:
+        results = {"capacity_gib": facts.capacity_first_gib}
     else:
-        throughput = {str(step): step for step in facts.throughput}.get(str(given.get("throughput", 250)))
-        found = {"capacity_gib": facts.capacity_step(throughput, efa=True)} if throughput else {}
-    return {name: value for name, value in found.items() if given.get(name) is None}
+        throughput = {str(step): step for step in facts.throughput}.get(str(specified.get("throughput", 250)))
+        results = {"capacity_gib": facts.capacity_step(throughput, efa=True)} if throughput else {}
+    return {name: value for name, value in results.items() if specified.get(name) is None}
 
 
 class Lustre(Settings):

@@ -91,11 +91,11 @@ def accept_wildcards(role: iam.Role, because: str) -> None:
     policy = role.node.try_find_child("DefaultPolicy")
     if not isinstance(policy, iam.Policy):
         return
-    found: dict[str, None] = {}
+    results: dict[str, None] = {}
     for statement in cdk.Stack.of(role).resolve(policy.document)["Statement"]:
         for key, kind in (("Action", "Action"), ("Resource", "Resource")):
             values = statement[key] if isinstance(statement[key], list) else [statement[key]]
-            found |= {f"{kind}::{text}": None for text in map(_text, values) if "*" in text}
+            results |= {f"{kind}::{text}": None for text in map(_text, values) if "*" in text}
     cdk.Validations.of(role).acknowledge(
-        *(cdk.Acknowledgment(id=f"AwsSolutions::AwsSolutions-IAM5[{name}]", reason=because) for name in found)
+        *(cdk.Acknowledgment(id=f"AwsSolutions::AwsSolutions-IAM5[{name}]", reason=because) for name in results)
     )

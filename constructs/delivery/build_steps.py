@@ -31,11 +31,11 @@ def login(packages: PipelinePackages | None, account: str, region: str) -> list[
     """Commands after which pip and npm install from CodeArtifact; none without one."""
     if packages is None:
         return []
-    place = (
+    location = (
         f"--domain {packages.domain} --domain-owner {packages.owner or account} "
         f"--repository {packages.repository} --region {packages.region or region}"
     )
-    return [f"aws codeartifact login --tool {tool} {place}" for tool in ("pip", "npm")]
+    return [f"aws codeartifact login --tool {tool} {location}" for tool in ("pip", "npm")]
 
 
 def install_phase(packages: PipelinePackages | None, account: str, region: str) -> dict[str, Any]:
@@ -139,9 +139,9 @@ class Builder(Construct):
 def allow_packages(role: iam.IRole, packages: PipelinePackages, stack: cdk.Stack) -> None:
     """Let a role install from CodeArtifact."""
     owner, region = packages.owner or stack.account, packages.region or stack.region
-    place = f"arn:{stack.partition}:codeartifact:{region}:{owner}"
-    repository = f"{place}:repository/{packages.domain}/{packages.repository}"
-    allow(role, ["codeartifact:GetAuthorizationToken"], [f"{place}:domain/{packages.domain}"])
+    location = f"arn:{stack.partition}:codeartifact:{region}:{owner}"
+    repository = f"{location}:repository/{packages.domain}/{packages.repository}"
+    allow(role, ["codeartifact:GetAuthorizationToken"], [f"{location}:domain/{packages.domain}"])
     allow(role, ["codeartifact:GetRepositoryEndpoint", "codeartifact:ReadFromRepository"], [repository])
     allow(
         role,

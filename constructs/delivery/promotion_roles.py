@@ -7,7 +7,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ...planning.delivery.pipeline_steps import Place
+from ...planning.delivery.pipeline_steps import ExecutionRole
 from ...planning.delivery.promotion_roles import ENVIRONMENT_TAG, permissions, role_arn, role_name
 from ..common.permission import allow
 
@@ -33,7 +33,7 @@ class PromotionRoles(Construct):
         *,
         pipeline: str,
         environment: str,
-        trusted: Mapping[Place, iam.IPrincipal],
+        trusted: Mapping[ExecutionRole, iam.IPrincipal],
         qualifier: str,
         path: str = "/",
         hours: int = 1,
@@ -55,22 +55,22 @@ class PromotionRoles(Construct):
         stack = cdk.Stack.of(self)
         values = {"partition": stack.partition, "account": stack.account, "region": stack.region}
         values |= {"environment": environment, "qualifier": qualifier}
-        roles: dict[Place, iam.IRole] = {}
-        for place, principal in trusted.items():
+        roles: dict[ExecutionRole, iam.IRole] = {}
+        for execution_role, principal in trusted.items():
             role = iam.Role(
                 self,
-                place.capitalize(),
-                role_name=role_name(pipeline, environment, place),
+                execution_role.capitalize(),
+                role_name=role_name(pipeline, environment, execution_role),
                 path=path,
                 assumed_by=principal,
-                description=f"Promotion of {environment}: {place}",
+                description=f"Promotion of {environment}: {execution_role}",
                 max_session_duration=cdk.Duration.hours(hours),
             )
-            roles[place] = cast(iam.IRole, role)
-            for permission in permissions(place):
+            roles[execution_role] = cast(iam.IRole, role)
+            for permission in permissions(execution_role):
                 tag = {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}}
                 allow(
-                    roles[place],
+                    roles[execution_role],
                     permission.actions,
                     [permission.on(**values)],
                     only_if=tag if permission.tagged else None,

@@ -178,18 +178,18 @@ class EksControlPlane(Construct):
 
     def _adopt(
         self,
-        existing: AdoptedEks,
+        adopted: AdoptedEks,
         vpc: ec2.IVpc,
         subnets: Sequence[ec2.ISubnet],
         key: kms.IKey,
         layer: lambda_.ILayerVersion,
     ) -> eks.ICluster:
-        role = iam.Role.from_role_arn(self, "KubectlRole", existing.kubectl_role)
+        role = iam.Role.from_role_arn(self, "KubectlRole", adopted.kubectl_role)
         cdk.Annotations.of(role).acknowledge_warning(
             "@aws-cdk/aws-iam:IRoleCantBeUsedWithIManagedPolicy", "what the managed policies allow is added inline"
         )
         bare = eks.Cluster.from_cluster_attributes(
-            self, "Existing", cluster_name=existing.name, vpc=vpc, cluster_security_group_id=existing.security_group
+            self, "Existing", cluster_name=adopted.name, vpc=vpc, cluster_security_group_id=adopted.security_group
         )
         provider = eks.KubectlProvider(
             self,
@@ -204,9 +204,9 @@ class EksControlPlane(Construct):
         return eks.Cluster.from_cluster_attributes(
             self,
             "Cluster",
-            cluster_name=existing.name,
+            cluster_name=adopted.name,
             vpc=vpc,
-            cluster_security_group_id=existing.security_group,
+            cluster_security_group_id=adopted.security_group,
             kubectl_provider=cast(eks.IKubectlProvider, provider),
         )
 

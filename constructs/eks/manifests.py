@@ -120,13 +120,13 @@ def _pieces(
     """The pieces that all share and those of teams, by the ids of their constructs."""
     shared: dict[str, list[Mapping[str, Any]]] = {}
     teams: dict[str, list[Mapping[str, Any]]] = {}
-    seen: set[str] = set()
+    observed: set[str] = set()
     for item in objects:
         metadata, kind = item["metadata"], item["kind"]
         own = ".".join(filter(None, (kind, metadata.get("namespace"), metadata["name"])))
-        if own in seen:
+        if own in observed:
             raise ValueError(f"two objects are called {own}; Kubernetes would keep the last one")
-        seen.add(own)
+        observed.add(own)
         team = metadata.get("labels", {}).get(TEAM_LABEL)
         if team is None:
             shared[own] = [item]

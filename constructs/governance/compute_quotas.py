@@ -108,7 +108,7 @@ class ComputeQuotas(Construct):
     ) -> cdk.CfnResource:
         full = {**properties, "ClusterArn": self._cluster_arn, **({"Tags": self._tags} if self._tags else {})}
         if self._fallback and kind in self._by_api:
-            resource = self._fallback.resource(self, construct_id, of=TYPES[kind], properties=full)
+            resource = self._fallback.resource(self, construct_id, resource_type=TYPES[kind], properties=full)
         else:
             resource = cdk.CfnResource(self, construct_id, type=TYPES[kind], properties=full)
             # Who lints the template hears the same contradiction of lists.

@@ -11,7 +11,7 @@ from ...config.loading.artifacts import ChartArchive
 from ..eks.helm_release import HelmRelease
 from ..eks.manifests import Manifests
 from ..hyperpod.nodes_ready.deployment import DeploymentReady
-from ..hyperpod.nodes_ready.waiter import Place
+from ..hyperpod.nodes_ready.waiter import KubernetesApiAccess
 
 
 class Kai(Construct):
@@ -22,11 +22,12 @@ class Kai(Construct):
 
     Example:
         from podwright.config.loading.artifacts import stand_in_archive
-        from podwright.constructs.hyperpod.nodes_ready.waiter import Place
+        from podwright.constructs.hyperpod.nodes_ready.waiter import KubernetesApiAccess
         (folder / "Chart.yaml").write_text("{apiVersion: v2, name: mine, version: 0.1.0}")
-        place = Place(eks_cluster=cluster, vpc=vpc, subnets=tuple(vpc.private_subnets), security_group=nodes, key=key)
+        access = KubernetesApiAccess(eks_cluster=cluster, vpc=vpc, subnets=tuple(vpc.private_subnets),
+                                     security_group=nodes, key=key)
         queue = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "h200"}, "spec": {}}
-        Kai(stack, "Kai", place=place, archive=stand_in_archive("kai-scheduler", folder), values={}, readers=[],
+        Kai(stack, "Kai", api_access=access, archive=stand_in_archive("kai-scheduler", folder), values={}, readers=[],
             objects=[queue])
     """
 
@@ -35,7 +36,7 @@ class Kai(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        place: Place,
+        api_access: KubernetesApiAccess,
         archive: ChartArchive,
         values: Mapping[str, Any],
         readers: Iterable[Mapping[str, Any]],
@@ -46,7 +47,7 @@ class Kai(Construct):
         Args:
             scope: Parent construct.
             construct_id: Id within the parent.
-            place: The cluster, and where the wait runs.
+            api_access: The cluster, and where the wait runs.
             archive: KAI's chart.
             values: Its values; see `config.wanted_charts`.
             readers: Kubernetes objects that let the group `KAI_READERS` see the Deployment `KAI_CONTROLLER`.
@@ -56,13 +57,13 @@ class Kai(Construct):
             ValueError: an archive of another chart, or two objects of one name.
         """
         super().__init__(scope, construct_id)
-        kai, cluster = chart(KAI), place.eks_cluster
+        kai, cluster = chart(KAI), api_access.eks_cluster
 
         release = HelmRelease(self, "Release", cluster=cluster, chart=kai, archive=archive, values=values)
         controller = DeploymentReady(
             self,
             "QueueController",
-            place=place,
+            api_access=api_access,
             namespace=kai.namespace,
             deployment=KAI_CONTROLLER,
             version=kai.version,

@@ -12,7 +12,7 @@ from ...planning.kubernetes.addons import addon_version
 from ...planning.rules import check
 from ..eks.addons import addon
 from ..hyperpod.nodes_ready.deployment import DeploymentReady
-from ..hyperpod.nodes_ready.waiter import Place
+from ..hyperpod.nodes_ready.waiter import KubernetesApiAccess
 
 
 class TaskGovernance(Construct):
@@ -27,14 +27,21 @@ class TaskGovernance(Construct):
 
     Example:
         from podwright.cdk8s_charts.deployment_readers import deployment_readers
-        from podwright.constructs.hyperpod.nodes_ready.waiter import Place
-        place = Place(eks_cluster=cluster, vpc=vpc, subnets=tuple(vpc.private_subnets), security_group=nodes, key=key)
+        from podwright.constructs.hyperpod.nodes_ready.waiter import KubernetesApiAccess
+        access = KubernetesApiAccess(eks_cluster=cluster, vpc=vpc, subnets=tuple(vpc.private_subnets),
+                                     security_group=nodes, key=key)
         readers = deployment_readers("kueue", group=KUEUE_READERS, deployment=CONTROLLER)
-        TaskGovernance(stack, "TaskGovernance", settings=Eks(), place=place, readers=readers)
+        TaskGovernance(stack, "TaskGovernance", settings=Eks(), api_access=access, readers=readers)
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, settings: Eks, place: Place, readers: Iterable[Mapping[str, Any]]
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: Eks,
+        api_access: KubernetesApiAccess,
+        readers: Iterable[Mapping[str, Any]],
     ) -> None:
         """Defines the add-on and the wait.
 
@@ -42,7 +49,7 @@ class TaskGovernance(Construct):
             scope: Parent construct.
             construct_id: Id within the parent.
             settings: The control plane's settings; `addons` may hold another version.
-            place: Where the wait runs.
+            api_access: Where the wait runs.
             readers: Kubernetes objects that let the group `KUEUE_READERS` see the Deployment of Kueue's controller.
 
         Raises:
@@ -51,12 +58,12 @@ class TaskGovernance(Construct):
         super().__init__(scope, construct_id)
         check(settings)
 
-        self.addon = addon(self, ADDON, settings, place.eks_cluster.cluster_name)
+        self.addon = addon(self, ADDON, settings, api_access.eks_cluster.cluster_name)
         """The add-on."""
         controller = DeploymentReady(
             self,
             "Kueue",
-            place=place,
+            api_access=api_access,
             namespace=NAMESPACE,
             deployment=CONTROLLER,
             version=addon_version(ADDON, settings) or "",

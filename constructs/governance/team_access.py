@@ -108,10 +108,10 @@ class TeamIdentities(Construct):
         """ARNs of all roles by `TEAM/SERVICE ACCOUNT`, existing ones too."""
         for team, settings in sorted(teams.items()):
             for name, account in settings.access.service_accounts.items() if settings.access else ():
-                place, namespace = Construct(self, f"{team}-{name}"), team_namespace(engine, team)
-                arn = account.role or self._role(place, team, namespace, name, account).role_arn
+                api_access, namespace = Construct(self, f"{team}-{name}"), team_namespace(engine, team)
+                arn = account.role or self._role(api_access, team, namespace, name, account).role_arn
                 eks.CfnPodIdentityAssociation(
-                    place,
+                    api_access,
                     "Association",
                     cluster_name=cluster_name,
                     namespace=namespace,

@@ -134,7 +134,7 @@ class SlurmAccounting(Construct):
             self, "SecurityGroup", vpc=vpc, allow_all_outbound=False, description="Slurm accounting database"
         )
         self._open(clients, group, _PORT)
-        places = rds.CfnDBSubnetGroup(
+        locations = rds.CfnDBSubnetGroup(
             self,
             "Subnets",
             db_subnet_group_description="Nodes of the cluster",
@@ -150,7 +150,7 @@ class SlurmAccounting(Construct):
             engine_version=settings.version,
             master_username=_USER,
             master_user_password=f"{{{{resolve:secretsmanager:{secret.ref}:SecretString:password}}}}",
-            db_subnet_group_name=places.ref,
+            db_subnet_group_name=locations.ref,
             db_cluster_parameter_group_name=parameters.ref,
             vpc_security_group_ids=[group.security_group_id],
             port=_PORT,
@@ -168,8 +168,8 @@ class SlurmAccounting(Construct):
         if settings.standby:
             # Whichever instance is made first becomes the writer.
             self._instance("Standby", cluster).add_resource_dependency(writer)
-        for kept in (group, places, parameters, cluster):
-            kept.apply_removal_policy(lasting)
+        for resource in (group, locations, parameters, cluster):
+            resource.apply_removal_policy(lasting)
         for rule, reason in _UNLIKE_OTHERS.items():
             _acknowledge(cluster, rule, reason)
         if protection == "destroy":

@@ -14,7 +14,7 @@ from constructs import Construct
 from ...config.catalog.names import cluster_log_group
 from ..common.permission import allow
 
-_LOOK = ["sagemaker:DescribeCluster", "sagemaker:DescribeClusterNode", "sagemaker:ListClusterNodes"]
+_READ_ACTIONS = ["sagemaker:DescribeCluster", "sagemaker:DescribeClusterNode", "sagemaker:ListClusterNodes"]
 
 
 class IHyperPodCluster(Protocol):
@@ -83,7 +83,7 @@ class ClusterAccess:
         policy for people names no narrower resource for the start of a session.
         """
         stack = cdk.Stack.of(cast(Construct, self))
-        allow(role, _LOOK, [self.cluster_arn])
+        allow(role, _READ_ACTIONS, [self.cluster_arn])
         reason = "HyperPod's guide documents no ARN of a node that a session could be bound to."
         allow(role, ["ssm:StartSession"], ["*"], because=reason)
         # Session Manager names a session after the one who started it.
@@ -99,7 +99,7 @@ class ClusterAccess:
         if self.eks_cluster is None:
             self.grant_connect(role)
             return
-        allow(role, _LOOK, [self.cluster_arn])
+        allow(role, _READ_ACTIONS, [self.cluster_arn])
         allow(role, ["eks:DescribeCluster"], [self.eks_cluster.cluster_arn])
         scope = eks.CfnAccessEntry.AccessScopeProperty(
             type="namespace" if namespaces else "cluster", namespaces=sorted(namespaces) or None

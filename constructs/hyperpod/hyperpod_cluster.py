@@ -159,8 +159,8 @@ class HyperPodCluster(ClusterAccess, Construct):
         self._orchestrator = orchestrator
         self._lustre, self._home = lustre or {}, home
         self._plans = training_plans or {}
-        for name, found in [*_named("lustre", self._lustre), *_named("training_plans", self._plans)]:
-            require(name, found, "settings", "a construct of podwright, or its from_..._attributes")
+        for name, result in [*_named("lustre", self._lustre), *_named("training_plans", self._plans)]:
+            require(name, result, "settings", "a construct of podwright, or its from_..._attributes")
         for zone, subnet in _named("subnets", self._subnets):
             require(zone, subnet, "subnet_id", "an ec2.ISubnet")
         if protection not in ("retain", "destroy"):
@@ -300,7 +300,7 @@ class HyperPodCluster(ClusterAccess, Construct):
         if self._completed.environment.cluster.provisioning != "continuous":
             resources = replace(resources, volume_key=None)
         groups = sorted(self._completed.environment.instance_groups.items())
-        self.resource.instance_groups = [instance_group(of, each, resources) for of, each in groups]
+        self.resource.instance_groups = [instance_group(name, each, resources) for name, each in groups]
 
     @property
     def _slurm_by_api(self) -> bool:
@@ -315,7 +315,7 @@ class HyperPodCluster(ClusterAccess, Construct):
 
     def _storage(self) -> dict[str, Any]:
         """The file systems as the section of an environment file."""
-        named = {name: plain(found.settings) for name, found in self._lustre.items()}
+        named = {name: plain(result.settings) for name, result in self._lustre.items()}
         storage: dict[str, Any] = {"lustre": named.pop("lustre", None), "additional_lustre": named}
         if self._home is not None:
             require("home", self._home, "settings", "an OpenZfsHome")
@@ -325,8 +325,8 @@ class HyperPodCluster(ClusterAccess, Construct):
     def _open(self) -> list[Traffic]:
         """Rules between the nodes and the control plane, and the way to the file systems."""
         (nodes,) = self.security_groups
-        for found in self._lustre.values():
-            found.open_to(self, nodes)
+        for value in self._lustre.values():
+            value.open_to(self, nodes)
         cluster = self._orchestrator.eks_cluster
         if cluster is None or self._orchestrator.rules_exist:
             return []
@@ -354,8 +354,8 @@ class HyperPodCluster(ClusterAccess, Construct):
         """What nodes are told of the places that only a deployment knows."""
         stack, database = cdk.Stack.of(self), self._orchestrator.accounting
         values = {
-            name: LustreValues(found.file_system_id, found.dns_name, found.mount_name)
-            for name, found in self._lustre.items()
+            name: LustreValues(result.file_system_id, result.dns_name, result.mount_name)
+            for name, result in self._lustre.items()
         }
         return Addresses(
             region=stack.region,
@@ -420,11 +420,11 @@ class HyperPodCluster(ClusterAccess, Construct):
         known = self.node.try_find_child(construct_id)
         return known if isinstance(known, kms.Key) else kms.Key.from_key_arn(self, construct_id, arn)  # pyrefly: ignore[bad-return]
 
-    def _karpenter_role(self, given: iam.IRole | None) -> iam.IRole | None:
+    def _karpenter_role(self, specified: iam.IRole | None) -> iam.IRole | None:
         if self._completed.environment.cluster.autoscaling != "karpenter":
             return None
-        if given is not None:
-            return given
+        if specified is not None:
+            return specified
         named = volume_keys(self._completed.environment.groups.values())
         keys = [self.key, *(self._imported_key(arn) for arn in named)]
         return KarpenterRole(self, "KarpenterRole", volume_keys=keys).role
@@ -444,8 +444,8 @@ class HyperPodCluster(ClusterAccess, Construct):
 
     def _chart_values(self) -> dict[str, Any]:
         groups = self._completed.environment.groups.values()
-        wanted, region = chart(HYPERPOD_DEPENDENCIES), cdk.Stack.of(self).region
-        return dependencies_values(wanted, groups, self._completed.types, region=region)
+        desired, region = chart(HYPERPOD_DEPENDENCIES), cdk.Stack.of(self).region
+        return dependencies_values(desired, groups, self._completed.types, region=region)
 
 
 def _known(value: str) -> str | None:
@@ -471,12 +471,12 @@ def _named(argument: str, values: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 def _subnets_of(vpc: ec2.IVpc) -> dict[str, ec2.ISubnet]:
     """The private subnets of a VPC by zone id, where the VPC knows zone ids."""
-    found = {subnet.availability_zone: subnet for subnet in vpc.private_subnets}
-    if not found or any("-az" not in zone or cdk.Token.is_unresolved(zone) for zone in found):
+    results = {subnet.availability_zone: subnet for subnet in vpc.private_subnets}
+    if not results or any("-az" not in zone or cdk.Token.is_unresolved(zone) for zone in results):
         raise refusal(
             "subnets",
             "the VPC's private subnets carry zone names or none, which mean another zone in each account",
             'pass subnets={"usw2-az2": subnet, ...} by zone id, the first one for the cluster itself',
             "ENV002",
         )
-    return found
+    return results

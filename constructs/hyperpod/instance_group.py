@@ -52,7 +52,7 @@ class GroupResources:
     slurm_by_api: bool = False
     """Whether HyperPod learns from the groups what their nodes are to Slurm, and sets it up before our scripts run."""
 
-    # A cluster may have a hundred groups, and each look at an id asks Node.
+    # A cluster may have a hundred groups, and each check of an id asks Node.
     @cached_property
     def subnet_ids(self) -> Mapping[str, str]:
         """Ids of `subnets`."""

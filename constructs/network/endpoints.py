@@ -23,8 +23,8 @@ class Endpoints(Construct):
         from podwright.config.settings.network import Network
         from podwright.constructs.network.vpc import ZonedVpc
         vpc = ZonedVpc(stack, "Vpc", settings=Network(zones=("usw2-az2", "usw2-az3")), protection="destroy")
-        Endpoints(stack, "Endpoints", vpc=vpc.face, ranges=["10.16.0.0/16"], features={"nodes"},
-                  interfaces=list(vpc.faces("control_plane").values()), route_tables=vpc.route_tables("nodes"))
+        Endpoints(stack, "Endpoints", vpc=vpc.interface, ranges=["10.16.0.0/16"], features={"nodes"},
+                  interfaces=list(vpc.interfaces("control_plane").values()), route_tables=vpc.route_tables("nodes"))
     """
 
     def __init__(

@@ -101,13 +101,13 @@ class EnvironmentNetwork(Construct):
         self, settings: Network, features: AbstractSet[str], protection: Protection, key: kms.IKey | None
     ) -> None:
         vpc = ZonedVpc(self, "Vpc", settings=settings, protection=protection)
-        self.vpc = vpc.face
-        self.node_subnets = vpc.faces("nodes")
-        self.control_plane_subnets = vpc.faces("control_plane")
+        self.vpc = vpc.interface
+        self.node_subnets = vpc.interfaces("nodes")
+        self.control_plane_subnets = vpc.interfaces("control_plane")
         self.endpoint_security_group = Endpoints(
             self,
             "Endpoints",
-            vpc=vpc.face,
+            vpc=vpc.interface,
             ranges=[settings.cidr, *settings.secondary_cidrs],
             features=features,
             interfaces=list(self.control_plane_subnets.values()),
@@ -115,22 +115,27 @@ class EnvironmentNetwork(Construct):
         ).security_group
         if settings.flow_logs_days:
             FlowLogs(
-                self, "FlowLogs", vpc_id=vpc.face.vpc_id, days=settings.flow_logs_days, key=key, protection=protection
+                self,
+                "FlowLogs",
+                vpc_id=vpc.interface.vpc_id,
+                days=settings.flow_logs_days,
+                key=key,
+                protection=protection,
             )
         else:
             cdk.Validations.of(vpc.resource).acknowledge(
                 cdk.Acknowledgment(id="AwsSolutions-VPC7", reason="The environment turns flow logs off.")
             )
 
-    def _adopt(self, existing: AdoptedVpc) -> None:
+    def _adopt(self, adopted: AdoptedVpc) -> None:
         # Nothing here reads route tables of an existing VPC, and asking AWS for their ids would tie synthesis to it.
         cdk.Annotations.of(self).acknowledge_warning(_NO_ROUTE_TABLE)
-        subnets = existing.subnets
+        subnets = adopted.subnets
         self.vpc = ec2.Vpc.from_vpc_attributes(
             self,
             "Existing",
-            vpc_id=existing.id,
-            vpc_cidr_block=existing.cidr,
+            vpc_id=adopted.id,
+            vpc_cidr_block=adopted.cidr,
             availability_zones=list(subnets),
             private_subnet_ids=[subnet.nodes for subnet in subnets.values()],
         )
@@ -163,16 +168,16 @@ class EnvironmentNetwork(Construct):
         )
         group.apply_removal_policy(lasting)
         cdk.Tags.of(group).add("Name", self.node.path)
-        face = ec2.SecurityGroup.from_security_group_id(
+        endpoint = ec2.SecurityGroup.from_security_group_id(
             self, "Nodes", group.attr_group_id, allow_all_outbound=not closed
         )
         Traffic(
             self,
             "AmongNodes",
-            source=face,
-            target=face,
+            source=endpoint,
+            target=endpoint,
             ports=[ALL],
             description="EFA and all else among nodes",
             removal_policy=lasting,
         )
-        return face
+        return endpoint

@@ -63,7 +63,7 @@ class ZonedSubnet(Construct):
             self, "Association", route_table_id=self.route_table_id, subnet_id=self.subnet_id
         )
 
-        self.face = ec2.Subnet.from_subnet_attributes(
+        self.interface = ec2.Subnet.from_subnet_attributes(
             self,
             "Face",
             subnet_id=self.subnet_id,
@@ -96,7 +96,7 @@ class ZonedVpc(Construct):
 
     Example:
         vpc = ZonedVpc(stack, "Vpc", settings=Network(zones=("usw2-az2", "usw2-az3")), protection="retain")
-        nodes = vpc.faces("nodes")["usw2-az2"]
+        nodes = vpc.interfaces("nodes")["usw2-az2"]
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Network, protection: Protection) -> None:
@@ -139,16 +139,16 @@ class ZonedVpc(Construct):
             self._subnets[zone, role] = subnet
         self._route_out(nat_zones(settings))
 
-        self.face = self._face(settings)
+        self.interface = self._interface(settings)
         """The VPC as other constructs take it. Its private subnets are those of the nodes; it has no public ones."""
 
-    def faces(self, role: SubnetRole) -> dict[str, ec2.ISubnet]:
+    def interfaces(self, role: SubnetRole) -> dict[str, ec2.ISubnet]:
         """The subnets of one role by zone id."""
-        return {zone: subnet.face for (zone, of), subnet in self._subnets.items() if of == role}
+        return {zone: subnet.interface for (zone, held), subnet in self._subnets.items() if held == role}
 
     def route_tables(self, *roles: SubnetRole) -> list[str]:
         """Ids of the route tables of all subnets of these roles, which cost the CDK more to find."""
-        return [subnet.route_table_id for role in roles for (_, of), subnet in self._subnets.items() if of == role]
+        return [subnet.route_table_id for role in roles for (_, held), subnet in self._subnets.items() if held == role]
 
     def _route_out(self, zones: tuple[str, ...]) -> None:
         if not zones:
@@ -177,7 +177,7 @@ class ZonedVpc(Construct):
             if role != "public":
                 subnet.route_out(nat_gateway_id=gateways.get(zone, gateways[zones[0]]).ref)
 
-    def _face(self, settings: Network) -> ec2.IVpc:
+    def _interface(self, settings: Network) -> ec2.IVpc:
         nodes = [subnet for (_, role), subnet in self._subnets.items() if role == "nodes"]
         return ec2.Vpc.from_vpc_attributes(
             self,

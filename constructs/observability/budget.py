@@ -58,7 +58,7 @@ class Budget(Construct):
             raise ValueError(f"a budget tells {MAX_ADDRESSES} addresses at most, and these are {len(direct)}")
 
         subscriber = budgets.CfnBudget.SubscriberProperty
-        told = [
+        messages = [
             subscriber(subscription_type="SNS", address=topics.get("chat", topics["mail"])),
             *(subscriber(subscription_type=_EMAIL, address=address) for address in direct),
         ]
@@ -93,7 +93,7 @@ class Budget(Construct):
                         threshold=percent,
                         threshold_type="PERCENTAGE",
                     ),
-                    subscribers=told,
+                    subscribers=messages,
                 )
                 for kind, percent in BUDGET_MARKS
             ],

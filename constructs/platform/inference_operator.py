@@ -68,7 +68,7 @@ class InferenceEndpoints(Construct):
 def _configuration(settings: InferenceOperator, hyperpod_arn: str) -> dict[str, object]:
     load_balancer = {"create": True, "roleArn": settings.load_balancer_role}
     autoscaler = {"enabled": True, "roleArn": settings.autoscaler_role}
-    found: dict[str, object] = {
+    configuration: dict[str, object] = {
         "executionRoleArn": settings.execution_role,
         "tlsCertificateS3Bucket": settings.tls_bucket,
         "hyperpodClusterArn": hyperpod_arn,
@@ -76,5 +76,5 @@ def _configuration(settings: InferenceOperator, hyperpod_arn: str) -> dict[str, 
         "keda": {"enabled": True, "auth": {"aws": {"irsa": autoscaler}}},
     }
     if settings.gated_models_role:
-        found["jumpstartGatedModelDownloadRoleArn"] = settings.gated_models_role
-    return found
+        configuration["jumpstartGatedModelDownloadRoleArn"] = settings.gated_models_role
+    return configuration

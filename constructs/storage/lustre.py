@@ -78,8 +78,8 @@ class LustreAccess:
         if any(known is clients for known in self._clients):
             return
         self._clients.append(clients)
-        place = Construct(scope, f"Lustre-{self._number(scope)}")
-        _open(place, self.security_group, clients, _ports(self.settings))
+        location = Construct(scope, f"Lustre-{self._number(scope)}")
+        _open(location, self.security_group, clients, _ports(self.settings))
 
     def metric_free_storage(self, *, period: cdk.Duration | None = None) -> cloudwatch.Metric:
         """Bytes that are free."""
@@ -254,15 +254,15 @@ class LustreFileSystem(LustreAccess, Construct):
         self.dns_name = resource.attr_dns_name
         self.mount_name = resource.attr_lustre_mount_name
 
-    def _adopt(self, existing: AdoptedLustre, clients: ec2.ISecurityGroup | None, ports: Sequence[Ports]) -> None:
-        self.security_group = ec2.SecurityGroup.from_security_group_id(self, "SecurityGroup", existing.security_group)
+    def _adopt(self, adopted: AdoptedLustre, clients: ec2.ISecurityGroup | None, ports: Sequence[Ports]) -> None:
+        self.security_group = ec2.SecurityGroup.from_security_group_id(self, "SecurityGroup", adopted.security_group)
         if clients:
             _open(self, self.security_group, clients, ports)
 
         stack = cdk.Stack.of(self)
-        self.file_system_id = existing.id
-        self.dns_name = f"{existing.id}.fsx.{stack.region}.{stack.url_suffix}"
-        self.mount_name = existing.mount_name
+        self.file_system_id = adopted.id
+        self.dns_name = f"{adopted.id}.fsx.{stack.region}.{stack.url_suffix}"
+        self.mount_name = adopted.mount_name
 
 
 @jsii.implements(ec2.IConnectable)

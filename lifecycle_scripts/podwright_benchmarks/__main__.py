@@ -24,18 +24,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("instance_type", help="such as ml.p5en.48xlarge")
     parser.add_argument("--mode", choices=("quick", "thorough"), default="quick")
     parser.add_argument("--root", type=Path, default=Path("/"), help="root of the file system")
-    given = parser.parse_args(arguments)
+    specified = parser.parse_args(arguments)
     bundle = Path(__file__).resolve().parent.parent
     try:
         facts = json.loads((bundle / "node.json").read_text(encoding="utf-8"))
         known = sorted(facts["instance_types"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         parser.error(f"{bundle / 'node.json'} does not describe the cluster ({error}); use the published folder")
-    if given.instance_type not in known:
+    if specified.instance_type not in known:
         # It would measure nothing, and call that skipped.
-        parser.error(f"this cluster has no {given.instance_type}; it has {', '.join(known)}")
-    action = run if given.action == "run" else job
-    record = action(facts, given.instance_type, given.mode, bundle, given.root, _say)
+        parser.error(f"this cluster has no {specified.instance_type}; it has {', '.join(known)}")
+    action = run if specified.action == "run" else job
+    record = action(facts, specified.instance_type, specified.mode, bundle, specified.root, _say)
     print(json.dumps(record, indent=1))
     return 1 if record["verdict"] == "fail" else 0
 

@@ -38,9 +38,11 @@ def measure(expected: int, mode: str, say: Say, provider: str = PROVIDER) -> lis
         return [Measured("efa_loopback", (), None, "GB/s", reason, failed=status is not None)]
     say("measuring", program="fi_pingpong", devices=domains)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = list(pool.map(lambda index: _loop(tool, provider, domains[index], index, mode), range(len(domains))))
+        result = list(pool.map(lambda index: _loop(tool, provider, domains[index], index, mode), range(len(domains))))
     # When no device at all answers, it is the image or these arguments, and the check of EFA's set-up says more.
-    return found if any(loop.value is not None for loop in found) else [replace(loop, failed=False) for loop in found]
+    return (
+        result if any(loop.value is not None for loop in result) else [replace(loop, failed=False) for loop in result]
+    )
 
 
 def _loop(tool: str, provider: str, domain: str, index: int, mode: str) -> Measured:
@@ -65,9 +67,9 @@ def _ping_pong(command: Sequence[str], port: int, seconds: float) -> tuple[float
             client = finish([*command, "-P", str(port), ADDRESS], environment=DEVICE_ONLY, seconds=seconds)
             if client[0] in (0, None):
                 break
-        status, _, said = server.result()
+        status, _, message = server.result()
     rate = _rate(client[1]) if client[0] == 0 and status == 0 else None
-    return rate, (client[2] or said or client[1]).strip()[-200:] or f"nothing within {seconds:g} s"
+    return rate, (client[2] or message or client[1]).strip()[-200:] or f"nothing within {seconds:g} s"
 
 
 def _rate(output: str) -> float | None:

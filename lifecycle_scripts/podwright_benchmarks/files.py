@@ -18,21 +18,21 @@ LONGEST_SECONDS = {"quick": 15.0, "thorough": 120.0}
 """After this long writing stops: the rate is known by then, and a slow file system must not hold the boot up."""
 
 
-def measure(place: Path, name: str, mode: str, say: Say, mib: int | None = None) -> list[Measured]:
-    """Write and read back a file in GB/s, and create, look up and remove small files a second, below `place`.
+def measure(path: Path, name: str, mode: str, say: Say, mib: int | None = None) -> list[Measured]:
+    """Write and read back a file in GB/s, and create, look up and remove small files a second, below `path`.
 
     Every node has a folder of its own there, which goes away at the end. Reads come from the servers as far as the
     kernel drops its cache when it is told to.
 
     Args:
-        place: Where the file system is mounted.
+        path: Where the file system is mounted.
         name: Its kind; results are called after it, such as lustre_write.
         mode: quick or thorough.
         say: Writes into the node's log.
         mib: Size of the file, if another than the mode's.
     """
-    say("measuring", program="files", place=str(place))
-    folder = place / f".podwright-benchmark-{socket.gethostname()}-{os.getpid()}"
+    say("measuring", program="files", place=str(path))
+    folder = path / f".podwright-benchmark-{socket.gethostname()}-{os.getpid()}"
     try:
         folder.mkdir()
         try:
@@ -45,7 +45,7 @@ def measure(place: Path, name: str, mode: str, say: Say, mib: int | None = None)
     except OSError as error:
         # No failure: a shared file system that is full refuses every node, and replacing them would fix nothing. That
         # this node has it mounted and may write, the step of the mount has checked.
-        return [Measured(f"{name}_write", (), None, "GB/s", f"{place}: {error}")]
+        return [Measured(f"{name}_write", (), None, "GB/s", f"{path}: {error}")]
 
 
 def _large(path: Path, name: str, mib: int, longest: float) -> list[Measured]:

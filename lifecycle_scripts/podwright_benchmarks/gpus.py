@@ -42,27 +42,27 @@ def measure(facts: Mapping[str, Any], expected: int, mode: str, bundle: Path, ro
         reason = f"nvidia-smi {'hangs' if status is None else f'ended with {status}'}: {(err or out).strip()[-300:]}"
         return [Measured("gpus", (), None, "GPUs", reason, failed=True)]
     rows = [[word.strip() for word in line.split(",")] for line in out.strip().splitlines()]
-    found = [Measured("gpus", (), float(len(rows)), "GPUs", f"{expected} belong to this instance type")]
+    result = [Measured("gpus", (), float(len(rows)), "GPUs", f"{expected} belong to this instance type")]
     if any(row[3] == "Enabled" for row in rows):
-        return [*found, Measured("programs", (), None, "", "GPUs are divided (MIG): lines are for whole ones")]
+        return [*result, Measured("programs", (), None, "", "GPUs are divided (MIG): lines are for whole ones")]
     # Programs take all memory of a GPU, and a job beside them would fail.
     if _ask("--query-compute-apps=pid")[1].strip():
-        return [*found, Measured("programs", (), None, "", "processes use the GPUs")]
+        return [*result, Measured("programs", (), None, "", "processes use the GPUs")]
     minimum, driver = str(facts.get("driver_minimum", "0")), rows[0][1]
     if facts.get("programs", "shipped") == "shipped" and _version(driver) < _version(minimum):
         reason = f"the driver is {driver}, the programs need {minimum} or newer"
-        return [*found, Measured("programs", (), None, "", reason)]
+        return [*result, Measured("programs", (), None, "", reason)]
     try:
         programs = obtain(facts, bundle, root, {row[2].replace(".", "") for row in rows}, say)
     except Unavailable as missing:
-        return [*found, Measured("programs", (), None, "", str(missing))]
+        return [*result, Measured("programs", (), None, "", str(missing))]
     devices = [int(row[0]) for row in rows]
     for name, arguments in (("gemm", GEMM[mode]), ("memory", MEMORY[mode])):
-        found += _each(programs, name, arguments, devices, mode, say)
-    found += _together(programs, "transfer", TRANSFER[mode], devices, mode, say)
+        result += _each(programs, name, arguments, devices, mode, say)
+    result += _together(programs, "transfer", TRANSFER[mode], devices, mode, say)
     if len(devices) > 1:
-        found += _together(programs, "collectives", COLLECTIVES[mode], devices, mode, say)
-    return found
+        result += _together(programs, "collectives", COLLECTIVES[mode], devices, mode, say)
+    return result
 
 
 def _ask(query: str) -> tuple[int | None, str, str]:

@@ -31,7 +31,7 @@ MIB = {"quick": "8192", "thorough": "16384"}
 
 
 @dataclass(frozen=True)
-class Place:
+class TaskRank:
     """This task among those of the job."""
 
     nodes: int
@@ -40,7 +40,7 @@ class Place:
     """Host name or address of the first task."""
 
     @classmethod
-    def here(cls, variables: Mapping[str, str]) -> Place:
+    def from_environment(cls, variables: Mapping[str, str]) -> TaskRank:
         """From the variables of Slurm, or those of a training job with one task on each node.
 
         Raises:
@@ -73,7 +73,7 @@ def job(facts: Mapping[str, Any], instance_type: str, mode: str, bundle: Path, r
 def _measure(facts: Mapping[str, Any], mode: str, bundle: Path, root: Path, say: Say) -> tuple[list[Measured], int]:
     """Run collectives over the nodes of this job. The count says how many nodes took part."""
     try:
-        place = Place.here(os.environ)
+        rank = TaskRank.from_environment(os.environ)
         status, out, _ = finish(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], seconds=60)
         if status != 0:
             raise Unavailable("nvidia-smi finds no GPUs")
@@ -81,21 +81,21 @@ def _measure(facts: Mapping[str, Any], mode: str, bundle: Path, root: Path, say:
     except Unavailable as missing:
         return [Measured("collectives", (), None, "", str(missing))], 1
     command = [str(programs / "bin/collectives"), "--mib", MIB[mode], *COLLECTIVES[mode][2:]]
-    command += ["--nodes", str(place.nodes), "--node", str(place.node)]
-    say("measuring", program="collectives", nodes=place.nodes, node=place.node)
+    command += ["--nodes", str(rank.nodes), "--node", str(rank.node)]
+    say("measuring", program="collectives", nodes=rank.nodes, node=rank.node)
     with tempfile.TemporaryDirectory() as folder:
         shared = Path(folder, "id")
-        if place.node == 0:
-            threading.Thread(target=serve, args=(shared, place.nodes - 1), daemon=True).start()
+        if rank.node == 0:
+            threading.Thread(target=serve, args=(shared, rank.nodes - 1), daemon=True).start()
             command += ["--id-file", str(shared)]
         else:
             try:
-                command += ["--id", ask(place.first)]
+                command += ["--id", ask(rank.first)]
             except OSError as error:
-                reason = f"{place.first} does not tell NCCL's id: {error}"
-                return [Measured("collectives", (), None, "", reason)], place.nodes
+                reason = f"{rank.first} does not tell NCCL's id: {error}"
+                return [Measured("collectives", (), None, "", reason)], rank.nodes
         ran = results(command, name="collectives", devices=(), environment=environment(programs), seconds=SECONDS)
-    return ran, place.nodes
+    return ran, rank.nodes
 
 
 def serve(shared: Path, others: int, port: int = PORT) -> None:

@@ -13,7 +13,7 @@ from .measured import Measured
 THRESHOLDS: dict[str, Any] = json.loads(Path(__file__).with_name("thresholds.json").read_text(encoding="utf-8"))
 VERSION: str = THRESHOLDS["version"]
 LOWER_IS_BETTER = ("us", "errors")
-NO_LINE: dict[str, Any] = {"fail_below": None, "warn_below": None, "bound": None, "source": ""}
+NO_THRESHOLD: dict[str, Any] = {"fail_below": None, "warn_below": None, "bound": None, "source": ""}
 ORDER = ("skip", "pass", "warn", "fail")
 
 
@@ -51,24 +51,26 @@ def bound(instance_type: str, nodes: int) -> float | None:
     return network["gb_per_second"] * (nodes * gpus - 1) / ((nodes - 1) * gpus)
 
 
-def _line(item: Measured, instance_type: str, nodes: int, accelerators: int) -> dict[str, Any]:
+def _line(measured: Measured, instance_type: str, nodes: int, accelerators: int) -> dict[str, Any]:
     """The thresholds of a measurement on a type over so many nodes; none where nobody published one."""
-    if item.unit == "errors":
-        return {**NO_LINE, "fail_below": 0.0, "bound": 0.0, "source": "a right result has no errors"}
-    if item.name in ("gpus", "neuron_devices"):
+    if measured.unit == "errors":
+        return {**NO_THRESHOLD, "fail_below": 0.0, "bound": 0.0, "source": "a right result has no errors"}
+    if measured.name in ("gpus", "neuron_devices"):
         count = float(accelerators)
         return {"fail_below": count, "warn_below": count, "bound": count, "source": "the catalog's count"}
-    rows = [row for row in THRESHOLDS["lines"] if item.name in row["names"] and instance_type in row["instance_types"]]
+    rows = [
+        row for row in THRESHOLDS["lines"] if measured.name in row["names"] and instance_type in row["instance_types"]
+    ]
     if nodes == 1:
-        return next(({**NO_LINE, **_drawn(row)} for row in rows if row["nodes"] == 1), NO_LINE)
+        return next(({**NO_THRESHOLD, **_drawn(row)} for row in rows if row["nodes"] == 1), NO_THRESHOLD)
     limit = bound(instance_type, nodes)
     row = next((row for row in rows if row["nodes"] == nodes), None)
     if row is not None:
-        return {**NO_LINE, **_drawn(row), "bound": limit}
+        return {**NO_THRESHOLD, **_drawn(row), "bound": limit}
     base = next((row for row in rows if row["nodes"] > 1 and row["warn_below"] is not None), None)
     base_limit = bound(instance_type, base["nodes"]) if base else None
     if base is None or limit is None or base_limit is None:
-        return {**NO_LINE, "bound": limit}
+        return {**NO_THRESHOLD, "bound": limit}
     # Nobody published a figure for this many nodes: a warning at the same part of what is possible, and no failure.
     return {
         "fail_below": None,
@@ -79,7 +81,7 @@ def _line(item: Measured, instance_type: str, nodes: int, accelerators: int) -> 
 
 
 def _drawn(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in NO_LINE}
+    return {name: row[name] for name in NO_THRESHOLD}
 
 
 def _center(item: Measured, measured: Sequence[Measured]) -> float | None:
@@ -88,36 +90,36 @@ def _center(item: Measured, measured: Sequence[Measured]) -> float | None:
     return median(values) if item.name in THRESHOLDS["spreads"] and len(values) > 2 else None
 
 
-def _result(item: Measured, line: dict[str, Any], center: float | None) -> dict[str, Any]:
+def _result(measured: Measured, threshold: dict[str, Any], center: float | None) -> dict[str, Any]:
     """A measurement with its outcome: against its thresholds, and against the node's other devices."""
-    higher = item.unit not in LOWER_IS_BETTER
-    outcome, reason = _outcome(item, line, higher)
-    if center and outcome == "pass" and item.value is not None:
-        lag = 1 - item.value / center
-        allowed = THRESHOLDS["spreads"][item.name]
+    higher = measured.unit not in LOWER_IS_BETTER
+    outcome, reason = _outcome(measured, threshold, higher)
+    if center and outcome == "pass" and measured.value is not None:
+        lag = 1 - measured.value / center
+        allowed = THRESHOLDS["spreads"][measured.name]
         if lag > allowed:
             outcome = "warn"
-            reason = f"{lag:.1%} below the median {center:.4g} {item.unit} of this node; {allowed:.1%} is usual"
+            reason = f"{lag:.1%} below the median {center:.4g} {measured.unit} of this node; {allowed:.1%} is usual"
     return {
-        "name": item.name,
-        "devices": list(item.devices),
-        "value": item.value,
-        "unit": item.unit,
+        "name": measured.name,
+        "devices": list(measured.devices),
+        "value": measured.value,
+        "unit": measured.unit,
         "higher_is_better": higher,
-        **line,
+        **threshold,
         "outcome": outcome,
         "reason": reason,
     }
 
 
-def _outcome(item: Measured, line: dict[str, Any], higher: bool) -> tuple[str, str]:
-    if item.value is None:
-        return ("fail" if item.failed else "skip"), item.reason
+def _outcome(measured: Measured, limit: dict[str, Any], higher: bool) -> tuple[str, str]:
+    if measured.value is None:
+        return ("fail" if measured.failed else "skip"), measured.reason
     sign = 1 if higher else -1
     for outcome, key in (("fail", "fail_below"), ("warn", "warn_below")):
-        threshold = line[key]
-        if threshold is not None and sign * item.value < sign * threshold:
+        threshold = limit[key]
+        if threshold is not None and sign * measured.value < sign * threshold:
             side = "below" if higher else "above"
-            note = f" ({item.reason})" if item.reason else ""
-            return outcome, f"{item.value:.4g} {item.unit} is {side} {threshold:.4g}{note}"
+            note = f" ({measured.reason})" if measured.reason else ""
+            return outcome, f"{measured.value:.4g} {measured.unit} is {side} {threshold:.4g}{note}"
     return "pass", ""

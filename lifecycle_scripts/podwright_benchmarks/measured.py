@@ -43,25 +43,27 @@ def results(
     does not fit this driver or GPU, is one without a value.
     """
     status, out, err = finish(command, environment=environment, seconds=seconds)
-    found: list[Measured] = []
+    measureds: list[Measured] = []
     for line in out.splitlines():
         try:
-            said: dict[str, Any] = json.loads(line)
+            message: dict[str, Any] = json.loads(line)
         except ValueError:
             continue
-        if "error" in said:
-            unfit = any(error in said["error"] for error in UNFIT)
-            return [*found, Measured(name, devices, None, "", said["error"], failed=not unfit)]
-        if "name" in said:
-            found.append(Measured(said["name"], tuple(said["devices"]), said["value"], said["unit"], said["note"]))
+        if "error" in message:
+            unfit = any(error in message["error"] for error in UNFIT)
+            return [*measureds, Measured(name, devices, None, "", message["error"], failed=not unfit)]
+        if "name" in message:
+            measureds.append(
+                Measured(message["name"], tuple(message["devices"]), message["value"], message["unit"], message["note"])
+            )
     if status is None:
         reason = f"{Path(command[0]).name} did not end within {seconds:g} s"
     elif status == 0:
-        return found
+        return measureds
     else:
         reason = f"{Path(command[0]).name} ended with {status}: {err.strip()[-300:] or 'it said nothing'}"
     # 126 and 127: it did not start, for want of a library or of the right to run; that is no fault of the GPU.
-    return [*found, Measured(name, devices, None, "", reason, failed=status not in (126, 127))]
+    return [*measureds, Measured(name, devices, None, "", reason, failed=status not in (126, 127))]
 
 
 def finish(

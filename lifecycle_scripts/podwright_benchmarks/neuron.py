@@ -34,20 +34,22 @@ def measure(expected: int, mode: str, say: Say) -> list[Measured]:
     except (ValueError, KeyError, TypeError):
         reason = f"neuron-ls ended with {status}: {(err or out).strip()[-200:]}"
         return [Measured("neuron_devices", (), None, "devices", reason, failed=True)]
-    found = [Measured("neuron_devices", (), float(len(devices)), "devices", f"{expected} belong to this instance type")]
+    results = [
+        Measured("neuron_devices", (), float(len(devices)), "devices", f"{expected} belong to this instance type")
+    ]
     if cores < 2:
-        return found
+        return results
     say("measuring", program="nccom-test", cores=cores)
     common = [test, "-r", str(cores), "-b", BYTES, "-e", BYTES, "-w", "5", "--non-interactive"]
     for operation in OPERATIONS[mode]:
         command = [*common, "-n", ROUNDS[mode], "-d", "bf16", operation]
         status, out, err = finish(command, seconds=SECONDS[mode])
-        found.append(_bandwidth(f"neuron_{operation}", status, out, err))
+        results.append(_bandwidth(f"neuron_{operation}", status, out, err))
     status, out, err = finish([*common, "-n", "1", "-d", "fp32", "--check", "all_reduce"], seconds=SECONDS[mode])
     wrong = Measured("neuron_all_reduce_wrong", (), 0.0 if status == 0 else None, "errors")
     if status != 0:
         wrong = Measured(wrong.name, (), None, "errors", _why(status, out, err), failed=status is None)
-    return [*found, wrong]
+    return [*results, wrong]
 
 
 def _bandwidth(name: str, status: int | None, out: str, err: str) -> Measured:

@@ -45,12 +45,12 @@ def run(
 
 
 def _beside(node_facts: Mapping[str, Any], kind: Mapping[str, Any], mode: str, root: Path, say: Say) -> list[Measured]:
-    found: list[Measured] = []
+    measureds: list[Measured] = []
     if kind.get("efa_interfaces"):
-        found += efa.measure(int(kind["efa_interfaces"]), mode, say)
+        measureds += efa.measure(int(kind["efa_interfaces"]), mode, say)
     for mount in node_facts.get("file_systems", {}).get("lustre", {}).values():
-        place = root / mount["path"].lstrip("/")
+        path = root / mount["path"].lstrip("/")
         # On EKS pods mount it, and the node itself has none.
-        if place.is_mount():
-            found += files.measure(place, "lustre", mode, say)
-    return found
+        if path.is_mount():
+            measureds += files.measure(path, "lustre", mode, say)
+    return measureds

@@ -32,21 +32,21 @@ def run(args: argparse.Namespace) -> int:
     """Fetch every archive that is not here yet."""
     project = Project.at(args.project)
     environments = [project.load(name).environment for name in args.environments or project.names]
-    wanted = sorted(
+    desired = sorted(
         {item for environment in environments for item in environment_archives(environment)}, key=lambda item: item.name
     )
-    for item in wanted:
+    for item in desired:
         file = fetch(args.project, item, update=args.update)
         write_line(f"{item.name}: {file.relative_to(args.project)}\n  sha256 {digest_of(file)}")
     write_line(
         f"Review {LOCK} and keep it under version control."
-        if wanted
+        if desired
         else "These environments install nothing on nodes."
     )
     return 0
 
 
-def fetch(root: Path, wanted: Archive, *, update: bool = False) -> Path:
+def fetch(root: Path, archive: Archive, *, update: bool = False) -> Path:
     """Download one archive, write its digest to the lock, and return where it lies.
 
     A file that is there and matches the lock is left alone unless `update` is given.
@@ -55,26 +55,26 @@ def fetch(root: Path, wanted: Archive, *, update: bool = False) -> Path:
         CommandError: the download fails, or differs from the lock and `update` is not given.
     """
     artifacts = read_artifacts(root)
-    locked = artifacts.archives.get(wanted.name)
-    if locked and not update and not archive_findings(root, [wanted]):
-        return cached_file(root, wanted.name, locked.sha256)
+    locked = artifacts.archives.get(archive.name)
+    if locked and not update and not archive_findings(root, [archive]):
+        return cached_file(root, archive.name, locked.sha256)
     (root / CACHE).mkdir(parents=True, exist_ok=True)
-    part = root / CACHE / f"{wanted.name}.part"
+    part = root / CACHE / f"{archive.name}.part"
     try:
-        if wanted.wheel_platform:
-            download_wheel(wanted.address, wanted.wheel_platform, part)
+        if archive.wheel_platform:
+            download_wheel(archive.address, archive.wheel_platform, part)
         else:
-            download(wanted.address, part)
+            download(archive.address, part)
         digest = digest_of(part)
-        if locked and locked.address == wanted.address and locked.sha256 != digest and not update:
+        if locked and locked.address == archive.address and locked.sha256 != digest and not update:
             raise CommandError(
-                f"the download of {wanted.address} has the digest {digest}, {LOCK} says {locked.sha256}",
+                f"the download of {archive.address} has the digest {digest}, {LOCK} says {locked.sha256}",
                 "somebody changed what lies there; look into it before you accept it with --update",
             )
-        entry = LockedArchive(address=wanted.address, sha256=digest, bytes=part.stat().st_size)
+        entry = LockedArchive(address=archive.address, sha256=digest, bytes=part.stat().st_size)
         # Before the lock names it: an interrupted run leaves a file too many, not an entry without its file.
-        file = part.replace(cached_file(root, wanted.name, digest))
+        file = part.replace(cached_file(root, archive.name, digest))
     finally:
         part.unlink(missing_ok=True)
-    write_artifacts(root, artifacts.model_copy(update={"archives": artifacts.archives | {wanted.name: entry}}))
+    write_artifacts(root, artifacts.model_copy(update={"archives": artifacts.archives | {archive.name: entry}}))
     return file

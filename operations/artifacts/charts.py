@@ -57,25 +57,25 @@ def run(args: argparse.Namespace) -> int:
         CommandError: a download fails or differs from the lock, or no environment installs a chart.
     """
     project = Project.at(args.project)
-    wanted = {
+    desired = {
         item.chart.name: item.chart for loaded in project.load_all() for item in wanted_charts(loaded.environment)
     }
-    if not wanted:
+    if not desired:
         raise CommandError("no environment of this project installs a chart", "nothing has to be fetched")
-    for item in wanted.values():
+    for item in desired.values():
         fetched = fetch(args.project, item, update=args.update)
         write_line(f"{fetched.name}: {fetched.path.relative_to(args.project)}\n  sha256 {fetched.digest}")
     write_line(f"Review {LOCK} and keep it under version control.")
     return 0
 
 
-def stand_in(wanted: Chart) -> ChartArchive:
-    """A chart of podwright's own that takes the place of `wanted` in tests and in the sandbox.
+def stand_in(chart: Chart) -> ChartArchive:
+    """A chart of podwright's own that takes the place of `desired` in tests and in the sandbox.
 
     It is the one in `stand_in_charts` with the chart's name, or `any`, which shows the values that it got.
     """
-    folder = _STAND_INS / wanted.name
-    return stand_in_archive(wanted.name, folder if folder.is_dir() else _STAND_INS / "any")
+    folder = _STAND_INS / chart.name
+    return stand_in_archive(chart.name, folder if folder.is_dir() else _STAND_INS / "any")
 
 
 def stand_ins(environment: Environment) -> dict[str, ChartArchive]:
@@ -83,7 +83,7 @@ def stand_ins(environment: Environment) -> dict[str, ChartArchive]:
     return {item.chart.name: stand_in(item.chart) for item in wanted_charts(environment)}
 
 
-def fetch(root: Path, wanted: Chart, *, update: bool = False) -> ChartArchive:
+def fetch(root: Path, chart: Chart, *, update: bool = False) -> ChartArchive:
     """Download a chart with everything that it depends on, check that it renders, and write archive and lock.
 
     An archive that is there and matches the lock is left alone unless `update` is given.
@@ -91,50 +91,50 @@ def fetch(root: Path, wanted: Chart, *, update: bool = False) -> ChartArchive:
     Raises:
         CommandError: the download fails, is not what was asked for, or differs from the lock and `update` is not given.
     """
-    if not update and not chart_findings(root, wanted):
-        return chart_archive(root, wanted)
+    if not update and not chart_findings(root, chart):
+        return chart_archive(root, chart)
     artifacts = read_artifacts(root)
-    with tempfile.TemporaryDirectory(prefix="podwright-fetch-") as place:
-        folder = Path(place)
-        _unpack(wanted, folder)
+    with tempfile.TemporaryDirectory(prefix="podwright-fetch-") as path:
+        folder = Path(path)
+        _unpack(chart, folder)
         content = pack(folder)
         digest = hashlib.sha256(content).hexdigest()
-        _compare(artifacts, wanted, digest, update)
-        images = images_of(ChartArchive(wanted.name, folder, digest), wanted, wanted.listing_values)
-    file = archive_file(root, wanted, digest)
+        _compare(artifacts, chart, digest, update)
+        images = images_of(ChartArchive(chart.name, folder, digest), chart, chart.listing_values)
+    file = archive_file(root, chart, digest)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)
     locked = LockedChart(
-        version=wanted.version,
-        repository=wanted.repository,
-        revision=wanted.revision,
+        version=chart.version,
+        repository=chart.repository,
+        revision=chart.revision,
         sha256=digest,
         images=tuple(sorted(str(Image.parse(image)) for image in images)),
     )
-    write_artifacts(root, artifacts.model_copy(update={"charts": artifacts.charts | {wanted.name: locked}}))
-    return ChartArchive(wanted.name, file, digest)
+    write_artifacts(root, artifacts.model_copy(update={"charts": artifacts.charts | {chart.name: locked}}))
+    return ChartArchive(chart.name, file, digest)
 
 
-def _unpack(wanted: Chart, folder: Path) -> None:
+def _unpack(chart: Chart, folder: Path) -> None:
     """The chart with everything that it depends on, in `folder`."""
-    if wanted.archive.startswith("oci://"):
-        with tempfile.TemporaryDirectory(prefix="podwright-pull-") as place:
-            helm("pull", wanted.archive, "--version", wanted.version, "--destination", place)
-            (packed,) = Path(place).glob("*.tgz")
-            _extract(packed.read_bytes(), wanted, folder)
+    if chart.archive.startswith("oci://"):
+        with tempfile.TemporaryDirectory(prefix="podwright-pull-") as path:
+            helm("pull", chart.archive, "--version", chart.version, "--destination", path)
+            (packed,) = Path(path).glob("*.tgz")
+            _extract(packed.read_bytes(), chart, folder)
     else:
-        _extract(_download(wanted.archive), wanted, folder)
-    metadata: dict[str, Any] = read_source(folder / "Chart.yaml", f"{wanted.name}/Chart.yaml").data
-    if str(metadata.get("version")).removeprefix("v") != wanted.version.removeprefix("v"):
+        _extract(_download(chart.archive), chart, folder)
+    metadata: dict[str, Any] = read_source(folder / "Chart.yaml", f"{chart.name}/Chart.yaml").data
+    if str(metadata.get("version")).removeprefix("v") != chart.version.removeprefix("v"):
         raise CommandError(
-            f"{wanted.name} has version {metadata.get('version')}, expected {wanted.version}",
+            f"{chart.name} has version {metadata.get('version')}, expected {chart.version}",
             "use the podwright that pins that version",
         )
-    if not wanted.released:
+    if not chart.released:
         _add_dependencies(folder, metadata)
-        for name in wanted.nested:
+        for name in chart.nested:
             inner = folder / "charts" / name
-            _add_dependencies(inner, read_source(inner / "Chart.yaml", f"{wanted.name}/{name}/Chart.yaml").data)
+            _add_dependencies(inner, read_source(inner / "Chart.yaml", f"{chart.name}/{name}/Chart.yaml").data)
 
 
 def _download(address: str) -> bytes:
@@ -148,9 +148,9 @@ def _download(address: str) -> bytes:
     return content
 
 
-def _extract(archive: bytes, wanted: Chart, folder: Path) -> None:
+def _extract(archive: bytes, chart: Chart, folder: Path) -> None:
     """The chart's files out of an archive that puts all under one folder, named by the commit or the chart."""
-    inside = PurePosixPath(wanted.folder)
+    inside = PurePosixPath(chart.folder)
     with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
         for member in opened:
             path = PurePosixPath(*PurePosixPath(member.name).parts[1:])
@@ -161,7 +161,7 @@ def _extract(archive: bytes, wanted: Chart, folder: Path) -> None:
                 target.write_bytes(content.read() if content else b"")
     if not (folder / "Chart.yaml").is_file():
         raise CommandError(
-            f"{wanted.archive} holds no chart at {wanted.folder or 'its top'}", "the repository has changed its layout"
+            f"{chart.archive} holds no chart at {chart.folder or 'its top'}", "the repository has changed its layout"
         )
 
 
@@ -190,16 +190,16 @@ def _duplicates(folder: Path) -> Iterator[Path]:
             yield packed
 
 
-def _compare(artifacts: Artifacts, wanted: Chart, digest: str, update: bool) -> None:
-    locked = artifacts.charts.get(wanted.name)
-    if locked and locked.revision == wanted.revision and locked.sha256 != digest and not update:
+def _compare(artifacts: Artifacts, chart: Chart, digest: str, update: bool) -> None:
+    locked = artifacts.charts.get(chart.name)
+    if locked and locked.revision == chart.revision and locked.sha256 != digest and not update:
         raise CommandError(
-            f"the download of {wanted.name} has the digest {digest}, {LOCK} says {locked.sha256} for the same "
-            f"{'release' if wanted.released else 'commit'}",
+            f"the download of {chart.name} has the digest {digest}, {LOCK} says {locked.sha256} for the same "
+            f"{'release' if chart.released else 'commit'}",
             "somebody changed the source or a subchart; look into it before you accept it with --update",
         )
-    if locked and locked.revision != wanted.revision and not update:
+    if locked and locked.revision != chart.revision and not update:
         raise CommandError(
-            f"{LOCK} holds {wanted.name} {pin(locked.version, locked.revision)}, this podwright pins {wanted.pin}",
+            f"{LOCK} holds {chart.name} {pin(locked.version, locked.revision)}, this podwright pins {chart.pin}",
             "`podwright chart fetch --update` goes over to the new one",
         )

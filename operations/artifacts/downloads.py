@@ -37,11 +37,11 @@ def download_wheel(requirement: str, platform: str, into: Path) -> None:
             capture_output=True,
             text=True,
         )
-        found = list(Path(folder).glob("*.whl"))
-        if result.returncode or len(found) != 1:
-            said = (result.stderr or result.stdout).strip().splitlines()
+        results = list(Path(folder).glob("*.whl"))
+        if result.returncode or len(results) != 1:
+            message = (result.stderr or result.stdout).strip().splitlines()
             raise CommandError(
-                f"pip has no wheel {requirement} for {platform}: {said[-1] if said else 'it said nothing'}",
+                f"pip has no wheel {requirement} for {platform}: {message[-1] if message else 'it message nothing'}",
                 "check the version and the package index; without pip, install it into podwright's environment",
             )
-        found[0].replace(into)
+        results[0].replace(into)

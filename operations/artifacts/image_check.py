@@ -38,7 +38,7 @@ _SHOWN: Final = ("nccl", "aws_ofi_nccl", "libfabric", "gdrcopy", "efa_installer"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ImageComponent:
     """A component in an image."""
 
     component: str
@@ -69,36 +69,36 @@ def run(args: argparse.Namespace) -> int:
     architecture = args.architecture or (row.architecture if row else "x86_64")
     try:
         with _opened(args.image, architecture) as files:
-            found = list(components(files))
+            result = list(components(files))
     except OSError as error:
         hint = "see that the name is right, that this machine reaches the registry, and that it may read the image"
         raise CommandError(f"{args.image} cannot be read: {error}", hint) from None
-    problems = judged(found, args.type.split(".")[1] if args.type else "")
+    problems = judged(result, args.type.split(".")[1] if args.type else "")
     if args.json:
         write_json(
             {
                 "image": args.image,
                 "architecture": architecture,
-                "found": [{"component": i.component, "version": i.version, "path": str(i.path)} for i in found],
+                "found": [{"component": i.component, "version": i.version, "path": str(i.path)} for i in result],
                 "problems": [{"level": level.value, "text": text} for level, text in problems],
             }
         )
     else:
-        _write(args.image, architecture, found, problems)
+        _write(args.image, architecture, result, problems)
     return 1 if any(level == Level.ERROR for level, _ in problems) else 0
 
 
-def components(files: ImageFiles) -> Iterator[Found]:
+def components(files: ImageFiles) -> Iterator[ImageComponent]:
     """The components that an image brings, by what its files say of themselves."""
     for path, file in sorted(files.files.items()):
         yield from _in_file(path, file)
     if version := files.variables.get("CUDA_VERSION"):
-        yield Found("cuda", version, PurePosixPath("CUDA_VERSION"))
+        yield ImageComponent("cuda", version, PurePosixPath("CUDA_VERSION"))
 
 
-def judged(found: list[Found], family: str) -> list[tuple[Level, str]]:
+def judged(result: list[ImageComponent], family: str) -> list[tuple[Level, str]]:
     """What does not fit, or is missing, on instances of `family` (such as p5en; empty for any)."""
-    versions = {item.component: item.version for item in reversed(found) if item.version}
+    versions = {item.component: item.version for item in reversed(result) if item.version}
     problems: list[tuple[Level, str]] = []
     if "nccl" not in versions:
         problems.append((Level.WARNING, "no NCCL was found: a framework may hold it inside of another library"))
@@ -110,12 +110,12 @@ def judged(found: list[Found], family: str) -> list[tuple[Level, str]]:
                 "hundredth of the speed; run the EFA installer when the image is built",
             )
         )
-    elif all(item.component != "libfabric" for item in found):
+    elif all(item.component != "libfabric" for item in result):
         problems.append((Level.ERROR, "libfabric is missing, and NCCL's plug-in for EFA does nothing without it"))
-    several = sorted({item.version for item in found if item.component == "nccl"})
+    several = sorted({item.version for item in result if item.component == "nccl"})
     for nccl in [{"nccl": version} for version in several] or [{}]:
-        there = versions | nccl | ({family: ""} if family else {})
-        problems += [(item.level, item.text) for item in mismatches(there)]
+        existing = versions | nccl | ({family: ""} if family else {})
+        problems += [(item.level, item.text) for item in mismatches(existing)]
     if len(several) > 1:
         problems.append((Level.WARNING, f"NCCL is there in {len(several)} versions, {' and '.join(several)}"))
     return sorted(dict.fromkeys(problems), key=lambda problem: list(Level).index(problem[0]))
@@ -143,34 +143,34 @@ def _wanted(path: PurePosixPath) -> bool:
     return _FILES.search(str(path)) is not None
 
 
-def _in_file(path: PurePosixPath, file: Path) -> Iterator[Found]:
+def _in_file(path: PurePosixPath, file: Path) -> Iterator[ImageComponent]:
     name = path.name
     if not file.stat().st_size:
         return
     if name.startswith("libnccl.so"):
         if matched := _search(file, _NCCL):
-            yield Found("nccl", matched[0], path)
+            yield ImageComponent("nccl", matched[0], path)
     elif name.startswith("libnccl-net"):
         if matched := _search(file, _PLUGIN):
-            yield Found("aws_ofi_nccl", matched[0], path)
+            yield ImageComponent("aws_ofi_nccl", matched[0], path)
     elif name.startswith("libfabric.so"):
         matched = _search(file, _LIBFABRIC)
-        yield Found("libfabric", matched[0] if matched else "", path)
+        yield ImageComponent("libfabric", matched[0] if matched else "", path)
     elif name == "libfabric.pc":
         if matched := _search(file, re.compile(rb"^Version:\s*(\S+)", re.MULTILINE)):
-            yield Found("libfabric", matched[0], path)
+            yield ImageComponent("libfabric", matched[0], path)
     elif name == "efa_installed_packages":
         if matched := _search(file, re.compile(rb"EFA installer version:\s*(\S+)")):
-            yield Found("efa_installer", matched[0], path)
+            yield ImageComponent("efa_installer", matched[0], path)
         if matched := _search(file, _PACKAGE):
-            yield Found("libfabric", matched[0], path)
+            yield ImageComponent("libfabric", matched[0], path)
     elif name == "version.json":
         if matched := _search(file, re.compile(rb'"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"([0-9.]+)"', re.DOTALL)):
-            yield Found("cuda", matched[0], path)
+            yield ImageComponent("cuda", matched[0], path)
     elif name.startswith(("libgdrapi.so.", "libcudart.so.")):
-        yield Found("gdrcopy" if name.startswith("libgdrapi") else "cuda", name[len("libgdrapi.so.") :], path)
+        yield ImageComponent("gdrcopy" if name.startswith("libgdrapi") else "cuda", name[len("libgdrapi.so.") :], path)
     elif name == "all_reduce_perf":
-        yield Found("nccl_tests", "", path)
+        yield ImageComponent("nccl_tests", "", path)
 
 
 def _search(file: Path, pattern: re.Pattern[bytes]) -> tuple[str, ...] | None:
@@ -180,21 +180,21 @@ def _search(file: Path, pattern: re.Pattern[bytes]) -> tuple[str, ...] | None:
         return tuple(group.decode() for group in matched.groups(b"")) if matched else None
 
 
-def _write(image: str, architecture: str, found: list[Found], problems: list[tuple[Level, str]]) -> None:
+def _write(image: str, architecture: str, result: list[ImageComponent], problems: list[tuple[Level, str]]) -> None:
     write_line(f"{image} ({architecture})")
     for component in _SHOWN:
-        for item in [item for item in found if item.component == component] or [None]:
+        for item in [item for item in result if item.component == component] or [None]:
             text = f"{item.version or 'unknown version':<20} {item.path}" if item else "none"
             write_line(f"  {NAMES[component]:<14} {text}")
     for level, text in problems:
         write_line(f"{level.value}: {text}")
-    driver = _driver(found)
+    driver = _driver(result)
     if driver:
         write_line(f"Its CUDA asks nodes for NVIDIA driver {driver} or newer.")
 
 
-def _driver(found: list[Found]) -> str:
+def _driver(result: list[ImageComponent]) -> str:
     """The oldest driver that the image's CUDA starts on."""
-    major = max((item.version.split(".")[0] for item in found if item.component == "cuda"), default="")
+    major = max((item.version.split(".")[0] for item in result if item.component == "cuda"), default="")
     rows: list[dict[str, Any]] = [row for row in table("software_needs") if row["component"] == "cuda"]
     return next((row["at_least"] for row in rows if row["from"].split(".")[0] == major), "")

@@ -47,33 +47,33 @@ Wanted = Callable[[PurePosixPath], bool]
 
 
 @contextmanager
-def files_of_folder(folder: Path, wanted: Wanted, architecture: str) -> Iterator[ImageFiles]:
+def files_of_folder(folder: Path, desired: Wanted, architecture: str) -> Iterator[ImageFiles]:
     """The files of an image in a folder: an OCI layout when it holds `oci-layout`, else a root file system.
 
     Raises:
         CommandError: a layout holds no image for the architecture.
     """
     if (folder / "oci-layout").is_file():
-        with _layered(_Layout(folder), str(folder), wanted, architecture) as found:
-            yield found
+        with _layered(_Layout(folder), str(folder), desired, architecture) as image_files:
+            yield image_files
         return
-    found = ImageFiles(str(folder))
+    image_files = ImageFiles(str(folder))
     for file in sorted(folder.rglob("*")):
         path = PurePosixPath("/", file.relative_to(folder).as_posix())
-        if not wanted(path):
+        if not desired(path):
             continue
         if file.is_symlink():
-            found.links[path] = str(file.readlink())
+            image_files.links[path] = str(file.readlink())
         elif file.is_file():
-            found.files[path] = file
-    yield found
+            image_files.files[path] = file
+    yield image_files
 
 
 @contextmanager
-def files_of_image(image: Image, registry: Registry, wanted: Wanted, architecture: str) -> Iterator[ImageFiles]:
+def files_of_image(image: Image, registry: Registry, desired: Wanted, architecture: str) -> Iterator[ImageFiles]:
     """The files of an image in a registry. Raises CommandError when it has none for the architecture."""
-    with _layered(_Remote(registry, image), str(image), wanted, architecture) as found:
-        yield found
+    with _layered(_Remote(registry, image), str(image), desired, architecture) as result:
+        yield result
 
 
 class _Remote:
@@ -119,18 +119,18 @@ class _Layout:
 
 
 @contextmanager
-def _layered(source: _Remote | _Layout, name: str, wanted: Wanted, architecture: str) -> Iterator[ImageFiles]:
+def _layered(source: _Remote | _Layout, name: str, desired: Wanted, architecture: str) -> Iterator[ImageFiles]:
     manifest = _chosen(source, name, architecture)
-    with tempfile.TemporaryDirectory(prefix="podwright-image-") as place, tempfile.TemporaryFile() as file:
+    with tempfile.TemporaryDirectory(prefix="podwright-image-") as path, tempfile.TemporaryFile() as file:
         source.blob(manifest["config"]["digest"], file)
         environment = json.load(file).get("config", {}).get("Env") or ()
         variables = {key: value for key, _, value in (item.partition("=") for item in environment)}
-        found = ImageFiles(name, variables=variables)
+        image_files = ImageFiles(name, variables=variables)
         for number, layer in enumerate(manifest["layers"]):
             with tempfile.TemporaryFile() as packed:
                 source.blob(layer["digest"], packed)
-                _read(packed, layer, wanted, found, Path(place, str(number)))
-        yield found
+                _read(packed, layer, desired, image_files, Path(path, str(number)))
+        yield image_files
 
 
 def _chosen(source: _Remote | _Layout, name: str, architecture: str) -> dict[str, Any]:
@@ -145,37 +145,37 @@ def _chosen(source: _Remote | _Layout, name: str, architecture: str) -> dict[str
             if platform in (None, _ARCHITECTURES[architecture])
         ]
         if not fitting:
-            there = ", ".join(sorted({platform for platform in platforms if platform and platform != "unknown"}))
+            existing = ", ".join(sorted({platform for platform in platforms if platform and platform != "unknown"}))
             raise CommandError(
-                f"{name} has no image for {architecture}, only for {there or 'nothing'}", "choose --architecture"
+                f"{name} has no image for {architecture}, only for {existing or 'nothing'}", "choose --architecture"
             )
         manifest = source.manifest(fitting[0]["digest"])
     return manifest
 
 
-def _read(packed: IO[bytes], layer: dict[str, Any], wanted: Wanted, found: ImageFiles, place: Path) -> None:
+def _read(packed: IO[bytes], layer: dict[str, Any], desired: Wanted, image_files: ImageFiles, location: Path) -> None:
     """Lay one layer over what was found: its files replace those of the same name, and whiteouts take away."""
     if layer.get("mediaType", "").endswith("+zstd"):
         raise CommandError(
-            f"{found.name} has layers that are compressed with zstd, which Python reads from 3.14 on",
+            f"{image_files.name} has layers that are compressed with zstd, which Python reads from 3.14 on",
             "unpack the image into a folder and check that, or copy it with `skopeo copy --dest-compress-format gzip`",
         )
-    place.mkdir()
+    location.mkdir()
     with tarfile.open(fileobj=packed, mode="r:*") as archive:
         for index, member in enumerate(archive):
             path = PurePosixPath("/", PurePosixPath(member.name))
             if path.name == _OPAQUE:
-                found.remove(path.parent)
+                image_files.remove(path.parent)
             elif path.name.startswith(_WHITEOUT):
-                found.remove(path.with_name(path.name.removeprefix(_WHITEOUT)))
-            elif member.issym() and wanted(path):
-                found.remove(path)
-                found.links[path] = member.linkname
-            elif member.isfile() and wanted(path):
-                found.remove(path)
+                image_files.remove(path.with_name(path.name.removeprefix(_WHITEOUT)))
+            elif member.issym() and desired(path):
+                image_files.remove(path)
+                image_files.links[path] = member.linkname
+            elif member.isfile() and desired(path):
+                image_files.remove(path)
                 content = archive.extractfile(member)
-                target = place / str(index)
+                target = location / str(index)
                 with target.open("wb") as file:
                     while content and (chunk := content.read(1 << 20)):
                         file.write(chunk)
-                found.files[path] = target
+                image_files.files[path] = target

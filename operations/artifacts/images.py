@@ -50,11 +50,11 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "mirror":
         account = account_of(environment, args.project, args.sandbox)
         return mirror(environment, args.project, archives, account)
-    found = images(environment, archives, read_artifacts(args.project))
+    run_images = images(environment, archives, read_artifacts(args.project))
     if args.json:
-        write_json({"environment": environment.name, "images": [image.to_json() for image in found]})
+        write_json({"environment": environment.name, "images": [image.to_json() for image in run_images]})
     else:
-        for image in found:
+        for image in run_images:
             write_line(f"{image.original}\n    {image.served}")
         if sandboxed:
             write_line(f"These are the sandbox's stand-ins for {', '.join(archives)}, not the real charts.")
@@ -96,11 +96,14 @@ def images(environment: Environment, archives: Mapping[str, ChartArchive], artif
         archives: Its charts by name.
         artifacts: What `artifacts.lock` holds.
     """
-    found = set(own_images(environment))
-    for wanted in wanted_charts(environment):
-        found |= {Image.parse(of) for of in images_of(archives[wanted.chart.name], wanted.chart, wanted.values)}
+    result = set(own_images(environment))
+    for desired in wanted_charts(environment):
+        result |= {
+            Image.parse(reference)
+            for reference in images_of(archives[desired.chart.name], desired.chart, desired.values)
+        }
     copies = mirror_of(environment, artifacts)
-    return [RunImage(image, copies.get(str(image))) for image in sorted(found, key=str)]
+    return [RunImage(image, copies.get(str(image))) for image in sorted(result, key=str)]
 
 
 def mirror(environment: Environment, root: Path, archives: Mapping[str, ChartArchive], account: Account) -> int:
@@ -135,13 +138,13 @@ def _mirror_one(image: Image, account: Account, source: Registry, target: Regist
     made = make(account, "ecr", "create_repository", existing, repositoryName=repository, **settings)
     if not made and target.has(repository, "manifests", image.digest or image.tag):
         # A tag that is there cannot be written again. It is what was copied, or somebody else's, which must not pass.
-        there = digest_of(image.mirrored_in(target.host), target)
-        if there != digest_of(image, source):
+        present = digest_of(image.mirrored_in(target.host), target)
+        if present != digest_of(image, source):
             raise CommandError(
-                f"{target.host}/{repository} has {image.tag} as {there}, and upstream has moved that tag since",
+                f"{target.host}/{repository} has {image.tag} as {present}, and upstream has moved that tag since",
                 "delete the copy if you want the new image",
             )
-        return there
+        return present
     return copy(image, source, target, repository)
 
 

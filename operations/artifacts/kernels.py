@@ -47,12 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Build for every architecture that is wanted."""
-    wanted = args.architecture or sorted(_needed(args.project))
-    for architecture in wanted:
+    desired = args.architecture or sorted(_needed(args.project))
+    for architecture in desired:
         file = build(args.project, architecture, update=args.update)
         write_line(f"{file.relative_to(args.project)}\n  {file.stat().st_size:,} bytes, sha256 {digest_of(file)}")
     write_line(
-        f"Review {LOCK} and keep it under version control." if wanted else "No environment measures NVIDIA GPUs."
+        f"Review {LOCK} and keep it under version control." if desired else "No environment measures NVIDIA GPUs."
     )
     return 0
 
@@ -71,9 +71,9 @@ def build(root: Path, architecture: Architecture, *, update: bool = False) -> Pa
     # Headers and tools of this machine, libraries of the other.
     tools = [fetch(root, item, update=update) for item in (*wheels("tools", here), wheels("libraries", here)[0])]
     libraries = [fetch(root, item, update=update) for item in wheels("libraries", architecture)]
-    wanted = programs(architecture)
-    with tempfile.TemporaryDirectory(prefix="podwright-kernels-", dir=root / CACHE) as place:
-        folder = Path(place)
+    desired = programs(architecture)
+    with tempfile.TemporaryDirectory(prefix="podwright-kernels-", dir=root / CACHE) as path:
+        folder = Path(path)
         _unpack(tools, folder / "tools")
         _unpack(libraries, folder / "libraries")
         target = folder / "programs"
@@ -94,14 +94,14 @@ def build(root: Path, architecture: Architecture, *, update: bool = False) -> Pa
         (target / "lib").mkdir()
         for name in recipe()["shipped"]:
             shutil.move(folder / "libraries" / name, target / "lib")
-        (target / "contents.json").write_text(_contents(target, wanted, compiler), encoding="utf-8")
+        (target / "contents.json").write_text(_contents(target, desired, compiler), encoding="utf-8")
         part = folder / "packed"
         pack_programs(target, part)
         digest = digest_of(part)
-        file = part.replace(cached_file(root, wanted.name, digest))
-    entry = LockedArchive(address=wanted.address, sha256=digest, bytes=file.stat().st_size)
+        file = part.replace(cached_file(root, desired.name, digest))
+    entry = LockedArchive(address=desired.address, sha256=digest, bytes=file.stat().st_size)
     artifacts = read_artifacts(root)
-    write_artifacts(root, artifacts.model_copy(update={"archives": artifacts.archives | {wanted.name: entry}}))
+    write_artifacts(root, artifacts.model_copy(update={"archives": artifacts.archives | {desired.name: entry}}))
     return file
 
 
@@ -145,8 +145,10 @@ def compile_programs(
 
 def newest_glibc(folder: Path) -> tuple[int, ...]:
     """The newest version of glibc that a program in `folder` asks for."""
-    asked = (found for file in folder.iterdir() for found in re.findall(rb"\0GLIBC_([0-9.]+)(?=\0)", file.read_bytes()))
-    return max(_numbers(found.decode()) for found in asked)
+    asked = (
+        result for file in folder.iterdir() for result in re.findall(rb"\0GLIBC_([0-9.]+)(?=\0)", file.read_bytes())
+    )
+    return max(_numbers(result.decode()) for result in asked)
 
 
 def pack_programs(folder: Path, into: Path) -> None:
@@ -169,10 +171,10 @@ def _needed(root: Path) -> set[Architecture]:
     return {item.architecture for item in archives if item.architecture}
 
 
-def _compiler(here: Architecture, there: Architecture) -> str:
-    name = "g++" if here == there else f"{MACHINES[there]}-linux-gnu-g++"
+def _compiler(here: Architecture, existing: Architecture) -> str:
+    name = "g++" if here == existing else f"{MACHINES[existing]}-linux-gnu-g++"
     if shutil.which(name) is None:
-        package = "g++" if here == there else f"g++-{MACHINES[there].replace('_', '-')}-linux-gnu"
+        package = "g++" if here == existing else f"g++-{MACHINES[existing].replace('_', '-')}-linux-gnu"
         raise CommandError(f"{name} is not installed", f"on Debian and Ubuntu: apt-get install {package}")
     return name
 
@@ -187,13 +189,13 @@ def _unpack(files: Iterable[Path], folder: Path) -> None:
                     (folder / item.filename).chmod(0o755)
 
 
-def _contents(folder: Path, wanted: Archive, compiler: str) -> str:
+def _contents(folder: Path, archive: Archive, compiler: str) -> str:
     """What lies in the archive, for whoever unpacks it."""
     version = subprocess.run([compiler, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
     return json.dumps(
         {
-            "version": wanted.version,
-            "architecture": wanted.architecture,
+            "version": archive.version,
+            "architecture": archive.architecture,
             "cuda": recipe()["cuda"],
             "driver_minimum": recipe()["driver_minimum"],
             "wheels": [item["wheel"] for part in ("tools", "libraries") for item in recipe()[part]],

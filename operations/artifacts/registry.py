@@ -75,10 +75,10 @@ class Registry:
     def put_blob(self, repository: str, digest: str, content: IO[bytes], length: int) -> None:
         """Store a blob."""
         answer = self._open("POST", f"/v2/{repository}/blobs/uploads/", {"Content-Length": "0"}, b"")
-        place = urllib.parse.urlsplit(urllib.parse.urljoin(self._address("/"), answer.headers["Location"]))
-        query = "&".join(filter(None, (place.query, f"digest={urllib.parse.quote(digest)}")))
+        path = urllib.parse.urlsplit(urllib.parse.urljoin(self._address("/"), answer.headers["Location"]))
+        query = "&".join(filter(None, (path.query, f"digest={urllib.parse.quote(digest)}")))
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(length)}
-        self._open("PUT", urllib.parse.urlunsplit(place._replace(query=query)), headers, content)
+        self._open("PUT", urllib.parse.urlunsplit(path._replace(query=query)), headers, content)
 
     def _address(self, path: str) -> str:
         return path if "://" in path else f"{self.scheme}://{_HOSTS.get(self.host, self.host)}{path}"
@@ -115,8 +115,8 @@ class Registry:
 
     def _token(self, challenge: dict[str, str]) -> str:
         query = urllib.parse.urlencode({key: challenge[key] for key in ("service", "scope") if key in challenge})
-        found = request("GET", f"{challenge['realm']}?{query}").json()
-        return f"Bearer {found.get('token') or found['access_token']}"
+        result = request("GET", f"{challenge['realm']}?{query}").json()
+        return f"Bearer {result.get('token') or result['access_token']}"
 
 
 def digest_of(image: Image, source: Registry) -> str:

@@ -14,7 +14,7 @@ from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...planning.purchase.steps import ONE_ATTEMPT
 from .calls import Reader
-from .sandbox_plans import make_known
+from .sandbox_plans import register_plan
 from .sandbox_server import SandboxError, start
 
 _EXPIRED: Final = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
@@ -136,12 +136,12 @@ def _sandbox_account(environment: Environment, project: Path) -> Account:
         raise CommandError(
             str(error), "`podwright sandbox reset` forgets what the sandbox holds and starts afresh"
         ) from None
-    make_known(environment, running.endpoint)
+    register_plan(environment, running.endpoint)
     account, region = environment.account, environment.region
     # Nothing of the user's AWS set-up is used, and no proxy of theirs sees what stays on this machine.
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    retained = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     loopback = {"NO_PROXY": "localhost,127.0.0.1", "no_proxy": "localhost,127.0.0.1"}
-    return Account(account, region, running.endpoint, kept | running.environment(region, account) | loopback)
+    return Account(account, region, running.endpoint, retained | running.environment(region, account) | loopback)
 
 
 def _aws_account(environment: Environment) -> Account:

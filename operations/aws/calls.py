@@ -55,13 +55,13 @@ def pages(
 ) -> list[Any]:
     """The items under `keys` of all pages; no more pages are read once `until` is true of the items so far."""
     _check_reads(service, operation)
-    found: list[Any] = []
+    results: list[Any] = []
     for page in clients.client(service).get_paginator(operation).paginate(**arguments):
         for key in keys:
-            found += page.get(key) or []
-        if until and until(found):
+            results += page.get(key) or []
+        if until and until(results):
             break
-    return found
+    return results
 
 
 def pages_by_token(
@@ -69,11 +69,11 @@ def pages_by_token(
 ) -> list[Any]:
     """As `pages`, for operations that botocore knows no paginator of. `token` is the member that leads on."""
     answer = get(clients, service, operation, **arguments)
-    found: list[Any] = [*answer[key]]
+    results: list[Any] = [*answer[key]]
     while answer.get(token):
         answer = get(clients, service, operation, **arguments, **{token: answer[token]})
-        found += answer[key]
-    return found
+        results += answer[key]
+    return results
 
 
 def change(clients: Clients, service: str, operation: str, **arguments: Any) -> dict[str, Any]:

@@ -168,16 +168,16 @@ class Event:
 
 def cluster(clients: Clients, name: str) -> Cluster | None:
     """A cluster; None when there is none of that name."""
-    found = find(clients, "sagemaker", "describe_cluster", ("ResourceNotFound",), ClusterName=name)
-    return Cluster.of(found, name) if found else None
+    result = find(clients, "sagemaker", "describe_cluster", ("ResourceNotFound",), ClusterName=name)
+    return Cluster.of(result, name) if result else None
 
 
 def existing_cluster(clients: Clients, name: str) -> Cluster:
     """A cluster. Raises CommandError when there is none of that name."""
-    found = cluster(clients, name)
-    if found is None:
+    resolved_cluster = cluster(clients, name)
+    if resolved_cluster is None:
         raise _absent(name)
-    return found
+    return resolved_cluster
 
 
 def nodes(clients: Clients, name: str, group: str = "") -> list[Node]:

@@ -17,10 +17,10 @@ def physical_id(account: Account, name: str, resource_type: str) -> str:
         held = stack_resources(account, name)
     except ClientError:
         raise CommandError(f"there is no stack {name} in {account}", "deploy the environment first") from None
-    found = [item.name for item in held if item.type == resource_type and item.name]
-    if len(found) != 1:
-        raise CommandError(f"{name} has {len(found)} resources of type {resource_type}", "deploy the environment again")
-    return found[0]
+    names = [item.name for item in held if item.type == resource_type and item.name]
+    if len(names) != 1:
+        raise CommandError(f"{name} has {len(names)} resources of type {resource_type}", "deploy the environment again")
+    return names[0]
 
 
 def eks_cluster_name(account: Account, environment: Environment) -> str:

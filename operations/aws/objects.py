@@ -24,8 +24,8 @@ def list_objects(clients: Clients, bucket: str, prefix: str) -> list[dict[str, A
 
 def read_text(clients: Clients, bucket: str, key: str) -> str | None:
     """An object as text; None where it, or its bucket, is not there."""
-    found = find(clients, "s3", "get_object", _ABSENT, Bucket=bucket, Key=key)
-    return found["Body"].read().decode() if found else None
+    result = find(clients, "s3", "get_object", _ABSENT, Bucket=bucket, Key=key)
+    return result["Body"].read().decode() if result else None
 
 
 def write_json_text(clients: Clients, bucket: str, key: str, text: str) -> None:
@@ -42,5 +42,5 @@ def upload(clients: Clients, bucket: str, key: str, file: Path) -> None:
 def object_versions(clients: Clients, bucket: str) -> Iterator[list[dict[str, Any]]]:
     """All versions of all objects, delete markers included, page by page as far as somebody asks."""
     for page in clients.client("s3").get_paginator("list_object_versions").paginate(Bucket=bucket):
-        if found := [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]:
-            yield found
+        if results := [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]:
+            yield results

@@ -17,7 +17,7 @@ _DONE = {"SUCCEEDED": 0, "FAILED": 1, "FAULT": 1, "STOPPED": 1, "TIMED_OUT": 1}
 def run_in_vpc(account: Account, environment: Environment, command: str, write: Callable[[str], None]) -> int:
     """Run a bash command in the runner and hand each line of its output to `write`. Returns its exit code, 0 or 1.
 
-    An interrupt stops the build, so that nothing goes on unseen.
+    An interrupt stops the build, so that nothing continues unseen.
 
     Raises:
         CommandError: there is no runner, or the build did not get as far as the command.
@@ -47,9 +47,9 @@ def _outcome(build: dict[str, Any]) -> int:
             phase.get("phaseStatus") in ("FAILED", "FAULT", "TIMED_OUT", "CLIENT_ERROR")
             and phase["phaseType"] != "BUILD"
         ):
-            told = "; ".join(context.get("message", "") for context in phase.get("contexts", ()))
+            messages = "; ".join(context.get("message", "") for context in phase.get("contexts", ()))
             raise CommandError(
-                f"the runner failed in {phase['phaseType']}: {told}", "see the build in the CodeBuild console"
+                f"the runner failed in {phase['phaseType']}: {messages}", "see the build in the CodeBuild console"
             )
     return _DONE[build["buildStatus"]]
 
@@ -61,11 +61,15 @@ class _Logs:
         self._account = account
         self._next: str | None = None
 
-    def new_lines(self, place: dict[str, Any]) -> list[str]:
+    def new_lines(self, location: dict[str, Any]) -> list[str]:
         """What has been written since; nothing before the stream exists."""
         lines: list[str] = []
-        while place.get("streamName"):
-            request = {"logGroupName": place["groupName"], "logStreamName": place["streamName"], "startFromHead": True}
+        while location.get("streamName"):
+            request = {
+                "logGroupName": location["groupName"],
+                "logStreamName": location["streamName"],
+                "startFromHead": True,
+            }
             if self._next:
                 request["nextToken"] = self._next
             page = find(self._account, "logs", "get_log_events", ("ResourceNotFoundException",), **request)

@@ -17,7 +17,7 @@ from ...config.settings.environment import Environment
 _PATH = "/podwright/training-plans"
 
 
-def make_known(environment: Environment, endpoint: str) -> None:
+def register_plan(environment: Environment, endpoint: str) -> None:
     """Tell the sandbox at `endpoint` of the plans that the file says exist and that it does not know yet.
 
     Raises:
@@ -37,7 +37,7 @@ def existing_plans(environment: Environment) -> list[dict[str, Any]]:
 
     What the file leaves out is as its groups need it: the type of the first group on the plan, the count of all.
     """
-    found = list[dict[str, Any]]()
+    result = list[dict[str, Any]]()
     for name, plan in environment.training_plans.items():
         if plan.arn is None or f":{SANDBOX_ACCOUNT}:" in plan.arn:
             continue
@@ -47,7 +47,7 @@ def existing_plans(environment: Environment) -> list[dict[str, Any]]:
         whole = server.instances * (plan.ultraserver_count or 1) if server else 0
         count = whole or plan.count or sum(group.count for group in groups) or 1
         parts = plan.windows or (plan,)
-        found.append(
+        result.append(
             {
                 "arn": plan.arn,
                 "instance_type": next((each for each in types if each), ""),
@@ -64,7 +64,7 @@ def existing_plans(environment: Environment) -> list[dict[str, Any]]:
                 ],
             }
         )
-    return found
+    return result
 
 
 def _call(url: str, body: dict[str, Any] | None) -> Any:

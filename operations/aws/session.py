@@ -34,11 +34,11 @@ class ClusterNode:
 
 def nodes(account: Account, cluster: str) -> list[ClusterNode]:
     """The running nodes of a cluster; none when there is no such cluster."""
-    there = find_cluster(account, cluster)
-    if there is None:
+    existing = find_cluster(account, cluster)
+    if existing is None:
         return []
     listed = cluster_nodes(account, cluster)
-    return [ClusterNode(there.arn, node.group, node.id) for node in listed if node.status == "Running"]
+    return [ClusterNode(existing.arn, node.group, node.id) for node in listed if node.status == "Running"]
 
 
 def shell(account: Account, node: ClusterNode) -> list[str]:

@@ -97,8 +97,8 @@ def stacks(clients: Clients) -> list[Stack]:
 
 def stack(clients: Clients, name: str) -> Stack | None:
     """A stack; None where there is none of that name."""
-    found = find(clients, "cloudformation", "describe_stacks", ("ValidationError",), StackName=name)
-    return Stack.of(found["Stacks"][0]) if found else None
+    result = find(clients, "cloudformation", "describe_stacks", ("ValidationError",), StackName=name)
+    return Stack.of(result["Stacks"][0]) if result else None
 
 
 def stack_resources(clients: Clients, name: str) -> list[StackResource]:

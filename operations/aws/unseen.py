@@ -30,7 +30,7 @@ _SERVER_ERROR: Final = 500
 
 
 class Unseen(PodwrightError):
-    """A question that the account does not answer. The rest of a command goes on without it."""
+    """A question that the account does not answer. The rest of a command continues without it."""
 
     def __init__(self, what: str, why: str, code: str = "") -> None:
         """`what` was asked; `why` there is no answer; AWS's error `code`, where it gave one."""
@@ -92,12 +92,12 @@ def attempt(question: Callable[[], T], *also: type[Exception]) -> T | Unseen:
         return question()
     except ClientError as error:
         reason: Exception = error
-        found = Unseen(error.operation_name, str(error.response["Error"].get("Message", "")), code_of(error))
+        resolved_unseen = Unseen(error.operation_name, str(error.response["Error"].get("Message", "")), code_of(error))
     except (BotoCoreError, CommandError, *also) as error:
         reason = error
-        found = Unseen("AWS", str(error))
-    found.__cause__ = reason
-    return found
+        resolved_unseen = Unseen("AWS", str(error))
+    resolved_unseen.__cause__ = reason
+    return resolved_unseen
 
 
 def noted(name: str, question: Callable[[], T], unseen: dict[str, str], *also: type[Exception]) -> T | None:

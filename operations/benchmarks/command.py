@@ -61,9 +61,9 @@ def parsed(text: str, source: str) -> BenchmarkResults:
         return BenchmarkResults.model_validate(json.loads(text))
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
+        position = ".".join(map(str, first["loc"]))
         raise CommandError(
-            f"{source} is not a node's results: {place or 'the whole'}: {first['msg']}", _SCHEMA
+            f"{source} is not a node's results: {position or 'the whole'}: {first['msg']}", _SCHEMA
         ) from None
     except ValueError as error:
         raise CommandError(f"{source} is not JSON: {error}", _SCHEMA) from None

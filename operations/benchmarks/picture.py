@@ -100,9 +100,9 @@ def picture(runs: Sequence[BenchmarkResults]) -> str:
 
 
 def _plots(runs: Sequence[BenchmarkResults]) -> Iterator[Plot]:
-    top, found = _TOP, rows(runs)
-    for group, instance_type in dict.fromkeys((row.group, row.instance_type) for row in found):
-        own = [row for row in found if (row.group, row.instance_type) == (group, instance_type)]
+    top, resolved_rows = _TOP, rows(runs)
+    for group, instance_type in dict.fromkeys((row.group, row.instance_type) for row in resolved_rows):
+        own = [row for row in resolved_rows if (row.group, row.instance_type) == (group, instance_type)]
         nodes = len({run.instance_id for run in runs if run.group == group and run.instance_type == instance_type})
         heading = f"{group}: {nodes} {'node' if nodes == 1 else 'nodes'} of {instance_type}"
         for bounded in (True, False):
@@ -140,7 +140,7 @@ def _kernel(row: Row) -> Kernel:
         outcome=row.outcome,
         words=f"{number(row.middle)} {row.first.unit}{spread}",
         dots=dots,
-        limits=[(_x(line / end), outcome) for line, outcome in limits if line is not None],
+        limits=[(_x(threshold / end), outcome) for threshold, outcome in limits if threshold is not None],
         worst=_label(points[0], dots[-1], row.first.higher_is_better),
     )
 
@@ -149,7 +149,7 @@ def _end(row: Row) -> float:
     """The value at the right end of a row's scale."""
     if _is_bounded(row):
         return row.line("bound") or 1.0
-    lines = [line for name in ("fail_below", "warn_below") if (line := row.line(name)) is not None]
+    lines = [threshold for name in ("fail_below", "warn_below") if (threshold := row.line(name)) is not None]
     return max([point.value for point in row.points] + lines) * 1.05 or 1.0
 
 

@@ -41,8 +41,8 @@ class Row:
     @property
     def points(self) -> list[Point]:
         """Those with a value, the worst first."""
-        found = [Point(run, item, item.value) for run, item in self.measurements if item.value is not None]
-        return sorted(found, key=lambda point: point.value, reverse=not self.first.higher_is_better)
+        matches = [Point(run, item, item.value) for run, item in self.measurements if item.value is not None]
+        return sorted(matches, key=lambda point: point.value, reverse=not self.first.higher_is_better)
 
     @property
     def outcome(self) -> Outcome:
@@ -70,13 +70,13 @@ class Row:
 
 def rows(runs: Sequence[BenchmarkResults]) -> list[Row]:
     """Kernels by group and type, each in the order in which it was run."""
-    found: dict[tuple[str, str, str, str], list[tuple[BenchmarkResults, Measurement]]] = {}
+    results: dict[tuple[str, str, str, str], list[tuple[BenchmarkResults, Measurement]]] = {}
     for run in runs:
         for item in run.results:
-            found.setdefault((run.group, run.instance_type, item.name, item.unit), []).append((run, item))
-    order = {key: number for number, key in enumerate(found)}
-    keys = sorted(found, key=lambda key: (key[0], key[1], order[key]))
-    return [Row(key[0], key[1], tuple(found[key])) for key in keys]
+            results.setdefault((run.group, run.instance_type, item.name, item.unit), []).append((run, item))
+    order = {key: number for number, key in enumerate(results)}
+    keys = sorted(results, key=lambda key: (key[0], key[1], order[key]))
+    return [Row(key[0], key[1], tuple(results[key])) for key in keys]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +98,14 @@ def faults(runs: Sequence[BenchmarkResults]) -> list[Fault]:
                 devices = devices_of(item)
                 name = f"{item.name} [{devices}]" if devices else item.name
                 nodes.setdefault((item.outcome, name, item.reason), []).append(run.instance_id or run.group)
-    found = [
+    results = [
         Fault(outcome, f"{name} on {some[0] if len(some) == 1 else f'{len(some)} nodes'}", reason)
         for (outcome, name, reason), some in nodes.items()
     ]
-    return sorted(found, key=lambda fault: ORDER.index(fault.outcome))
+    return sorted(results, key=lambda fault: ORDER.index(fault.outcome))
 
 
-def devices_of(item: Measurement) -> str:
+def devices_of(measurement: Measurement) -> str:
     """Its devices in short, such as `3`, `0-5` for a pair or `0…7`; empty for the whole node."""
-    devices = item.devices
+    devices = measurement.devices
     return f"{devices[0]}…{devices[-1]}" if len(devices) > 2 else "-".join(map(str, devices))

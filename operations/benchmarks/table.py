@@ -21,9 +21,9 @@ def write_tables(runs: Sequence[BenchmarkResults]) -> None:
         console.width = _WIDTH
     console.print(_nodes(runs))
     console.print()
-    found = rows(runs)
-    for group, instance_type in dict.fromkeys((row.group, row.instance_type) for row in found):
-        own = [row for row in found if (row.group, row.instance_type) == (group, instance_type)]
+    resolved_rows = rows(runs)
+    for group, instance_type in dict.fromkeys((row.group, row.instance_type) for row in resolved_rows):
+        own = [row for row in resolved_rows if (row.group, row.instance_type) == (group, instance_type)]
         console.print(_kernels(f"{group}, {instance_type}", own, nodes=len(runs) > 1))
         console.print()
     wrong = faults(runs)
@@ -67,10 +67,10 @@ def _nodes(runs: Sequence[BenchmarkResults]) -> Any:
     return table
 
 
-def _kernels(title: str, found: Sequence[Row], *, nodes: bool) -> Any:
+def _kernels(title: str, result: Sequence[Row], *, nodes: bool) -> Any:
     columns = ["n", "worst", "median", "best", "spread", "fails at", "warns at", "bound", "median of bound"]
     table = _table(title, ["kernel", "unit", "outcome", "worst on"], columns)
-    for row in found:
+    for row in result:
         points, bound = row.points, row.line("bound")
         head = (row.first.name, row.first.unit, _outcome(row.outcome))
         if not points:

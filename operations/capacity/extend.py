@@ -109,11 +109,11 @@ def run(args: argparse.Namespace) -> int:
             return report(args, file, text, _values(plan, deployed), "exists", paid=False)
     offers = _offers(buyer, arn, args.days)
     # An extension is recorded by its start, which is the plan's end: nobody says that it is so to the minute.
-    starts = dict.fromkeys(shown(moment) for moment in (plan.end, *(offer.start for offer in offers)))
+    starts = dict.fromkeys(shown(timestamp) for timestamp in (plan.end, *(offer.start for offer in offers)))
     keys = [f"{arn}/extension/{start}" for start in starts]
     if args.nothing_was_bought:
         return _close(args, buyer, keys, tell)
-    outcome = next((found for key in keys if (found := earlier(buyer, key, None, tell))), None)
+    outcome = next((resolved_outcome for key in keys if (resolved_outcome := earlier(buyer, key, None, tell))), None)
     if outcome is None:
         count = shape.get("TotalInstanceCount", 0)
         if choosing:
@@ -146,11 +146,11 @@ def _offers(buyer: Buyer, arn: str, days: int | None) -> list[Extension]:
 def _chosen(args: argparse.Namespace, offers: Sequence[Extension], count: int, buyer: Buyer, arn: str) -> Extension:
     """The offer that the arguments mean. Raises CommandError when there is none, with those that there are."""
     if args.offering:
-        found = next((offer for offer in offers if offer.id == args.offering), None)
+        result = next((offer for offer in offers if offer.id == args.offering), None)
         hint = "without --days and --offering the offers of now are listed"
-        if found is None:
+        if result is None:
             raise CommandError(f"nothing was bought: {args.offering} is not among the offers now", hint)
-        return found
+        return result
     fitting = [offer for offer in offers if abs(hours(offer.end - offer.start) - args.days * 24) < 24]
     if fitting:
         return min(fitting, key=lambda offer: (offer.fee is None, offer.fee or 0))
@@ -198,7 +198,7 @@ def _json(offer: Extension, count: int) -> Json:
 def _close(args: argparse.Namespace, buyer: Buyer, keys: Sequence[str], tell: Any) -> int:
     records = [buyer.carry_out(read(key), tell) for key in keys]
     key = next((record.plan for record in records if record and record.state is State.UNKNOWN), keys[0])
-    warning = "If the extension is in the plan's history in the console or on the bill, do not go on."
+    warning = "If the extension is in the plan's history in the console or on the bill, do not continue."
     return close_unknown(args, buyer, key, warning, tell)
 
 
@@ -236,5 +236,5 @@ def _finish(
 
 def _values(plan: Plan, deployed: bool) -> Values:
     """What the file shall say of the plan."""
-    # The deployment that bought a plan goes on resolving it; the new end in the file makes it look again.
+    # The deployment that bought a plan keeps resolving it; the new end in the file makes it look again.
     return {"end": plan.end} if deployed and plan.end else values_of(plan.arn, (), plan)

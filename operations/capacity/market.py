@@ -13,7 +13,7 @@ from ...config.catalog.limits import limits
 from ...config.catalog.regions import zone
 from ...planning.purchase.offers import Request
 from ..aws.calls import Clients, get
-from .offers import Found
+from .offers import RegionOffer
 
 _SEARCHES_AT_ONCE: Final = 4
 _NEAREST: Final = 6
@@ -34,11 +34,11 @@ class Answer:
     """What a region offers."""
 
     region: str
-    fitting: tuple[Found, ...] = ()
+    fitting: tuple[RegionOffer, ...] = ()
     """Offers that are what was asked for, the cheapest first, then the earliest."""
-    nearest: tuple[Found, ...] = ()
+    nearest: tuple[RegionOffer, ...] = ()
     """Where none fits, those that differ least."""
-    everything: tuple[Found, ...] = ()
+    everything: tuple[RegionOffer, ...] = ()
     """All that was offered, fitting or not."""
     problem: str = ""
     """Why the region could not be asked, or not everything."""
@@ -73,29 +73,31 @@ def _ask(region: Region, request: Request, now: datetime) -> Answer:
         # Zones of one region say nothing about another.
         own = tuple(each for each in request.zones if zone(each).region in (None, region.name))
         request = replace(request, zones=own or tuple(zones.values()))
-        found = _search(region, request, request, zones, now)
+        values = _search(region, request, request, zones, now)
     except (BotoCoreError, ClientError) as error:
         return Answer(region.name, problem=f"AWS says: {error}")
     problem = ""
-    if all(each.differs for each in found):
+    if all(each.differs for each in values):
         further, problem = _further(region, request, zones, now)
-        found = list({each.offer.id: each for each in (*further, *found)}.values())
-    if fitting := [each for each in found if not each.differs]:
-        return Answer(region.name, tuple(sorted(fitting, key=_price)), everything=tuple(found), problem=problem)
-    return Answer(region.name, nearest=tuple(_nearest(found, request)), everything=tuple(found), problem=problem)
+        values = list({each.offer.id: each for each in (*further, *values)}.values())
+    if fitting := [each for each in values if not each.differs]:
+        return Answer(region.name, tuple(sorted(fitting, key=_price)), everything=tuple(values), problem=problem)
+    return Answer(region.name, nearest=tuple(_nearest(values, request)), everything=tuple(values), problem=problem)
 
 
-def _search(region: Region, asked: Request, request: Request, zones: dict[str, str], now: datetime) -> list[Found]:
+def _search(
+    region: Region, asked: Request, request: Request, zones: dict[str, str], now: datetime
+) -> list[RegionOffer]:
     """The answers to `asked`, held against `request`."""
     answer = get(region.clients, "sagemaker", "search_training_plan_offerings", **asked.search(now))
-    read = (Found.of(shape, region.name, zones, request) for shape in answer["TrainingPlanOfferings"])
-    return [found for found in read if found]
+    read = (RegionOffer.of(shape, region.name, zones, request) for shape in answer["TrainingPlanOfferings"])
+    return [result for result in read if result]
 
 
-def _further(region: Region, request: Request, zones: dict[str, str], now: datetime) -> tuple[list[Found], str]:
+def _further(region: Region, request: Request, zones: dict[str, str], now: datetime) -> tuple[list[RegionOffer], str]:
     """Offers for what lies beside the request, and the first reason why some of it could not be asked for."""
 
-    def tried(other: Request) -> list[Found] | str:
+    def tried(other: Request) -> list[RegionOffer] | str:
         try:
             return _search(region, other, request, zones, now)
         except (BotoCoreError, ClientError) as error:
@@ -103,8 +105,8 @@ def _further(region: Region, request: Request, zones: dict[str, str], now: datet
 
     with ThreadPoolExecutor(_SEARCHES_AT_ONCE) as pool:
         results = list(pool.map(tried, beside(request, now)))
-    found = [each for result in results if not isinstance(result, str) for each in result]
-    return found, next((result for result in results if isinstance(result, str)), "")
+    matches = [each for result in results if not isinstance(result, str) for each in result]
+    return matches, next((result for result in results if isinstance(result, str)), "")
 
 
 def beside(request: Request, now: datetime) -> Iterator[Request]:
@@ -136,21 +138,21 @@ def beside(request: Request, now: datetime) -> Iterator[Request]:
             yield replace(request, hours=other * 24)
 
 
-def _nearest(found: Sequence[Found], request: Request) -> list[Found]:
+def _nearest(offers: Sequence[RegionOffer], request: Request) -> list[RegionOffer]:
     """The offers that differ least, few of each kind of difference so that every way out is seen."""
 
-    def kind(each: Found) -> list[str]:
+    def kind(each: RegionOffer) -> list[str]:
         # A difference begins with its verb: is in, has, lasts, starts, ends, costs.
         return sorted(text.split()[0] for text in each.differs)
 
-    def distance(each: Found) -> tuple[Any, ...]:
+    def distance(each: RegionOffer) -> tuple[Any, ...]:
         return (len(each.differs), each.distance(request), *_price(each))
 
-    alike = (list(group) for _, group in groupby(sorted(found, key=kind), kind))
+    alike = (list(group) for _, group in groupby(sorted(offers, key=kind), kind))
     few = [each for group in alike for each in sorted(group, key=distance)[:_OF_A_KIND]]
     return sorted(few, key=distance)[:_NEAREST]
 
 
-def _price(found: Found) -> tuple[Any, ...]:
-    offer = found.offer
-    return (offer.fee is None, offer.fee or 0, found.start, len(offer.parts), offer.id)
+def _price(result: RegionOffer) -> tuple[Any, ...]:
+    offer = result.offer
+    return (offer.fee is None, offer.fee or 0, result.start, len(offer.parts), offer.id)

@@ -12,7 +12,7 @@ _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RegionOffer:
     """An offer that some region made."""
 
     region: str
@@ -21,7 +21,9 @@ class Found:
     """How it differs from what is asked for, as parts of a sentence; nothing for an offer that fits."""
 
     @classmethod
-    def of(cls, shape: Mapping[str, Any], region: str, zones: Mapping[str, str], request: Request) -> "Found | None":
+    def of(
+        cls, shape: Mapping[str, Any], region: str, zones: Mapping[str, str], request: Request
+    ) -> "RegionOffer | None":
         """From a TrainingPlanOffering; None where capacity or times are missing, so that nobody could compare it."""
         offer = Offer.of(shape, zones)
         if not offer.parts or any(not (part.start and part.end and part.count) for part in offer.parts):
@@ -53,13 +55,13 @@ class Found:
 
     def distance(self, request: Request) -> float:
         """How far it is from what is asked for, to sort by: number, length, price and end count by their ratios."""
-        wanted, there = (
+        desired, existing = (
             (request.ultraserver_count, max(part.ultraserver_count or 0 for part in self.offer.parts))
             if request.ultraserver_type
             else (request.count, max(part.count for part in self.offer.parts))
         )
         ratios = [
-            there / wanted if wanted else 1.0,
+            existing / desired if desired else 1.0,
             self.offer.length / timedelta(hours=request.hours) if request.hours else 1.0,
             float(max(self.offer.fee or 0, request.max_upfront_usd) / request.max_upfront_usd)
             if request.max_upfront_usd
@@ -100,15 +102,15 @@ def hours(length: timedelta) -> Decimal:
     return Decimal(round(length.total_seconds())) / 3600
 
 
-def day(moment: datetime) -> str:
+def day(timestamp: datetime) -> str:
     """A moment for people, in UTC; midnight is a day."""
-    moment = moment.astimezone(UTC)
-    return f"{moment:%Y-%m-%d}" if not (moment.hour or moment.minute) else f"{moment:%Y-%m-%d %H:%M}Z"
+    timestamp = timestamp.astimezone(UTC)
+    return f"{timestamp:%Y-%m-%d}" if not (timestamp.hour or timestamp.minute) else f"{timestamp:%Y-%m-%d %H:%M}Z"
 
 
-def minute(moment: datetime | None) -> str:
+def minute(timestamp: datetime | None) -> str:
     """A moment in UTC to the minute, for whatever says that it is UTC; nothing for none."""
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}" if moment else ""
+    return f"{timestamp.astimezone(UTC):%Y-%m-%d %H:%M}" if timestamp else ""
 
 
 def span(length: timedelta) -> str:

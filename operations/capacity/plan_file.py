@@ -72,7 +72,7 @@ def write_values(file: Path, path: tuple[str, ...], values: Values) -> None:
 
 def holder(source: Source, file: Path, path: tuple[str, ...]) -> Path:
     """The file of `source` in which `path` stands; `file`, the environment's own, where it stands nowhere."""
-    return (source.file_of(path) if path in source.places else None) or file
+    return (source.file_of(path) if path in source.positions else None) or file
 
 
 def lines(values: Values, indent: int = 0) -> str:
@@ -130,16 +130,16 @@ def _before(values: Values, column: int, flow: bool) -> str:
 
 
 def _mapping(text: str, path: tuple[str, ...]) -> MappingNode:
-    node, begun = compose(text), 0
+    node, started = compose(text), 0
     for depth, part in enumerate(path, start=1):
         pairs = node.value if isinstance(node, MappingNode) else []
         key, node = next(((key, value) for key, value in pairs if key.value == part), (None, None))
         where = ".".join(path[:depth])
         if key is None or node is None:
             raise NotWritten(f"the file has no {where}")
-        if node.start_mark.index < max(begun, key.end_mark.index):
+        if node.start_mark.index < max(started, key.end_mark.index):
             raise NotWritten(f"{where} is an alias, and a change would reach whatever shares it")
-        begun = key.end_mark.index
+        started = key.end_mark.index
     if not isinstance(node, MappingNode) or not node.value:
         raise NotWritten(f"{'.'.join(path)} is not a mapping with settings")
     return node
@@ -205,15 +205,15 @@ def _as_read(value: Any) -> Any:
 def _with(data: Any, path: tuple[str, ...], values: Values) -> Any:
     """What a file says, with the values in the mapping at `path`."""
     changed = copy.deepcopy(data)
-    place = reduce(lambda data, part: data[part], path, changed)
-    place |= {name: _as_read(value) for name, value in values.items()}
+    zone = reduce(lambda data, part: data[part], path, changed)
+    zone |= {name: _as_read(value) for name, value in values.items()}
     return changed
 
 
 def _expect(text: str, changed: str, path: tuple[str, ...], values: Values) -> None:
     """Raises NotWritten when the changed text says anything but the old text with the new values."""
-    wanted = _with(parse_source(text, "the file").data, path, values)
-    if parse_source(changed, "the changed file").data != wanted:
+    desired = _with(parse_source(text, "the file").data, path, values)
+    if parse_source(changed, "the changed file").data != desired:
         raise NotWritten(f"{'.'.join(path)} shares its settings with other parts of the file")
 
 

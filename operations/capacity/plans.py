@@ -61,13 +61,13 @@ def _record(key: str, account: Account) -> tuple[Record | None, str]:
 def _differs(environment: Environment, name: str, settings: TrainingPlan, shape: Json) -> list[str]:
     """Where SageMaker and the file disagree."""
     # An extension makes a plan longer than what was asked for.
-    wanted = replace(plan_request(settings, environment.name, name), hours=None, start_after=None, end_before=None)
-    found = misfits(wanted, Plan.of(shape))
-    for field, there in (("start", shape.get("StartTime")), ("end", shape.get("EndTime"))):
-        given = getattr(settings, field)
-        if given and there and abs((given - there).total_seconds()) >= 60:
-            found.append(f"has its {field} at {shown(there)}, not {shown(given)}")
-    return found
+    desired = replace(plan_request(settings, environment.name, name), hours=None, start_after=None, end_before=None)
+    result = misfits(desired, Plan.of(shape))
+    for field, existing in (("start", shape.get("StartTime")), ("end", shape.get("EndTime"))):
+        specified = getattr(settings, field)
+        if specified and existing and abs((specified - existing).total_seconds()) >= 60:
+            result.append(f"has its {field} at {shown(existing)}, not {shown(specified)}")
+    return result
 
 
 def extensions(account: Account, arn: str) -> list[Json]:

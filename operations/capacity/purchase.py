@@ -30,7 +30,7 @@ from .market import zone_ids
 from .offers import amount
 from .plan_file import NotWritten, Values, holder, lines, plain, write_plan
 
-_LOOKS: Final = 24
+_READS: Final = 24
 _PAUSE: Final = 5.0
 
 
@@ -90,7 +90,7 @@ def check_consent(args: argparse.Namespace) -> None:
 
 
 def consent(args: argparse.Namespace, what: str, fee: Decimal | None, currency: str, limit: int | None) -> None:
-    """Show the price, and go on only when it is within the limit and the plan's name was typed, or --yes given.
+    """Show the price, and continue only when it is within the limit and the plan's name was typed, or --yes given.
 
     Raises:
         CommandError: too dear, no price in US dollars, or no consent. Nothing was bought.
@@ -104,7 +104,7 @@ def consent(args: argparse.Namespace, what: str, fee: Decimal | None, currency: 
 
 
 def typed(name: str, why: str, otherwise: str) -> None:
-    """Go on only once a person has typed a name. Raises CommandError otherwise."""
+    """Continue only once a person has typed a name. Raises CommandError otherwise."""
     # The question goes where progress goes: standard output may be JSON.
     sys.stderr.write(f"Type {name} {why}: ")
     sys.stderr.flush()
@@ -160,20 +160,20 @@ def settled(buyer: Buyer, arn: str, tell: Callable[[str], object], done: Callabl
     """The plan once it is `done`, or after two minutes as it is then; None where SageMaker does not show it."""
     zones = zone_ids(buyer.account)
 
-    def looks() -> Steps[Plan | None]:
+    def observations() -> Steps[Plan | None]:
         plan = None
-        for look in range(_LOOKS):
-            if look:
+        for attempt in range(_READS):
+            if attempt:
                 yield Sleep(_PAUSE)
             shape = plan_answer(buyer.account, arn)
             plan = Plan.of(shape, zones) if shape else None
             if plan and done(plan):
                 break
-            if not look:
+            if not attempt:
                 yield Tell("waiting for the payment")
         return plan
 
-    return buyer.carry_out(looks(), tell)
+    return buyer.carry_out(observations(), tell)
 
 
 def values_of(arn: str, parts: Sequence[Part], plan: Plan | None) -> Values:
@@ -231,12 +231,12 @@ def report(args: argparse.Namespace, file: Path | None, text: str, values: Value
         write_json({"result": result, "text": text, **more, **named, "plan": plain(values)})
         return 0
     write_line(f"{text}.")
-    said = ", ".join(f"{name} {_short(value)}" for name, value in plain(values).items())
+    message = ", ".join(f"{name} {_short(value)}" for name, value in plain(values).items())
     if file is None:
-        write_line(f"The file stays as it is, because this was the sandbox. It would say: {said}.")
+        write_line(f"The file stays as it is, because this was the sandbox. It would say: {message}.")
     else:
         near = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
-        write_line(f"In {near} are now: {said}.")
+        write_line(f"In {near} are now: {message}.")
     if shared:
         write_line(f"{', '.join(shared)} extend that file too and use the same plan from now on.")
     return 0
@@ -244,7 +244,7 @@ def report(args: argparse.Namespace, file: Path | None, text: str, values: Value
 
 def _others_of(args: argparse.Namespace, file: Path) -> list[str]:
     """Other environments of the project that are read from `file`."""
-    project, real, found = Project.at(args.project), file.resolve(), list[str]()
+    project, real, result = Project.at(args.project), file.resolve(), list[str]()
     for name in project.names:
         try:
             used = project.source(name).files.values()
@@ -253,8 +253,8 @@ def _others_of(args: argparse.Namespace, file: Path) -> list[str]:
             write_findings(error.findings, sys.stderr)
             continue
         if name != args.environment and real in (other.resolve() for other in used):
-            found.append(name)
-    return found
+            result.append(name)
+    return result
 
 
 def _short(value: Any) -> str:

@@ -27,7 +27,7 @@ from ..cdk.deployment import load
 from ..cdk.progress import Progress
 from ..output.console import write_findings, write_json, write_line
 from .market import Answer, Region, zone_ids
-from .offers import Found, described
+from .offers import RegionOffer, described
 from .purchase import (
     Buyer,
     add_purchase_arguments,
@@ -79,20 +79,20 @@ def run(args: argparse.Namespace) -> int:
     if args.nothing_was_bought:
         warning = (
             f"If {plan_name(environment.name, args.plan)} is among the training plans in the console or on the bill, "
-            "do not go on: it would be bought a second time."
+            "do not continue: it would be bought a second time."
         )
         return close_unknown(args, buyer, request.key, warning, tell)
-    outcome, found = earlier(buyer, request.key, request, tell), None
+    outcome, result = earlier(buyer, request.key, request, tell), None
     if outcome is None:
-        found = _chosen(args, environment, buyer, request)
-        offer = found.offer
+        result = _chosen(args, environment, buyer, request)
+        offer = result.offer
         consent(args, f"{args.plan} (offer {offer.id})", offer.fee, offer.currency, request.max_upfront_usd)
         # What is bought is what the person saw, even where the file asks for something else.
-        taken = _as_offered(request, found)
+        taken = _as_offered(request, result)
         price = (offer.id, offer.fee, offer.currency)
         steps = reserved(taken, *price, buyer=buyer.identity, run=new_run(), tags=environment.tags)
         outcome = buyer.carry_out(steps, tell)
-    return _finish(args, buyer, outcome, found, environment_file(args, environment), tell)
+    return _finish(args, buyer, outcome, result, environment_file(args, environment), tell)
 
 
 def _request(args: argparse.Namespace, loaded: LoadedEnvironment) -> Request:
@@ -117,37 +117,37 @@ def _request(args: argparse.Namespace, loaded: LoadedEnvironment) -> Request:
     return request
 
 
-def _chosen(args: argparse.Namespace, environment: Environment, buyer: Buyer, request: Request) -> Found:
+def _chosen(args: argparse.Namespace, environment: Environment, buyer: Buyer, request: Request) -> RegionOffer:
     """The offer to buy, after it was shown. Raises CommandError when there is none, with those that come near."""
     region = Region(environment.region, buyer.account)
     answer = ask_all([region], request)[0]
     if args.offering:
-        found = next((each for each in answer.everything if each.offer.id == args.offering), None)
-        if found is None:
+        result = next((each for each in answer.everything if each.offer.id == args.offering), None)
+        if result is None:
             raise CommandError(
                 f"nothing was bought: {args.offering} is not among the offers now",
                 f"`podwright capacity search {args.environment} {args.plan}` lists them; offers go when others buy",
             )
     else:
-        found = next((each for each in answer.fitting if len(each.offer.parts) == 1), None)
-    if found is None or (found.differs and args.yes):
+        result = next((each for each in answer.fitting if len(each.offer.parts) == 1), None)
+    if result is None or (result.differs and args.yes):
         _say(args, environment, answer)
-        raise CommandError(*_nothing(args, answer, found))
+        raise CommandError(*_nothing(args, answer, result))
     if not args.json:
-        others = sum(each is not found for each in answer.fitting)
+        others = sum(each is not result for each in answer.fitting)
         search = f"`podwright capacity search {args.environment} {args.plan}`"
         notes = [f"Others that fit: {others}; {search} lists them, and --offering takes one."] if others else []
-        blocks = offer_blocks(f"To be bought as {args.plan}", environment, [found])
-        write_blocks(blocks, notes + legend(environment, [found]))
-    if found.differs:
-        write_line(f"It is not what the file asks for: it {', and '.join(found.differs)}.", sys.stderr)
-        for zone in found.zones:
+        blocks = offer_blocks(f"To be bought as {args.plan}", environment, [result])
+        write_blocks(blocks, notes + legend(environment, [result]))
+    if result.differs:
+        write_line(f"It is not what the file asks for: it {', and '.join(result.differs)}.", sys.stderr)
+        for zone in result.zones:
             if zone != request.zones[0]:
                 write_line(f"  {_other_zone(args.plan, request.zones[0], zone)}", sys.stderr)
-    return found
+    return result
 
 
-def _nothing(args: argparse.Namespace, answer: Answer, chosen: Found | None) -> tuple[str, str]:
+def _nothing(args: argparse.Namespace, answer: Answer, chosen: RegionOffer | None) -> tuple[str, str]:
     """Why there is nothing to buy, and what to do."""
     if answer.problem and not (answer.fitting or answer.nearest):
         return f"nothing was bought: {answer.region}: {answer.problem}", ""
@@ -169,10 +169,11 @@ def _nothing(args: argparse.Namespace, answer: Answer, chosen: Found | None) -> 
     )
 
 
-def _other_zone(plan: str, wanted: str, zone: str) -> str:
+def _other_zone(plan: str, desired: str, zone: str) -> str:
     return (
-        f"{zone} is not {wanted}: either move there (`zone: {zone}` of {plan}, a subnet in it under network.zones, and "
-        f"the file systems beside its groups), or wait for an offer in {wanted}"
+        f"{zone} is not {desired}: either move there (`zone: {zone}` of {plan}, a subnet in it under "
+        f"network.zones, and "
+        f"the file systems beside its groups), or wait for an offer in {desired}"
     )
 
 
@@ -183,17 +184,17 @@ def _say(args: argparse.Namespace, environment: Environment, answer: Answer) -> 
         write_answers(environment, [answer])
 
 
-def _as_offered(request: Request, found: Found) -> Request:
+def _as_offered(request: Request, offer: RegionOffer) -> Request:
     """The request that the offer is the answer to."""
-    if not found.differs:
+    if not offer.differs:
         return request
-    first, length = found.offer.parts[0], found.offer.length
+    first, length = offer.offer.parts[0], offer.offer.length
     number: dict[str, Any] = {"count": first.count}
     if request.ultraserver_type:
         number = {"ultraserver_count": first.ultraserver_count}
     # Whole hours: what is off by less than a day is the same.
     hours = round(length.total_seconds() / 3600)
-    return replace(request, zones=found.zones, hours=hours, start_after=None, end_before=None, **number)
+    return replace(request, zones=offer.zones, hours=hours, start_after=None, end_before=None, **number)
 
 
 def _refresh(args: argparse.Namespace, environment: Environment, arn: str) -> int:
@@ -213,7 +214,7 @@ def _refresh(args: argparse.Namespace, environment: Environment, arn: str) -> in
 
 
 def _finish(
-    args: argparse.Namespace, buyer: Buyer, outcome: Outcome, found: Found | None, file: Path | None, tell: Any
+    args: argparse.Namespace, buyer: Buyer, outcome: Outcome, offer: RegionOffer | None, file: Path | None, tell: Any
 ) -> int:
     """Bring what was bought into the file, or say what came of it instead."""
     if outcome.result is not Result.BOUGHT:
@@ -230,7 +231,7 @@ def _finish(
     if outcome.differs:
         write_line(f"It is not what was asked for now: it {', and '.join(outcome.differs)}.", sys.stderr)
     # Another buyer may have been first, and have taken another offer.
-    parts = found.offer.parts if found and found.offer.id == outcome.record.offering else ()
+    parts = offer.offer.parts if offer and offer.offer.id == outcome.record.offering else ()
     # What is known at once goes into the file at once; what SageMaker makes of it follows.
     write_back(file, args.plan, values_of(outcome.arn, parts, outcome.plan))
     plan = settled(buyer, outcome.arn, tell, lambda plan: plan.status != "Pending") or outcome.plan

@@ -27,10 +27,10 @@ from ..cdk.deployment import load
 from ..cdk.progress import Progress
 from ..output.console import write_json, write_line
 from .market import Answer, Region, ask
-from .offers import Found, counted, described
-from .place import places
+from .offers import RegionOffer, counted, described
 from .plan_file import Values, lines
 from .table import answer_json, write_answers
+from .zone_coverage import zone_coverage
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         write_answers(environment, answers)
         own = next((answer.fitting for answer in answers if answer.region == environment.region), ())
-        best = min(own, key=lambda found: _rank(environment, found), default=None)
+        best = min(own, key=lambda result: _rank(environment, result), default=None)
         if best and args.plan is None:
             write_line(f"\nTo reserve {best.offer.id}, put this under training_plans, with a name of yours for NAME:\n")
             write_line("  NAME:\n" + lines(_as_plan(request, best), 4))
@@ -130,8 +130,8 @@ def _request(args: argparse.Namespace, environment: Environment) -> Request:
         base = replace(base, ultraserver_type=None, ultraserver_count=None)
     if args.ultraserver_type:
         base = replace(base, instance_type=None, count=None)
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    request = replace(base, **given)
+    specified: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    request = replace(base, **specified)
     check_request(request, environment)
     return request
 
@@ -183,16 +183,16 @@ def check_request(request: Request, environment: Environment) -> None:
         raise CommandError("the end is not after the start", "leave room for the plan between them", 2)
 
 
-def _rank(environment: Environment, found: Found) -> tuple[bool, int]:
+def _rank(environment: Environment, offer: RegionOffer) -> tuple[bool, int]:
     """What one would rather have, at any price: all in one part, then subnet and file systems where it is."""
-    there = sum(place.subnet + len(place.file_systems) for place in places(environment, found))
-    return len(found.offer.parts) > 1, -there
+    existing = sum(coverage.subnet + len(coverage.file_systems) for coverage in zone_coverage(environment, offer))
+    return len(offer.offer.parts) > 1, -existing
 
 
-def _as_plan(request: Request, found: Found) -> Values:
+def _as_plan(request: Request, offer: RegionOffer) -> Values:
     """The settings of a file that ask for what the offer is."""
-    given = {
-        "zone": found.offer.parts[0].zone,
+    specified = {
+        "zone": offer.offer.parts[0].zone,
         "instance_type": request.instance_type,
         "count": request.count,
         "ultraserver_type": request.ultraserver_type,
@@ -200,9 +200,9 @@ def _as_plan(request: Request, found: Found) -> Values:
         "days": request.hours and request.hours // 24,
         "start_after": request.start_after,
         "end_before": request.end_before,
-        "max_upfront_usd": request.max_upfront_usd or (ceil(found.offer.fee) if found.offer.fee else None),
+        "max_upfront_usd": request.max_upfront_usd or (ceil(offer.offer.fee) if offer.offer.fee else None),
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in specified.items() if value is not None}
 
 
 def now() -> datetime:

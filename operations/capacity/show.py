@@ -34,18 +34,18 @@ def run(args: argparse.Namespace) -> int:
     if args.plan is not None:
         plan_of(environment, args.plan)
     account = account_of(environment, args.project, args.sandbox)
-    found = account_plans(environment, account, args.plan)
+    result = account_plans(environment, account, args.plan)
     if args.json:
-        write_json(found)
+        write_json(result)
     else:
-        write_plans(found, now())
+        write_plans(result, now())
     return 0
 
 
-def write_plans(found: Json, moment: datetime) -> None:
+def write_plans(result: Json, timestamp: datetime) -> None:
     """Print what `account_plans` found."""
-    own, others = found["plans"], found["others"]
-    tables = [_plans(f"Training plans of {found['environment']}", own)] if own else []
+    own, others = result["plans"], result["others"]
+    tables = [_plans(f"Training plans of {result['environment']}", own)] if own else []
     for plan in own:
         if plan["aws"] and len(plan["aws"]["parts"]) > 1:
             tables.append(_parts(plan))
@@ -55,10 +55,10 @@ def write_plans(found: Json, moment: datetime) -> None:
             tables.append(_extensions(plan))
     if others:
         rows = [{"plan": each["name"], "aws": each, "groups": {}, "state": "exists"} for each in others]
-        tables.append(_plans(f"Other training plans in {found['region']}", rows))
-    notes = [note for plan in own for note in _notes(plan, moment)]
+        tables.append(_plans(f"Other training plans in {result['region']}", rows))
+    notes = [note for plan in own for note in _notes(plan, timestamp)]
     if not own and not others:
-        notes.append(f"{found['environment']} has no training plan, nor has the account in {found['region']}.")
+        notes.append(f"{result['environment']} has no training plan, nor has the account in {result['region']}.")
     write_blocks(tables, notes)
 
 
@@ -80,8 +80,8 @@ def _plans(title: str, plans: Iterable[Json]) -> Any:
 def _instances(counts: Json) -> str:
     """`16: 12 in use, 4 free`; what is nought or unknown is left out."""
     named = (("in_use", "in use"), ("free", "free"), ("spare", "spare"), ("unhealthy", "unhealthy"))
-    there = ", ".join(f"{counts[key]} {name}" for key, name in named if counts[key])
-    return f"{counts['total']}{f': {there}' if there else ''}"
+    existing = ", ".join(f"{counts[key]} {name}" for key, name in named if counts[key])
+    return f"{counts['total']}{f': {existing}' if existing else ''}"
 
 
 def _parts(plan: Json) -> Any:
@@ -111,7 +111,7 @@ def _extensions(plan: Json) -> Any:
     return table
 
 
-def _notes(plan: Json, moment: datetime) -> Iterable[str]:
+def _notes(plan: Json, timestamp: datetime) -> Iterable[str]:
     """What a table has no room for."""
     name, aws, record = plan["plan"], plan["aws"], plan["record"]
     if aws is None and plan["arn"]:
@@ -123,9 +123,9 @@ def _notes(plan: Json, moment: datetime) -> Iterable[str]:
     for part in aws["parts"] if aws else ():
         end = datetime.fromisoformat(part["end"]) if part["end"] else None
         if end and part["status"] in ("Active", "Scheduled"):
-            gone = end - timedelta(minutes=limits().training_plan.reclaim_minutes)
-            when = f"in {span(gone - moment)}" if gone > moment else "now"
-            yield f"{name}: instances in {part['zone']} go at {minute(gone)}Z, {when}"
+            deleted = end - timedelta(minutes=limits().training_plan.reclaim_minutes)
+            when = f"in {span(deleted - timestamp)}" if deleted > timestamp else "now"
+            yield f"{name}: instances in {part['zone']} go at {minute(deleted)}Z, {when}"
     if record and (record["state"] != "bought" or aws is None):
         reason = f": {record['reason']}" if record["reason"] else ""
         yield f"{name}: purchase {record['state']} at {record['at']}, offering {record['offering']}{reason}"

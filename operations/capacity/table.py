@@ -6,8 +6,8 @@ from typing import Any, Final
 from ...config.settings.environment import Environment
 from ...planning.purchase.offers import Part
 from .market import Answer
-from .offers import Found, hours, minute
-from .place import compared, file_systems, places
+from .offers import RegionOffer, hours, minute
+from .zone_coverage import compared, file_systems, zone_coverage
 
 _LOG_WIDTH: Final = 170
 _SHOWN: Final = 8
@@ -29,8 +29,8 @@ _LOWER_BOUND: Final = "≤: HyperPod's price is not published there, and EC2's, 
 
 def write_answers(environment: Environment, answers: Sequence[Answer]) -> None:
     """Print what fits, and where nothing does, what comes nearest."""
-    fitting = [found for answer in answers for found in answer.fitting[:_SHOWN]]
-    nearest = [found for answer in answers for found in answer.nearest]
+    fitting = [row for answer in answers for row in answer.fitting[:_SHOWN]]
+    nearest = [result for answer in answers for result in answer.nearest]
     blocks, notes = [], []
     if fitting:
         blocks += offer_blocks("Offers that fit, the cheapest first", environment, fitting)
@@ -47,37 +47,37 @@ def write_answers(environment: Environment, answers: Sequence[Answer]) -> None:
     write_blocks(blocks, notes + legend(environment, [*fitting, *nearest]))
 
 
-def legend(environment: Environment, shown: Sequence[Found]) -> list[str]:
+def legend(environment: Environment, shown: Sequence[RegionOffer]) -> list[str]:
     """What the columns of these offers mean."""
     if not shown:
         return []
     systems = [f"{name} in {zone}" for name, zone in file_systems(environment).items()]
     has = ", ".join([f"subnets in {', '.join(environment.network.zones)}", *systems])
-    comparisons = [compared(found, environment.prices) for found in shown]
+    comparisons = [compared(row, environment.prices) for row in shown]
     bounded = any(comparison and comparison.on_demand.lower_bound for comparison in comparisons)
     return [f"there: what of {environment.name} is in that zone; it has {has}.", *([_LOWER_BOUND] if bounded else [])]
 
 
-def offer_blocks(title: str, environment: Environment, shown: Sequence[Found]) -> list[Any]:
+def offer_blocks(title: str, environment: Environment, shown: Sequence[RegionOffer]) -> list[Any]:
     """A table with a row for each part of an offer, and what is too long for it: ids, and how offers differ.
 
     What holds for the whole offer stands in its first row.
     """
-    regions = len({found.region for found in shown}) > 1
+    regions = len({row.region for row in shown}) > 1
     columns = ("#", *(("region",) if regions else ()), "zone", "from (UTC)", "to (UTC)", "count")
     table = new_table(title, *columns, "upfront", "instance-hour", "on demand", "there")
     lines = []
-    for number, found in enumerate(shown, 1):
-        there = {place.zone: str(place) for place in places(environment, found)}
-        whole = [str(number), *([found.region] if regions else [])]
-        costs = [_fee(found), _hourly(found), str(compared(found, environment.prices) or "unknown")]
-        for part in found.offer.parts:
+    for number, offer in enumerate(shown, 1):
+        existing = {zone.zone: str(zone) for zone in zone_coverage(environment, offer)}
+        whole = [str(number), *([offer.region] if regions else [])]
+        costs = [_fee(offer), _hourly(offer), str(compared(offer, environment.prices) or "unknown")]
+        for part in offer.offer.parts:
             times = (minute(part.start), minute(part.end))
             count = str(part.ultraserver_count or part.count)
-            table.add_row(*whole, part.zone, *times, count, *costs, there.pop(part.zone, ""))
+            table.add_row(*whole, part.zone, *times, count, *costs, existing.pop(part.zone, ""))
             whole, costs = [""] * len(whole), [""] * len(costs)
-        differs = f"  {'; '.join(found.differs)}" if found.differs else ""
-        lines.append(f"{number:>3}  {found.offer.id}{differs}")
+        differs = f"  {'; '.join(offer.differs)}" if offer.differs else ""
+        lines.append(f"{number:>3}  {offer.offer.id}{differs}")
     return [table, "\n".join(lines)]
 
 
@@ -114,20 +114,20 @@ def answer_json(environment: Environment, answer: Answer) -> dict[str, Any]:
     """A region's answer for machines."""
     return {
         "region": answer.region,
-        "offers": [offer_json(environment, found) for found in answer.fitting],
-        "nearest": [offer_json(environment, found) for found in answer.nearest],
+        "offers": [offer_json(environment, row) for row in answer.fitting],
+        "nearest": [offer_json(environment, result) for result in answer.nearest],
         "problem": answer.problem,
     }
 
 
-def offer_json(environment: Environment, found: Found) -> dict[str, Any]:
+def offer_json(environment: Environment, result: RegionOffer) -> dict[str, Any]:
     """An offer for machines: prices as numbers, times in UTC."""
-    offer, comparison, price = found.offer, compared(found, environment.prices), found.per_instance_hour
+    offer, comparison, price = result.offer, compared(result, environment.prices), result.per_instance_hour
     return {
         "id": offer.id,
-        "region": found.region,
-        "start": found.start.isoformat(),
-        "end": found.end.isoformat(),
+        "region": result.region,
+        "start": result.start.isoformat(),
+        "end": result.end.isoformat(),
         "hours": float(hours(offer.length)),
         "upfront": None if offer.fee is None else float(offer.fee),
         "currency": offer.currency,
@@ -141,10 +141,10 @@ def offer_json(environment: Environment, found: Found) -> dict[str, Any]:
         },
         "parts": [_part_json(part) for part in offer.parts],
         "places": [
-            {"zone": place.zone, "subnet": place.subnet, "file_systems": list(place.file_systems)}
-            for place in places(environment, found)
+            {"zone": zone.zone, "subnet": zone.subnet, "file_systems": list(zone.file_systems)}
+            for zone in zone_coverage(environment, result)
         ],
-        "differs": list(found.differs),
+        "differs": list(result.differs),
     }
 
 
@@ -160,11 +160,11 @@ def _part_json(part: Part) -> dict[str, Any]:
     }
 
 
-def _fee(found: Found) -> str:
+def _fee(offer: RegionOffer) -> str:
     """The price in whole units; whoever buys sees all of it before."""
-    return "unknown" if found.offer.fee is None else f"{found.offer.fee:,.0f} {found.offer.currency}"
+    return "unknown" if offer.offer.fee is None else f"{offer.offer.fee:,.0f} {offer.offer.currency}"
 
 
-def _hourly(found: Found) -> str:
-    price = found.per_instance_hour
+def _hourly(offer: RegionOffer) -> str:
+    price = offer.per_instance_hour
     return "unknown" if price is None else f"{price:,.2f}"

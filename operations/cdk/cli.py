@@ -55,7 +55,7 @@ class Cdk:
         """Run, tell `progress` what happens, and return the exit code.
 
         `app` says whether to synthesize, to use what the synthesis before wrote, or to do without the project. An
-        interrupt reaches the CLI as well; it is waited for, so that nothing goes on unseen.
+        interrupt reaches the CLI as well; it is waited for, so that nothing continues unseen.
         """
         forget_the_dead(self.assembly)
         progress.begin()
@@ -122,8 +122,8 @@ def forget_the_dead(assembly: Path) -> None:
 
 def _synthesis(project: Path, output: Path, context: Mapping[str, str]) -> list[str]:
     own = [] if (project / "cdk.json").is_file() else _WITHOUT_CDK_JSON
-    told = [word for key, value in context.items() for word in ("--context", f"{key}={value}")]
-    return [*own, "--output", str(output), *told]
+    messages = [word for key, value in context.items() for word in ("--context", f"{key}={value}")]
+    return [*own, "--output", str(output), *messages]
 
 
 def _lines(stream: IO[bytes], log: IO[bytes]) -> Iterator[str | None]:

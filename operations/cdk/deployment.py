@@ -82,13 +82,13 @@ def deployed_stacks(account: Account, environment: str, project: Path, *, nested
     Stacks that others hold, whose names begin with theirs, are left out unless they are asked for.
     """
     longer = tuple(f"{name}-" for name in Project.at(project).names if name.startswith(f"{environment}-"))
-    found = [
+    matches = [
         stack
         for stack in stacks(account)
         if stack.name.startswith(f"{environment}-") and not stack.name.startswith(longer)
     ]
-    holders = tuple(f"{stack.name}-" for stack in found)
-    shown = [stack for stack in found if nested or not stack.name.startswith(holders)]
+    holders = tuple(f"{stack.name}-" for stack in matches)
+    shown = [stack for stack in matches if nested or not stack.name.startswith(holders)]
     return sorted(shown, key=lambda stack: stack.created)
 
 
@@ -110,7 +110,7 @@ def wait_for_earlier_run(cdk: Cdk, progress: Progress) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def bootstrap(cdk: Cdk, progress: Progress, wanted: bool) -> None:
+def bootstrap(cdk: Cdk, progress: Progress, desired: bool) -> None:
     """Prepare account and region for the CDK: the sandbox always, AWS only when the user wants it.
 
     Raises:
@@ -122,7 +122,7 @@ def bootstrap(cdk: Cdk, progress: Progress, wanted: bool) -> None:
     if is_bootstrapped(cdk.account, qualifier):
         return
     command = ("bootstrap", f"aws://{cdk.account.id}/{cdk.account.region}", "--qualifier", qualifier)
-    if not wanted and cdk.account.endpoint is None:
+    if not desired and cdk.account.endpoint is None:
         raise CommandError(
             f"account {cdk.account.id} is not prepared for the CDK in {cdk.account.region}",
             f"`podwright deploy {cdk.environment} --bootstrap` does it, or somebody who may: `cdk {' '.join(command)}`",
@@ -150,7 +150,7 @@ def failure(cdk: Cdk, progress: Progress) -> CommandError:
         return CommandError("the CDK CLI failed:\n" + "\n".join(f"    {line}" for line in progress.last), log)
     hint = next((hint for word, hint in _HINTS.items() if word in reason.lower()), "fix the cause")
     return CommandError(
-        f"{what} failed: {reason}", f"{hint}; then run the same command again, it goes on from here; {log}"
+        f"{what} failed: {reason}", f"{hint}; then run the same command again, it resumes from here; {log}"
     )
 
 

@@ -50,7 +50,7 @@ class Event:
 
 @dataclass(slots=True)
 class _Known:
-    """A stack as the last look saw it."""
+    """A stack as the last read saw it."""
 
     name: str
     outermost: str
@@ -83,15 +83,15 @@ class StackEvents:
         former, self._known = self._known, listed
         if former is None:
             return []
-        found: list[Event] = []
-        # A stack that is gone is asked once more, by its id: the events of its deletion come after the last look.
+        events: list[Event] = []
+        # A stack that is gone is asked once more, by its id: the events of its deletion come after the last read.
         for id, stack in (former | listed).items():
             before = former.get(id)
             stack.newest = before.newest if before else ""
             quiet = before is not None and before.state == stack.state and not stack.state[0].endswith("_IN_PROGRESS")
             if id not in listed or not quiet:
-                found += self._since(id, stack)
-        return sorted(found, key=lambda event: event.time)
+                events += self._since(id, stack)
+        return sorted(events, key=lambda event: event.time)
 
     def _listed(self) -> dict[str, _Known]:
         stacks = self._stacks()
@@ -108,16 +108,16 @@ class StackEvents:
 
     def _since(self, id: str, stack: _Known) -> list[Event]:
         """The events of a stack that were not handed out, at most those of the operation at work."""
-        found: list[StackEvent] = []
+        results: list[StackEvent] = []
         for event in stack_events(self._account, id):
             if event.id == stack.newest:
                 break
-            found.append(event)
+            results.append(event)
             if event.of_stack and event.status in _BEGIN:
                 break
-        stack.newest = found[0].id if found else stack.newest
+        stack.newest = results[0].id if results else stack.newest
         # A change set is looked at; nothing happens yet.
-        shown = [event for event in found if event.status != "REVIEW_IN_PROGRESS"]
+        shown = [event for event in results if event.status != "REVIEW_IN_PROGRESS"]
         return [
             Event(stack.name, stack.outermost, event.status, event.type, event.logical_id, event.reason, event.at)
             for event in shown

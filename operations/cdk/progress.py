@@ -88,7 +88,7 @@ class Progress:
             self.say("at work", self._at_work())
 
     def end(self) -> None:
-        """The CLI has ended: take in what happened since the last look."""
+        """The CLI has ended: take in what happened since the last read."""
         self._poll()
         self._events = None
 
@@ -106,13 +106,13 @@ class Progress:
             return
         self._polled = self._clock()
         try:
-            found = self._events()
+            events = self._events()
         except EventsUnseen as unseen:
             # The deployment needs none of this.
             self._events = None
             self.say("events", f"cannot be seen: {unseen}")
             return
-        for event in found:
+        for event in events:
             self._event(event)
 
     def _event(self, event: Event) -> None:

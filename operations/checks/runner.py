@@ -50,13 +50,13 @@ def ask_all(
             except Exception as error:  # noqa: BLE001  raised again by whoever waits
                 done.put((name, None, error))
 
-    begun = time.monotonic()
+    started = time.monotonic()
     for _ in range(min(at_once or len(questions), len(questions))):
         threading.Thread(target=work, daemon=True).start()
     answers: dict[str, T | Unseen] = {}
     while len(answers) < len(questions):
         try:
-            rest = None if seconds is None else max(0.0, begun + seconds - time.monotonic())
+            rest = None if seconds is None else max(0.0, started + seconds - time.monotonic())
             name, answer, error = done.get(timeout=rest)
         except queue.Empty:
             break

@@ -72,6 +72,7 @@ def _row(alert: Alert, settings: Observability, cluster: Watched) -> dict[str, s
 
 
 def _lines(settings: Observability, cluster: Watched, missing: list[str]) -> Iterator[str]:
+    """The table of alerts, who is told, and what these levels of metrics leave out."""
     rows = [("ALERT", "SEVERITY", "BEGINS AT", "FOR")]
     for alert in wanted(settings, cluster):
         row = _row(alert, settings, cluster)
@@ -79,9 +80,13 @@ def _lines(settings: Observability, cluster: Watched, missing: list[str]) -> Ite
         minutes = f"{row['minutes']:g} min" if row["minutes"] else "at once"
         rows.append((alert.name, alert.severity, begins, minutes))
     yield from columns(rows)
-    told = [*settings.alerts.emails, *(name for name in ("slack", "teams") if getattr(settings.alerts.chat, name))]
+    messages = [*settings.alerts.emails, *(name for name in ("slack", "teams") if getattr(settings.alerts.chat, name))]
     yield ""
-    yield f"Told: {listed(told, 'and')}." if told else "Nobody is told: `alerts` has neither addresses nor channels."
+    yield (
+        f"Told: {listed(messages, 'and')}."
+        if messages
+        else "Nobody is told: `alerts` has neither addresses nor channels."
+    )
     if missing:
         yield f"Left out, since these levels do not measure what they look at: {listed(missing, 'and')}."
     yield "What each means and how to fix it: `podwright explain NAME`."

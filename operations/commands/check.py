@@ -46,12 +46,12 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         write_json({"environments": [_report(*result) for result in results]})
     else:
-        for index, (name, code, found, cost) in enumerate(results):
-            if index and found:
+        for index, (name, code, matches, cost) in enumerate(results):
+            if index and matches:
                 write_line()
-            write_findings(found, sys.stdout)
+            write_findings(matches, sys.stdout)
             verdict = ("ok", "failed", "not an environment")[code]
-            write_line(f"{name}: {verdict}{f' ({counted(found)})' if found else ''}")
+            write_line(f"{name}: {verdict}{f' ({counted(matches)})' if matches else ''}")
             if cost:
                 write_line(f"    {cost['summary']}")
     if len(loaded) < len(names) and not args.environments and not args.json:
@@ -71,10 +71,10 @@ def _check(loaded: LoadedEnvironment, compared: list[Finding]) -> tuple[int, lis
     from ...planning.rules import findings
     from ..environments.costs import brief
 
-    found = [*findings(loaded.environment, loaded.source), *compared]
-    return (1, found, None) if errors(found) else (0, found, brief(loaded.environment))
+    results = [*findings(loaded.environment, loaded.source), *compared]
+    return (1, results, None) if errors(results) else (0, results, brief(loaded.environment))
 
 
-def _report(name: str, code: int, found: list[Finding], cost: dict[str, Any] | None) -> dict[str, Any]:
-    shown = [item.to_json() for item in found]
+def _report(name: str, code: int, findings: list[Finding], cost: dict[str, Any] | None) -> dict[str, Any]:
+    shown = [item.to_json() for item in findings]
     return {"environment": name, "ok": code == 0, "exit_code": code, "findings": shown, "cost": cost}

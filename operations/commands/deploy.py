@@ -36,7 +36,7 @@ from ..live.cluster_table import report, write_report
 from ..output.confirm import confirm
 from ..output.console import write_findings, write_json, write_line
 from ..preflight.command import summary
-from ..preflight.look import findings_of, preflight
+from ..preflight.inquiry import findings_of, preflight
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,14 +70,14 @@ def run(args: argparse.Namespace) -> int:
     progress = Progress(sys.stderr)
     cdk = cdk_for(args, loaded)
     write_line(f"{environment.name} → {cdk.account}", sys.stderr)
-    if args.preflight and cdk.account.endpoint is None and not _looks_well(args, loaded, cdk, progress):
+    if args.preflight and cdk.account.endpoint is None and not _is_healthy(args, loaded, cdk, progress):
         return 1
     bootstrap(cdk, progress, args.bootstrap)
     wait_for_earlier_run(cdk, progress)
     asked = not args.yes and cdk.account.endpoint is None
     looked = asked or _has_something_to_lose(environment, cdk)
     if looked:
-        _look_at_changes(args, loaded, cdk, progress, asked)
+        _review_changes(args, loaded, cdk, progress, asked)
     options = ("--require-approval", "never", "--progress", "events", "--concurrency", "4")
     watch(cdk, progress)
     if cdk.follow(progress, "deploy", f"{environment.name}/*", *options, app="written" if looked else "synthesize"):
@@ -86,24 +86,24 @@ def run(args: argparse.Namespace) -> int:
         if stack.name not in progress.touched:
             progress.say(stack.name, "no changes")
     write_line(f"{environment.name}: deployed in {progress.elapsed}", sys.stderr)
-    found = report(environment, cdk.account, args.project)
+    resolved_report = report(environment, cdk.account, args.project)
     if args.json:
-        write_json(found)
+        write_json(resolved_report)
     else:
-        write_report(found)
+        write_report(resolved_report)
     return 0
 
 
-def _looks_well(args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, progress: Progress) -> bool:
+def _is_healthy(args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, progress: Progress) -> bool:
     """Whether the account has nothing that would make the deployment fail; prints what it has."""
     # Whether the account is bootstrapped is looked at next, with what to do about it.
     outcomes = preflight(loaded, cdk.account, args.project, left_out=("PRE001",))
     progress.say("preflight", summary(outcomes))
-    found = findings_of(outcomes)
-    write_findings(found, sys.stderr)
-    if errors(found):
+    resolved_findings = findings_of(outcomes)
+    write_findings(resolved_findings, sys.stderr)
+    if errors(resolved_findings):
         write_line("nothing was deployed; --no-preflight deploys in spite of this", sys.stderr)
-    return not errors(found)
+    return not errors(resolved_findings)
 
 
 def _has_something_to_lose(environment: Environment, cdk: Cdk) -> bool:
@@ -112,26 +112,26 @@ def _has_something_to_lose(environment: Environment, cdk: Cdk) -> bool:
     return buys or bool(deployed_stacks(cdk.account, cdk.environment, cdk.project))
 
 
-def _look_at_changes(
+def _review_changes(
     args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, progress: Progress, asked: bool
 ) -> None:
     """Stop where the deployment would do harm that nobody named, or, on a terminal, have somebody name it.
 
-    `asked`: show the change set, and go on only after a yes.
+    `asked`: show the change set, and continue only after a yes.
     """
     if asked and not sys.stdin.isatty():
         raise CommandError("nobody can be asked here", "--yes deploys without showing the changes and asking", 2)
     if cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):
         raise failure(cdk, progress)
-    found = change_set(loaded.environment, cdk.account, cdk.project, cdk.assembly, args.allow)
-    harm = [need for need in found.approvals if need.refused and not need.approved]
+    resolved_set = change_set(loaded.environment, cdk.account, cdk.project, cdk.assembly, args.allow)
+    harm = [need for need in resolved_set.approvals if need.refused and not need.approved]
     if asked or harm:
-        for line in lines(found):
+        for line in lines(resolved_set):
             write_line(line, sys.stderr)
     if harm and sys.stdin.isatty():
         for name in dict.fromkeys(need.name for need in harm):
             confirm(name, f"accept that {'; '.join(need.why for need in harm if need.name == name)}")
     else:
-        stop_unapproved(cdk.environment, found.approvals, found.digest)
+        stop_unapproved(cdk.environment, resolved_set.approvals, resolved_set.digest)
     if asked and input(f"Deploy these changes to {cdk.account}? [y/N] ").strip().lower() not in ("y", "yes"):
         raise CommandError("nothing was deployed")

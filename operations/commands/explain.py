@@ -25,11 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print a page, or the list."""
     if args.id is None:
-        found = [{"id": id, "level": str(level(id)), "title": title} for id, title in titles().items()]
+        results = [{"id": id, "level": str(level(id)), "title": title} for id, title in titles().items()]
         if args.json:
-            write_json({"findings": found})
+            write_json({"findings": results})
         else:
-            write_line("\n".join(f"{item['id']}  {item['level']:<8} {item['title']}" for item in found))
+            write_line("\n".join(f"{item['id']}  {item['level']:<8} {item['title']}" for item in results))
         return 0
     try:
         page = _alert(args.id) or explain(args.id)

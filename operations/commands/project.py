@@ -30,24 +30,24 @@ def run(args: argparse.Namespace) -> int:
     if not loaded:
         raise CommandError(f"{args.project} holds no environments/*.yaml", "`podwright init DIR` starts a project", 2)
     environments = {name: item.environment for name, item in loaded.items()}
-    found = [finding for items in project_findings(loaded).values() for finding in items]
-    rows = [_row(place, item) for place, item in enumerate(loaded.values(), start=1)]
+    findings = [finding for items in project_findings(loaded).values() for finding in items]
+    rows = [_row(location, item) for location, item in enumerate(loaded.values(), start=1)]
     linked = [_link(link, loaded) for link in links(environments)]
     if args.json:
-        shown = [finding.to_json() for finding in found]
+        shown = [finding.to_json() for finding in findings]
         write_json({"environments": rows, "links": linked, "findings": shown})
         return 0
     _write(rows, linked)
-    if found:
+    if findings:
         write_line()
-        write_findings(found, sys.stdout)
+        write_findings(findings, sys.stdout)
     return 0
 
 
-def _row(place: int, loaded: LoadedEnvironment) -> dict[str, Any]:
+def _row(location: int, loaded: LoadedEnvironment) -> dict[str, Any]:
     environment = loaded.environment
     return {
-        "order": place,
+        "order": location,
         "name": environment.name,
         "account": environment.account,
         "region": environment.region,

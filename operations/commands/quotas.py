@@ -24,10 +24,10 @@ def run(args: argparse.Namespace) -> int:
     loaded = Project.at(args.project).load(args.environment)
     stop_on_errors(loaded)
     environment = loaded.environment
-    found = report(environment, environment_policy(environment, environment_types(environment.instance_types)))
+    result = report(environment, environment_policy(environment, environment_types(environment.instance_types)))
     if args.json:
-        write_json(found)
+        write_json(result)
     else:
-        for line in lines(found):
+        for line in lines(result):
             write_line(line)
     return 0

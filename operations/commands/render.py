@@ -54,10 +54,10 @@ def run(args: argparse.Namespace) -> int:
     use_bundled_node()
     environment = load(args).environment
     mirror = mirror_of(environment, read_artifacts(args.project))
-    given = known_values(environment, _dns_suffix(environment))
+    specified = known_values(environment, _dns_suffix(environment))
     if args.values:
-        given |= file_values(args.values, environment)
-    objects, missing = filled(environment, given, mirror)
+        specified |= file_values(args.values, environment)
+    objects, missing = filled(environment, specified, mirror)
     if missing and not args.values:
         try:
             account = account_of(environment, args.project, args.sandbox)
@@ -66,8 +66,8 @@ def run(args: argparse.Namespace) -> int:
                 f"{', '.join(missing)} of {environment.name} are in its stacks, and {stop}",
                 f"give them in a file with --values, or: {stop.hint}",
             ) from None
-        given |= stack_values(account, environment, args.project)
-        objects, missing = filled(environment, given, mirror)
+        specified |= stack_values(account, environment, args.project)
+        objects, missing = filled(environment, specified, mirror)
     if missing:
         raise CommandError(
             f"nobody says what {', '.join(missing)} of {environment.name} are",
@@ -87,11 +87,11 @@ def run(args: argparse.Namespace) -> int:
 def _chart_values(environment: Environment, mirror: Mapping[str, Image]) -> dict[str, str]:
     """The values of each chart, which objects may need and a deployment installs as a Helm release."""
     return {
-        f"charts/{wanted.chart.name}.values.yaml": (
-            f"# Values of chart {wanted.chart.name} {wanted.chart.version}, for a release in namespace "
-            f"{wanted.chart.namespace}.\n{_yaml([dict(wanted.values)])}"
+        f"charts/{desired.chart.name}.values.yaml": (
+            f"# Values of chart {desired.chart.name} {desired.chart.version}, for a release in namespace "
+            f"{desired.chart.namespace}.\n{_yaml([dict(desired.values)])}"
         )
-        for wanted in wanted_charts(environment, mirror)
+        for desired in wanted_charts(environment, mirror)
     }
 
 

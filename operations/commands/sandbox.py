@@ -16,7 +16,7 @@ from ..output.console import write_json, write_line
 
 _AT_REST = {
     "status": "The sandbox does not run.",
-    "stop": "The sandbox is stopped; `podwright sandbox start` goes on with what it holds.",
+    "stop": "The sandbox is stopped; `podwright sandbox start` continues with what it holds.",
     "reset": "The sandbox is stopped and empty.",
 }
 

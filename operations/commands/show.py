@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from ...config.catalog.instance_types import environment_types
-from ...config.findings import Path, Place, dotted
+from ...config.findings import Path, SourcePosition, dotted
 from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
@@ -39,15 +39,17 @@ def run(args: argparse.Namespace) -> int:
     settings = loaded.environment.model_dump(mode="json", by_alias=True)
     subnets = _subnets(loaded.environment)
     if args.json:
-        places = {dotted(path): str(place) for path, place in sorted(loaded.source.places.items(), key=_by_path)}
-        write_json({"settings": settings, "subnets": subnets} | ({"origins": places} if args.origins else {}))
+        locations = {
+            dotted(path): str(position) for path, position in sorted(loaded.source.positions.items(), key=_by_path)
+        }
+        write_json({"settings": settings, "subnets": subnets} | ({"origins": locations} if args.origins else {}))
         return 0
     other = "slurm" if loaded.environment.cluster.orchestrator == "eks" else "eks"
-    if ("cluster", other) not in loaded.source.places:
+    if ("cluster", other) not in loaded.source.positions:
         # A copy of what is printed would say that it is wanted.
         del settings["cluster"][other]
     for engine, section in _SECTIONS.items():
-        if engine != loaded.environment.governance.engine and ("governance", section) not in loaded.source.places:
+        if engine != loaded.environment.governance.engine and ("governance", section) not in loaded.source.positions:
             del settings["governance"][section]
     yaml = YAML()
     yaml.width = 120
@@ -79,7 +81,7 @@ def _has_lines(value: Any) -> bool:
     return bool(value) and (isinstance(value, dict) or (isinstance(value, list) and isinstance(value[0], dict)))
 
 
-def _by_path(item: tuple[Path, Place]) -> tuple[str, ...]:
+def _by_path(item: tuple[Path, SourcePosition]) -> tuple[str, ...]:
     return tuple(map(str, item[0]))
 
 
@@ -96,14 +98,14 @@ def _marked(value: Any, path: Path, loaded: LoadedEnvironment, origins: bool) ->
     marked = CommentedMap()
     for key, item in value.items():
         below = (*path, key)
-        given = below in loaded.source.places
+        specified = below in loaded.source.positions
         marked[key] = _marked(item, below, loaded, origins)
-        if not given and (item is None or marked[key] in ({}, [])):
+        if not specified and (item is None or marked[key] in ({}, [])):
             del marked[key]
-        elif not given and not isinstance(marked[key], CommentedMap):
+        elif not specified and not isinstance(marked[key], CommentedMap):
             marked.yaml_add_eol_comment("default", key, column=_COMMENTS)
-        elif origins and given and not _has_lines(marked[key]):
-            marked.yaml_add_eol_comment(str(loaded.source.places[below]), key, column=_COMMENTS)
+        elif origins and specified and not _has_lines(marked[key]):
+            marked.yaml_add_eol_comment(str(loaded.source.positions[below]), key, column=_COMMENTS)
         elif not path and isinstance(marked[key], CommentedMap):
             marked.yaml_set_comment_before_after_key(key, before="\n")
     return marked

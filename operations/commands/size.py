@@ -10,7 +10,7 @@ import re
 from ...config.catalog.instance_types import catalog, environment_types
 from ...config.errors import CommandError
 from ...config.loading.project import Project
-from ...planning.sizing import CannotSize, Model, Wish
+from ...planning.sizing import CannotSize, Model, SizingRequest
 from ..environments.sizes import compute_domain, sizes
 from ..output.console import write_json, write_line
 
@@ -42,22 +42,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="optimizer",
         help="what data-parallel ranks divide: the optimizer state, all but 6 bytes (default), or everything (FSDP)",
     )
-    place = parser.add_argument_group("the machine")
-    place.add_argument("--on", default="ml.p5.48xlarge", metavar="TYPE", help="instance or UltraServer type")
-    place.add_argument("--instances", type=_count, metavar="N", help="so many, rather than the least")
-    place.add_argument("--spares", type=_whole, default=0, metavar="N", help="spare instances of each UltraServer")
-    place.add_argument(
+    location = parser.add_argument_group("the machine")
+    location.add_argument("--on", default="ml.p5.48xlarge", metavar="TYPE", help="instance or UltraServer type")
+    location.add_argument("--instances", type=_count, metavar="N", help="so many, rather than the least")
+    location.add_argument("--spares", type=_whole, default=0, metavar="N", help="spare instances of each UltraServer")
+    location.add_argument(
         "--headroom",
         type=_percent,
         default=20,
         metavar="PERCENT",
         help="of memory for activations and buffers in a layout (default: 20)",
     )
-    place.add_argument(
+    location.add_argument(
         "--environment", metavar="ENV", help="take facts of types, region and prices from an environment"
     )
     for name, what in (("tensor", "TP"), ("pipeline", "PP"), ("expert", "EP")):
-        place.add_argument(f"--{name}", type=_count, metavar="N", help=f"{what} is this")
+        location.add_argument(f"--{name}", type=_count, metavar="N", help=f"{what} is this")
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print the sizes as JSON")
     output.add_argument(
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
             spares=args.spares,
             instances=args.instances,
             headroom=args.headroom / 100,
-            wish=Wish(args.tensor, args.pipeline, args.expert),
+            wish=SizingRequest(args.tensor, args.pipeline, args.expert),
         )
     except CannotSize as error:
         raise CommandError(str(error), "correct the number, or leave it out", 2) from None

@@ -54,10 +54,10 @@ def run(args: argparse.Namespace) -> int:
     if kubectl is None:
         return _in_vpc(loaded, account, args.job, manifests, ["apply", "--filename=-", *options])
     try:
-        said = kubectl.apply(manifests, *options)
+        message = kubectl.apply(manifests, *options)
     except Refused as refused:
         raise _refused(loaded, args.job, str(refused)) from None
-    write_line(said)
+    write_line(message)
     _what_next(manifests[-1], args.dry_run)
     return 0
 
@@ -72,15 +72,15 @@ def _in_vpc(
             f"{_RUNNER_CHARACTERS}",
             f"run `podwright connect {loaded.environment.name}` in another window, then this again",
         )
-    said: list[str] = []
+    message: list[str] = []
 
     def heard(line: str) -> None:
-        said.append(line)
+        message.append(line)
         write_line(line)
 
     line = f"echo {packed} | base64 --decode | gunzip | kubectl {' '.join(command)}"
     if run_in_vpc(account, loaded.environment, line, heard):
-        raise _refused(loaded, name, "\n".join(said))
+        raise _refused(loaded, name, "\n".join(message))
     _what_next(manifests[-1], "--dry-run=server" in command)
     return 0
 
@@ -90,11 +90,11 @@ def _text(manifests: list[Manifest]) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
 
 
-def _refused(loaded: LoadedEnvironment, name: str, said: str) -> CommandError:
-    found = rejection(loaded, name, said)
-    write_findings(found, sys.stderr)
-    hint = "fix the settings above" if found else "`podwright render jobs` prints what was handed over"
-    return CommandError(f"the cluster refuses {name}: {said}", hint)
+def _refused(loaded: LoadedEnvironment, name: str, message: str) -> CommandError:
+    findings = rejection(loaded, name, message)
+    write_findings(findings, sys.stderr)
+    hint = "fix the settings above" if findings else "`podwright render jobs` prints what was handed over"
+    return CommandError(f"the cluster refuses {name}: {message}", hint)
 
 
 def _what_next(job: dict[str, Any], dry_run: bool) -> None:

@@ -56,13 +56,13 @@ def ask(server: Prometheus, panel: Panel, choices: Sequence[Choice], span: Span)
     for legend, query in panel.queries.items():
         text = filled(query, tuple(choices), f"{span.hours * 60:.0f}m")
         if panel.kind in _OVER_TIME:
-            found = [(item["metric"], item["values"]) for item in server.range(text, span.start, span.end, span.step)]
+            results = [(item["metric"], item["values"]) for item in server.range(text, span.start, span.end, span.step)]
         else:
-            found = [(item["metric"], [item["value"]]) for item in server.instant(text, span.end)]
-        answers += [_series(legend, labels, values) for labels, values in found]
+            results = [(item["metric"], [item["value"]]) for item in server.instant(text, span.end)]
+        answers += [_series(legend, labels, values) for labels, values in results]
     return answers
 
 
 def _series(legend: str, labels: Mapping[str, str], values: Sequence[Sequence[Any]]) -> Series:
-    name = _LABEL.sub(lambda found: labels.get(found[1], ""), legend).strip()
-    return Series(legend, name, labels, tuple((float(moment), float(value)) for moment, value in values))
+    name = _LABEL.sub(lambda result: labels.get(result[1], ""), legend).strip()
+    return Series(legend, name, labels, tuple((float(timestamp), float(value)) for timestamp, value in values))

@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
     settings = environment.observability
     if settings is None:
         raise CommandError(f"{environment.name} has no observability", "add `observability: {}` to its file")
-    found = collected(environment, environment_types(environment.instance_types))
-    pages = dashboards(settings, cluster=environment.cluster.name, metrics=found)
+    result = collected(environment, environment_types(environment.instance_types))
+    pages = dashboards(settings, cluster=environment.cluster.name, metrics=result)
     if not pages:
         raise CommandError(
             f"{environment.name} measures nothing that could be shown", "set observability.metrics to basic"
@@ -97,13 +97,16 @@ def _server(
     args: argparse.Namespace, environment: Environment, settings: Observability, end: float
 ) -> Iterator[tuple[Prometheus, str]]:
     """Whom to ask, and what to tell the reader about it."""
-    moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(end))
+    timestamp = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(end))
     if args.live:
         account = account_of(environment, args.project, args.sandbox)
         where = "Simulated by the sandbox, which has podwright's own metrics only" if account.endpoint else "Measured"
-        yield sources.workspace(environment, settings, account), f"{where}, {args.hours:g} hours until {moment}."
+        yield sources.workspace(environment, settings, account), f"{where}, {args.hours:g} hours until {timestamp}."
     elif args.prometheus:
-        yield Prometheus(args.prometheus.rstrip("/")), f"From {args.prometheus}, {args.hours:g} hours until {moment}."
+        yield (
+            Prometheus(args.prometheus.rstrip("/")),
+            f"From {args.prometheus}, {args.hours:g} hours until {timestamp}.",
+        )
     else:
         with sources.made_up(environment, settings, end=end, hours=args.hours, faults=args.fault) as server:
             wrong = f" with {', '.join(args.fault)}" if args.fault else ""

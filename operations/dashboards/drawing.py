@@ -125,7 +125,7 @@ def _lines(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: Sp
             go.Scatter(
                 x=_times(span),
                 # A line ends where its series does.
-                y=[values[moment] * factor if moment in values else None for moment in moments],
+                y=[values[timestamp] * factor if timestamp in values else None for timestamp in moments],
                 name=one.name or "value",
                 mode="lines",
                 line={"width": 1.6},
@@ -170,20 +170,21 @@ def _states(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: S
     moments = _moments(span)
     lanes = [dict(one.points) for one in series]
     values = sorted(panel.words)
-    index = {value: place for place, value in enumerate(values)}
+    index = {value: position for position, value in enumerate(values)}
     count = len(values)
     scale_of_colours = [
         [edge, COLOURS[panel.steps[value]]]
-        for place, value in enumerate(values)
-        for edge in (place / count, (place + 1) / count)
+        for position, value in enumerate(values)
+        for edge in (position / count, (position + 1) / count)
     ]
     drawn.add_trace(
         go.Heatmap(
             x=_times(span),
             y=[one.name for one in series],
-            z=[[index.get(lane[moment]) if moment in lane else None for moment in moments] for lane in lanes],
+            z=[[index.get(lane[timestamp]) if timestamp in lane else None for timestamp in moments] for lane in lanes],
             text=[
-                [panel.words.get(lane[moment], "") if moment in lane else "" for moment in moments] for lane in lanes
+                [panel.words.get(lane[timestamp], "") if timestamp in lane else "" for timestamp in moments]
+                for lane in lanes
             ],
             zmin=-0.5,
             zmax=count - 0.5,
@@ -213,12 +214,12 @@ def _tile(panel: Panel, one: Series, label: str) -> Tile:
 def _table(panel: Panel, series: Sequence[Series]) -> Table:
     columns = list(dict.fromkeys(one.query for one in series))
     labels = list(dict.fromkeys(label for one in series for label in one.labels if label != "__name__"))
-    found: dict[tuple[str, ...], dict[str, float]] = {}
+    results: dict[tuple[str, ...], dict[str, float]] = {}
     for one in series:
-        found.setdefault(tuple(one.labels.get(label, "") for label in labels), {})[one.query] = one.last
+        results.setdefault(tuple(one.labels.get(label, "") for label in labels), {})[one.query] = one.last
     rows = [
         TableRow(named, [written(values[column], panel.unit) if column in values else "" for column in columns])
-        for named, values in sorted(found.items())
+        for named, values in sorted(results.items())
     ]
     return Table(labels, columns, rows)
 
@@ -238,5 +239,5 @@ def _times(span: Span) -> tuple[str, ...]:
     return tuple(map(_moment, _moments(span)))
 
 
-def _moment(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S")
+def _moment(timestamp: float) -> str:
+    return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M:%S")

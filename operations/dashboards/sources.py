@@ -13,7 +13,7 @@ from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.observability import Observability
 from ...planning.monitoring.recordings import recording_groups
-from ...planning.monitoring.synthetic.cluster import world_of
+from ...planning.monitoring.synthetic.cluster import synthetic_cluster
 from ...planning.monitoring.synthetic.faults import FAULTS, Fault, with_faults
 from ...planning.monitoring.synthetic.metrics import history as made_up_metrics
 from ..aws.account import Account
@@ -42,16 +42,16 @@ def made_up(
         CommandError: a fault that is not known, no node to have it, or no Prometheus on this machine.
     """
     start = end - hours * 3600
-    world = world_of(environment, start, end, step=step)
-    nodes = [node for node in world.nodes if node.gpus] or world.nodes
+    cluster = synthetic_cluster(environment, start, end, step=step)
+    nodes = [node for node in cluster.nodes if node.gpus] or cluster.nodes
     if unknown := [fault for fault in faults if fault not in FAULTS]:
         raise CommandError(f"no fault is called {unknown[0]}", f"there are {', '.join(FAULTS)}", code=2)
     if faults and not nodes:
         raise CommandError(f"{environment.name} has no nodes that a fault could be on")
     begin = start + (end - start) * 2 / 3
     put = [Fault(kind=kind, node=nodes[at % len(nodes)].name, start=begin) for at, kind in enumerate(faults)]
-    rules = [rule for group in recording_groups(world.cluster, settings.scrape_seconds) for rule in group["rules"]]
-    with history(made_up_metrics(with_faults(world, *put)), rules, start=start, end=end, step=step) as server:
+    rules = [rule for group in recording_groups(cluster.cluster, settings.scrape_seconds) for rule in group["rules"]]
+    with history(made_up_metrics(with_faults(cluster, *put)), rules, start=start, end=end, step=step) as server:
         yield server
 
 
@@ -75,19 +75,19 @@ class Workspace(Prometheus):
             with urlopen(Request(url, body.encode(), dict(asked.headers.items()), method="POST")) as answer:
                 return json.load(answer)["data"]["result"]
         except HTTPError as error:
-            said = error.read().decode(errors="replace")
+            message = error.read().decode(errors="replace")
             if error.code == 403:
                 raise CommandError(
-                    f"you may not ask {self.url}: {said}", "you need aps:QueryMetrics on the workspace"
+                    f"you may not ask {self.url}: {message}", "you need aps:QueryMetrics on the workspace"
                 ) from None
-            raise QueryError(_words(said)) from None
+            raise QueryError(_words(message)) from None
 
 
 def workspace(environment: Environment, settings: Observability, account: Account) -> Workspace:
     """The workspace that the environment's metrics go to. Raises CommandError when it is not deployed."""
-    found = settings.workspace or physical_id(account, f"{environment.name}-observability", "AWS::APS::Workspace")
+    result = settings.workspace or physical_id(account, f"{environment.name}-observability", "AWS::APS::Workspace")
     host = account.endpoint or f"https://aps-workspaces.{account.region}.amazonaws.com"
-    return Workspace(f"{host}/workspaces/{_id(found)}", account)
+    return Workspace(f"{host}/workspaces/{_id(result)}", account)
 
 
 def _words(body: str) -> str:

@@ -31,7 +31,7 @@ class Source:
     """A kind of evidence: where it lies in a bundle, and where it comes from."""
 
     name: str
-    place: str
+    file: str
     """The file; for logs, the folder of their files."""
     about: str
     """What it is, as one reads it in `podwright doctor`."""
@@ -84,7 +84,7 @@ class Index(BaseModel):
     podwright: str = ""
     """Version of the podwright that took it."""
     taken: datetime
-    """When. What is old, and what is still going on, is judged by this moment."""
+    """When. What is old, and what is still in progress, is judged by this moment."""
     cluster: str
     """Name of the HyperPod cluster."""
     environment: str = ""
@@ -99,7 +99,7 @@ class Index(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """A line of a log."""
 
     number: int
@@ -135,8 +135,8 @@ class Bundle:
             index = Index.model_validate(data)
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the whole"
-            raise CommandError(f"{INDEX} is not a bundle's index: {place}: {first['msg']}", _NEWER, 2) from None
+            source_file = ".".join(map(str, first["loc"])) or "the whole"
+            raise CommandError(f"{INDEX} is not a bundle's index: {source_file}: {first['msg']}", _NEWER, 2) from None
         except ValueError as error:
             raise CommandError(f"{INDEX} is not JSON: {error}", _NEWER, 2) from None
         if index.taken.tzinfo is None:
@@ -151,8 +151,8 @@ class Bundle:
             CommandError: it cannot be read, or is no bundle.
         """
         if path.is_dir():
-            found = (file for file in sorted(path.rglob("*")) if file.is_file())
-            return cls.of({file.relative_to(path).as_posix(): _text(file.read_bytes()) for file in found})
+            result = (file for file in sorted(path.rglob("*")) if file.is_file())
+            return cls.of({file.relative_to(path).as_posix(): _text(file.read_bytes()) for file in result})
         if not path.is_file():
             raise CommandError(f"{path}: no such bundle", "name a folder or a .tar.gz that `podwright collect` made", 2)
         try:
@@ -187,13 +187,13 @@ class Bundle:
         Raises:
             CommandError: its file is not JSON.
         """
-        return self._parsed.get(SOURCES[source].place)
+        return self._parsed.get(SOURCES[source].file)
 
     def items(self, source: str, key: str) -> list[dict[str, Any]]:
         """The objects in the list under `key` of a source's answer; none where the bundle has no such answer."""
         answer = self.json(source)
-        found = answer.get(key) if isinstance(answer, dict) else None
-        return [item for item in found or () if isinstance(item, dict)]
+        result = answer.get(key) if isinstance(answer, dict) else None
+        return [item for item in result or () if isinstance(item, dict)]
 
     def entries(self, source: str) -> dict[str, Any]:
         """The answers of a source that has one for each name or id."""
@@ -202,10 +202,10 @@ class Bundle:
 
     def logs(self, source: str) -> Iterator[str]:
         """The paths of a source's log files, in order."""
-        place = SOURCES[source].place
-        return (path for path in sorted(self.files) if path.startswith(place))
+        source_file = SOURCES[source].file
+        return (path for path in sorted(self.files) if path.startswith(source_file))
 
-    def lines(self, path: str) -> list[Line]:
+    def lines(self, path: str) -> list[LogLine]:
         """The lines of a log file."""
         return [_line(number, text) for number, text in enumerate(self.files[path].splitlines(), 1)]
 
@@ -242,10 +242,10 @@ def moment(value: Any) -> datetime | None:
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
-def _line(number: int, text: str) -> Line:
+def _line(number: int, text: str) -> LogLine:
     first, _, rest = text.partition(" ")
     time = moment(first) if first[:2] == "20" else None
-    return Line(number, time, rest if time else text)
+    return LogLine(number, time, rest if time else text)
 
 
 def _text(data: bytes) -> str:
@@ -254,7 +254,7 @@ def _text(data: bytes) -> str:
 
 def _unpacked(archive: tarfile.TarFile, path: Path) -> dict[str, str]:
     """The files of an archive by their path below the folder that holds the index. Nothing is written to disk."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     size = 0
     for member in archive:
         if not member.isfile():
@@ -266,10 +266,10 @@ def _unpacked(archive: tarfile.TarFile, path: Path) -> dict[str, str]:
             )
         content = archive.extractfile(member)
         if content:
-            found[PurePosixPath(member.name).as_posix()] = _text(content.read())
-    index = min((name for name in found if PurePosixPath(name).name == INDEX), key=len, default=INDEX)
+            results[PurePosixPath(member.name).as_posix()] = _text(content.read())
+    index = min((name for name in results if PurePosixPath(name).name == INDEX), key=len, default=INDEX)
     prefix = index.removesuffix(INDEX)
-    return {name.removeprefix(prefix): text for name, text in found.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): text for name, text in results.items() if name.startswith(prefix)}
 
 
 def _write_archive(path: Path, files: Mapping[str, str]) -> None:

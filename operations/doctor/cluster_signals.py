@@ -27,35 +27,37 @@ _ENDED: Final = (
 def cluster_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
     """What SageMaker says of the cluster, its groups and its nodes."""
     cluster = bundle.json("cluster") or {}
-    place = SOURCES["cluster"].place
+    source_file = SOURCES["cluster"].file
     short = any(group.short for group in scene.groups.values())
     if scene.failed or (cluster.get("FailureMessage") and (short or scene.status not in ("", "InService"))):
         text = cluster.get("FailureMessage") or f"the cluster is {scene.status}"
-        yield Signal("message", text, CLUSTER, f"{place} FailureMessage", symptom=True)
+        yield Signal("message", text, CLUSTER, f"{source_file} FailureMessage", symptom=True)
     scaling = cluster.get("AutoScaling") or {}
     if scaling.get("Status") == "Failed":
         text = scaling.get("FailureMessage") or "automatic scaling has failed"
-        yield Signal("message", text, "automatic scaling", f"{place} AutoScaling", symptom=True)
+        yield Signal("message", text, "automatic scaling", f"{source_file} AutoScaling", symptom=True)
     for group in scene.groups.values():
         if group.short and not group.waits:
             text = f"group {group.name} has {group.current} of {group.target} instances"
-            yield _of_group(Signal("state", text, group.subject, f"{place} {group.name}", symptom=True))
+            yield _of_group(Signal("state", text, group.subject, f"{source_file} {group.name}", symptom=True))
         elif group.status in _BAD_STATUS and not group.waits:
             text = f"group {group.name} is {group.status}"
-            yield _of_group(Signal("state", text, group.subject, f"{place} {group.name}", symptom=True))
+            yield _of_group(Signal("state", text, group.subject, f"{source_file} {group.name}", symptom=True))
     for item in cluster.get("InstanceGroups", ()):
         if item.get("SoftwareUpdateStatus") in ("Failed", "RollbackComplete"):
             text = f"the software update of group {item['InstanceGroupName']} failed: {item['SoftwareUpdateStatus']}"
             subject = f"group {item['InstanceGroupName']}"
-            yield _of_group(Signal("state", text, subject, f"{place} {item['InstanceGroupName']}", symptom=True))
+            yield _of_group(Signal("state", text, subject, f"{source_file} {item['InstanceGroupName']}", symptom=True))
     for node in scene.nodes.values():
-        if node.well:
+        if node.healthy:
             continue
         around = scene.around_node(node.id, node.group)
         if node.message or node.status != "Running":
             text = node.message or f"node {node.id} is {node.status}"
-            place = SOURCES["node_details" if node.id in bundle.entries("node_details") else "nodes"].place
-            yield Signal("message", text, node.subject, f"{place} {node.id}", around, time=node.launched, symptom=True)
+            source_file = SOURCES["node_details" if node.id in bundle.entries("node_details") else "nodes"].file
+            yield Signal(
+                "message", text, node.subject, f"{source_file} {node.id}", around, time=node.launched, symptom=True
+            )
 
 
 def event_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
@@ -101,7 +103,7 @@ class _Event:
         self.type: str = item.get("ResourceType", "")
         self.description: str = item.get("Description") or ""
         self.messages = list(dict.fromkeys(_messages(details)))
-        self.place = SOURCES["event_details" if self.messages else "events"].place
+        self.place = SOURCES["event_details" if self.messages else "events"].file
 
     @property
     def texts(self) -> list[str]:
@@ -119,8 +121,8 @@ class _Event:
     @property
     def bad(self) -> bool:
         words = self.description.lower()
-        told = any(word in words for word in ("fail", "error", "unable", "insufficient", "unhealthy", "not "))
-        return self.level in ("Error", "Warn") or (not self.level and told) or bool(self.messages)
+        messages = any(word in words for word in ("fail", "error", "unable", "insufficient", "unhealthy", "not "))
+        return self.level in ("Error", "Warn") or (not self.level and messages) or bool(self.messages)
 
     @property
     def good(self) -> bool:
@@ -141,8 +143,8 @@ def _matters(event: _Event, scene: Scene) -> bool:
     if event.group:
         group = scene.groups.get(event.group)
         bad = scene.failed or not group or group.short or group.status in _BAD_STATUS
-        unwell = any(not node.well for node in scene.nodes.values() if node.group == event.group)
-        return (bad or unwell) and not _only_waits(event, event.group, scene)
+        unhealthy = any(not node.healthy for node in scene.nodes.values() if node.group == event.group)
+        return (bad or unhealthy) and not _only_waits(event, event.group, scene)
     short = any(group.short for group in scene.groups.values())
     return scene.failed or scene.status not in ("", "InService") or short or scene.since(event.time) < _RECENT
 
@@ -188,9 +190,9 @@ def service_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
             if str(item.get("Status", "")).endswith("Failed"):
                 what = f"{name} {item.get('Name', '')}"
                 reason = item.get("FailureReason") or "no reason given"
-                place = f"{SOURCES[source].place} {item.get('Name', '')}"
+                source_file = f"{SOURCES[source].file} {item.get('Name', '')}"
                 kind = "compute quota" if source == "compute_quotas" else "cluster scheduler config"
-                yield Signal("message", f"{kind} {item['Status']}: {reason}", what, place, symptom=True)
+                yield Signal("message", f"{kind} {item['Status']}: {reason}", what, source_file, symptom=True)
     for name, item in bundle.entries("addons").items():
         addon = item.get("addon", item)
         status = str(addon.get("status", ""))
@@ -198,8 +200,8 @@ def service_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
             issues = (addon.get("health") or {}).get("issues") or [{}]
             for issue in issues:
                 text = f"add-on {name} is {status}: {issue.get('code', '')} {issue.get('message', '')}".strip()
-                place = f"{SOURCES['addons'].place} {name}"
-                yield Signal("message", text, f"add-on {name}", place, after=scene.trouble, symptom=True)
+                source_file = f"{SOURCES['addons'].file} {name}"
+                yield Signal("message", text, f"add-on {name}", source_file, after=scene.trouble, symptom=True)
     for item in bundle.items("extensions", "ClusterExtensions"):
         details = item.get("ExtensionDetails", item)
         status = str(details.get("Status", ""))
@@ -207,19 +209,19 @@ def service_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
             name = details.get("ExtensionName", "")
             for issue in (item.get("Health") or {}).get("Issues") or [{}]:
                 text = f"extension {name} is {status}: {issue.get('Code', '')} {issue.get('Message', '')}".strip()
-                yield Signal("message", text, f"extension {name}", SOURCES["extensions"].place, symptom=True)
+                yield Signal("message", text, f"extension {name}", SOURCES["extensions"].file, symptom=True)
     for item in bundle.items("file_systems", "FileSystems"):
         state = item.get("Lifecycle", "AVAILABLE")
         if state in ("FAILED", "MISCONFIGURED", "MISCONFIGURED_UNAVAILABLE"):
             reason = (item.get("FailureDetails") or {}).get("Message", "")
             name = item.get("FileSystemId", "")
             text = f"file system {name} is {state} {reason}".strip()
-            place = f"{SOURCES['file_systems'].place} {name}"
-            yield Signal("state", text, f"file system {name}", place, symptom=True)
+            source_file = f"{SOURCES['file_systems'].file} {name}"
+            yield Signal("state", text, f"file system {name}", source_file, symptom=True)
     eks = bundle.json("eks_cluster") or {}
     eks = eks.get("cluster", eks)
     if eks.get("status") == "FAILED":
-        yield Signal("state", "the EKS cluster is FAILED", "EKS", SOURCES["eks_cluster"].place, symptom=True)
+        yield Signal("state", "the EKS cluster is FAILED", "EKS", SOURCES["eks_cluster"].file, symptom=True)
     for issue in (eks.get("health") or {}).get("issues") or ():
         text = f"EKS: {issue.get('code', '')} {issue.get('message', '')}"
-        yield Signal("message", text, "EKS", SOURCES["eks_cluster"].place, symptom=True)
+        yield Signal("message", text, "EKS", SOURCES["eks_cluster"].file, symptom=True)

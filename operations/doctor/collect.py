@@ -1,7 +1,7 @@
 """Collecting a bundle from an account: what AWS and Kubernetes say of an environment's cluster, secrets taken out.
 
 Only calls that read are made; a private Kubernetes API takes a run of kubectl in the runner, which reads too. What
-cannot be looked at is named with the reason, and the rest goes on.
+cannot be looked at is named with the reason, and the rest continues.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -65,7 +65,7 @@ def collect(environment: Environment, account: Account, project: Path, *, runner
     )
     if cluster:
         nodes = scene_of(Bundle(index, collection.files)).nodes.values()
-        collect_logs(collection, cluster, {node.id for node in nodes if not node.well})
+        collect_logs(collection, cluster, {node.id for node in nodes if not node.healthy})
     files, counts = redact(collection.files)
     unseen, redacted = dict(sorted(collection.unseen.items())), dict(sorted(counts.items()))
     index = index.model_copy(update={"unseen": unseen, "redacted": redacted})
@@ -76,14 +76,14 @@ def _cluster(collection: Collection, cluster: dict[str, Any]) -> None:
     aws, name = collection.aws, cluster["ClusterName"]
     groups = [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
     nodes = collection.take("nodes", lambda: _listed(aws, "list_cluster_nodes", "ClusterNodeSummaries", name)) or {}
-    unwell = [
+    unhealthy = [
         node["InstanceId"]
         for node in nodes.get("ClusterNodeSummaries", ())
         if node["InstanceStatus"]["Status"] != "Running" or node["InstanceStatus"].get("Message")
     ]
     collection.each(
         "node_details",
-        unwell[:_MOST_DETAILS],
+        unhealthy[:_MOST_DETAILS],
         lambda id: aws.find("sagemaker", "describe_cluster_node", _ABSENT, ClusterName=name, NodeId=id),
     )
     if cluster.get("NodeProvisioningMode") == "Continuous":
@@ -118,7 +118,7 @@ def _events(collection: Collection, name: str) -> None:
                 "sagemaker",
                 "list_cluster_events",
                 "Events",
-                until=lambda found: len(found) >= _MOST_EVENTS,
+                until=lambda result: len(result) >= _MOST_EVENTS,
                 ClusterName=name,
                 EventTimeAfter=collection.now - _DAY,
                 SortBy="EventTime",
@@ -152,33 +152,33 @@ def _quotas(collection: Collection, arn: str) -> None:
         summaries = "ComputeQuotaSummaries" if source == "compute_quotas" else "ClusterSchedulerConfigSummaries"
 
         def read(key: str = key, many: str = many, one: str = one, id: str = id, summaries: str = summaries) -> Any:
-            found = aws.pages("sagemaker", many, summaries, ClusterArn=arn)
-            return {key: [aws.get("sagemaker", one, **{id: item[id]}) for item in found]}
+            pages = aws.pages("sagemaker", many, summaries, ClusterArn=arn)
+            return {key: [aws.get("sagemaker", one, **{id: item[id]}) for item in pages]}
 
         collection.take(source, read)
 
 
 def _extensions(aws: Reader, arn: str) -> dict[str, Any]:
-    found = aws.pages("sagemaker", "list_cluster_extensions", "Extensions", ClusterArn=arn)
+    pages = aws.pages("sagemaker", "list_cluster_extensions", "Extensions", ClusterArn=arn)
     return {
         "ClusterExtensions": [
             aws.get("sagemaker", "describe_cluster_extension", ClusterArn=arn, ExtensionArn=item["ExtensionArn"])
-            for item in found
+            for item in pages
         ]
     }
 
 
 def _network(collection: Collection, cluster: dict[str, Any], groups: list[dict[str, Any]]) -> None:
     aws = collection.aws
-    places = [cluster.get("VpcConfig") or {}, *(group.get("OverrideVpcConfig") or {} for group in groups)]
-    subnets = sorted({id for place in places for id in place.get("Subnets", ())})
-    rules = sorted({id for place in places for id in place.get("SecurityGroupIds", ())})
-    found: Any = None
+    locations = [cluster.get("VpcConfig") or {}, *(group.get("OverrideVpcConfig") or {} for group in groups)]
+    subnets = sorted({id for file in locations for id in file.get("Subnets", ())})
+    rules = sorted({id for file in locations for id in file.get("SecurityGroupIds", ())})
+    result: Any = None
     if subnets:
-        found = collection.take("subnets", lambda: aws.get("ec2", "describe_subnets", SubnetIds=subnets))
+        result = collection.take("subnets", lambda: aws.get("ec2", "describe_subnets", SubnetIds=subnets))
     if rules:
         collection.take("security_groups", lambda: aws.get("ec2", "describe_security_groups", GroupIds=rules))
-    networks = {subnet["VpcId"] for subnet in (found or {}).get("Subnets", ()) if subnet.get("VpcId")}
+    networks = {subnet["VpcId"] for subnet in (result or {}).get("Subnets", ()) if subnet.get("VpcId")}
     collection.take(
         "file_systems",
         lambda: {
@@ -211,7 +211,7 @@ def _stacks(collection: Collection, environment: Environment, account: Account, 
             "cloudformation",
             "describe_stack_events",
             "StackEvents",
-            until=lambda found: len(found) >= _MOST_EVENTS,
+            until=lambda result: len(result) >= _MOST_EVENTS,
             StackName=name,
         ),
     )
@@ -220,12 +220,12 @@ def _stacks(collection: Collection, environment: Environment, account: Account, 
 
 def _eks(collection: Collection, environment: Environment, account: Account) -> None:
     aws = collection.aws
-    found = collection.take(
+    result = collection.take(
         "eks_cluster", lambda: aws.get("eks", "describe_cluster", name=eks_cluster_name(account, environment))
     )
-    if not found:
+    if not result:
         return
-    name = found["cluster"]["name"]
+    name = result["cluster"]["name"]
     try:
         addons = aws.pages("eks", "list_addons", "addons", clusterName=name)
     except Unseen as error:

@@ -61,7 +61,7 @@ def collect_kubernetes(
 
 def _name_unseen(collection: "Collection", reason: str) -> None:
     for source in (*_KINDS, "pod_logs"):
-        if SOURCES[source].place not in collection.files:
+        if SOURCES[source].file not in collection.files:
             collection.unseen[source] = reason
 
 
@@ -73,7 +73,7 @@ def _directly(collection: "Collection", kubectl: Kubectl) -> None:
             if "the server doesn't have a resource type" not in str(refused):
                 collection.unseen[source] = str(refused).splitlines()[-1]
             continue
-        collection.files[SOURCES[source].place] = json.dumps({"items": items}, indent=1)
+        collection.files[SOURCES[source].file] = json.dumps({"items": items}, indent=1)
     for pod, container, previous in _wanted_logs(collection):
         name = f"{pod.namespace}/{pod.name}/{container}{'.previous' if previous else ''}.log"
         arguments = ("logs", pod.name, f"--namespace={pod.namespace}", f"--container={container}", "--timestamps")
@@ -85,7 +85,7 @@ def _directly(collection: "Collection", kubectl: Kubectl) -> None:
             if "Forbidden" in str(refused) or "forbidden" in str(refused):
                 collection.unseen["pod_logs"] = str(refused).splitlines()[-1]
             continue
-        collection.files[f"{SOURCES['pod_logs'].place}{name}"] = text + "\n"
+        collection.files[f"{SOURCES['pod_logs'].file}{name}"] = text + "\n"
 
 
 def _by_runner(collection: "Collection", environment: Environment, account: Account) -> None:
@@ -98,10 +98,10 @@ def _by_runner(collection: "Collection", environment: Environment, account: Acco
     lines: list[str] = []
     if run_in_vpc(account, environment, command, lines.append):
         raise CommandError("kubectl failed in the runner inside the VPC")
-    found = dict(_packed(lines))
+    result = dict(_packed(lines))
     for source, kind in _KINDS.items():
-        if items := found.get(kind):
-            collection.files[SOURCES[source].place] = json.dumps(items, indent=1)
+        if items := result.get(kind):
+            collection.files[SOURCES[source].file] = json.dumps(items, indent=1)
         elif source != "workloads":
             collection.unseen[source] = f"kubectl get {kind} said nothing in the runner inside the VPC"
     collection.unseen["pod_logs"] = (
@@ -124,11 +124,11 @@ def _packed(lines: list[str]) -> Iterator[tuple[str, Any]]:
 
 def _wanted_logs(collection: "Collection") -> Iterator[tuple[Pod, str, bool]]:
     """Pod, container, and whether its run before is meant: of pods that stand still, and of jobs that use EFA."""
-    text = collection.files.get(SOURCES["pods"].place)
+    text = collection.files.get(SOURCES["pods"].file)
     pods = pods_of(json.loads(text)["items"], collection.now) if text else []
     jobs = {pod.subject: pod for pod in pods if pod.phase == "Running" and pod.asks_for("vpc.amazonaws.com/efa")}
-    wanted = [pod for pod in pods if pod.stands_still and pod.node][:_MOST_LOGS]
-    for pod in (*wanted, *list(jobs.values())[: _MOST_LOGS - len(wanted)]):
+    desired = [pod for pod in pods if pod.stands_still and pod.node][:_MOST_LOGS]
+    for pod in (*desired, *list(jobs.values())[: _MOST_LOGS - len(desired)]):
         for status in pod.containers:
             yield pod, status["name"], False
             if status.get("restartCount"):

@@ -20,12 +20,12 @@ _MOST_LINES: Final = 1_000
 _CALLS_AT_ONCE: Final = 8
 
 
-def collect_logs(collection: "Collection", cluster: dict[str, Any], unwell: Container[str]) -> None:
+def collect_logs(collection: "Collection", cluster: dict[str, Any], unhealthy: Container[str]) -> None:
     """Add the logs of a cluster's nodes, first of those that are not well."""
     group = cluster_log_group(cluster["ClusterName"], cluster["ClusterArn"].rpartition("/")[2])
     for source in ("lifecycle_logs", "health_logs", "deep_check_logs"):
         try:
-            names = _streams(collection.aws, group, SOURCES[source].place.removeprefix("logs/"), unwell)
+            names = _streams(collection.aws, group, SOURCES[source].file.removeprefix("logs/"), unhealthy)
             with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
                 texts = list(pool.map(lambda name: _text(collection.aws, group, name), names))
         except Unseen as error:
@@ -35,21 +35,24 @@ def collect_logs(collection: "Collection", cluster: dict[str, Any], unwell: Cont
             collection.files[f"logs/{name}.log"] = text
 
 
-def _streams(aws: Reader, group: str, prefix: str, unwell: Container[str]) -> list[str]:
-    """The streams with that prefix, of unwell nodes and those written last; none where there is no such log group."""
+def _streams(aws: Reader, group: str, prefix: str, unhealthy: Container[str]) -> list[str]:
+    """The streams with that prefix, of unhealthy nodes and those written last; none without such a log group."""
     from botocore.exceptions import ClientError
 
     try:
-        found = aws.pages("logs", "describe_log_streams", "logStreams", logGroupName=group, logStreamNamePrefix=prefix)
+        pages = aws.pages("logs", "describe_log_streams", "logStreams", logGroupName=group, logStreamNamePrefix=prefix)
     except ClientError as error:
         if code_of(error) == "ResourceNotFoundException":
             return []
         raise
-    found.sort(
-        key=lambda stream: (stream["logStreamName"].rpartition("/")[2] in unwell, stream.get("lastEventTimestamp", 0)),
+    pages.sort(
+        key=lambda stream: (
+            stream["logStreamName"].rpartition("/")[2] in unhealthy,
+            stream.get("lastEventTimestamp", 0),
+        ),
         reverse=True,
     )
-    return [stream["logStreamName"] for stream in found[:_MOST_STREAMS]]
+    return [stream["logStreamName"] for stream in pages[:_MOST_STREAMS]]
 
 
 def _text(aws: Reader, group: str, stream: str) -> str:

@@ -40,7 +40,7 @@ class Collection:
             self.unseen[source] = " ".join(str(error).split())
             return None
         if answer is not None:
-            self.files[SOURCES[source].place] = json.dumps(answer, default=_plain, indent=1)
+            self.files[SOURCES[source].file] = json.dumps(answer, default=_plain, indent=1)
         return answer
 
     def each(self, source: str, ids: Iterable[str], read: Callable[[str], Any]) -> dict[str, Any]:
@@ -52,10 +52,10 @@ class Collection:
                 raise unseen
             return {id: answer for id, answer in answers.items() if answer}
 
-        found = self.take(source, asked)
-        if found == {}:
-            del self.files[SOURCES[source].place]
-        return found or {}
+        result = self.take(source, asked)
+        if result == {}:
+            del self.files[SOURCES[source].file]
+        return result or {}
 
 
 def _plain(value: Any) -> Any:

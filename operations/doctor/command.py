@@ -1,7 +1,7 @@
 """Say what is wrong with a cluster, why, and what to do.
 
 ENV is an environment, whose account is looked at now, or a bundle that `podwright collect` made: a folder or a .tar.gz,
-for which no account is needed. Nothing is changed. What cannot be looked at is named, and the rest goes on.
+for which no account is needed. Nothing is changed. What cannot be looked at is named, and the rest continues.
 
 Exit codes: 0 nothing is wrong, 1 something is, 2 the command line or the bundle cannot be understood.
 """
@@ -57,23 +57,23 @@ def _bundle(args: argparse.Namespace) -> Bundle:
 def lines(diagnosis: Diagnosis) -> list[str]:
     """The diagnosis for people."""
     index = diagnosis.bundle.index
-    told = [f"{index.cluster}, {index.taken:%Y-%m-%d %H:%M} UTC: {_headline(diagnosis)}"]
+    messages = [f"{index.cluster}, {index.taken:%Y-%m-%d %H:%M} UTC: {_headline(diagnosis)}"]
     for number, finding in enumerate(diagnosis.findings, 1):
-        told += ["", *_finding(number, finding)]
+        messages += ["", *_finding(number, finding)]
     if diagnosis.unexplained:
-        told += ["", "Not explained:" if diagnosis.findings else "What is wrong, without a known cause:"]
-        told += [line for signal in diagnosis.unexplained for line in _signal("  ", signal)]
+        messages += ["", "Not explained:" if diagnosis.findings else "What is wrong, without a known cause:"]
+        messages += [line for signal in diagnosis.unexplained for line in _signal("  ", signal)]
     if index.unseen:
-        told += ["", "Not seen:"]
+        messages += ["", "Not seen:"]
         for source, reason in index.unseen.items():
-            told += _wrapped("  ", f"{SOURCES[source].about if source in SOURCES else source}: {reason}")
-    return told
+            messages += _wrapped("  ", f"{SOURCES[source].about if source in SOURCES else source}: {reason}")
+    return messages
 
 
 def _headline(diagnosis: Diagnosis) -> str:
     if diagnosis.verdict == "well":
-        seen = ", as far as one could see" if diagnosis.bundle.index.unseen else ""
-        return f"nothing is wrong{seen}"
+        observed = ", as far as one could see" if diagnosis.bundle.index.unseen else ""
+        return f"nothing is wrong{observed}"
     if diagnosis.verdict == "unknown":
         return "unknown: something is wrong, and nothing that doctor knows explains it"
     count = len(diagnosis.findings)
@@ -84,15 +84,15 @@ def _finding(number: int, finding: Finding) -> list[str]:
     cause, subjects = finding.cause, finding.subjects
     shown = ", ".join(subjects[:_SHOWN_SUBJECTS])
     more = f" and {len(subjects) - _SHOWN_SUBJECTS} more" if len(subjects) > _SHOWN_SUBJECTS else ""
-    told = [f"{number}. {cause.title} ({cause.class_name})", *_wrapped("   concerns  ", shown + more)]
+    messages = [f"{number}. {cause.title} ({cause.class_name})", *_wrapped("   concerns  ", shown + more)]
     for signal in finding.evidence[:_SHOWN_EVIDENCE]:
-        told += _signal("   seen      ", signal)
+        messages += _signal("   seen      ", signal)
     if len(finding.evidence) > _SHOWN_EVIDENCE:
-        told.append(f"             and {len(finding.evidence) - _SHOWN_EVIDENCE} times more (--json has all)")
-    told += _wrapped("   to fix   ", cause.fix)
+        messages.append(f"             and {len(finding.evidence) - _SHOWN_EVIDENCE} times more (--json has all)")
+    messages += _wrapped("   to fix   ", cause.fix)
     for source in cause.sources:
-        told += _wrapped("   source    ", f"{source.text}, {source.date}: {source.url}")
-    return told
+        messages += _wrapped("   source    ", f"{source.text}, {source.date}: {source.url}")
+    return messages
 
 
 def _signal(head: str, signal: Signal) -> list[str]:

@@ -111,14 +111,14 @@ def diagnose(bundle: Bundle) -> Diagnosis:
     for signals in _by_log(signal for read in _READERS for signal in read(bundle, scene)):
         symptoms += [signal for signal in signals if signal.symptom and not knowledge().noise.search(signal.text)]
         matches += _matches(signals)
-    kept = [match for match in matches if not _explained(match, matches)]
+    retained = [match for match in matches if not _explained(match, matches)]
     # A consequence is told only where nothing explains it, and a job's own end never explains the cluster.
-    found: dict[str, list[tuple[Cause, Signal]]] = defaultdict(list)
-    for cause, signal in kept:
-        found[cause.id].append((cause, signal))
+    result: dict[str, list[tuple[Cause, Signal]]] = defaultdict(list)
+    for cause, signal in retained:
+        result[cause.id].append((cause, signal))
     findings = [
         Finding(group[0][0], tuple(dict.fromkeys(signal for _, signal in group)))
-        for group in found.values()
+        for group in result.values()
         if group[0][0].rank > SYMPTOM or _concerns_a_symptom(group, symptoms)
     ]
     findings.sort(key=lambda finding: (-finding.cause.rank, -len(finding.evidence), finding.cause.id))
@@ -176,9 +176,9 @@ def _explained(match: tuple[Cause, Signal], others: Sequence[tuple[Cause, Signal
 
 
 def _unexplained(symptoms: Sequence[Signal], matched: Sequence[Signal]) -> Iterator[Signal]:
-    told: set[str] = set()
+    messages: set[str] = set()
     for symptom in symptoms:
-        if symptom.subject in told or any(symptom.follows_from(signal) for signal in matched):
+        if symptom.subject in messages or any(symptom.follows_from(signal) for signal in matched):
             continue
-        told.add(symptom.subject)
+        messages.add(symptom.subject)
         yield symptom

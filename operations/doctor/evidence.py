@@ -79,7 +79,7 @@ class Node:
     status: str
     message: str
     launched: datetime | None
-    well: bool
+    healthy: bool
     """Whether neither SageMaker nor Kubernetes finds fault with it."""
 
     @property
@@ -104,7 +104,7 @@ class Scene:
     def trouble(self) -> frozenset[str]:
         """The cluster, and those of its groups and nodes that are not well."""
         groups = (group.subject for group in self.groups.values() if group.short)
-        return frozenset({CLUSTER, *groups, *(node.subject for node in self.nodes.values() if not node.well)})
+        return frozenset({CLUSTER, *groups, *(node.subject for node in self.nodes.values() if not node.healthy)})
 
     @property
     def failed(self) -> bool:
@@ -122,6 +122,6 @@ class Scene:
     def concerns_now(self, id: str, group: str) -> bool:
         """Whether what is told of an instance still matters: it is not well, or it is gone and its group is short."""
         if node := self.nodes.get(id):
-            return not node.well
-        place = self.groups.get(group)
-        return self.failed or (place.short if place else not self.groups)
+            return not node.healthy
+        file = self.groups.get(group)
+        return self.failed or (file.short if file else not self.groups)

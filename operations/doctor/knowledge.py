@@ -74,8 +74,8 @@ def shown_by(text: str, kind: Kind, running: bool) -> Cause | None:
 @cache
 def _candidates(kind: Kind, running: bool) -> tuple[Cause, ...]:
     """The causes that may show in such a signal, the most exact first."""
-    found = [cause for cause in knowledge().causes if cause.may_show_in(kind, running)]
-    return tuple(sorted(found, key=lambda cause: -cause.rank))
+    causes = [cause for cause in knowledge().causes if cause.may_show_in(kind, running)]
+    return tuple(sorted(causes, key=lambda cause: -cause.rank))
 
 
 @cache

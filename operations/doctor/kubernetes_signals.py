@@ -40,7 +40,7 @@ def node_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
         metadata, status = item.get("metadata", {}), item.get("status", {})
         labels = metadata.get("labels") or {}
         group = labels.get(f"{_PREFIX}instance-group-name", scene.nodes[id].group if id in scene.nodes else "")
-        place, around = f"{SOURCES['kubernetes_nodes'].place} {id}", scene.around_node(id, group)
+        source_file, around = f"{SOURCES['kubernetes_nodes'].file} {id}", scene.around_node(id, group)
         health, subject = health_of(item), f"node {id}"
         if health not in ("", "Schedulable"):
             facts = {**labels, **(metadata.get("annotations") or {})}
@@ -50,9 +50,11 @@ def node_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
                 if key.removeprefix(_PREFIX).startswith(_FAULTS)
             ]
             text = f"node {id} is marked {health}: {'; '.join(faults) or 'no fault named'}"
-            yield Signal("state", text, subject, place, around, symptom=True)
+            yield Signal("state", text, subject, source_file, around, symptom=True)
         if labels.get(DEEP_CHECK_LABEL) == "Failed":
-            yield Signal("state", f"deep health check of node {id} is Failed", subject, place, around, symptom=True)
+            yield Signal(
+                "state", f"deep health check of node {id} is Failed", subject, source_file, around, symptom=True
+            )
         for condition in status.get("conditions") or ():
             since = scene.since(moment(condition.get("lastTransitionTime")))
             bad = condition.get("type") == "Ready" and not is_ready(item) and since >= STARTING
@@ -61,7 +63,7 @@ def node_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
                 text = (
                     f"node {id}: {condition.get('type')} is {condition.get('status')}: {condition.get('message', '')}"
                 )
-                yield Signal("kubernetes", text, subject, place, around, symptom=True)
+                yield Signal("kubernetes", text, subject, source_file, around, symptom=True)
 
 
 def pod_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
@@ -74,15 +76,20 @@ def pod_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
             after[pod.subject].add(f"node {pod.node}")
         elif pod.stands_still:
             after[pod.subject] |= scene.trouble
-    place = SOURCES["pods"].place
+    source_file = SOURCES["pods"].file
     for pod in still:
         because = frozenset(after[pod.subject])
         name = f"{pod.namespace}/{pod.name}"
         yield Signal(
-            "kubernetes", f"pod {name} is {pod.phase}", pod.subject, f"{place} {name}", after=because, symptom=True
+            "kubernetes",
+            f"pod {name} is {pod.phase}",
+            pod.subject,
+            f"{source_file} {name}",
+            after=because,
+            symptom=True,
         )
         for text, field in pod.texts():
-            yield Signal("kubernetes", text, pod.subject, f"{place} {name} {field}", after=because)
+            yield Signal("kubernetes", text, pod.subject, f"{source_file} {name} {field}", after=because)
     yield from _events(bundle, scene, pods, after)
     yield from _logs(bundle, pods, after)
     yield from _devices(bundle, still, after)
@@ -104,18 +111,22 @@ def _events(bundle: Bundle, scene: Scene, pods: Sequence[Pod], after: dict[str, 
         reason, message = item.get("reason", ""), item.get("message") or item.get("note", "")
         text = f"{reason}: {message}"
         last = _last(item)
-        place = f"{SOURCES['kubernetes_events'].place} {namespace}/{name} {reason}"
+        source_file = f"{SOURCES['kubernetes_events'].file} {namespace}/{name} {reason}"
         if kind == "Pod":
             pod = by_name.get((namespace, name))
             if pod and pod.stands_still:
-                yield Signal("kubernetes", text, pod.subject, place, after=frozenset(after[pod.subject]), time=last)
+                yield Signal(
+                    "kubernetes", text, pod.subject, source_file, after=frozenset(after[pod.subject]), time=last
+                )
             elif not pod and not seen_pods and last and scene.since(last) < _NOW:
-                yield Signal("kubernetes", text, f"job {namespace}/{name}", place, time=last)
+                yield Signal("kubernetes", text, f"job {namespace}/{name}", source_file, time=last)
         elif kind == "Node":
             id = str(name).removeprefix("hyperpod-")
             node = scene.nodes.get(id)
-            if node and not node.well:
-                yield Signal("kubernetes", text, node.subject, place, scene.around_node(id, node.group), time=last)
+            if node and not node.healthy:
+                yield Signal(
+                    "kubernetes", text, node.subject, source_file, scene.around_node(id, node.group), time=last
+                )
         elif last is None or scene.since(last) < _NOW:
             symptom = reason in _FAILED_TO_MAKE
             subject = f"job {namespace}/{name}"
@@ -124,7 +135,7 @@ def _events(bundle: Bundle, scene: Scene, pods: Sequence[Pod], after: dict[str, 
             if symptom and subject in after and all(p.started for p in pods if p.subject == subject):
                 continue
             because = frozenset(after.get(subject, ()))
-            yield Signal("kubernetes", text, subject, place, after=because, time=last, symptom=symptom)
+            yield Signal("kubernetes", text, subject, source_file, after=because, time=last, symptom=symptom)
 
 
 def _about(item: dict[str, Any]) -> tuple[str, str, str]:
@@ -143,7 +154,7 @@ def _last(item: dict[str, Any]) -> datetime | None:
 def _logs(bundle: Bundle, pods: Sequence[Pod], after: dict[str, set[str]]) -> Iterator[Signal]:
     by_name = {(pod.namespace, pod.name): pod for pod in pods}
     for path in bundle.logs("pod_logs"):
-        parts = path.removeprefix(SOURCES["pod_logs"].place).split("/")
+        parts = path.removeprefix(SOURCES["pod_logs"].file).split("/")
         pod = by_name.get((parts[0], parts[1])) if len(parts) > 2 else None
         if not pod:
             continue
@@ -152,8 +163,8 @@ def _logs(bundle: Bundle, pods: Sequence[Pod], after: dict[str, set[str]]) -> It
         if running and not pod.asks_for(_EFA):
             continue
         for line in bundle.lines(path)[-_LAST_LINES:]:
-            place = f"{path}:{line.number}"
-            yield Signal("pod_log", line.text, pod.subject, place, after=because, time=line.time, running=running)
+            source_file = f"{path}:{line.number}"
+            yield Signal("pod_log", line.text, pod.subject, source_file, after=because, time=line.time, running=running)
 
 
 def _devices(bundle: Bundle, still: Sequence[Pod], after: dict[str, set[str]]) -> Iterator[Signal]:
@@ -167,8 +178,8 @@ def _devices(bundle: Bundle, still: Sequence[Pod], after: dict[str, set[str]]) -
             for pod in still:
                 if pod.phase == "Pending" and pod.asks_for(device):
                     text = f"node {node_id(item)} ({kind}) offers no {device}"
-                    place = f"{SOURCES['kubernetes_nodes'].place} {node_id(item)}"
-                    yield Signal("kubernetes", text, pod.subject, place, after=frozenset(after[pod.subject]))
+                    source_file = f"{SOURCES['kubernetes_nodes'].file} {node_id(item)}"
+                    yield Signal("kubernetes", text, pod.subject, source_file, after=frozenset(after[pod.subject]))
 
 
 def _missing(kind: str, offered: dict[str, Any]) -> Iterator[str]:
@@ -197,7 +208,7 @@ def workload_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
         namespace = metadata.get("namespace", "default")
         owners = metadata.get("ownerReferences") or ()
         name = owners[0].get("name") if owners else metadata.get("name", "")
-        place = f"{SOURCES['workloads'].place} {namespace}/{metadata.get('name', '')}"
+        source_file = f"{SOURCES['workloads'].file} {namespace}/{metadata.get('name', '')}"
         reserved = conditions.get("QuotaReserved", {})
         texts = [
             f"{condition.get('reason', '')}: {condition.get('message', '')}"
@@ -213,6 +224,6 @@ def workload_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
             continue
         subject = f"job {namespace}/{name}"
         text = f"Workload {namespace}/{name} waits for {int(waited.total_seconds() // 60)} minutes"
-        yield Signal("state", text, subject, place, time=created, symptom=True)
+        yield Signal("state", text, subject, source_file, time=created, symptom=True)
         for text in texts:
-            yield Signal("kubernetes", text, subject, place, time=asked)
+            yield Signal("kubernetes", text, subject, source_file, time=asked)

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import PurePosixPath
 from typing import Final
 
-from .bundle import Bundle, Line
+from .bundle import Bundle, LogLine
 from .evidence import Scene, Signal
 
 _LAST_LINES: Final = 600
@@ -40,9 +40,9 @@ def lifecycle_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
         if not scene.concerns_now(instance, group):
             # A node may run and yet do its work in a way that nobody wants.
             for line in lines if node else ():
-                place = f"{path}:{line.number}"
+                file = f"{path}:{line.number}"
                 around = scene.around_node(instance, group)
-                yield Signal("lifecycle", line.text, f"node {instance}", place, around, time=line.time, running=True)
+                yield Signal("lifecycle", line.text, f"node {instance}", file, around, time=line.time, running=True)
             continue
         if any(_ENDED_WELL.search(line.text) for line in lines[-5:]):
             continue
@@ -50,18 +50,18 @@ def lifecycle_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
         if lines:
             last = lines[-1]
             text = f"the lifecycle scripts of node {instance} stopped; their last line: {last.text}"
-            place = f"{path}:{last.number}"
-            yield Signal("lifecycle", text, f"node {instance}", place, around, time=last.time)
-        begun = max((index for index, line in enumerate(lines[:-1]) if _STEP.search(line.text)), default=0)
+            file = f"{path}:{last.number}"
+            yield Signal("lifecycle", text, f"node {instance}", file, around, time=last.time)
+        started = max((index for index, line in enumerate(lines[:-1]) if _STEP.search(line.text)), default=0)
         for index, line in enumerate(lines):
-            if index < begun:
+            if index < started:
                 continue
             if _overcome(lines[index : index + _NEAR], len(lines) - index):
                 continue
             yield Signal("lifecycle", line.text, f"node {instance}", f"{path}:{line.number}", around, time=line.time)
 
 
-def _overcome(near: list[Line], left: int) -> bool:
+def _overcome(near: list[LogLine], left: int) -> bool:
     """Whether a failure was followed by another attempt, so that it did not end the scripts."""
     for line in near:
         if _AGAIN.search(line.text):
@@ -82,8 +82,8 @@ def health_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
                 continue
             if node and node.launched and line.time and line.time < node.launched:
                 continue
-            told = instance in scene.labelled or (node and not node.well)
-            if told or not node:
+            messages = instance in scene.labelled or (node and not node.healthy)
+            if messages or not node:
                 matters = scene.concerns_now(instance, group)
             else:
                 fresh = line.time is not None and scene.since(line.time) < _RECOVERS
@@ -91,8 +91,8 @@ def health_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
             if matters:
                 detected = _DETECTION in line.text
                 text = _record(line)
-                place = f"{path}:{line.number}"
-                yield Signal("health", text, f"node {instance}", place, around, time=line.time, symptom=detected)
+                file = f"{path}:{line.number}"
+                yield Signal("health", text, f"node {instance}", file, around, time=line.time, symptom=detected)
 
 
 def deep_check_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
@@ -101,19 +101,19 @@ def deep_check_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
         lines = bundle.lines(path)
         name = PurePosixPath(path).stem
         ids = {id for id in scene.nodes if id in name or any(id in line.text for line in lines)}
-        unwell = [scene.nodes[id] for id in sorted(ids) if not scene.nodes[id].well]
-        gone = not ids and (scene.failed or any(group.short for group in scene.groups.values()))
-        if not unwell and not gone:
+        unhealthy = [scene.nodes[id] for id in sorted(ids) if not scene.nodes[id].healthy]
+        deleted = not ids and (scene.failed or any(group.short for group in scene.groups.values()))
+        if not unhealthy and not deleted:
             continue
-        subject = unwell[0].subject if unwell else f"deep health check {name}"
-        around = scene.around_node(unwell[0].id, unwell[0].group) if unwell else frozenset({"cluster"})
+        subject = unhealthy[0].subject if unhealthy else f"deep health check {name}"
+        around = scene.around_node(unhealthy[0].id, unhealthy[0].group) if unhealthy else frozenset({"cluster"})
         for line in lines:
             if _FAILS.search(line.text):
                 text = f"deep health check: {line.text}"
                 yield Signal("health", text, subject, f"{path}:{line.number}", around, time=line.time)
 
 
-def _record(line: Line) -> str:
+def _record(line: LogLine) -> str:
     """The agent's record in one line: reason and message, where it is JSON."""
     start = line.text.find("{")
     if start < 0:

@@ -75,13 +75,13 @@ class Pod:
     @property
     def ended(self) -> list[dict[str, Any]]:
         """How containers ended badly: now, or just before they were started again."""
-        found = []
+        results = []
         for container in self.containers:
             for state in (container.get("state", {}), container.get("lastState", {})):
                 end = state.get("terminated") or {}
                 if end.get("exitCode") or end.get("reason") in ("OOMKilled", "Error", "StartError"):
-                    found.append(end)
-        return found
+                    results.append(end)
+        return results
 
     @property
     def started(self) -> bool:

@@ -141,9 +141,9 @@ def redact_text(text: str, counts: Counter[str]) -> str:
     return _KEY.sub(lambda match: _key(match, counts), text)
 
 
-def _mark(kept: str, kind: str, counts: Counter[str]) -> str:
+def _mark(retained: str, kind: str, counts: Counter[str]) -> str:
     counts[kind] += 1
-    return f"{kept}[redacted: {kind}]"
+    return f"{retained}[redacted: {kind}]"
 
 
 def _named(match: re.Match[str], counts: Counter[str]) -> str:

@@ -13,7 +13,7 @@ FILLING: Final = timedelta(minutes=45)
 awsome-distributed-ai's mental model, 2026-07); nobody should be told of less than one attempt and a half."""
 HEALTH_LABEL: Final = "sagemaker.amazonaws.com/node-health-status"
 DEEP_CHECK_LABEL: Final = "sagemaker.amazonaws.com/deep-health-check-status"
-_UNWELL: Final = re.compile(r"unhealthy|fail|fault|error|replac|reboot|impaired", re.IGNORECASE)
+_UNHEALTHY: Final = re.compile(r"unhealthy|fail|fault|error|replac|reboot|impaired", re.IGNORECASE)
 _COMING: Final = ("Pending", "SystemUpdating", "DeepHealthCheckInProgress")
 
 
@@ -21,7 +21,7 @@ def scene_of(bundle: Bundle) -> Scene:
     """The scene of a bundle; without groups and nodes where nobody could look at the cluster."""
     cluster = bundle.json("cluster") or {}
     kubernetes = {node_id(item): item for item in bundle.items("kubernetes_nodes", "items")}
-    begun = _begun(bundle, cluster)
+    started = _begun(bundle, cluster)
     nodes = {node.id: node for node in _nodes(bundle, kubernetes)}
     launched: dict[str, datetime] = {}
     for node in nodes.values():
@@ -31,7 +31,7 @@ def scene_of(bundle: Bundle) -> Scene:
     for item in (*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())):
         network = {**(cluster.get("VpcConfig") or {}), **(item.get("OverrideVpcConfig") or {})}
         name = item.get("InstanceGroupName", "")
-        newest = max(filter(None, (begun.get(name), begun.get(""), launched.get(name))), default=None)
+        newest = max(filter(None, (started.get(name), started.get(""), launched.get(name))), default=None)
         groups[name] = Group(
             name=name,
             instance_type=item.get("InstanceType") or "",
@@ -68,7 +68,7 @@ def is_ready(item: dict[str, Any]) -> bool:
     return all(condition.get("status") == "True" for condition in conditions if condition.get("type") == "Ready")
 
 
-def _well_for_kubernetes(item: dict[str, Any]) -> bool:
+def _ready_for_kubernetes(item: dict[str, Any]) -> bool:
     labels = item.get("metadata", {}).get("labels", {})
     return health_of(item) in ("", "Schedulable") and labels.get(DEEP_CHECK_LABEL) != "Failed" and is_ready(item)
 
@@ -90,25 +90,25 @@ def _nodes(bundle: Bundle, kubernetes: dict[str, dict[str, Any]]) -> Iterator[No
             status=status.get("Status", ""),
             message=status.get("Message") or "",
             launched=launched,
-            well=_is_well(status, waits) and (known is None or _well_for_kubernetes(known)),
+            healthy=_is_healthy(status, waits) and (known is None or _ready_for_kubernetes(known)),
         )
 
 
-def _is_well(status: dict[str, Any], waits: bool) -> bool:
+def _is_healthy(status: dict[str, Any], waits: bool) -> bool:
     message = status.get("Message") or ""
     if status.get("Status") == "Running":
-        return not _UNWELL.search(message)
+        return not _UNHEALTHY.search(message)
     return status.get("Status") in (*_COMING, "ShuttingDown") and waits and not message
 
 
 def _begun(bundle: Bundle, cluster: dict[str, Any]) -> dict[str, datetime]:
     """When groups, or the whole cluster (""), were last asked to change."""
-    begun: dict[str, datetime] = {}
+    started: dict[str, datetime] = {}
     created = moment(cluster.get("CreationTime"))
     if created:
-        begun[""] = created
+        started[""] = created
     for operation in bundle.items("operations", "ClusterOperationSummaries"):
         time = moment(operation.get("CreationTime"))
         if time and operation.get("Type", "Scaling") == "Scaling":
-            begun[""] = max(time, begun.get("", time))
-    return begun
+            started[""] = max(time, started.get("", time))
+    return started

@@ -26,17 +26,17 @@ def stack_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
             continue
         name = stack.get("StackName", "")
         subject = f"stack {name}"
-        found = list(_failures(name, events.get(name) or events.get(stack.get("StackId", "")) or []))
-        yield from found
+        failures = list(_failures(name, events.get(name) or events.get(stack.get("StackId", "")) or []))
+        yield from failures
         nested = any(
             str(item.get("ParentId", "")) == stack.get("StackId") and "FAILED" in str(item.get("StackStatus"))
             for item in bundle.items("stacks", "Stacks")
         )
-        if not found and not nested:
+        if not failures and not nested:
             reason = stack.get("StackStatusReason") or ""
             text = f"stack {name} is {status}" + ("" if _CONSEQUENCE.search(reason) else f": {reason}")
-            place = f"{SOURCES['stacks'].place} {name}"
-            yield Signal("stack", text, subject, place, frozenset({subject}), symptom=True)
+            source_file = f"{SOURCES['stacks'].file} {name}"
+            yield Signal("stack", text, subject, source_file, frozenset({subject}), symptom=True)
     # A nested stack that was rolled back may be gone from the list, and its events still be there.
     listed = {stack.get("StackName") for stack in bundle.items("stacks", "Stacks")}
     for name, items in events.items():
@@ -56,9 +56,9 @@ def _failures(stack: str, events: list[dict[str, Any]]) -> Iterator[Signal]:
             continue
         id, type = event.get("LogicalResourceId", ""), event.get("ResourceType", "")
         subject = CLUSTER if type in _OF_CLUSTER else f"stack {stack} {id}"
-        place = f"{SOURCES['stack_events'].place} {stack} {id}"
+        source_file = f"{SOURCES['stack_events'].file} {stack} {id}"
         around = frozenset({f"stack {stack}", subject})
-        yield Signal("stack", reason, subject, place, around, time=moment(event.get("Timestamp")), symptom=True)
+        yield Signal("stack", reason, subject, source_file, around, time=moment(event.get("Timestamp")), symptom=True)
 
 
 def _newest_operation(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

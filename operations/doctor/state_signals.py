@@ -22,14 +22,14 @@ def state_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
         if not group.short and not scene.failed:
             continue
         zones = {str(subnets[id].get("AvailabilityZoneId", "")) for id in group.subnets if id in subnets} - {""}
-        found = [
+        results = [
             *_plan(bundle, group, plans.get(group.plan), zones, scene),
             *_subnets(group, subnets),
             *_efa(bundle, group, zones, rules, known),
             *_quota(group, quotas, scene),
         ]
-        for text, place in found:
-            yield Signal("state", text, group.subject, place, frozenset({CLUSTER, group.subject}))
+        for text, source_file in results:
+            yield Signal("state", text, group.subject, source_file, frozenset({CLUSTER, group.subject}))
 
 
 def _plan(
@@ -37,23 +37,26 @@ def _plan(
 ) -> Iterator[tuple[str, str]]:
     if not plan:
         return
-    place = f"{SOURCES['plans'].place} {group.plan}"
+    source_file = f"{SOURCES['plans'].file} {group.plan}"
     name, status = plan.get("TrainingPlanName", group.plan), plan.get("Status", "")
     parts = plan.get("ReservedCapacitySummaries") or ()
     ends = moment(plan.get("EndTime"))
     if status in ("Scheduled", "Pending", "Expired", "Failed"):
-        yield f"training plan {name} is {status}, {plan.get('StatusMessage') or _window(plan)}", place
+        yield f"training plan {name} is {status}, {plan.get('StatusMessage') or _window(plan)}", source_file
         return
     if ends and ends < scene.now:
-        yield f"training plan {name} is Expired: it ended at {ends:%Y-%m-%d %H:%M} UTC", place
+        yield f"training plan {name} is Expired: it ended at {ends:%Y-%m-%d %H:%M} UTC", source_file
         return
     theirs = {str(part.get("AvailabilityZoneId", "")) for part in parts} - {""}
     if theirs and zones and not theirs & zones:
         where, ours = ", ".join(sorted(theirs)), ", ".join(sorted(zones))
-        yield f"training plan {name} is in zone {where} and group {group.name} in {ours}", place
+        yield f"training plan {name} is in zone {where} and group {group.name} in {ours}", source_file
     missing, free = group.target - group.current, plan.get("AvailableInstanceCount")
     if isinstance(free, int) and free < missing:
-        yield f"training plan {name} has {free} instances available and group {group.name} wants {missing} more", place
+        yield (
+            f"training plan {name} has {free} instances available and group {group.name} wants {missing} more",
+            source_file,
+        )
 
 
 def _window(plan: dict[str, Any]) -> str:
@@ -65,7 +68,7 @@ def _subnets(group: Group, subnets: dict[str, dict[str, Any]]) -> Iterator[tuple
     counted = {id: count for id, count in free.items() if isinstance(count, int)}
     if counted and max(counted.values()) < _FEW_ADDRESSES:
         for id, count in counted.items():
-            yield f"subnet {id} of group {group.name} has {count} free addresses", f"{SOURCES['subnets'].place} {id}"
+            yield f"subnet {id} of group {group.name} has {count} free addresses", f"{SOURCES['subnets'].file} {id}"
 
 
 def _efa(
@@ -77,18 +80,16 @@ def _efa(
     closed = [id for id in group.security_groups if id in rules and not _open_to_itself(rules[id])]
     for id in closed:
         text = f"security group {id} of group {group.name} does not allow all traffic from and to itself"
-        yield text, f"{SOURCES['security_groups'].place} {id}"
+        yield text, f"{SOURCES['security_groups'].file} {id}"
     if len(zones) > 1 and not closed and "EFA" in _said(bundle):
         where = ", ".join(sorted(zones))
         text = f"group {group.name} uses EFA and has subnets in the zones {where}; EFA's check failed"
-        yield text, SOURCES["subnets"].place
+        yield text, SOURCES["subnets"].file
 
 
 def _said(bundle: Bundle) -> str:
     """What was said about failed EFA checks, as far as it matters here: the word, where it was said of a failure."""
-    texts = (
-        bundle.files.get(SOURCES[name].place, "") for name in ("cluster", "nodes", "node_details", "event_details")
-    )
+    texts = (bundle.files.get(SOURCES[name].file, "") for name in ("cluster", "nodes", "node_details", "event_details"))
     return "EFA" if any("EFA health check" in text for text in texts) else ""
 
 
@@ -107,6 +108,6 @@ def _open_to_itself(group: dict[str, Any]) -> bool:
 def _quota(group: Group, quotas: dict[str, Any], scene: Scene) -> Iterator[tuple[str, str]]:
     name = f"{group.instance_type} for cluster usage"
     value = quotas.get(name)
-    wanted = sum(other.target for other in scene.groups.values() if other.instance_type == group.instance_type)
-    if isinstance(value, int | float) and value < wanted:
-        yield f'the quota "{name}" is {value:g}, and the cluster asks for {wanted}', SOURCES["service_quotas"].place
+    desired = sum(other.target for other in scene.groups.values() if other.instance_type == group.instance_type)
+    if isinstance(value, int | float) and value < desired:
+        yield f'the quota "{name}" is {value:g}, and the cluster asks for {desired}', SOURCES["service_quotas"].file

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     progress = Progress(sys.stderr)
     compared = compare(account, environment, args.project, progress.tick)
     progress.close()
-    found, drift, read = compared.found, compared.drift, compared.read
+    result, drift, read = compared.found, compared.drift, compared.read
     if args.json:
         write_json(
             {
@@ -40,24 +40,24 @@ def run(args: argparse.Namespace) -> int:
                 "environment": environment.name,
                 "read": read,
                 "drift": [asdict(item) for item in drift],
-                "noise": [asdict(item) for item in found if item.noise],
+                "noise": [asdict(item) for item in result if item.noise],
                 "next_deploy": compared.next_deploy,
             }
         )
         return 1 if drift else 0
-    for item in found:
+    for item in result:
         if not item.noise or args.all:
             write_line(_line(item, environment.name))
     for line in compared.next_deploy:
         write_line(line)
-    hidden = len(found) - len(drift)
+    hidden = len(result) - len(drift)
     noise = f", {hidden} changed by their services{'' if args.all else ' (--all shows them)'}" if hidden else ""
     write_line(f"{environment.name}: {read} resources read, {len(drift) or 'none'} unlike the template{noise}")
     return 1 if drift else 0
 
 
-def _line(item: Drift, environment: str) -> str:
-    place = f"{item.stack.removeprefix(f'{environment}-')}/{item.logical_id}"
-    template, live = (("nothing" if value is None else text(value)) for value in (item.template, item.live))
-    sign = "noise" if item.noise else "drift"
-    return f"{sign}  {place} {item.property}: template {template}, now {live}\n       {item.what}"
+def _line(drift: Drift, environment: str) -> str:
+    location = f"{drift.stack.removeprefix(f'{environment}-')}/{drift.logical_id}"
+    template, live = (("nothing" if value is None else text(value)) for value in (drift.template, drift.live))
+    sign = "noise" if drift.noise else "drift"
+    return f"{sign}  {location} {drift.property}: template {template}, now {live}\n       {drift.what}"

@@ -79,27 +79,29 @@ def compare(
     held = list(_readable(templates, resolver))
     questions = {f"{item.stack}/{item.logical_id}": partial(item.read, account) for item in held}
     answers = ask_all(questions, at_once=_AT_ONCE, answered=lambda _: tick())
-    found: list[Drift] = []
+    drifts: list[Drift] = []
     cluster: dict[str, Any] = {}
     for item, live in zip(held, answers.values(), strict=True):
         if isinstance(live, Unseen):
             raise live
         if live is None:
-            found.append(Drift(item.stack, item.logical_id, item.type, "", "there", None, False, "somebody deleted it"))
+            drifts.append(
+                Drift(item.stack, item.logical_id, item.type, "", "there", None, False, "somebody deleted it")
+            )
             continue
         if item.type == _CLUSTER:
             cluster = dict(live)
-        found += unlike(item.stack, item.logical_id, item.type, item.asked, live)
+        drifts += unlike(item.stack, item.logical_id, item.type, item.asked, live)
     read = len(held)
     groups = rules.wanted(templates, resolver)
-    there = rules.live(account, list(groups)) if groups else {}
+    existing = rules.live(account, list(groups)) if groups else {}
     for group, (stack, key, asked) in groups.items():
         read += 1
-        for change, rule in rules.unlike(asked, there[group]):
+        for change, rule in rules.unlike(asked, existing[group]):
             words = (
                 "somebody opened it" if change == "added" else "somebody closed it: EFA and Lustre hang without rules"
             )
             template, live = (None, str(rule)) if change == "added" else (str(rule), None)
-            found.append(Drift(stack, key, rules.GROUP, f"{group} rule", template, live, False, words))
+            drifts.append(Drift(stack, key, rules.GROUP, f"{group} rule", template, live, False, words))
     counts = {name: group.count for name, group in environment.groups.items()}
-    return Comparison(tuple(found), read, tuple(explained(found, counts, cluster)))
+    return Comparison(tuple(drifts), read, tuple(explained(drifts, counts, cluster)))

@@ -36,51 +36,53 @@ def unlike(stack: str, logical_id: str, kind: str, template: Mapping[str, Any], 
     have the same value now: groups that run different scripts, for instance, are found that way.
     """
     shared: dict[str, dict[str, str]] = {}
-    asked, there = _comparable(template, live, "", shared)
-    found = [
+    asked, existing = _comparable(template, live, "", shared)
+    drifts = [
         drift
-        for item in differences(asked, there)
+        for item in differences(asked, existing)
         if (drift := _judged(stack, logical_id, kind, item, template, live)) is not None
     ]
     for values in shared.values():
         if len(set(values.values())) > 1:
-            places = ", ".join(f"{path}: {value}" for path, value in sorted(values.items()))
+            locations = ", ".join(f"{path}: {value}" for path, value in sorted(values.items()))
             words = "one value in the template, and now they differ"
-            found.append(Drift(stack, logical_id, kind, next(iter(sorted(values))), "the same", places, False, words))
-    return found
+            drifts.append(
+                Drift(stack, logical_id, kind, next(iter(sorted(values))), "the same", locations, False, words)
+            )
+    return drifts
 
 
-def _comparable(asked: Any, there: Any, path: str, shared: dict[str, dict[str, str]]) -> tuple[Any, Any]:
+def _comparable(asked: Any, existing: Any, path: str, shared: dict[str, dict[str, str]]) -> tuple[Any, Any]:
     """Both sides without what the template leaves to the deployment."""
-    if isinstance(asked, Mapping) and isinstance(there, Mapping):
-        left, right = {}, dict(there)
+    if isinstance(asked, Mapping) and isinstance(existing, Mapping):
+        left, right = {}, dict(existing)
         for key, item in asked.items():
             if isinstance(item, Unknown):
                 if isinstance(value := right.pop(key, None), str):
-                    shared.setdefault(canonical(item.of), {})[f"{path}.{key}"] = value
-            elif key in there:
-                left[key], right[key] = _comparable(item, there[key], f"{path}.{key}" if path else key, shared)
+                    shared.setdefault(canonical(item.value), {})[f"{path}.{key}"] = value
+            elif key in existing:
+                left[key], right[key] = _comparable(item, existing[key], f"{path}.{key}" if path else key, shared)
             else:
                 left[key] = _as_written(item)
         return left, right
-    if isinstance(asked, list) and isinstance(there, list):
-        if all(isinstance(item, Mapping) and "InstanceGroupName" in item for item in (*asked, *there)):
-            now = {item["InstanceGroupName"]: item for item in there}
+    if isinstance(asked, list) and isinstance(existing, list):
+        if all(isinstance(item, Mapping) and "InstanceGroupName" in item for item in (*asked, *existing)):
+            now = {item["InstanceGroupName"]: item for item in existing}
             names = [item["InstanceGroupName"] for item in asked]
             both = [
                 _comparable(item, now[name], f"{path}[{name}]", shared)
                 for name, item in zip(names, asked, strict=True)
                 if name in now
             ]
-            gone = [_as_written(item) for item in asked if item["InstanceGroupName"] not in now]
-            added = [item for item in there if item["InstanceGroupName"] not in names]
-            return [*(left for left, _ in both), *gone], [*(right for _, right in both), *added]
+            deleted = [_as_written(item) for item in asked if item["InstanceGroupName"] not in now]
+            added = [item for item in existing if item["InstanceGroupName"] not in names]
+            return [*(left for left, _ in both), *deleted], [*(right for _, right in both), *added]
         if _as_written(asked) != asked:
             return [], []
         # AWS answers lists of plain values in any order.
-        if all(isinstance(item, str) for item in (*asked, *there)):
-            return sorted(asked), sorted(there)
-    return asked, there
+        if all(isinstance(item, str) for item in (*asked, *existing)):
+            return sorted(asked), sorted(existing)
+    return asked, existing
 
 
 def _as_written(value: Any) -> Any:
@@ -89,29 +91,36 @@ def _as_written(value: Any) -> Any:
         return {key: _as_written(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_as_written(item) for item in value]
-    return value.of if isinstance(value, Unknown) else value
+    return value.value if isinstance(value, Unknown) else value
 
 
 def _judged(
-    stack: str, logical_id: str, kind: str, item: Difference, template: Mapping[str, Any], live: Mapping[str, Any]
+    stack: str, logical_id: str, kind: str, difference: Difference, template: Mapping[str, Any], live: Mapping[str, Any]
 ) -> Drift | None:
-    change = _CHANGES.get(item.change, "changed")
+    """A difference as drift, and why it is noise; None where a service is only silent."""
+    change = _CHANGES.get(difference.change, "changed")
     for pattern, when, condition, noise, what, sources in _table().get(kind, ()):
-        if when in (change, "any") and pattern.fullmatch(item.pattern) and _holds(condition, item, template, live):
-            return Drift(stack, logical_id, kind, item.path, item.before, item.after, noise, what, sources)
-    if change != "changed" and not item.pattern.endswith("*"):
+        if (
+            when in (change, "any")
+            and pattern.fullmatch(difference.pattern)
+            and _holds(condition, difference, template, live)
+        ):
+            return Drift(
+                stack, logical_id, kind, difference.path, difference.before, difference.after, noise, what, sources
+            )
+    if change != "changed" and not difference.pattern.endswith("*"):
         # A template that is silent leaves a property to the service, and a service need not show all that it was told.
         return None
     words = {"added": "not in the template", "gone": "no longer there"}.get(change, "unlike the template")
-    return Drift(stack, logical_id, kind, item.path, item.before, item.after, False, words)
+    return Drift(stack, logical_id, kind, difference.path, difference.before, difference.after, False, words)
 
 
-def _holds(condition: str, item: Difference, template: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
+def _holds(condition: str, difference: Difference, template: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
     match condition:
         case "karpenter":
             return live.get("AutoScaling", {}).get("Mode") == "Enable"
         case "patched":
-            name = item.path.partition("[")[2].partition("]")[0]
+            name = difference.path.partition("[")[2].partition("]")[0]
             groups = template.get("InstanceGroups", ())
             group = next((group for group in groups if group["InstanceGroupName"] == name), {})
             return "AutoPatchConfig" in group or "ScheduledUpdateConfig" in group
@@ -121,25 +130,25 @@ def _holds(condition: str, item: Difference, template: Mapping[str, Any], live: 
 
 @cache
 def _table() -> dict[str, list[tuple[re.Pattern[str], str, str, bool, str, tuple[str, ...]]]]:
-    found: dict[str, list[tuple[re.Pattern[str], str, str, bool, str, tuple[str, ...]]]] = {}
+    results: dict[str, list[tuple[re.Pattern[str], str, str, bool, str, tuple[str, ...]]]] = {}
     for row in table("drift"):
         pattern = re.compile(re.escape(row["path"]).replace(r"\*", "[^/]+"))
         sources = tuple(str(source) for source in cited(row["source"]))
         entry = pattern, row["change"], row["when"], row["verdict"] == "noise", row["what"], sources
-        found.setdefault(row["type"], []).append(entry)
-    return found
+        results.setdefault(row["type"], []).append(entry)
+    return results
 
 
-def explained(found: list[Drift], wanted: Mapping[str, int], live: Mapping[str, Any]) -> Iterator[str]:
-    """What the next deployment would do to the counts of groups; `wanted` are those of the environment's file."""
+def explained(drifts: list[Drift], desired: Mapping[str, int], live: Mapping[str, Any]) -> Iterator[str]:
+    """What the next deployment would do to the counts of groups; `desired` are those of the environment's file."""
     now = {group["InstanceGroupName"]: int(group["InstanceCount"]) for group in live.get("InstanceGroups", ())}
     now |= {
         group["InstanceGroupName"]: int(group["InstanceCount"]) for group in live.get("RestrictedInstanceGroups", ())
     }
-    for drift in found:
+    for drift in drifts:
         name = drift.property.partition("[")[2].partition("]")[0]
-        if drift.property.endswith(".InstanceCount") and name in wanted and now[name] != wanted[name]:
+        if drift.property.endswith(".InstanceCount") and name in desired and now[name] != desired[name]:
             if drift.noise:
-                yield f"{name}: Karpenter has set {now[name]}; the file says {wanted[name]}"
+                yield f"{name}: Karpenter has set {now[name]}; the file says {desired[name]}"
             else:
-                yield f"the next deploy that touches the cluster would set {name} {now[name]} → {wanted[name]}"
+                yield f"the next deploy that touches the cluster would set {name} {now[name]} → {desired[name]}"

@@ -28,15 +28,15 @@ _OPENZFS: Final = ("DeploymentType", "ThroughputCapacity", "AutomaticBackupReten
 
 
 def _cluster(account: Account, name: str) -> Live | None:
-    found = find(account, "sagemaker", "describe_cluster", _ABSENT, ClusterName=name)
-    if found is None:
+    result = find(account, "sagemaker", "describe_cluster", _ABSENT, ClusterName=name)
+    if result is None:
         return None
     same = ("ClusterName", "NodeRecovery", "NodeProvisioningMode", "TieredStorageConfig", "VpcConfig", "ClusterRole")
-    live: dict[str, Any] = {key: found[key] for key in same if key in found}
-    live["InstanceGroups"] = [_group(group) for group in found.get("InstanceGroups", ())]
-    live["RestrictedInstanceGroups"] = [_group(group) for group in found.get("RestrictedInstanceGroups", ())]
-    if "AutoScaling" in found:
-        live["AutoScaling"] = {"Mode": found["AutoScaling"]["Mode"]}
+    live: dict[str, Any] = {key: result[key] for key in same if key in result}
+    live["InstanceGroups"] = [_group(group) for group in result.get("InstanceGroups", ())]
+    live["RestrictedInstanceGroups"] = [_group(group) for group in result.get("RestrictedInstanceGroups", ())]
+    if "AutoScaling" in result:
+        live["AutoScaling"] = {"Mode": result["AutoScaling"]["Mode"]}
     return live
 
 
@@ -66,8 +66,8 @@ def _by_id(operation: str, parameter: str, keys: tuple[str, ...]) -> Reader:
     """A reader of what SageMaker describes by the last part of an ARN."""
 
     def read(account: Account, arn: str) -> Live | None:
-        found = find(account, "sagemaker", operation, _ABSENT, **{parameter: arn.rpartition("/")[2]})
-        return None if found is None else {key: found[key] for key in keys if key in found}
+        result = find(account, "sagemaker", operation, _ABSENT, **{parameter: arn.rpartition("/")[2]})
+        return None if result is None else {key: result[key] for key in keys if key in result}
 
     return read
 
@@ -76,17 +76,17 @@ def _eks_cluster(account: Account, name: str) -> Live | None:
     answer = find(account, "eks", "describe_cluster", _ABSENT, name=name)
     if answer is None:
         return None
-    found = answer["cluster"]
-    vpc = found["resourcesVpcConfig"]
+    cluster = answer["cluster"]
+    vpc = cluster["resourcesVpcConfig"]
     live: dict[str, Any] = {
-        "Version": found["version"],
+        "Version": cluster["version"],
         "ResourcesVpcConfig": {
             "EndpointPrivateAccess": vpc["endpointPrivateAccess"],
             "EndpointPublicAccess": vpc["endpointPublicAccess"],
         },
     }
-    if "deletionProtection" in found:
-        live["DeletionProtection"] = found["deletionProtection"]
+    if "deletionProtection" in cluster:
+        live["DeletionProtection"] = cluster["deletionProtection"]
     return live
 
 
@@ -95,9 +95,9 @@ def _addon(account: Account, identifier: str) -> Live | None:
     answer = find(account, "eks", "describe_addon", _ABSENT, clusterName=cluster, addonName=name)
     if answer is None:
         return None
-    found = answer["addon"]
-    live: dict[str, Any] = {"AddonVersion": found["addonVersion"]} if "addonVersion" in found else {}
-    if text := found.get("configurationValues"):
+    addon = answer["addon"]
+    live: dict[str, Any] = {"AddonVersion": addon["addonVersion"]} if "addonVersion" in addon else {}
+    if text := addon.get("configurationValues"):
         live["ConfigurationValues"] = json.loads(text)
     return live
 
@@ -106,13 +106,13 @@ def _file_system(account: Account, identifier: str) -> Live | None:
     answer = find(account, "fsx", "describe_file_systems", _ABSENT, FileSystemIds=[identifier])
     if answer is None:
         return None
-    found = answer["FileSystems"][0]
+    result = answer["FileSystems"][0]
     # FSx writes it so; CloudFormation's property has another word for the same.
-    live: dict[str, Any] = {key: found[key] for key in ("StorageCapacity", "StorageType") if key in found}
-    live |= {"FileSystemTypeVersion": found["FileSystemTypeVersion"]} if "FileSystemTypeVersion" in found else {}
+    live: dict[str, Any] = {key: result[key] for key in ("StorageCapacity", "StorageType") if key in result}
+    live |= {"FileSystemTypeVersion": result["FileSystemTypeVersion"]} if "FileSystemTypeVersion" in result else {}
     for name, keys in (("LustreConfiguration", _LUSTRE), ("OpenZFSConfiguration", _OPENZFS)):
-        if name in found:
-            live[name] = {key: found[name][key] for key in keys if key in found[name]}
+        if name in result:
+            live[name] = {key: result[name][key] for key in keys if key in result[name]}
     return live
 
 

@@ -13,8 +13,8 @@ from ..effects.templates import Template
 class Unknown:
     """A value that only the deployment knew, such as an attribute of a resource."""
 
-    def __init__(self, of: Any) -> None:
-        self.of = of
+    def __init__(self, value: Any) -> None:
+        self.value = value
         """What stands in the template."""
 
 

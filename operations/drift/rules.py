@@ -34,7 +34,7 @@ class Rule:
 
 def wanted(templates: Mapping[str, Template], resolver: Resolver) -> dict[str, tuple[str, str, list[Rule]]]:
     """The rules that the templates ask for, by the id of their group, each with the group's stack and logical id."""
-    found: dict[str, tuple[str, str, list[Rule]]] = {}
+    results: dict[str, tuple[str, str, list[Rule]]] = {}
     items = [(stack, key, item) for stack, template in templates.items() for key, item in resources(template)]
     for stack, key, item in items:
         if item["Type"] == GROUP and (group := _id_of(resolver, stack, key)):
@@ -46,13 +46,13 @@ def wanted(templates: Mapping[str, Template], resolver: Resolver) -> dict[str, t
                 if "SecurityGroupEgress" in own
                 else silent
             )
-            found[group] = stack, key, rules
+            results[group] = stack, key, rules
     for stack, _, item in items:
         if way := _WAYS.get(item["Type"]):
             own = resolver.value(item["Properties"], stack)
-            if own["GroupId"] in found:
-                found[own["GroupId"]][2].append(_rule(way, own))
-    return found
+            if own["GroupId"] in results:
+                results[own["GroupId"]][2].append(_rule(way, own))
+    return results
 
 
 def _id_of(resolver: Resolver, stack: str, key: str) -> str | None:
@@ -74,25 +74,25 @@ def _what(rule: Mapping[str, Any]) -> str:
 
 def live(account: Account, groups: list[str]) -> dict[str, list[Rule]]:
     """The rules that groups have, by their ids."""
-    found: dict[str, list[Rule]] = {group: [] for group in groups}
+    results: dict[str, list[Rule]] = {group: [] for group in groups}
     filters = [{"Name": "group-id", "Values": groups}]
     for row in pages(account, "ec2", "describe_security_group_rules", "SecurityGroupRules", Filters=filters):
-        if row["GroupId"] not in found:
+        if row["GroupId"] not in results:
             continue
         peer = row.get("CidrIpv4") or row.get("CidrIpv6") or row.get("PrefixListId")
         peer = peer or row.get("ReferencedGroupInfo", {}).get("GroupId")
-        found[row["GroupId"]].append(Rule("egress" if row["IsEgress"] else "ingress", _what(row), peer))
-    return found
+        results[row["GroupId"]].append(Rule("egress" if row["IsEgress"] else "ingress", _what(row), peer))
+    return results
 
 
-def unlike(asked: list[Rule], there: list[Rule]) -> Iterator[tuple[str, Rule]]:
+def unlike(asked: list[Rule], rules: list[Rule]) -> Iterator[tuple[str, Rule]]:
     """Rules that are `gone`, and those that somebody `added`."""
-    left = list(there)
+    left = list(rules)
     for rule in sorted(asked, key=lambda rule: rule.peer is None):
         match = next((other for other in left if _fits(rule, other)), None)
         if match is None:
             # Two resources may ask for one rule; EC2 keeps it once.
-            if not rule.optional and not any(_fits(rule, other) for other in there):
+            if not rule.optional and not any(_fits(rule, other) for other in rules):
                 yield "gone", rule
         else:
             left.remove(match)

@@ -94,35 +94,35 @@ def _fault(args: argparse.Namespace) -> int:
     kind = kind_for(environment, args.kind)
     account = account_of(environment, args.project, args.sandbox)
     cluster = environment.cluster.name
-    there = nodes(account, cluster)
-    (node,) = chosen(there, [args.node])
-    group = [member for member in there if member.group == node.group]
+    existing = nodes(account, cluster)
+    (node,) = chosen(existing, [args.node])
+    group = [member for member in existing if member.group == node.group]
     check(environment, kind, node, group)
     kubectl = required_way(args.project, environment, account) if kind.orchestrator == "eks" else None
     observer = Observer(account, cluster, node, kubectl)
-    before = observer.look()
+    before = observer.observe()
     write_line(f"{kind.name} on {node.id} of {environment.name} → {account}", sys.stderr)
     for warning in warnings(kind, node, group, before):
         write_line(f"  {warning}", sys.stderr)
     if not args.yes:
         confirm(node.id, "break it")
     if kubectl is None:
-        begun = _by_hand(kind, node, node_details(account, cluster, node.id))
+        started = _by_hand(kind, node, node_details(account, cluster, node.id))
     else:
-        begun = inject(kind, node, before, kubectl, _image(environment, account, args.project))
+        started = inject(kind, node, before, kubectl, _image(environment, account, args.project))
     targets = environment.observability.targets if environment.observability else Targets()
-    timeline = Timeline(before, node.id, kind.action, begun)
-    events, poll = Events(account, cluster, begun), SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
+    timeline = Timeline(before, node.id, kind.action, started)
+    events, poll = Events(account, cluster, started), SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
     follow([(observer, timeline)], events, args.minutes * 60, lambda text: write_line(text, sys.stderr), poll=poll)
-    found = record(environment.name, kind, node, timeline, targets, simulated=account.endpoint is not None)
-    file = keep(args.project, found)
+    result = record(environment.name, kind, node, timeline, targets, simulated=account.endpoint is not None)
+    file = keep(args.project, result)
     if args.json:
-        write_json(found)
+        write_json(result)
     else:
-        for line in lines(found):
+        for line in lines(result):
             write_line(line)
         write_line(f"Kept in {file.relative_to(args.project)}")
-    return 0 if found["ok"] else 1
+    return 0 if result["ok"] else 1
 
 
 def _image(environment: Environment, account: Account, project: Path) -> str:

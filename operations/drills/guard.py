@@ -38,9 +38,9 @@ def check(environment: Environment, kind: DrillKind, node: Node, group: Sequence
         )
     if node.status != "Running":
         raise CommandError(f"{node.id} is {node.status}; a drill begins with a node that runs", "choose another node")
-    if unwell := [f"{other.id} ({other.status})" for other in group if other.status != "Running"]:
+    if unhealthy := [f"{other.id} ({other.status})" for other in group if other.status != "Running"]:
         raise CommandError(
-            f"group {node.group} lacks nodes already: {', '.join(unwell[:5])}",
+            f"group {node.group} lacks nodes already: {', '.join(unhealthy[:5])}",
             "wait until it is whole, so that the drill breaks one node and no more",
         )
     if kind.action != "none" and environment.cluster.node_recovery == "none":
@@ -48,7 +48,9 @@ def check(environment: Environment, kind: DrillKind, node: Node, group: Sequence
             "`cluster.node_recovery` is none, so HyperPod would mark the node and do nothing more",
             "drill with node_recovery: automatic, or `--kind pod-loss`",
         )
-    vendors = {row.accelerator_vendor for of in settings.types if (row := _types(environment).find(of))}
+    vendors = {
+        row.accelerator_vendor for instance_type in settings.types if (row := _types(environment).find(instance_type))
+    }
     if kind.accelerator and kind.accelerator not in vendors:
         raise CommandError(
             f"{node.id} has no {kind.accelerator} accelerators, and what {kind.name} imitates is their driver's",

@@ -85,13 +85,13 @@ def inject(kind: DrillKind, node: Node, before: Snapshot, kubectl: Kubectl, imag
             case "log":
                 return _by_pod(fault_pod(kind, node.kubernetes_name, image), kubectl)
             case "label":
-                begun = time.time()
+                started = time.time()
                 kubectl.run("label", "node", node.kubernetes_name, f"{HEALTH_LABEL}={kind.label}", "--overwrite")
-                return begun
+                return started
             case "pods":
-                begun = time.time()
+                started = time.time()
                 _delete_pods(before, kubectl)
-                return begun
+                return started
             case "by_hand":
                 raise ValueError(f"{kind.name} is made by hand")
     except Refused as refused:
@@ -110,8 +110,8 @@ def _by_pod(pod: dict[str, Any], kubectl: Kubectl) -> float:
             if status.get("phase") == "Succeeded":
                 return _finished(status) or time.time()
             if status.get("phase") == "Failed":
-                said = kubectl.run("logs", name, f"--namespace={NAMESPACE}")
-                raise Refused(f"pod {name} failed: {said or status.get('message', 'it says nothing')}")
+                message = kubectl.run("logs", name, f"--namespace={NAMESPACE}")
+                raise Refused(f"pod {name} failed: {message or status.get('message', 'it says nothing')}")
             time.sleep(_POLL)
         raise Refused(f"pod {name} did not end within {_SECONDS} s: is its image there, and the node up?")
     finally:
@@ -119,7 +119,7 @@ def _by_pod(pod: dict[str, Any], kubectl: Kubectl) -> float:
 
 
 def _finished(status: dict[str, Any]) -> float | None:
-    """When the container ended, by the node's clock: closer to the fault than the next look at the pod."""
+    """When the container ended, by the node's clock: closer to the fault than the next check of the pod."""
     ended = [item.get("state", {}).get("terminated", {}) for item in status.get("containerStatuses", ())]
     if not ended or "finishedAt" not in ended[0]:
         return None
@@ -129,7 +129,7 @@ def _finished(status: dict[str, Any]) -> float | None:
 def _delete_pods(before: Snapshot, kubectl: Kubectl) -> None:
     on_node = {uid for pods in before.jobs.values() for uid in pods.on_node}
     for namespace in sorted({job.namespace for job in before.jobs}):
-        there = kubectl.items("pods", f"--namespace={namespace}")
-        names = [item["metadata"]["name"] for item in there if item["metadata"]["uid"] in on_node]
+        existing = kubectl.items("pods", f"--namespace={namespace}")
+        names = [item["metadata"]["name"] for item in existing if item["metadata"]["uid"] in on_node]
         if names:
             kubectl.run("delete", "pods", *names, f"--namespace={namespace}", "--wait=false")

@@ -51,54 +51,54 @@ def record(
     }
 
 
-def keep(project: Path, found: dict[str, Any]) -> Path:
+def keep(project: Path, result: dict[str, Any]) -> Path:
     """Write a drill into the project. Returns the file."""
     folder = project / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    moment = found["begun"].replace(":", "").replace("-", "")[:15]
-    file = folder / f"{found['environment']}-{moment}-{found['kind']}.json"
-    file.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    timestamp = result["begun"].replace(":", "").replace("-", "")[:15]
+    file = folder / f"{result['environment']}-{timestamp}-{result['kind']}.json"
+    file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     return file
 
 
 def kept(project: Path, environment: str) -> list[dict[str, Any]]:
     """The drills of an environment, the oldest first. Raises CommandError for a file that is none."""
-    found = [_read(file) for file in (project / FOLDER).glob("*.json")]
-    return sorted((item for item in found if item["environment"] == environment), key=lambda item: item["begun"])
+    results = [_read(file) for file in (project / FOLDER).glob("*.json")]
+    return sorted((item for item in results if item["environment"] == environment), key=lambda item: item["begun"])
 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        missing = _KEYS - found.keys()
+        result = json.loads(file.read_text(encoding="utf-8"))
+        missing = _KEYS - result.keys()
     except (ValueError, AttributeError) as error:
         raise CommandError(f"{file} is no drill: {error}", "delete it") from None
     if missing:
         raise CommandError(f"{file} is no drill of this podwright: it lacks {', '.join(sorted(missing))}", "delete it")
-    return found
+    return result
 
 
-def lines(found: dict[str, Any]) -> list[str]:
+def lines(result: dict[str, Any]) -> list[str]:
     """One drill for people."""
-    marks = [f"  {shown(seconds):>9}  {MARKS[name]}" for name, seconds in _in_order(found["marks"])]
+    marks = [f"  {shown(seconds):>9}  {MARKS[name]}" for name, seconds in _in_order(result["marks"])]
     rows = [("interval", "took", "may take", "")]
     rows += [
         (f"{item['name']}: {item['what']}", shown(item["seconds"]), shown(item["target"]), _verdict(item))
-        for item in found["intervals"]
+        for item in result["intervals"]
     ]
-    said = [f"HyperPod's reasons: {', '.join(f'{key}: {value}' for key, value in found['reasons'].items())}"]
+    message = [f"HyperPod's reasons: {', '.join(f'{key}: {value}' for key, value in result['reasons'].items())}"]
     return [
-        f"{found['kind']} on {found['node']} ({found['group']}, {found['type']}), {found['begun']}",
+        f"{result['kind']} on {result['node']} ({result['group']}, {result['type']}), {result['begun']}",
         *marks,
-        *(said if found["reasons"] else []),
-        *([f"{found['replacement']} came for it"] if found["replacement"] else []),
+        *(message if result["reasons"] else []),
+        *([f"{result['replacement']} came for it"] if result["replacement"] else []),
         "",
         *columns(rows, right=(1, 2)),
         "",
-        _summary(found),
+        _summary(result),
         *(
             ["Simulated: the sandbox played the agent and the instance, and its times mean nothing."]
-            * found["simulated"]
+            * result["simulated"]
         ),
     ]
 
@@ -124,10 +124,10 @@ def _verdict(item: dict[str, Any]) -> str:
     return "ok" if item["target"] is not None and item["seconds"] is not None else ""
 
 
-def _summary(found: dict[str, Any]) -> str:
-    if found["ok"]:
+def _summary(result: dict[str, Any]) -> str:
+    if result["ok"]:
         return "As it should be."
-    if found["action"] != found["expected"]:
+    if result["action"] != result["expected"]:
         words = {"none": "nothing that could be seen", "reboot": "a reboot", "replace": "a replacement"}
-        return f"HyperPod did {words[found['action']]}, where {words[found['expected']]} was expected."
-    return "Not everything was seen in time." if not found["complete"] else "A target was missed."
+        return f"HyperPod did {words[result['action']]}, where {words[result['expected']]} was expected."
+    return "Not everything was seen in time." if not result["complete"] else "A target was missed."

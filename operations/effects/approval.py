@@ -8,7 +8,7 @@ from ...config.findings import Level
 from ...config.settings.approvals import ApprovedChange
 from ...planning.delivery.effects import Effect, reasons, stateful
 from .changes import ResourceChange
-from .counts import Fall
+from .counts import CountDecrease
 
 PLAN = "Custom::PodwrightTrainingPlan"
 _INTERRUPTING = (Effect.INTERRUPTS, Effect.ROLLS_NODES)
@@ -31,25 +31,25 @@ class Need:
         return reasons()[self.id].level is Level.ERROR
 
 
-def needs(changes: Sequence[ResourceChange], falls: Sequence[Fall]) -> list[Need]:
+def needs(changes: Sequence[ResourceChange], falls: Sequence[CountDecrease]) -> list[Need]:
     """Every reason, the gravest first."""
-    found = [need for change in changes for need in _of(change)]
-    found += [Need("CHG004", fall.group, _fewer(fall)) for fall in falls]
-    return sorted(dict.fromkeys(found), key=lambda need: (not need.refused, need.id, need.name))
+    results = [need for change in changes for need in _of(change)]
+    results += [Need("CHG004", decrease.group, _fewer(decrease)) for decrease in falls]
+    return sorted(dict.fromkeys(results), key=lambda need: (not need.refused, need.id, need.name))
 
 
-def _fewer(fall: Fall) -> str:
-    end = " and the group is deleted" if fall.removed else ""
-    return f"the deployment would set {fall}{end}; HyperPod chooses the nodes that go"
+def _fewer(decrease: CountDecrease) -> str:
+    end = " and the group is deleted" if decrease.removed else ""
+    return f"the deployment would set {decrease}{end}; HyperPod chooses the nodes that go"
 
 
 def _of(change: ResourceChange) -> Iterator[Need]:
-    kept = "what it holds stays, outside the stack" if change.kept else "what it holds is deleted"
+    retained = "what it holds stays, outside the stack" if change.kept else "what it holds is deleted"
     held = stateful().get(change.type)
     refused = held.refused if held else ()
     if change.action == "replace" and "replace" in refused:
         because = ", ".join(row.property for row in change.rows if row.effect is Effect.REPLACES)
-        yield Need("CHG001", change.name, f"{change.type} is replaced by an empty one ({because}); {kept}")
+        yield Need("CHG001", change.name, f"{change.type} is replaced by an empty one ({because}); {retained}")
     if change.action == "delete" and "delete" in refused and not change.kept:
         yield Need("CHG002", change.name, f"{change.type} is deleted, and {held.holds if held else ''} with it")
     if buys(change):
@@ -68,12 +68,12 @@ def _of(change: ResourceChange) -> Iterator[Need]:
 
 def buys(change: ResourceChange) -> bool:
     """Whether a change lets the deployment buy a training plan: it names what to buy, and did not before."""
-    wanted = change.type == PLAN and "Request" in change.new and "Arn" not in change.new
-    return wanted and (change.action in ("create", "replace") or "Request" not in change.old)
+    desired = change.type == PLAN and "Request" in change.new and "Arn" not in change.new
+    return desired and (change.action in ("create", "replace") or "Request" not in change.old)
 
 
 def answered(
-    found: Sequence[Need], digest: str, approved: Sequence[ApprovedChange], allowed: Collection[str] = ()
+    result: Sequence[Need], digest: str, approved: Sequence[ApprovedChange], allowed: Collection[str] = ()
 ) -> list[Need]:
     """The same needs, each with whether it is approved.
 
@@ -82,25 +82,26 @@ def answered(
     """
     entries = [entry for entry in approved if entry.digest == digest]
     named = {name for entry in entries for name in entry.names} | set(allowed)
-    return [replace(need, approved=need.name in named or (bool(entries) and not need.refused)) for need in found]
+    return [replace(need, approved=need.name in named or (bool(entries) and not need.refused)) for need in result]
 
 
-def entry(found: Sequence[Need], digest: str) -> str:
+def entry(result: Sequence[Need], digest: str) -> str:
     """What to write into the environment's file to approve a change set, as YAML."""
-    names = sorted({need.name for need in found if need.refused})
+    names = sorted({need.name for need in result if need.refused})
     lines = ["approved_changes:", f"  - digest: {digest}"]
     if names:
         lines.append(f"    names: [{', '.join(names)}]")
     return "\n".join([*lines, "    reason: …"])
 
 
-def stop_unapproved(environment: str, found: Sequence[Need], digest: str) -> None:
+def stop_unapproved(environment: str, result: Sequence[Need], digest: str) -> None:
     """Raise CommandError where a deployment would do harm that nobody named."""
-    harm = [need for need in found if need.refused and not need.approved]
+    harm = [need for need in result if need.refused and not need.approved]
     if harm:
         flags = " ".join(f"--allow {name}" for name in dict.fromkeys(need.name for need in harm))
-        said = "\n".join(f"    {need.id}  {need.name}: {need.why}" for need in harm)
+        message = "\n".join(f"    {need.id}  {need.name}: {need.why}" for need in harm)
         raise CommandError(
-            f"{environment}: nothing was deployed, because the change set would do harm that nobody approved:\n{said}",
+            f"{environment}: nothing was deployed, because the change set would do harm that nobody "
+            f"approved:\n{message}",
             f"if it is meant, say so: `podwright deploy {environment} {flags}`, or in the file:\n{entry(harm, digest)}",
         )

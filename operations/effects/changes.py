@@ -8,7 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from ...planning.delivery.effects import Change, Effect, Known, known, lasting_name, replacing, stateful, worst
+from ...planning.delivery.effects import (
+    Change,
+    ChangeFacts,
+    Effect,
+    change_facts,
+    lasting_name,
+    replacing,
+    stateful,
+    worst,
+)
 from .compare import differences, same
 from .references import Exports, Target, exports, references
 from .templates import NESTED, Pair, resources
@@ -29,7 +38,7 @@ class Row:
     change: Change
     before: Any
     after: Any
-    known: Known
+    known: ChangeFacts
     follows: str = ""
     """The resource whose change this follows from; empty where the template itself differs."""
     certain: bool = True
@@ -59,7 +68,7 @@ class ResourceChange:
     """Of the construct, as the CDK knows it."""
     action: Action
     rows: list[Row] = field(default_factory=list)
-    known: Known | None = None
+    known: ChangeFacts | None = None
     """What making or deleting it does; None for an update."""
     kept: bool = False
     """Whether what a deletion or a replacement leaves behind survives it."""
@@ -89,9 +98,9 @@ class ResourceChange:
 
 def changes(pairs: Sequence[Pair], environment: str) -> list[ResourceChange]:
     """Every change of a deployment of that environment."""
-    found = [change for pair in pairs if pair.new is not None for change in _of_stack(pair, environment)]
-    _spread(found, pairs, environment)
-    return found
+    matches = [change for pair in pairs if pair.new is not None for change in _of_stack(pair, environment)]
+    _spread(matches, pairs, environment)
+    return matches
 
 
 def short(stack: str, environment: str) -> str:
@@ -115,11 +124,11 @@ def _change(environment: str, stack: str, logical_id: str, was: Any, now: Any) -
     made.old, made.new = (was or {}).get("Properties", {}), (now or {}).get("Properties", {})
     if was is None or now is None:
         made.action = "create" if was is None else "delete"
-        made.known = known(kind, "", made.action)
+        made.known = change_facts(kind, "", made.action)
         made.kept = was is not None and was.get("DeletionPolicy") in _KEPT
         return made
     if was["Type"] != now["Type"]:
-        refused = Known(Effect.REFUSED, what="CloudFormation does not change the type of a resource")
+        refused = ChangeFacts(Effect.REFUSED, what="CloudFormation does not change the type of a resource")
         made.rows.append(Row("Type", "Type", "modify", was["Type"], now["Type"], refused))
         return made
     made.rows += [
@@ -129,7 +138,14 @@ def _change(environment: str, stack: str, logical_id: str, was: Any, now: Any) -
         if not (kind == NESTED and item.pattern.startswith("TemplateURL"))
     ]
     made.rows += [
-        Row(name, name, "modify", was.get(name), now.get(name), Known(Effect.IN_PLACE, what=_policy_words(name, now)))
+        Row(
+            name,
+            name,
+            "modify",
+            was.get(name),
+            now.get(name),
+            ChangeFacts(Effect.IN_PLACE, what=_policy_words(name, now)),
+        )
         for name in _POLICIES
         if was.get(name, "Delete") != now.get(name, "Delete")
     ]
@@ -152,8 +168,8 @@ def _settle(change: ResourceChange, now: Mapping[str, Any]) -> None:
         name = lasting_name(change.type)
         if name and name in change.new and same(change.old.get(name), change.new[name]):
             words = f"CloudFormation does not replace a resource that keeps its {name}: rename it as well"
-            kept = change.new[name]
-            change.rows.append(Row(name, name, "modify", kept, kept, Known(Effect.REFUSED, what=words)))
+            retained = change.new[name]
+            change.rows.append(Row(name, name, "modify", retained, retained, ChangeFacts(Effect.REFUSED, what=words)))
 
 
 def _row(kind: str, path: str, pattern: str, change: Change, before: Any, after: Any) -> Row:
@@ -162,33 +178,33 @@ def _row(kind: str, path: str, pattern: str, change: Change, before: Any, after:
         words = "CloudFormation's schema: this property is set at creation"
         if replaces == "sometimes":
             words = "CloudFormation's schema: a change may replace the resource"
-        return Row(path, pattern, change, before, after, Known(Effect.REPLACES, what=words))
-    return Row(path, pattern, change, before, after, known(kind, pattern, change))
+        return Row(path, pattern, change, before, after, ChangeFacts(Effect.REPLACES, what=words))
+    return Row(path, pattern, change, before, after, change_facts(kind, pattern, change))
 
 
-def _spread(found: list[ResourceChange], pairs: Sequence[Pair], environment: str) -> None:
+def _spread(resource_changes: list[ResourceChange], pairs: Sequence[Pair], environment: str) -> None:
     """Add what follows from replacements and from custom resources that run again."""
-    given = exports(pairs)
+    specified = exports(pairs)
     refer = [
-        (pair, logical_id, item, references(item.get("Properties", {}), pair.name, given))
+        (pair, logical_id, item, references(item.get("Properties", {}), pair.name, specified))
         for pair in pairs
         if pair.new is not None
         for logical_id, item in resources(pair.new)
         if item["Type"] not in IGNORED
     ]
     while True:
-        by_id = {(change.stack, change.logical_id): change for change in found}
+        by_id = {(change.stack, change.logical_id): change for change in resource_changes}
         moving = {key: change for key, change in by_id.items() if change.action == "replace" or _runs_again(change)}
-        before = len(found), sum(len(change.rows) for change in found)
+        before = len(resource_changes), sum(len(change.rows) for change in resource_changes)
         for pair, logical_id, item, targets in refer:
             if pair.old is None or logical_id not in pair.old.get("Resources", {}):
                 continue
             hits = [target for target in targets if _moves(moving.get((target.stack, target.logical_id)), target)]
             if hits:
-                _follow(environment, found, by_id, pair, logical_id, item, hits, moving)
-        if before == (len(found), sum(len(change.rows) for change in found)):
+                _follow(environment, resource_changes, by_id, pair, logical_id, item, hits, moving)
+        if before == (len(resource_changes), sum(len(change.rows) for change in resource_changes)):
             break
-    _refuse_exports(found, pairs, given, environment)
+    _refuse_exports(resource_changes, pairs, specified, environment)
 
 
 def _runs_again(change: ResourceChange) -> bool:
@@ -202,7 +218,7 @@ def _moves(change: ResourceChange | None, target: Target) -> bool:
 
 def _follow(
     environment: str,
-    found: list[ResourceChange],
+    resource_changes: list[ResourceChange],
     by_id: dict[tuple[str, str], ResourceChange],
     pair: Pair,
     logical_id: str,
@@ -227,15 +243,17 @@ def _follow(
         certain = any(other.certain and other.effect is Effect.REPLACES for other in cause.rows)
         change.rows.append(replace(row, follows=cause.name, certain=certain))
         known_paths.add(target.path)
-    if change.rows and change not in found:
-        found.append(change)
+    if change.rows and change not in resource_changes:
+        resource_changes.append(change)
         by_id[pair.name, logical_id] = change
     _settle(change, item)
 
 
-def _refuse_exports(found: list[ResourceChange], pairs: Sequence[Pair], given: Exports, environment: str) -> None:
+def _refuse_exports(
+    resource_changes: list[ResourceChange], pairs: Sequence[Pair], specified: Exports, environment: str
+) -> None:
     """Mark what CloudFormation refuses: exports that change or go while a deployed stack imports them."""
-    by_id = {(change.stack, change.logical_id): change for change in found}
+    by_id = {(change.stack, change.logical_id): change for change in resource_changes}
     before = exports(pairs, old=True)
     imported: dict[str, list[str]] = {}
     for pair in pairs:
@@ -248,11 +266,11 @@ def _refuse_exports(found: list[ResourceChange], pairs: Sequence[Pair], given: E
         if target is None or target.stack not in known_stacks:
             continue
         change = by_id.get((target.stack, target.logical_id))
-        if name in given and (change is None or change.action not in ("replace", "delete")):
+        if name in specified and (change is None or change.action not in ("replace", "delete")):
             continue
         if change is None:
             change = ResourceChange(environment, target.stack, target.logical_id, "Export", "", "update")
-            found.append(change)
+            resource_changes.append(change)
         words = f"imported by {', '.join(users)}: CloudFormation refuses to change an export that is in use"
         output = f"Outputs.{name.rpartition(':')[2]}"
-        change.rows.append(Row(output, "Outputs", "modify", name, None, Known(Effect.REFUSED, what=words)))
+        change.rows.append(Row(output, "Outputs", "modify", name, None, ChangeFacts(Effect.REFUSED, what=words)))

@@ -40,14 +40,14 @@ def run(args: argparse.Namespace) -> int:
     progress = Progress(sys.stderr)
     if args.assembly is None and cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):
         raise failure(cdk, progress)
-    found = change_set(loaded.environment, cdk.account, args.project, args.assembly or cdk.assembly)
-    plain = document(found)
+    resolved_set = change_set(loaded.environment, cdk.account, args.project, args.assembly or cdk.assembly)
+    plain = document(resolved_set)
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(json.dumps(plain, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     if args.json:
         write_json(plain)
     else:
-        for line in lines(found, whole=args.all):
+        for line in lines(resolved_set, whole=args.all):
             write_line(line)
-    return 1 if args.require_approval and not found.given else 0
+    return 1 if args.require_approval and not resolved_set.given else 0

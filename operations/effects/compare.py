@@ -50,13 +50,13 @@ def differences(old: Any, new: Any, path: str = "", pattern: str = "") -> Iterat
         return
     if isinstance(old, Mapping) and isinstance(new, Mapping) and not is_intrinsic(old) and not is_intrinsic(new):
         for key in sorted(old.keys() | new.keys()):
-            place = (f"{path}.{key}" if path else key), (f"{pattern}/{key}" if pattern else key)
+            location = (f"{path}.{key}" if path else key), (f"{pattern}/{key}" if pattern else key)
             whole = [side[key] for side in (old, new) if key in side]
             if len(whole) == 1 and isinstance(whole[0], Mapping) and whole[0] and not is_intrinsic(whole[0]):
                 # A group of properties that comes or goes: each of them has an effect of its own.
-                yield from differences(old.get(key, {}), new.get(key, {}), *place)
+                yield from differences(old.get(key, {}), new.get(key, {}), *location)
             else:
-                yield from _pair(old, new, key, *place)
+                yield from _pair(old, new, key, *location)
     elif isinstance(old, list) and isinstance(new, list):
         yield from _lists(old, new, path, pattern)
     else:
@@ -90,8 +90,8 @@ def _lists(old: Sequence[Any], new: Sequence[Any], path: str, pattern: str) -> I
 
 def _names(name: str, items: Sequence[Any]) -> bool:
     """Whether every item has a name of its own in that field."""
-    found = [item.get(name) for item in items if isinstance(item, Mapping) and not is_intrinsic(item)]
-    return len(found) == len(items) == len({value for value in found if isinstance(value, str)})
+    matches = [item.get(name) for item in items if isinstance(item, Mapping) and not is_intrinsic(item)]
+    return len(matches) == len(items) == len({value for value in matches if isinstance(value, str)})
 
 
 def same(old: Any, new: Any) -> bool:

@@ -48,9 +48,9 @@ class Costs:
 
 def costs(pairs: list[Pair], region: str, prices: Mapping[str, float], upfront: float) -> Costs:
     """The sums of both sides. What only AWS still has stays as it is, on both sides."""
-    of = partial(items, region=region, prices=prices)
-    old = [item for pair in pairs for item in of(pair.old)]
-    new = [item for pair in pairs for item in of(pair.old if pair.new is None else pair.new)]
+    priced = partial(items, region=region, prices=prices)
+    old = [item for pair in pairs for item in priced(pair.old)]
+    new = [item for pair in pairs for item in priced(pair.old if pair.new is None else pair.new)]
     changed = {name for name in {item.name for item in (*old, *new)} if _amount(old, name) != _amount(new, name)}
     touched = [item for item in (*old, *new) if item.name in changed]
     return Costs(
@@ -62,8 +62,8 @@ def costs(pairs: list[Pair], region: str, prices: Mapping[str, float], upfront: 
     )
 
 
-def _amount(found: list[Item], name: str) -> float:
-    return sum(item.quantity for item in found if item.name == name)
+def _amount(entries: list[Item], name: str) -> float:
+    return sum(item.quantity for item in entries if item.name == name)
 
 
 def items(template: Template | None, region: str, prices: Mapping[str, float]) -> Iterator[Item]:
@@ -84,10 +84,10 @@ Service = Callable[[str, float], Item]
 Properties = Mapping[str, Any]
 
 
-def _cluster(of: Properties, service: Service, region: str, prices: Mapping[str, float]) -> Iterator[Item]:
+def _cluster(properties: Properties, service: Service, region: str, prices: Mapping[str, float]) -> Iterator[Item]:
     size = limits().cluster.root_volume_gb
     volumes = 0.0
-    for group in (*of.get("InstanceGroups", ()), *of.get("RestrictedInstanceGroups", ())):
+    for group in (*properties.get("InstanceGroups", ()), *properties.get("RestrictedInstanceGroups", ())):
         count = float(group["InstanceCount"])
         further = [entry.get("EbsVolumeConfig", {}) for entry in group.get("InstanceStorageConfigs", ())]
         volumes += count * (size + sum(float(volume.get("VolumeSizeInGB", 0)) for volume in further))
@@ -105,16 +105,16 @@ def _price(group: Properties, types: list[str], region: str, prices: Mapping[str
         return Price(0.0, "service", "paid upfront with the training plan")
     if "Spot" in group.get("CapacityRequirements", {}):
         return None
-    found = [hourly(kind, region, prices) for kind in types]
+    results = [hourly(kind, region, prices) for kind in types]
     # A mixed group may come to consist of the dearest of its types.
-    return max((price for price in found if price), key=lambda price: price.usd) if all(found) else None
+    return max((price for price in results if price), key=lambda price: price.usd) if all(results) else None
 
 
-def _file_system(of: Properties, service: Service, *_: Any) -> Iterator[Item]:
+def _file_system(properties: Properties, service: Service, *_: Any) -> Iterator[Item]:
     size, lustre, zfs = (
-        float(of.get("StorageCapacity", 0)),
-        of.get("LustreConfiguration", {}),
-        of.get("OpenZFSConfiguration", {}),
+        float(properties.get("StorageCapacity", 0)),
+        properties.get("LustreConfiguration", {}),
+        properties.get("OpenZFSConfiguration", {}),
     )
     if zfs:
         yield service("openzfs_storage", size)
@@ -130,9 +130,9 @@ def _file_system(of: Properties, service: Service, *_: Any) -> Iterator[Item]:
             yield service("lustre_read_cache", float(cache))
 
 
-def _endpoint(of: Properties, service: Service, *_: Any) -> Iterator[Item]:
-    if of.get("SubnetIds"):
-        yield service("interface_endpoint", len(of["SubnetIds"]))
+def _endpoint(properties: Properties, service: Service, *_: Any) -> Iterator[Item]:
+    if properties.get("SubnetIds"):
+        yield service("interface_endpoint", len(properties["SubnetIds"]))
 
 
 def _one(name: str) -> Callable[..., Iterator[Item]]:

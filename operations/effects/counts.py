@@ -27,7 +27,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Fall:
+class CountDecrease:
     """A group that would have fewer nodes afterwards."""
 
     group: str
@@ -42,8 +42,8 @@ class Fall:
 
 def live_groups(account: Account, cluster: str) -> dict[str, Group]:
     """The groups of a cluster; none when there is no such cluster."""
-    found = find_cluster(account, cluster)
-    return groups_of(found) if found else {}
+    resolved_cluster = find_cluster(account, cluster)
+    return groups_of(resolved_cluster) if resolved_cluster else {}
 
 
 def groups_of(cluster: Cluster) -> dict[str, Group]:
@@ -63,12 +63,12 @@ def counts(properties: Mapping[str, Any]) -> dict[str, int]:
     return {group["InstanceGroupName"]: int(group["InstanceCount"]) for group in groups}
 
 
-def falls(changes: Sequence[ResourceChange], live: Mapping[str, Group]) -> list[Fall]:
+def falls(changes: Sequence[ResourceChange], live: Mapping[str, Group]) -> list[CountDecrease]:
     """The groups that a deployment would make smaller: by the template, or because it was enlarged since.
 
     Without a cluster that runs, the counts of the old template stand for the nodes.
     """
-    found = []
+    results = []
     for change in changes:
         if change.type != CLUSTER or change.action not in ("update", "replace"):
             continue
@@ -82,5 +82,5 @@ def falls(changes: Sequence[ResourceChange], live: Mapping[str, Group]) -> list[
             after = new.get(name, 0)
             # Karpenter lowers and raises its groups by itself; that a whole group goes is the template's doing.
             if group.target > after and not (group.scaled and name in new):
-                found.append(Fall(name, group.target, after, name not in new))
-    return found
+                results.append(CountDecrease(name, group.target, after, name not in new))
+    return results

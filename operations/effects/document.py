@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...config.settings.environment import Environment
-from ...planning.delivery.effects import Effect, known, stateful
+from ...planning.delivery.effects import Effect, change_facts, stateful
 from ..aws.account import Account
 from .approval import Need, answered, buys, entry, needs
 from .changes import ResourceChange, Row, changes, short
 from .compare import canonical
 from .cost import Costs, costs
-from .counts import CLUSTER, Fall, falls, live_groups
+from .counts import CLUSTER, CountDecrease, falls, live_groups
 from .permissions import permissions, text
 from .templates import Pair, deployed, pairs, synthesized
 
@@ -31,7 +31,7 @@ class ChangeSet:
     account: str
     region: str
     changes: list[ResourceChange]
-    falls: list[Fall]
+    falls: list[CountDecrease]
     costs: Costs
     strays: list[str]
     """Stacks that are deployed and no longer wanted; a deployment leaves them alone."""
@@ -51,7 +51,11 @@ class ChangeSet:
 
 
 def digest_of(
-    environment: str, account: str, region: str, found: Sequence[ResourceChange], lower: Sequence[Fall]
+    environment: str,
+    account: str,
+    region: str,
+    resource_changes: Sequence[ResourceChange],
+    lower: Sequence[CountDecrease],
 ) -> str:
     """The digest of a change set: of every changed value, and of the nodes that groups lose.
 
@@ -59,9 +63,9 @@ def digest_of(
     """
     rows = sorted(
         canonical([change.stack, change.logical_id, change.type, change.action, change.kept, _values(change)])
-        for change in found
+        for change in resource_changes
     )
-    nodes = sorted([fall.group, fall.before, fall.after] for fall in lower)
+    nodes = sorted([decrease.group, decrease.before, decrease.after] for decrease in lower)
     body = canonical([environment, account, region, rows, nodes])
     return hashlib.sha256(body.encode()).hexdigest()[:_DIGEST_LENGTH]
 
@@ -82,51 +86,51 @@ def change_set(
 
 def compared(environment: Environment, account: Account, both: list[Pair], allowed: Collection[str] = ()) -> ChangeSet:
     """The change set between two sides. AWS is asked for the nodes that run if the cluster is touched."""
-    found = changes(both, environment.name)
-    touched = any(change.type == CLUSTER and change.action in ("update", "replace") for change in found)
-    lower = falls(found, live_groups(account, environment.cluster.name) if touched else {})
-    digest = digest_of(environment.name, account.id, account.region, found, lower)
-    wanted = [change.new["Plan"] for change in found if buys(change)]
-    upfront = sum(environment.training_plans[name].max_upfront_usd or 0 for name in wanted)
+    resource_changes = changes(both, environment.name)
+    touched = any(change.type == CLUSTER and change.action in ("update", "replace") for change in resource_changes)
+    lower = falls(resource_changes, live_groups(account, environment.cluster.name) if touched else {})
+    digest = digest_of(environment.name, account.id, account.region, resource_changes, lower)
+    desired = [change.new["Plan"] for change in resource_changes if buys(change)]
+    upfront = sum(environment.training_plans[name].max_upfront_usd or 0 for name in desired)
     return ChangeSet(
         environment.name,
         account.id,
         account.region,
-        found,
+        resource_changes,
         lower,
         costs(both, environment.region, environment.prices, upfront),
         [pair.name for pair in both if pair.new is None and "/" not in pair.name],
         not any(pair.old is not None for pair in both),
-        answered(needs(found, lower), digest, environment.approved_changes, allowed),
+        answered(needs(resource_changes, lower), digest, environment.approved_changes, allowed),
     )
 
 
-def document(found: ChangeSet) -> dict[str, Any]:
+def document(result: ChangeSet) -> dict[str, Any]:
     """The change set as plain data, in the form that `--json` prints."""
     stacks: dict[str, list[ResourceChange]] = {}
-    for change in found.changes:
+    for change in result.changes:
         stacks.setdefault(change.stack, []).append(change)
     return {
         "schema": SCHEMA,
-        "environment": found.environment,
-        "account": found.account,
-        "region": found.region,
-        "digest": found.digest,
-        "first_deployment": found.first,
+        "environment": result.environment,
+        "account": result.account,
+        "region": result.region,
+        "digest": result.digest,
+        "first_deployment": result.first,
         "approval": {
-            "needed": bool(found.approvals),
-            "given": found.given,
-            "refused": any(need.refused and not need.approved for need in found.approvals),
-            "reasons": [asdict(need) | {"refused": need.refused} for need in found.approvals],
-            "entry": entry(found.approvals, found.digest) if not found.given else None,
+            "needed": bool(result.approvals),
+            "given": result.given,
+            "refused": any(need.refused and not need.approved for need in result.approvals),
+            "reasons": [asdict(need) | {"refused": need.refused} for need in result.approvals],
+            "entry": entry(result.approvals, result.digest) if not result.given else None,
         },
         "stacks": [{"name": name, "changes": [_plain(change) for change in items]} for name, items in stacks.items()],
-        "left_alone": found.strays,
-        "permissions": permissions(found.changes),
-        "nodes_restarted": nodes_restarted(found),
-        "data_at_risk": data_at_risk(found),
-        "duration": duration(found),
-        "cost": asdict(found.costs) | {"change": found.costs.after - found.costs.before, "currency": "USD a month"},
+        "left_alone": result.strays,
+        "permissions": permissions(result.changes),
+        "nodes_restarted": nodes_restarted(result),
+        "data_at_risk": data_at_risk(result),
+        "duration": duration(result),
+        "cost": asdict(result.costs) | {"change": result.costs.after - result.costs.before, "currency": "USD a month"},
     }
 
 
@@ -162,10 +166,10 @@ def _plain_row(row: Row) -> dict[str, Any]:
     }
 
 
-def nodes_restarted(found: ChangeSet) -> list[dict[str, Any]]:
+def nodes_restarted(result: ChangeSet) -> list[dict[str, Any]]:
     """The nodes that are renewed or go, by group."""
     rows = []
-    for change in (change for change in found.changes if change.type == CLUSTER):
+    for change in (change for change in result.changes if change.type == CLUSTER):
         if change.action in ("replace", "delete"):
             words = "the cluster is replaced" if change.action == "replace" else "the cluster is deleted"
             rows += [
@@ -179,14 +183,17 @@ def nodes_restarted(found: ChangeSet) -> list[dict[str, Any]]:
             for row in change.rows
             if row.effect is Effect.ROLLS_NODES and row.group
         ]
-        rows += [{"group": fall.group, "nodes": fall.before - fall.after, "what": "goes"} for fall in found.falls]
+        rows += [
+            {"group": decrease.group, "nodes": decrease.before - decrease.after, "what": "goes"}
+            for decrease in result.falls
+        ]
     return rows
 
 
-def data_at_risk(found: ChangeSet) -> list[dict[str, Any]]:
+def data_at_risk(result: ChangeSet) -> list[dict[str, Any]]:
     """What would be deleted, or left behind where nothing uses it."""
     rows = []
-    for change in found.changes:
+    for change in result.changes:
         held = stateful().get(change.type)
         if change.action in ("replace", "delete") and held:
             rows.append({"name": change.name, "type": change.type, "holds": held.holds, "kept": change.kept})
@@ -197,17 +204,17 @@ def data_at_risk(found: ChangeSet) -> list[dict[str, Any]]:
     return rows
 
 
-def duration(found: ChangeSet) -> dict[str, Any]:
+def duration(result: ChangeSet) -> dict[str, Any]:
     """Minutes from and to: within a stack the longest counts, and stacks come one after the other.
 
     Only what the effect table times is in it; what takes time that nobody published is named.
     """
     low = high = 0
     unknown: list[str] = []
-    for stack in dict.fromkeys(change.stack.partition("/")[0] for change in found.changes):
+    for stack in dict.fromkeys(change.stack.partition("/")[0] for change in result.changes):
         spans = []
-        for change in (change for change in found.changes if change.stack.partition("/")[0] == stack):
-            anew = known(change.type, "", "create") if change.action == "replace" else None
+        for change in (change for change in result.changes if change.stack.partition("/")[0] == stack):
+            anew = change_facts(change.type, "", "create") if change.action == "replace" else None
             parts = [item for item in (change.known, anew, *(row.known for row in change.rows)) if item]
             spans += [item.minutes for item in parts if item.minutes]
             open_ended = any(item.effect in _TIMED and not item.minutes for item in parts)
@@ -220,6 +227,6 @@ def duration(found: ChangeSet) -> dict[str, Any]:
     return {"minutes": [low, high], "unknown": unknown}
 
 
-def without_environment(found: ChangeSet, stack: str) -> str:
+def without_environment(result: ChangeSet, stack: str) -> str:
     """A stack's name as people of one environment know it."""
-    return short(stack, found.environment)
+    return short(stack, result.environment)

@@ -13,15 +13,15 @@ _WIDE: Final = ("0.0.0.0/0", "::/0")
 
 def permissions(changes: Sequence[ResourceChange]) -> list[dict[str, Any]]:
     """Every statement and rule that comes or goes: who, what, and whether it opens to everybody."""
-    found = []
+    results = []
     for change in changes:
         old, new = (list(_grants(change.type, side)) if side else [] for side in (change.old, change.new))
         before, after = {canonical(item) for item in old}, {canonical(item) for item in new}
         for sign, items, others in (("+", new, before), ("-", old, after)):
-            found += [
+            results += [
                 {"sign": sign, "resource": change.name, **item} for item in items if canonical(item) not in others
             ]
-    return found
+    return results
 
 
 def _grants(kind: str, properties: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -32,37 +32,37 @@ Exports: TypeAlias = Mapping[str, Target]
 
 def exports(pairs: Sequence[Pair], *, old: bool = False) -> dict[str, Target]:
     """What each exported name leads to, in the new templates or in the old ones."""
-    found: dict[str, Target] = {}
+    targets: dict[str, Target] = {}
     for pair in pairs:
         template = (pair.old if old else pair.new) or {}
         for output in template.get("Outputs", {}).values():
             name = output.get("Export", {}).get("Name")
             for target in references(output.get("Value"), pair.name, {}):
                 if isinstance(name, str):
-                    found[name] = target
-    return found
+                    targets[name] = target
+    return targets
 
 
-def references(value: Any, stack: str, given: Exports, path: str = "", pattern: str = "") -> list[Target]:
+def references(value: Any, stack: str, specified: Exports, path: str = "", pattern: str = "") -> list[Target]:
     """Every resource that a value refers to, with the place from where."""
-    return list(_references(value, stack, given, path, pattern))
+    return list(_references(value, stack, specified, path, pattern))
 
 
-def _references(value: Any, stack: str, given: Exports, path: str, pattern: str) -> Iterator[Target]:
+def _references(value: Any, stack: str, specified: Exports, path: str, pattern: str) -> Iterator[Target]:
     if is_intrinsic(value):
         ((word, argument),) = value.items()
-        yield from _intrinsic(word, argument, stack, given, path, pattern)
+        yield from _intrinsic(word, argument, stack, specified, path, pattern)
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            place = f"{path}.{key}" if path else key, f"{pattern}/{key}" if pattern else key
-            yield from _references(item, stack, given, *place)
+            location = f"{path}.{key}" if path else key, f"{pattern}/{key}" if pattern else key
+            yield from _references(item, stack, specified, *location)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             name = item.get("InstanceGroupName", index) if isinstance(item, Mapping) else index
-            yield from _references(item, stack, given, f"{path}[{name}]", f"{pattern}/*")
+            yield from _references(item, stack, specified, f"{path}[{name}]", f"{pattern}/*")
 
 
-def _intrinsic(word: str, argument: Any, stack: str, given: Exports, path: str, pattern: str) -> Iterator[Target]:
+def _intrinsic(word: str, argument: Any, stack: str, specified: Exports, path: str, pattern: str) -> Iterator[Target]:
     match word, argument:
         case "Ref", str():
             yield Target(stack, argument, None, path, pattern)
@@ -72,7 +72,7 @@ def _intrinsic(word: str, argument: Any, stack: str, given: Exports, path: str, 
             logical_id, _, attribute = argument.partition(".")
             yield Target(stack, logical_id, attribute, path, pattern)
         case "Fn::ImportValue", str():
-            if target := given.get(argument):
+            if target := specified.get(argument):
                 yield Target(target.stack, target.logical_id, target.attribute, path, pattern, argument)
             else:
                 yield Target("", "", None, path, pattern, argument)
@@ -82,12 +82,12 @@ def _intrinsic(word: str, argument: Any, stack: str, given: Exports, path: str, 
                 if match[1] not in values:
                     yield Target(stack, match[1], match[2], path, pattern)
             for item in values.values():
-                yield from _nested(item, stack, given, path, pattern)
+                yield from _nested(item, stack, specified, path, pattern)
         case _:
-            yield from _nested(argument, stack, given, path, pattern)
+            yield from _nested(argument, stack, specified, path, pattern)
 
 
-def _nested(value: Any, stack: str, given: Exports, path: str, pattern: str) -> Iterator[Target]:
+def _nested(value: Any, stack: str, specified: Exports, path: str, pattern: str) -> Iterator[Target]:
     """What the arguments of another function refer to; all of it belongs to the property around the function."""
-    for target in _references(value, stack, given, "", ""):
+    for target in _references(value, stack, specified, "", ""):
         yield Target(target.stack, target.logical_id, target.attribute, path, pattern, target.export)

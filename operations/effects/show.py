@@ -15,30 +15,30 @@ _WIDTH: Final = 46
 _SHOWN: Final = 12
 
 
-def lines(found: ChangeSet, *, whole: bool = False) -> Iterator[str]:
+def lines(change_set: ChangeSet, *, whole: bool = False) -> Iterator[str]:
     """The report: stacks and their changes, then what that means for nodes, data, time and money.
 
     `whole` shows every resource that is made; otherwise they are counted by type.
     """
-    if not found.changes:
-        yield f"{found.environment}: no changes"
-        yield from _strays(found)
+    if not change_set.changes:
+        yield f"{change_set.environment}: no changes"
+        yield from _strays(change_set)
         return
-    yield f"{found.environment}: change set {found.digest}"
-    for stack in dict.fromkeys(change.stack for change in found.changes):
+    yield f"{change_set.environment}: change set {change_set.digest}"
+    for stack in dict.fromkeys(change.stack for change in change_set.changes):
         yield ""
-        yield without_environment(found, stack)
-        items = [change for change in found.changes if change.stack == stack]
+        yield without_environment(change_set, stack)
+        items = [change for change in change_set.changes if change.stack == stack]
         for change in items:
             if whole or change.action != "create":
                 yield from _change(change)
         if made := [change for change in items if change.action == "create" and not whole]:
             yield f"  + {_counted(made)}"
     yield ""
-    yield from _permissions(found)
-    yield from _summary(found)
-    yield from _strays(found)
-    yield from _approvals(found)
+    yield from _permissions(change_set)
+    yield from _summary(change_set)
+    yield from _strays(change_set)
+    yield from _approvals(change_set)
 
 
 def _counted(made: Sequence[ResourceChange]) -> str:
@@ -100,8 +100,8 @@ def _span(minutes: Sequence[int]) -> str:
     return f"{low} min" if low == high else f"{low} to {high} min"
 
 
-def _permissions(found: ChangeSet) -> Iterator[str]:
-    rows = permissions([change for change in found.changes if not found.first])
+def _permissions(change_set: ChangeSet) -> Iterator[str]:
+    rows = permissions([change for change in change_set.changes if not change_set.first])
     if not rows:
         return
     yield "permissions"
@@ -111,46 +111,46 @@ def _permissions(found: ChangeSet) -> Iterator[str]:
     yield ""
 
 
-def _summary(found: ChangeSet) -> Iterator[str]:
-    nodes = [f"{row['group']}: {row['nodes']} ({row['what']})" for row in nodes_restarted(found)]
+def _summary(change_set: ChangeSet) -> Iterator[str]:
+    nodes = [f"{row['group']}: {row['nodes']} ({row['what']})" for row in nodes_restarted(change_set)]
     yield f"nodes     {'; '.join(nodes) or 'none restarts or goes'}"
     risks = [
         f"{row['name']}: {row['holds']}{' (stays, but nothing uses it)' if row['kept'] else ''}"
-        for row in data_at_risk(found)
+        for row in data_at_risk(change_set)
     ]
     yield f"data      {'; '.join(risks) or 'nothing is at risk'}"
-    spent = duration(found)
+    spent = duration(change_set)
     known = _span(spent["minutes"]) if any(spent["minutes"]) else "minutes"
     unpublished = f", and what nobody has published: {', '.join(spent['unknown'])}" if spent["unknown"] else ""
     yield f"time      {known}{unpublished}"
-    yield f"cost      {_cost(found)}"
+    yield f"cost      {_cost(change_set)}"
 
 
-def _cost(found: ChangeSet) -> str:
-    change = found.costs.after - found.costs.before
-    bound = "at least " if found.costs.at_least else ""
+def _cost(change_set: ChangeSet) -> str:
+    change = change_set.costs.after - change_set.costs.before
+    bound = "at least " if change_set.costs.at_least else ""
     moved = f"{'+' if change > 0 else '-'}{money(abs(change))}" if change else "unchanged"
-    parts = [f"{bound}{money(found.costs.after)} a month ({moved})"]
-    if found.costs.upfront:
-        parts.append(f"training plans up to {money(found.costs.upfront)} at once")
-    if found.costs.unknown:
-        parts.append(f"without a price: {', '.join(found.costs.unknown)}")
+    parts = [f"{bound}{money(change_set.costs.after)} a month ({moved})"]
+    if change_set.costs.upfront:
+        parts.append(f"training plans up to {money(change_set.costs.upfront)} at once")
+    if change_set.costs.unknown:
+        parts.append(f"without a price: {', '.join(change_set.costs.unknown)}")
     return "; ".join(parts)
 
 
-def _strays(found: ChangeSet) -> Iterator[str]:
-    for stack in found.strays:
+def _strays(change_set: ChangeSet) -> Iterator[str]:
+    for stack in change_set.strays:
         yield f"left alone: {stack}, which the file no longer has; `podwright destroy` deletes it with the others"
 
 
-def _approvals(found: ChangeSet) -> Iterator[str]:
-    if not found.approvals:
+def _approvals(change_set: ChangeSet) -> Iterator[str]:
+    if not change_set.approvals:
         return
     yield ""
     yield "approvals"
-    for need in found.approvals:
+    for need in change_set.approvals:
         state = "approved" if need.approved else "refused unless named" if need.refused else "to be approved"
         yield f"  {need.id}  {need.name}: {need.why}  [{state}]"
-    if not found.given:
+    if not change_set.given:
         yield "to approve this change set, write into the file:"
-        yield from (f"  {line}" for line in entry(found.approvals, found.digest).splitlines())
+        yield from (f"  {line}" for line in entry(change_set.approvals, change_set.digest).splitlines())

@@ -58,14 +58,14 @@ def synthesized(assembly: Path, environment: str) -> dict[str, Template]:
     stacks = {key: item for key, item in artifacts.items() if item["type"] == "aws:cloudformation:stack"}
     if not stacks:
         raise CommandError(f"{assembly} has no stacks of {environment}", "give the assembly around that stage", 2)
-    found: dict[str, Template] = {}
+    templates: dict[str, Template] = {}
     for key in _in_order(stacks):
         properties = stacks[key]["properties"]
         template = _read(folder / properties["templateFile"])
         name = properties.get("stackName", key)
-        found[name] = template
-        found |= _nested(folder, name, template)
-    return found
+        templates[name] = template
+        templates |= _nested(folder, name, template)
+    return templates
 
 
 def _in_order(stacks: Mapping[str, Any]) -> list[str]:
@@ -89,22 +89,22 @@ def _read(file: Path) -> Template:
 
 def _nested(folder: Path, parent: str, template: Template) -> dict[str, Template]:
     """The templates nested in one. Their URLs hold the digest under which the lists of assets know their files."""
-    wanted = {
+    desired = {
         key: str(item["Properties"]["TemplateURL"]) for key, item in resources(template) if item["Type"] == NESTED
     }
-    if not wanted:
+    if not desired:
         return {}
     assets = [_read(file)["files"] for file in folder.glob("*.assets.json")]
-    found: dict[str, Template] = {}
-    for key, url in wanted.items():
+    templates: dict[str, Template] = {}
+    for key, url in desired.items():
         file = next(
             (item["source"]["path"] for files in assets for digest, item in files.items() if digest in url), None
         )
         if file is None:
             raise CommandError(f"the assembly lacks the template of {parent}/{key}", "synthesize it again")
         body = _read(folder / file)
-        found |= {f"{parent}/{key}": body} | _nested(folder, f"{parent}/{key}", body)
-    return found
+        templates |= {f"{parent}/{key}": body} | _nested(folder, f"{parent}/{key}", body)
+    return templates
 
 
 def deployed(account: Account, environment: str, project: Path) -> dict[str, Template]:

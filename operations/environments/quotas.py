@@ -75,28 +75,28 @@ def report(environment: Environment, policy: QuotaPolicy) -> dict[str, Any]:
     }
 
 
-def lines(found: dict[str, Any]) -> list[str]:
+def lines(result: dict[str, Any]) -> list[str]:
     """The report for people."""
-    if not any(team["quotas"] for team in found["teams"]):
-        return [f"{found['environment']} has no teams that share a cluster"]
-    order = _IDLE.get(found["engine"]) or ("by weight" if found["fair_share"] else "to who asks first")
-    rows = [("team", "of", "resource", "guaranteed", "lends", "borrows", "at most"), *_rows(found)]
+    if not any(team["quotas"] for team in result["teams"]):
+        return [f"{result['environment']} has no teams that share a cluster"]
+    order = _IDLE.get(result["engine"]) or ("by weight" if result["fair_share"] else "to who asks first")
+    rows = [("team", "of", "resource", "guaranteed", "lends", "borrows", "at most"), *_rows(result)]
     return [
-        f"{found['environment']}: quotas are kept by {_ENGINES[found['engine']]}; what is idle goes {order}",
-        *_priorities(found["priorities"]),
+        f"{result['environment']}: quotas are kept by {_ENGINES[result['engine']]}; what is idle goes {order}",
+        *_priorities(result["priorities"]),
         "",
         *columns(rows, right=(3, 4, 5, 6)),
         "",
-        *_teams(found["teams"], found["engine"]),
+        *_teams(result["teams"], result["engine"]),
         "",
         "at most: while no other team uses anything.",
-        *(["*: filled in by the instance's ratio; the file does not say it."] if _filled(found) else []),
-        *found["notes"],
+        *(["*: filled in by the instance's ratio; the file does not say it."] if _filled(result) else []),
+        *result["notes"],
     ]
 
 
-def _rows(found: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    for team in found["teams"]:
+def _rows(result: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    for team in result["teams"]:
         name = team["team"]
         for quota in team["quotas"]:
             borrows = "no limit" if quota["borrows"] is None else f"{quota['borrows']:,g}"
@@ -104,7 +104,7 @@ def _rows(found: dict[str, Any]) -> Iterator[tuple[str, ...]]:
             guaranteed, lends, most = (f"{quota[key]:,g}" for key in ("guaranteed", "lends", "at_most"))
             yield name, quota["flavor"], quota["unit"], f"{guaranteed}{mark}", lends, borrows, most
             name = ""
-    for item in found["unallocated"]:
+    for item in result["unallocated"]:
         yield "(no quota)", item["flavor"], item["unit"], "", f"{item['amount']:,g}", "", ""
 
 
@@ -125,8 +125,8 @@ def _teams(teams: list[dict[str, Any]], engine: str | None) -> list[str]:
     return columns(rows, right=(3,))
 
 
-def _filled(found: dict[str, Any]) -> bool:
-    return any(quota["filled"] for team in found["teams"] for quota in team["quotas"])
+def _filled(result: dict[str, Any]) -> bool:
+    return any(quota["filled"] for team in result["teams"] for quota in team["quotas"])
 
 
 def _amounts(resource: str, share: Share, most: int) -> dict[str, Any]:

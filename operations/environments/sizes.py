@@ -14,13 +14,13 @@ from ...planning.sizing import (
     Layout,
     Machine,
     Model,
-    Wish,
+    SizingRequest,
     layouts,
     machine,
     minimum,
     problems,
-    room,
     smallest,
+    usable_memory_gb,
 )
 from ..output.columns import columns
 from ..programs.node import use_bundled_node
@@ -67,10 +67,10 @@ class Sizes:
                         dataclasses.asdict(layout)
                         | {"gb": layout.gb(self.model)}
                         | {"reaches": {kind: self._where(span, count) for kind, span in layout.reaches().items()}}
-                        for layout in found
+                        for layout in result
                     ],
                 }
-                for count, found in self.options.items()
+                for count, result in self.options.items()
             ],
             "refusals": self.refusals,
         }
@@ -81,10 +81,10 @@ class Sizes:
             f"{_amount(model.parameters)} parameters × {model.bytes_per_parameter:g} bytes = {model.state / GB:,.0f} GB"
         ]
         if routed:
-            of = f" in {model.experts} experts, {model.top_k} for a token" if model.experts else " in experts"
-            lines.append(f"  {_amount(shared)} for every token, {_amount(routed)}{of}")
-        kept = "nothing" if not model.replicated_bytes else f"{model.replicated_bytes:g} bytes (weights, gradients)"
-        lines.append(f"  each data-parallel rank keeps {kept} of a parameter whole; the ranks divide the rest")
+            result = f" in {model.experts} experts, {model.top_k} for a token" if model.experts else " in experts"
+            lines.append(f"  {_amount(shared)} for every token, {_amount(routed)}{result}")
+        retained = "nothing" if not model.replicated_bytes else f"{model.replicated_bytes:g} bytes (weights, gradients)"
+        lines.append(f"  each data-parallel rank keeps {retained} of a parameter whole; the ranks divide the rest")
         return lines
 
     def _minimum(self) -> list[str]:
@@ -106,15 +106,15 @@ class Sizes:
             advice = ["Weights and gradients alone are too large for every layout: try `--sharding full`."]
             return ["No layout is legal.", *(f"  {text}" for text in self.refusals or advice)]
         lines: list[str] = []
-        for count, found in self.options.items():
+        for count, result in self.options.items():
             rows: list[tuple[str, ...]] = [
                 ("  TP", "PP", "EP", "DP", "GB each", "tensor", "expert", "data", "pipeline")
             ]
-            for layout in found[:_SHOWN]:
+            for layout in result[:_SHOWN]:
                 sizes = (layout.tensor, layout.pipeline, layout.expert, layout.data)
                 where = (self._where(span, count) for span in layout.reaches().values())
                 rows.append((*map(str, sizes), f"{layout.gb(self.model):,.1f}", *where))
-            more = len(found) - _SHOWN
+            more = len(result) - _SHOWN
             lines += [self._machines(count), *columns(rows, right=range(5))]
             lines += [f"  and {more} more that are legal (--json)", ""] if more > 0 else [""]
         return lines[:-1]
@@ -137,7 +137,7 @@ class Sizes:
         return f"{hardware.link} domain" if reach % span == 0 else "EFA"
 
     def _limits(self) -> list[str]:
-        free = room(self.hardware, self.headroom)
+        free = usable_memory_gb(self.hardware, self.headroom)
         domain = inside = "an instance"
         if self.hardware.domain_instances > 1:
             domain = f"the {self.hardware.link} domain of {self.hardware.domain}"
@@ -164,7 +164,7 @@ def sizes(
     spares: int = 0,
     instances: int | None = None,
     headroom: float = 0.2,
-    wish: Wish | None = None,
+    wish: SizingRequest | None = None,
 ) -> Sizes:
     """The sizes of a model on an instance or UltraServer type.
 
@@ -183,13 +183,17 @@ def sizes(
     """
     if not 0 < model.bytes_per_parameter < 1000:
         raise CannotSize(f"{model.bytes_per_parameter:g} bytes of a parameter; 18 is usual")
-    hardware, wish = machine(types, on, spares), wish or Wish()
+    hardware, wish = machine(types, on, spares), wish or SizingRequest()
     if instances:
         counts = [instances]
     else:
         least = smallest(model, hardware, headroom, wish)
         counts = _sizes(hardware, least) if least else []
-    options = {count: found for count in counts if (found := layouts(model, hardware, count, headroom, wish))}
+    options = {
+        count: resolved_layouts
+        for count in counts
+        if (resolved_layouts := layouts(model, hardware, count, headroom, wish))
+    }
     return Sizes(
         model=model,
         hardware=hardware,
@@ -209,9 +213,11 @@ def _sizes(hardware: Machine, least: int) -> list[int]:
     return sorted({least, *[count for count in sold if count >= least][:2]})
 
 
-def _refusals(model: Model, hardware: Machine, instances: int | None, headroom: float, wish: Wish) -> list[str]:
+def _refusals(
+    model: Model, hardware: Machine, instances: int | None, headroom: float, wish: SizingRequest
+) -> list[str]:
     """Why the layout that somebody asked for is illegal. What they left open is one domain for TP, and no stages."""
-    if instances is None and wish == Wish():
+    if instances is None and wish == SizingRequest():
         return []
     instances = instances or hardware.domain_instances * -(-minimum(model, hardware, headroom) // hardware.domain)
     ranks, pipeline = instances * hardware.accelerators, wish.pipeline or 1

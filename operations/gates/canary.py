@@ -12,7 +12,7 @@ from ...planning.helm.mirrors import mirror_of
 from ...planning.helm.own_images import BENCHMARK_LABELS_IMAGE
 from ...planning.quota.policy import environment_policy
 from ..kubernetes.kubectl import Refused
-from .gate import Context, Look, Result
+from .gate import Context, Observation, Result
 from .jobs import Run, group_for, state_of, submitted, team_for
 from .slurm import canary
 
@@ -56,7 +56,7 @@ def own_job(context: Context) -> BatchJob:
     name = settings.group or group_for(environment, context.types)
     group = environment.instance_groups[name]
     team = settings.team or team_for(environment, context.types, name)
-    rows = [context.types.get(of) for of in group.types]
+    rows = [context.types.get(instance_type) for instance_type in group.types]
     layout = partitions(group.labels, rows[0].mig_profiles) or {}
     profile = next(iter(layout), None)
     count = 0 if profile or not all(row.accelerator_count for row in rows) else 1
@@ -94,7 +94,7 @@ def _elastic(context: Context) -> Result:
     context.asked |= {"elastic": name, "replicas": [least, most]}
     with ExitStack() as stack:
         made = stack.enter_context(submitted(context, "elastic", job))
-        # Submitted with its fewest, it may have grown before the first look.
+        # Submitted with its fewest, it may have grown before the first read.
         steps = [context.wait(lambda: _sized(made, least, "starts with", or_more=True))]
         if steps[-1].passed:
             _told(made, most)
@@ -136,31 +136,35 @@ def _told(made: Run, replicas: int) -> None:
         ) from None
 
 
-def _sized(made: Run, replicas: int, verb: str, *, or_more: bool = False) -> Look:
+def _sized(made: Run, replicas: int, verb: str, *, or_more: bool = False) -> Observation:
     """Whether as many of its pods run, and no more unless more will do."""
-    look = Look()
-    state, said = state_of(made.found())
+    observation = Observation()
+    state, message = state_of(made.found())
     pods = made.pods()
     running = sum(item.get("status", {}).get("phase") == "Running" for item in pods)
-    look.check(
+    observation.check(
         f"{made.name} {verb}",
         f"{replicas} pods",
         f"{running} pods",
         running == replicas or (or_more and running > replicas),
     )
-    look.answers = {
+    observation.answers = {
         "state": state,
         "running": running,
         "phases": [item.get("status", {}).get("phase") for item in pods],
     }
     if state in ("succeeded", "failed", "absent"):
-        look.final = f"{made.name} has {state} with {running} pods before it {verb} {replicas}" + (said and f": {said}")
-        look.next_step = "the elastic canary has to train for longer than it takes to grow and to shrink"
+        observation.final = f"{made.name} has {state} with {running} pods before it {verb} {replicas}" + (
+            message and f": {message}"
+        )
+        observation.next_step = "the elastic canary has to train for longer than it takes to grow and to shrink"
     elif running < replicas:
-        look.next_step = "something else holds what it would grow over: run this when the group is idle"
+        observation.next_step = "something else holds what it would grow over: run this when the group is idle"
     elif running > replicas:
-        look.next_step = "work of a higher priority does not take capacity back: see `podwright quotas` and priorities"
-    return look
+        observation.next_step = (
+            "work of a higher priority does not take capacity back: see `podwright quotas` and priorities"
+        )
+    return observation
 
 
 def _work(context: Context, job: Any) -> BatchJob:

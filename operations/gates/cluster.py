@@ -9,7 +9,7 @@ from ...config.catalog.drills import HEALTH_LABEL, HEALTHY
 from ..aws.clusters import Cluster, Node, nodes
 from ..aws.clusters import cluster as find_cluster
 from ..aws.plans import plan
-from .gate import Context, Look, Result
+from .gate import Context, Observation, Result
 
 _GONE: Final = {"Failed": "the cluster has failed", "Deleting": "the cluster is being deleted"}
 _DEEP_HEALTH: Final = "sagemaker.amazonaws.com/deep-health-check-status"
@@ -17,24 +17,28 @@ _DEEP_HEALTH: Final = "sagemaker.amazonaws.com/deep-health-check-status"
 
 def run(context: Context) -> Result:
     """Wait until cluster, groups and nodes are there."""
-    return context.wait(lambda: _look(context))
+    return context.wait(lambda: _observe(context))
 
 
-def _look(context: Context) -> Look:
-    look, account = Look(), context.account
+def _observe(context: Context) -> Observation:
+    """The cluster, its groups and its nodes."""
+    observation, account = Observation(), context.account
     name, environment = context.environment.cluster.name, context.environment
     cluster = find_cluster(account, name)
     if cluster is None:
-        look.check(name, "InService", "is not there", False)
-        look.final, look.next_step = f"there is no cluster {name}", f"`podwright deploy {environment.name}` makes it"
-        return look
-    look.check(name, "InService", cluster.status, cluster.status == "InService")
+        observation.check(name, "InService", "is not there", False)
+        observation.final, observation.next_step = (
+            f"there is no cluster {name}",
+            f"`podwright deploy {environment.name}` makes it",
+        )
+        return observation
+    observation.check(name, "InService", cluster.status, cluster.status == "InService")
     if cluster.status in _GONE:
-        look.final = f"{_GONE[cluster.status]}: {cluster.message or 'HyperPod gives no reason'}"
-    _groups(context, cluster, look)
-    there = nodes(account, name)
-    _nodes(there, look)
-    look.answers = {
+        observation.final = f"{_GONE[cluster.status]}: {cluster.message or 'HyperPod gives no reason'}"
+    _groups(context, cluster, observation)
+    existing = nodes(account, name)
+    _nodes(existing, observation)
+    observation.answers = {
         "cluster": {
             "ClusterArn": cluster.arn,
             "ClusterStatus": cluster.status,
@@ -50,65 +54,65 @@ def _look(context: Context) -> Look:
             }
             for group in cluster.groups
         ],
-        "nodes": dict(Counter(f"{node.group} {node.status}" for node in there)),
+        "nodes": dict(Counter(f"{node.group} {node.status}" for node in existing)),
     }
     # Each look into a private API takes a run inside the VPC, so HyperPod's side comes first.
-    if environment.cluster.orchestrator == "eks" and not look.missing:
-        _kubernetes(context, there, look)
-    return look
+    if environment.cluster.orchestrator == "eks" and not observation.missing:
+        _kubernetes(context, existing, observation)
+    return observation
 
 
-def _groups(context: Context, cluster: Cluster, look: Look) -> None:
+def _groups(context: Context, cluster: Cluster, observation: Observation) -> None:
     """Every group of the file; with Karpenter its own target is what counts, because Karpenter moves it."""
     rows = {row.name: row for row in cluster.groups}
     moves = context.environment.cluster.autoscaling == "karpenter"
     for name, group in context.environment.groups.items():
         row = rows.get(name)
         if row is None:
-            look.check(f"group {name}", f"{group.count} of {group.count}", "is not in the cluster", False)
+            observation.check(f"group {name}", f"{group.count} of {group.count}", "is not in the cluster", False)
             continue
-        wanted = row.target if moves else group.count
-        said = f"{row.current} of {row.target}" + (f", the file says {group.count}" if row.target != wanted else "")
-        if row.current < wanted and row.plan and row.plan_status not in ("", "Active"):
-            said += _plan(context, row.plan, look)
-        look.check(f"group {name}", f"{wanted} of {wanted}", said, row.current == row.target == wanted)
+        desired = row.target if moves else group.count
+        message = f"{row.current} of {row.target}" + (f", the file says {group.count}" if row.target != desired else "")
+        if row.current < desired and row.plan and row.plan_status not in ("", "Active"):
+            message += _plan(context, row.plan, observation)
+        observation.check(f"group {name}", f"{desired} of {desired}", message, row.current == row.target == desired)
 
 
-def _plan(context: Context, arn: str, look: Look) -> str:
+def _plan(context: Context, arn: str, observation: Observation) -> str:
     """What a group waits for whose training plan gives no nodes now."""
-    found = plan(context.account, arn.rpartition("/")[2])
-    name, status, starts = found.name, found.status, found.starts
+    resolved_plan = plan(context.account, arn.rpartition("/")[2])
+    name, status, starts = resolved_plan.name, resolved_plan.status, resolved_plan.starts
     if starts is None:
-        look.final = f"training plan {name} is {status} and has no window to come"
-        look.next_step = "give the group another plan or capacity, or lower its count"
+        observation.final = f"training plan {name} is {status} and has no window to come"
+        observation.next_step = "give the group another plan or capacity, or lower its count"
         return f", training plan {name} is {status}"
     if starts > datetime.now(UTC) + timedelta(seconds=max(context.left, 0)):
-        look.final = f"training plan {name} begins at {starts.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-        look.next_step = "run this gate again after that"
+        observation.final = f"training plan {name} begins at {starts.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        observation.next_step = "run this gate again after that"
     return f", waits for training plan {name} from {starts.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _nodes(there: Sequence[Node], look: Look) -> None:
+def _nodes(existing: Sequence[Node], observation: Observation) -> None:
     """The nodes that do not run."""
-    for node in there:
+    for node in existing:
         if node.status != "Running":
-            told = f"{node.status}: {node.message}" if node.message else node.status
-            look.check(f"{node.id} of {node.group}", "Running", told, False)
+            messages = f"{node.status}: {node.message}" if node.message else node.status
+            observation.check(f"{node.id} of {node.group}", "Running", messages, False)
 
 
-def _kubernetes(context: Context, there: Sequence[Node], look: Look) -> None:
+def _kubernetes(context: Context, existing: Sequence[Node], observation: Observation) -> None:
     """Every node is ready in Kubernetes, and HyperPod lets work onto it."""
-    found = {item["metadata"]["name"]: item for item in context.kubectl.items("nodes")}
+    results = {item["metadata"]["name"]: item for item in context.kubectl.items("nodes")}
     well: Counter[str] = Counter()
-    for node in there:
-        why = _why_not(found.get(node.kubernetes_name))
+    for node in existing:
+        why = _why_not(results.get(node.kubernetes_name))
         well[node.group] += not why
         if why:
-            look.check(f"{node.id} of {node.group}", f"Ready and {HEALTHY} in Kubernetes", why, False)
-    for group, count in sorted(Counter(node.group for node in there).items()):
+            observation.check(f"{node.id} of {node.group}", f"Ready and {HEALTHY} in Kubernetes", why, False)
+    for group, count in sorted(Counter(node.group for node in existing).items()):
         if well[group] == count:
-            look.check(f"{group} in Kubernetes", f"{count} ready", f"{count} ready", True)
-    look.answers["kubernetes"] = {"ready": dict(sorted(well.items()))}
+            observation.check(f"{group} in Kubernetes", f"{count} ready", f"{count} ready", True)
+    observation.answers["kubernetes"] = {"ready": dict(sorted(well.items()))}
 
 
 def _why_not(node: dict[str, Any] | None) -> str:

@@ -64,11 +64,11 @@ def run(args: argparse.Namespace) -> int:
     done, failed = list[Any](), False
     for name in names:
         evidence = run_gate(loaded, account, args.project, name, args.timeout)
-        place = keeper.keep(evidence)
-        done.append(summary(evidence, place))
+        path = keeper.keep(evidence)
+        done.append(summary(evidence, path))
         failed = failed or evidence.verdict == "failed"
         if not args.json:
-            _write(evidence, place)
+            _write(evidence, path)
         if failed and not args.keep_going:
             break
     if args.json:
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     return int(failed)
 
 
-def _write(evidence: Evidence, place: str) -> None:
+def _write(evidence: Evidence, path: str) -> None:
     """One gate for people."""
     write_line(f"{_SIGNS[evidence.verdict]:<8} {evidence.gate:<9} {evidence.reason}")
     if evidence.verdict == "failed":
@@ -89,7 +89,7 @@ def _write(evidence: Evidence, place: str) -> None:
         if len(bad) > _MOST_CHECKS:
             write_line(f"         and {len(bad) - _MOST_CHECKS} more in the evidence")
         write_line(f"         → {evidence.next_step}")
-    write_line(f"         evidence: {place}" + (" (simulated)" if evidence.simulated else ""))
+    write_line(f"         evidence: {path}" + (" (simulated)" if evidence.simulated else ""))
 
 
 def _list(loaded: LoadedEnvironment, as_json: bool) -> int:

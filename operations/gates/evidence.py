@@ -54,25 +54,25 @@ def evidence_of(context: Context, verdict: Verdict, result: Result) -> Evidence:
 class Keeper:
     """Knows where evidence goes, and puts it there."""
 
-    def __init__(self, environment: Environment, account: Account, project: Path, place: str | None) -> None:
-        """`place` is `s3://BUCKET/PREFIX` or a folder; None for what the file says, else the environment's own bucket.
+    def __init__(self, environment: Environment, account: Account, project: Path, path: str | None) -> None:
+        """`path` is `s3://BUCKET/PREFIX` or a folder; None for what the file says, else the environment's own bucket.
 
         Raises:
             CommandError: the place is neither.
         """
         self._account, self._name = account, environment.name
-        place = place or settings_of(environment).evidence or _own_bucket(environment, account)
-        if place is None:
+        path = path or settings_of(environment).evidence or _own_bucket(environment, account)
+        if path is None:
             self.base, self._folder = "", project / FOLDER
-        elif place.startswith("s3://"):
-            url = urlsplit(place)
+        elif path.startswith("s3://"):
+            url = urlsplit(path)
             if not url.netloc:
-                raise CommandError(f"--evidence {place} names no bucket", "write s3://BUCKET/PREFIX, or a folder", 2)
+                raise CommandError(f"--evidence {path} names no bucket", "write s3://BUCKET/PREFIX, or a folder", 2)
             self.base, self._folder = f"s3://{url.netloc}/{url.path.strip('/')}".rstrip("/"), None
         else:
-            self.base, self._folder = "", Path(place)
+            self.base, self._folder = "", Path(path)
             if self._folder.exists() and not self._folder.is_dir():
-                raise CommandError(f"--evidence {place} is a file", "write s3://BUCKET/PREFIX, or a folder", 2)
+                raise CommandError(f"--evidence {path} is a file", "write s3://BUCKET/PREFIX, or a folder", 2)
 
     def keep(self, evidence: Evidence) -> str:
         """Write one file, and return where it is.
@@ -125,9 +125,9 @@ def _own_bucket(environment: Environment, account: Account) -> str | None:
     return f"s3://{bucket}/{environment.cluster.name}/evidence"
 
 
-def summary(evidence: Evidence, place: str) -> Mapping[str, Any]:
+def summary(evidence: Evidence, path: str) -> Mapping[str, Any]:
     """What `--json` prints of a gate: the evidence, and where it is kept."""
-    return {**evidence.model_dump(mode="json"), "evidence": place}
+    return {**evidence.model_dump(mode="json"), "evidence": path}
 
 
 def _plain(value: Any) -> Any:

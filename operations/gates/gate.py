@@ -26,8 +26,8 @@ _PATIENCE: Final = 3
 
 
 @dataclass(slots=True)
-class Look:
-    """One look at what a gate waits for."""
+class Observation:
+    """One observation at what a gate waits for."""
 
     checks: list[Check] = field(default_factory=list)
     final: str = ""
@@ -37,9 +37,9 @@ class Look:
     answers: dict[str, Any] = field(default_factory=dict)
     """What was answered, for the evidence."""
 
-    def check(self, about: str, wanted: object, seen: object, ok: bool) -> None:
+    def check(self, about: str, desired: object, observed: object, ok: bool) -> None:
         """Add a check."""
-        self.checks.append(Check(about=about, wanted=str(wanted), seen=str(seen), ok=ok))
+        self.checks.append(Check(about=about, wanted=str(desired), seen=str(observed), ok=ok))
 
     @property
     def missing(self) -> list[Check]:
@@ -105,7 +105,7 @@ class Context:
             self.poll = max(self.poll, POLL_SECONDS)
         return kubectl
 
-    def wait(self, look: Callable[[], Look]) -> Result:
+    def wait(self, observation: Callable[[], Observation]) -> Result:
         """Look until everything is as it should be, waiting is of no use, or the time is over.
 
         Raises:
@@ -114,9 +114,9 @@ class Context:
         trouble = 0
         while True:
             try:
-                seen = look()
+                observed = observation()
             except Refused as refused:
-                # One look of many may meet an API that is just being replaced.
+                # One observation of many may meet an API that is just being replaced.
                 trouble += 1
                 if trouble == _PATIENCE or self.left <= 0:
                     raise
@@ -124,17 +124,17 @@ class Context:
                 self.sleep(self.poll)
                 continue
             trouble = 0
-            missing = seen.missing
-            if not missing and not seen.final:
-                return Result(True, in_words(seen.checks), seen.checks, "", seen.answers)
-            said = _listed(missing) or seen.final
-            if seen.final:
-                reason = f"{said}; {seen.final}" if missing and seen.final not in said else seen.final
-                return Result(False, reason, seen.checks, seen.next_step, seen.answers)
+            missing = observed.missing
+            if not missing and not observed.final:
+                return Result(True, in_words(observed.checks), observed.checks, "", observed.answers)
+            message = _listed(missing) or observed.final
+            if observed.final:
+                reason = f"{message}; {observed.final}" if missing and observed.final not in message else observed.final
+                return Result(False, reason, observed.checks, observed.next_step, observed.answers)
             if self.left <= 0:
-                reason = f"not reached in {self.seconds / 60:g} min: {said}"
-                return Result(False, reason, seen.checks, seen.next_step, seen.answers)
-            self.say(said)
+                reason = f"not reached in {self.seconds / 60:g} min: {message}"
+                return Result(False, reason, observed.checks, observed.next_step, observed.answers)
+            self.say(message)
             self.sleep(min(self.poll, max(self.left, 0.01)))
 
     def say(self, text: str) -> None:

@@ -34,9 +34,9 @@ _STRIP: Final = (
 
 def kubectl_of(project: Path, environment: Environment, account: Account) -> Kubectl:
     """Kubectl on the cluster of a gate's environment. Raises CommandError where there is no cluster."""
-    found = way(project, environment, account)
-    if found:
-        return found
+    kubectl = way(project, environment, account)
+    if kubectl:
+        return kubectl
     if account.endpoint:
         raise CommandError(
             "the sandbox's Kubernetes API does not answer", "`podwright sandbox stop`, and run this again"
@@ -51,9 +51,9 @@ class InVpc(Kubectl):
     account: Account
     environment: Environment
 
-    def run(self, *arguments: str, given: str = "") -> str:
+    def run(self, *arguments: str, specified: str = "") -> str:
         """What kubectl prints. Raises Refused with its complaint, and CommandError where the runner itself fails."""
-        command = _command(arguments, given)
+        command = _command(arguments, specified)
         if len(command) > _MOST:
             raise CommandError(
                 f"what kubectl is given is too long for the runner in the VPC: {len(command)} characters of {_MOST}",
@@ -62,18 +62,18 @@ class InVpc(Kubectl):
         lines: list[str] = []
         run_in_vpc(self.account, self.environment, command, lines.append)
         code = [line.removeprefix(_CODE) for line in lines if line.startswith(_CODE)]
-        said = "\n".join(line.removeprefix(_SAID) for line in lines if line.startswith(_SAID))
+        message = "\n".join(line.removeprefix(_SAID) for line in lines if line.startswith(_SAID))
         if code != ["0"]:
-            raise Refused(said or f"the runner inside the VPC ended without an answer: {' '.join(lines[-3:])}")
+            raise Refused(message or f"the runner inside the VPC ended without an answer: {' '.join(lines[-3:])}")
         packed = "".join(line.removeprefix(_OUT) for line in lines if line.startswith(_OUT))
         return gzip.decompress(base64.b64decode(packed)).decode().strip() if packed else ""
 
 
-def _command(arguments: tuple[str, ...], given: str) -> str:
+def _command(arguments: tuple[str, ...], specified: str) -> str:
     """The command for bash: the answer compressed and marked, so that nothing else of the log is taken for it."""
     line = f"kubectl {shlex.join(arguments)}"
-    if given:
-        packed = base64.b64encode(gzip.compress(given.encode(), mtime=0)).decode()
+    if specified:
+        packed = base64.b64encode(gzip.compress(specified.encode(), mtime=0)).decode()
         line = f"echo {packed} | base64 -d | gunzip | {line}"
     if arguments[0] == "get" and "--output=json" in arguments:
         strip = base64.b64encode(_STRIP.encode()).decode()

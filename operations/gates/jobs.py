@@ -18,7 +18,7 @@ from ...planning.quota.policy import environment_policy
 from ..doctor.pods import Pod
 from ..kubernetes.job_manifests import Manifest, job_manifests
 from ..kubernetes.kubectl import Kubectl, Refused
-from .gate import Context, Look
+from .gate import Context, Observation
 
 State = Literal["absent", "waiting", "running", "succeeded", "failed"]
 _NAME_LABEL: Final = "app.kubernetes.io/name"
@@ -70,9 +70,9 @@ class Run:
     def delete(self) -> None:
         """Take away what is there of it."""
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": self.manifests})
-        self.kubectl.run("delete", "--filename=-", "--ignore-not-found", "--wait=false", given=text)
+        self.kubectl.run("delete", "--filename=-", "--ignore-not-found", "--wait=false", specified=text)
 
-    def look(self, look: Look, state: State, *, wanted: State = "succeeded") -> list[dict[str, Any]]:
+    def observe(self, observation: Observation, state: State, *, desired: State = "succeeded") -> list[dict[str, Any]]:
         """Add what the job and its pods say to a look. Returns the pods."""
         pods = self.pods()
         parts = [Pod(item, datetime.now(UTC)) for item in pods]
@@ -81,9 +81,11 @@ class Run:
             f"{wait.get('reason')}: {wait.get('message', '')}".strip(": ") for pod in parts for wait in pod.waiting
         }
         waits = set() if stuck else _unscheduled(pods)
-        said = f"{state}, pods: {', '.join(phases) or 'none'}" + "".join(f"; {text}" for text in sorted(stuck | waits))
-        look.check(f"job {self.name}", wanted, said, state == wanted)
-        look.answers["pods"] = [
+        message = f"{state}, pods: {', '.join(phases) or 'none'}" + "".join(
+            f"; {text}" for text in sorted(stuck | waits)
+        )
+        observation.check(f"job {self.name}", desired, message, state == desired)
+        observation.answers["pods"] = [
             {
                 "name": item["metadata"]["name"],
                 "node": item.get("spec", {}).get("nodeName", ""),
@@ -92,29 +94,29 @@ class Run:
             for item in pods
         ]
         if state == "failed":
-            look.final = f"job {self.name} failed{self._why(pods)}"
-            look.answers["logs"] = self._logs(pods)
+            observation.final = f"job {self.name} failed{self._why(pods)}"
+            observation.answers["logs"] = self._logs(pods)
         if stuck:
-            look.next_step = (
+            observation.next_step = (
                 "the image cannot be pulled or started: check its name, the mirror and the node's way to it"
             )
         elif waits or (state == "waiting" and not pods):
-            look.next_step = (
+            observation.next_step = (
                 f"kubectl --namespace {self.namespace} get workloads shows what it waits for; "
                 f"`podwright quotas {self.context.environment.name}` what its team is granted"
             )
         return pods
 
-    def ended(self) -> Look:
+    def ended(self) -> Observation:
         """Whether it has succeeded; what is known where it has not, and never will."""
-        look = Look()
-        state, said = state_of(self.found())
-        self.look(look, state)
+        observation = Observation()
+        state, message = state_of(self.found())
+        self.observe(observation, state)
         if state == "absent":
-            look.final = f"{self.name} is gone: somebody deleted it"
-        elif state == "failed" and said:
-            look.final += f": {said}" if said not in look.final else ""
-        return look
+            observation.final = f"{self.name} is gone: somebody deleted it"
+        elif state == "failed" and message:
+            observation.final += f": {message}" if message not in observation.final else ""
+        return observation
 
     def _why(self, pods: Sequence[dict[str, Any]]) -> str:
         for item in pods:
@@ -128,15 +130,15 @@ class Run:
 
     def _logs(self, pods: Sequence[dict[str, Any]]) -> dict[str, str]:
         """The ends of the logs of pods that did not succeed, of a few."""
-        found: dict[str, str] = {}
+        logs: dict[str, str] = {}
         for item in [pod for pod in pods if pod.get("status", {}).get("phase") != "Succeeded"][:3]:
             name, container = item["metadata"]["name"], item["spec"]["containers"][0]["name"]
             try:
-                found[name] = self.log(name, container)
+                logs[name] = self.log(name, container)
             except Refused as refused:
                 # A container that never started has none, and that is worth knowing.
-                found[name] = f"no log: {refused}"
-        return found
+                logs[name] = f"no log: {refused}"
+        return logs
 
 
 def state_of(job: dict[str, Any] | None) -> tuple[State, str]:
@@ -164,7 +166,7 @@ def resource(manifest: Manifest) -> str:
 def submitted(context: Context, stem: str, job: Job) -> Iterator[Run]:
     """Hand a job over under a name made of what it is, and take it away at the end, whatever happens.
 
-    One of that name that still runs was left by a run that was killed, and is gone on with; one that has ended is
+    One of that name that still runs was left by a run that was killed, and is resumed; one that has ended is
     replaced, because it proves nothing of now.
 
     Raises:
@@ -174,7 +176,7 @@ def submitted(context: Context, stem: str, job: Job) -> Iterator[Run]:
     state, _ = state_of(run.found())
     try:
         if state in ("waiting", "running"):
-            context.say(f"{run.name} is there from an earlier run, and is gone on with")
+            context.say(f"{run.name} is there from an earlier run, and is resumed")
         else:
             if state != "absent":
                 run.delete()
@@ -233,7 +235,9 @@ def team_for(environment: Environment, types: Catalog, group: str) -> str | None
 def group_for(environment: Environment, types: Catalog) -> str:
     """The first group with accelerators, else the first that is not the system group's, else the first."""
     names = [name for name, group in environment.instance_groups.items() if group.count]
-    rows = {name: [types.find(of) for of in environment.instance_groups[name].types] for name in names}
+    rows = {
+        name: [types.find(instance_type) for instance_type in environment.instance_groups[name].types] for name in names
+    }
     fast = [name for name in names if all(row and row.accelerator_count for row in rows[name])]
     others = [name for name in names if name != environment.cluster.system_group]
     return next(iter([*fast, *others, *names]))

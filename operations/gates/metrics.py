@@ -15,7 +15,7 @@ from ..aws.clusters import nodes
 from ..aws.stacks import StackResource, stack_resources
 from ..dashboards.sources import workspace
 from ..programs.prometheus import Prometheus, QueryError
-from .gate import Context, Look, Result
+from .gate import Context, Observation, Result
 
 # They send something only once there is work of their kind.
 _WITH_WORK: Final = ("training_operator", "inference")
@@ -31,8 +31,8 @@ def run(context: Context) -> Result:
     settings = environment.observability
     assert settings
     server = workspace(environment, settings, context.account)
-    wanted = series(environment, context.types)
-    context.asked["exporters"] = {name: len(names) for name, names in wanted.items()}
+    desired = series(environment, context.types)
+    context.asked["exporters"] = {name: len(names) for name, names in desired.items()}
     try:
         server.instant("vector(1)", time.time())
     except QueryError as error:
@@ -40,35 +40,38 @@ def run(context: Context) -> Result:
         if _NO_PROMETHEUS in str(error) and context.account.endpoint:
             return Result(True, str(error), skipped=True)
         raise CommandError(f"the workspace refuses a query: {error}", "check its status in the console") from None
-    return context.wait(lambda: _look(context, server, wanted))
+    return context.wait(lambda: _observe(context, server, desired))
 
 
 def series(environment: Environment, types: Catalog) -> dict[str, list[str]]:
     """The metrics that have to arrive, by exporter; those that are recorded of them under `recorded`."""
-    there, runs = collected(environment, types), exporters(environment, types)
-    found: dict[str, list[str]] = {
-        name: [metric.name for metric in metrics().values() if metric.exporter == name and metric.name in there]
+    existing, runs = collected(environment, types), exporters(environment, types)
+    results: dict[str, list[str]] = {
+        name: [metric.name for metric in metrics().values() if metric.exporter == name and metric.name in existing]
         for name in sorted(runs)
     }
-    found["recorded"] = [item.name for item in recordings() if item.name in there and item.name.startswith("cluster:")]
-    return {name: names for name, names in found.items() if names}
+    results["recorded"] = [
+        item.name for item in recordings() if item.name in existing and item.name.startswith("cluster:")
+    ]
+    return {name: names for name, names in results.items() if names}
 
 
-def _look(context: Context, server: Prometheus, wanted: dict[str, list[str]]) -> Look:
-    look, environment = Look(next_step=_next(context)), context.environment
+def _observe(context: Context, server: Prometheus, desired: dict[str, list[str]]) -> Observation:
+    """Series of each collector, nodes that send some, and the dashboards."""
+    observation, environment = Observation(next_step=_next(context)), context.environment
     minutes, now = context.settings.metrics.fresh_minutes, time.time()
-    for name, names in wanted.items():
+    for name, names in desired.items():
         count = _count(server, _query(names, environment.cluster.name, minutes), now)
         idle = not count and name in _WITH_WORK
-        said = "no work of its kind yet" if idle else f"{count} series" if count else f"nothing in {minutes} min"
-        look.check(f"metrics of {name}", f"series in {minutes} min", said, bool(count) or idle)
-    if "node" in wanted:
+        message = "no work of its kind yet" if idle else f"{count} series" if count else f"nothing in {minutes} min"
+        observation.check(f"metrics of {name}", f"series in {minutes} min", message, bool(count) or idle)
+    if "node" in desired:
         nodes = _running(context)
         count = _count(server, _NODES.format(cluster=environment.cluster.name, minutes=minutes), now)
-        look.check("nodes that send metrics", nodes, f"{count} of {nodes}", count >= nodes)
-    look.answers["workspace"] = server.url.rpartition("/")[2]
-    _dashboards(context, look)
-    return look
+        observation.check("nodes that send metrics", nodes, f"{count} of {nodes}", count >= nodes)
+    observation.answers["workspace"] = server.url.rpartition("/")[2]
+    _dashboards(context, observation)
+    return observation
 
 
 def _query(names: Iterable[str], cluster: str, minutes: int) -> str:
@@ -77,10 +80,10 @@ def _query(names: Iterable[str], cluster: str, minutes: int) -> str:
 
 def _count(server: Prometheus, query: str, now: float) -> int:
     try:
-        found = server.instant(query, now)
+        result = server.instant(query, now)
     except QueryError as error:
         raise CommandError(f"the workspace refuses a query: {error}", "check its status in the console") from None
-    return int(float(found[0]["value"][1])) if found else 0
+    return int(float(result[0]["value"][1])) if result else 0
 
 
 def _running(context: Context) -> int:
@@ -88,7 +91,7 @@ def _running(context: Context) -> int:
     return sum(node.status == "Running" for node in nodes(context.account, context.environment.cluster.name))
 
 
-def _dashboards(context: Context, look: Look) -> None:
+def _dashboards(context: Context, observation: Observation) -> None:
     """Grafana with what was put into it, else CloudWatch's: as the environment's own stack made them."""
     account, environment = context.account, context.environment
     by_type: dict[str, list[StackResource]] = {}
@@ -102,16 +105,18 @@ def _dashboards(context: Context, look: Look) -> None:
                 if id
                 else "is not there"
             )
-            look.check("Grafana", "ACTIVE", status, status == "ACTIVE")
+            observation.check("Grafana", "ACTIVE", status, status == "ACTIVE")
         statuses = [item.status for item in by_type.get(_CONTENT, [])]
         good = bool(statuses) and all(status in _DONE for status in statuses)
-        look.check("dashboards in Grafana", "delivered", ", ".join(statuses) or "not delivered", good)
+        observation.check("dashboards in Grafana", "delivered", ", ".join(statuses) or "not delivered", good)
         return
-    wanted = {item.name for item in by_type.get("AWS::CloudWatch::Dashboard", [])}
-    there = {entry["DashboardName"] for entry in pages(account, "cloudwatch", "list_dashboards", "DashboardEntries")}
+    desired = {item.name for item in by_type.get("AWS::CloudWatch::Dashboard", [])}
+    existing = {entry["DashboardName"] for entry in pages(account, "cloudwatch", "list_dashboards", "DashboardEntries")}
     # A stack names them by ARN or by name.
-    missing = {name for name in wanted if name.rpartition("/")[2] not in there}
-    look.check("dashboards of CloudWatch", len(wanted), len(wanted) - len(missing), bool(wanted) and not missing)
+    missing = {name for name in desired if name.rpartition("/")[2] not in existing}
+    observation.check(
+        "dashboards of CloudWatch", len(desired), len(desired) - len(missing), bool(desired) and not missing
+    )
 
 
 def _next(context: Context) -> str:

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from ...config.settings.jobs.kinds import NcclTest
 from ...planning.delivery.gate_table import nccl_groups, nccl_image
-from ...planning.node.collective_thresholds import Line, all_reduce_line, thresholds_version
+from ...planning.node.collective_thresholds import Threshold, all_reduce_threshold, thresholds_version
 from ..kubernetes.kubectl import Refused
-from .gate import Context, Look, Result
+from .gate import Context, Observation, Result
 from .jobs import Run, submitted, team_for
 from .nccl_table import Row, parsed
 from .slurm import all_reduce
@@ -22,17 +22,21 @@ def run(context: Context) -> Result:
     """Measure every group with every number of nodes, one after the other."""
     environment, settings = context.environment, context.settings.nccl
     context.asked["thresholds_version"] = thresholds_version()
-    whole = Look()
+    whole = Observation()
     for name in nccl_groups(environment, context.types):
         group = environment.instance_groups[name]
         for nodes in sorted({min(count, group.count) for count in settings.nodes}):
-            rows, told = _measured(context, name, nodes)
-            of = f"{name} over {nodes} nodes"
+            rows, messages = _measured(context, name, nodes)
+            result = f"{name} over {nodes} nodes"
             if rows is None:
                 return Result(
-                    False, f"{of}: {told.reason}", [*whole.checks, *told.checks], told.next_step, told.answers
+                    False,
+                    f"{result}: {messages.reason}",
+                    [*whole.checks, *messages.checks],
+                    messages.next_step,
+                    messages.answers,
                 )
-            whole.answers[of] = {"rows": [asdict(row) for row in rows], **told.answers}
+            whole.answers[result] = {"rows": [asdict(row) for row in rows], **messages.answers}
             _judge(context, name, nodes, rows, whole)
             if whole.missing:
                 return Result(False, _shown(whole.missing[0]), whole.checks, _next(context, name, rows), whole.answers)
@@ -89,33 +93,38 @@ def _launcher_log(made: Run) -> str:
     return "no launcher was started"
 
 
-def _judge(context: Context, group: str, nodes: int, rows: list[Row], look: Look) -> None:
+def _judge(context: Context, group: str, nodes: int, rows: list[Row], observation: Observation) -> None:
     """Compare the largest message with the line; wrong results fail whatever the speed is."""
     wrong = sum(row.wrong or 0 for row in rows)
-    look.check(f"{group} over {nodes} nodes, results", "right", f"{wrong} wrong" if wrong else "right", not wrong)
+    observation.check(
+        f"{group} over {nodes} nodes, results", "right", f"{wrong} wrong" if wrong else "right", not wrong
+    )
     best = max(rows, key=lambda row: row.bytes)
     types = context.environment.instance_groups[group].types
     # A group of several types is as fast as its slowest.
-    lines = [all_reduce_line(of, nodes) for of in types]
-    line = min(lines, key=lambda item: item.expected if item.expected is not None else float("inf"))
-    least, wanted = _least(context, group, line)
-    look.answers[f"{group} over {nodes} nodes"]["line"] = {**asdict(line), "least": least}
-    seen = f"{best.busbw:g} GB/s at {_size(best.bytes)}"
-    look.check(f"{group} over {nodes} nodes", wanted, seen, least is None or best.busbw >= least)
+    lines = [all_reduce_threshold(instance_type, nodes) for instance_type in types]
+    threshold = min(lines, key=lambda item: item.expected if item.expected is not None else float("inf"))
+    least, desired = _least(context, group, threshold)
+    observation.answers[f"{group} over {nodes} nodes"]["line"] = {**asdict(threshold), "least": least}
+    observed = f"{best.busbw:g} GB/s at {_size(best.bytes)}"
+    observation.check(f"{group} over {nodes} nodes", desired, observed, least is None or best.busbw >= least)
 
 
-def _least(context: Context, group: str, line: Line) -> tuple[float | None, str]:
+def _least(context: Context, group: str, threshold: Threshold) -> tuple[float | None, str]:
     """The bandwidth below which the gate fails, and the line in words; None where it only reports."""
     settings = context.settings.nccl
     if own := settings.minimum_gb_per_second.get(group):
         return own, f"at least {own:g} GB/s, as the file says"
-    if settings.minimum_percent and line.expected is not None:
-        least = round(line.expected * settings.minimum_percent / 100, 1)
-        return least, f"at least {least:g} GB/s, {settings.minimum_percent} % of the expected {line.expected:g}"
-    if line.fails_below is not None:
-        return line.fails_below, f"at least {line.fails_below:g} GB/s (expected {line.expected or line.fails_below:g})"
-    if line.expected is not None:
-        return None, f"nothing published backs a line; {line.expected:g} GB/s expected, and reported only"
+    if settings.minimum_percent and threshold.expected is not None:
+        least = round(threshold.expected * settings.minimum_percent / 100, 1)
+        return least, f"at least {least:g} GB/s, {settings.minimum_percent} % of the expected {threshold.expected:g}"
+    if threshold.fails_below is not None:
+        return (
+            threshold.fails_below,
+            f"at least {threshold.fails_below:g} GB/s (expected {threshold.expected or threshold.fails_below:g})",
+        )
+    if threshold.expected is not None:
+        return None, f"nothing published backs a line; {threshold.expected:g} GB/s expected, and reported only"
     return None, "nothing is published for this type; reported only"
 
 

@@ -30,9 +30,9 @@ def parsed(log: str) -> list[Row]:
 
 def table_of(record: dict[str, Any], bytes_: int) -> list[Row]:
     """The all-reduce in a record of our own programs as one row. Raises CommandError where it was not measured."""
-    found = {item["name"]: item for item in record["results"]}
-    if "all_reduce" not in found or found["all_reduce"]["value"] is None:
-        told = "; ".join(item["reason"] for item in record["results"] if item["reason"]) or "no reason is given"
-        raise CommandError(f"the nodes measured no all-reduce: {told}", "`podwright kernels build`, and deploy")
-    wrong = found.get("all_reduce_wrong", {}).get("value")
-    return [Row(bytes_, found["all_reduce"]["value"], int(wrong) if wrong is not None else None)]
+    results = {item["name"]: item for item in record["results"]}
+    if "all_reduce" not in results or results["all_reduce"]["value"] is None:
+        messages = "; ".join(item["reason"] for item in record["results"] if item["reason"]) or "no reason is given"
+        raise CommandError(f"the nodes measured no all-reduce: {messages}", "`podwright kernels build`, and deploy")
+    wrong = results.get("all_reduce_wrong", {}).get("value")
+    return [Row(bytes_, results["all_reduce"]["value"], int(wrong) if wrong is not None else None)]

@@ -17,7 +17,7 @@ from ..aws.calls import get, pages
 from ..aws.clusters import existing_cluster
 from ..kubernetes.filled import filled, stack_values
 from ..kubernetes.kubectl import Refused
-from .gate import Context, Look, Result
+from .gate import Context, Observation, Result
 from .slurm import Slurm
 
 Object = dict[str, Any]
@@ -47,68 +47,73 @@ def run(context: Context) -> Result:
         slurm = Slurm(context)
         return context.wait(lambda: _accounts(context, slurm))
     expected = list(_expected(context))
-    return context.wait(lambda: _look(context, expected))
+    return context.wait(lambda: _observe(context, expected))
 
 
-def _look(context: Context, expected: Sequence[Object]) -> Look:
+def _observe(context: Context, expected: Sequence[Object]) -> Observation:
+    """The quotas that the file grants, in the service and in the cluster."""
     engine = context.environment.governance.engine or ""
-    look = Look(next_step=f"`podwright quotas {context.environment.name}` prints what the file grants; deploy it again")
+    observation = Observation(
+        next_step=f"`podwright quotas {context.environment.name}` prints what the file grants; deploy it again"
+    )
     if engine == "hyperpod":
-        _service(context, look)
+        _service(context, observation)
     # Each look into a private API takes a run inside the VPC, so SageMaker's side comes first.
-    if look.final or look.missing:
-        return look
-    found = {kind: _items(context, kind) for kind in {item["kind"] for item in expected}}
+    if observation.final or observation.missing:
+        return observation
+    results = {kind: _items(context, kind) for kind in {item["kind"] for item in expected}}
     for item in expected:
-        _object(item, found[item["kind"]], look)
+        _object(item, results[item["kind"]], observation)
     if engine in _KUEUE:
-        _conditions(context, engine, look)
-    return look
+        _conditions(context, engine, observation)
+    return observation
 
 
-def _service(context: Context, look: Look) -> None:
+def _service(context: Context, observation: Observation) -> None:
     """Compute quotas and the scheduler configuration, as SageMaker has them."""
     account, environment = context.account, context.environment
     policy = environment_policy(environment, context.types)
     arn = existing_cluster(account, environment.cluster.name).arn
     quotas = pages(account, "sagemaker", "list_compute_quotas", "ComputeQuotaSummaries", ClusterArn=arn)
     by_team = {item["ComputeQuotaTarget"]["TeamName"]: item for item in quotas}
-    look.answers["compute quotas"] = [
+    observation.answers["compute quotas"] = [
         {"team": team, "status": item["Status"], "config": item.get("ComputeQuotaConfig", {})}
         for team, item in sorted(by_team.items())
     ]
-    for team, wanted in compute_quotas(environment.governance, policy).items():
+    for team, desired in compute_quotas(environment.governance, policy).items():
         quota = by_team.get(team)
         if quota is None:
-            look.check(f"quota of {team}", "Created", "is not there", False)
+            observation.check(f"quota of {team}", "Created", "is not there", False)
             continue
-        told = _status(
+        messages = _status(
             quota,
-            look,
+            observation,
             lambda id: get(account, "sagemaker", "describe_compute_quota", ComputeQuotaId=id),
             "ComputeQuotaId",
         )
-        if told is None:
-            told = _difference(wanted["ComputeQuotaConfig"], quota.get("ComputeQuotaConfig", {}))
+        if messages is None:
+            messages = _difference(desired["ComputeQuotaConfig"], quota.get("ComputeQuotaConfig", {}))
         off = quota.get("ActivationState", "Enabled") != "Enabled"
-        told = told or ("is switched off (ActivationState)" if off else None)
-        look.check(f"quota of {team}", "in force as in the file", told or quota["Status"], told is None)
+        messages = messages or ("is switched off (ActivationState)" if off else None)
+        observation.check(f"quota of {team}", "in force as in the file", messages or quota["Status"], messages is None)
     for team in sorted(by_team.keys() - environment.governance.teams.keys()):
-        look.check(f"quota of {team}", "not there: the file has no such team", by_team[team]["Status"], False)
-    wanted = scheduler_config(environment.governance, policy)
+        observation.check(f"quota of {team}", "not there: the file has no such team", by_team[team]["Status"], False)
+    desired = scheduler_config(environment.governance, policy)
     key = "ClusterSchedulerConfigSummaries"
     configs = pages(account, "sagemaker", "list_cluster_scheduler_configs", key, ClusterArn=arn)
     for item in configs or [{"Status": "is not there"}]:
-        id, told = item.get("ClusterSchedulerConfigId", ""), None
+        id, messages = item.get("ClusterSchedulerConfigId", ""), None
         described = (
             get(account, "sagemaker", "describe_cluster_scheduler_config", ClusterSchedulerConfigId=id) if id else {}
         )
-        told = _status(item, look, lambda _, found=described: found, "ClusterSchedulerConfigId")
-        told = told or _difference(wanted, described.get("SchedulerConfig", {}))
-        look.check("scheduler configuration", "in force as in the file", told or item["Status"], told is None)
+        messages = _status(item, observation, lambda _, result=described: result, "ClusterSchedulerConfigId")
+        messages = messages or _difference(desired, described.get("SchedulerConfig", {}))
+        observation.check(
+            "scheduler configuration", "in force as in the file", messages or item["Status"], messages is None
+        )
 
 
-def _status(item: Object, look: Look, describe: Any, key: str) -> str | None:
+def _status(item: Object, observation: Observation, describe: Any, key: str) -> str | None:
     """Why something is not in force by its status; None where it is. A failure is final."""
     status = item["Status"]
     if status in _IN_FORCE:
@@ -116,7 +121,7 @@ def _status(item: Object, look: Look, describe: Any, key: str) -> str | None:
     if not status.endswith("Failed"):
         return status
     reason = describe(item[key]).get("FailureReason", "SageMaker gives no reason")
-    look.final = f"{item.get('Name', 'it')} is {status}: {reason}"
+    observation.final = f"{item.get('Name', 'it')} is {status}: {reason}"
     return f"{status}: {reason}"
 
 
@@ -126,8 +131,8 @@ def _expected(context: Context) -> Iterator[Object]:
     kinds = _KINDS.get(environment.governance.engine or "", ())
     if not kinds:
         return
-    given = stack_values(context.account, environment, context.project)
-    objects, _ = filled(environment, given, mirror_of(environment, read_artifacts(context.project)))
+    specified = stack_values(context.account, environment, context.project)
+    objects, _ = filled(environment, specified, mirror_of(environment, read_artifacts(context.project)))
     for item in objects:
         if item["kind"] in kinds and (item["kind"] != "ConfigMap" or "queues.yaml" in item.get("data", {})):
             yield item
@@ -142,26 +147,26 @@ def _items(context: Context, kind: str) -> list[Object]:
         ) from None
 
 
-def _object(wanted: Object, found: Sequence[Object], look: Look) -> None:
-    name, namespace = wanted["metadata"]["name"], wanted["metadata"].get("namespace")
-    about = f"{wanted['kind']} {name}"
-    there = next(
+def _object(desired: Object, result: Sequence[Object], observation: Observation) -> None:
+    name, namespace = desired["metadata"]["name"], desired["metadata"].get("namespace")
+    about = f"{desired['kind']} {name}"
+    existing = next(
         (
             item
-            for item in found
+            for item in result
             if item["metadata"]["name"] == name and namespace in (None, item["metadata"].get("namespace"))
         ),
         None,
     )
-    if there is None:
-        look.check(about, "as in the file", "is not there", False)
+    if existing is None:
+        observation.check(about, "as in the file", "is not there", False)
         return
-    part = "data" if wanted["kind"] == "ConfigMap" else "spec"
-    told = _difference(wanted.get(part, {}), there.get(part, {}))
-    look.check(about, "as in the file", told or "as in the file", told is None)
+    part = "data" if desired["kind"] == "ConfigMap" else "spec"
+    messages = _difference(desired.get(part, {}), existing.get(part, {}))
+    observation.check(about, "as in the file", messages or "as in the file", messages is None)
 
 
-def _conditions(context: Context, engine: Any, look: Look) -> None:
+def _conditions(context: Context, engine: Any, observation: Observation) -> None:
     """Kueue's own word on every queue: an inactive one admits nothing, whatever its numbers are."""
     queues = {item["metadata"]["name"]: item for item in _items(context, "ClusterQueue")}
     local = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in _items(context, "LocalQueue")}
@@ -174,55 +179,57 @@ def _conditions(context: Context, engine: Any, look: Look) -> None:
             conditions = (item or {}).get("status", {}).get("conditions", ())
             active = next((entry for entry in conditions if entry["type"] == "Active"), None)
             if item is None:
-                look.check(about, "Active", "is not there", False)
+                observation.check(about, "Active", "is not there", False)
             elif active is None:
-                look.check(about, "Active", "says nothing yet", False)
+                observation.check(about, "Active", "says nothing yet", False)
             else:
                 ok = active["status"] == "True"
-                told = "Active" if ok else f"not Active, {active.get('reason', '')}: {active.get('message', '')}"
-                look.check(about, "Active", told, ok)
-    if look.missing:
+                messages = "Active" if ok else f"not Active, {active.get('reason', '')}: {active.get('message', '')}"
+                observation.check(about, "Active", messages, ok)
+    if observation.missing:
         where = _GOVERNED if engine == "hyperpod" else "its namespace"
-        look.next_step = f"Kueue's manager in {where} says why in its log; then {look.next_step}"
+        observation.next_step = f"Kueue's manager in {where} says why in its log; then {observation.next_step}"
 
 
-def _accounts(context: Context, slurm: Any) -> Look:
+def _accounts(context: Context, slurm: Any) -> Observation:
     """Teams are accounts of Slurm, limited to what they are guaranteed."""
-    look = Look(
+    observation = Observation(
         next_step=f"`podwright doctor {context.environment.name}`; the controller's set-up log says what failed"
     )
     rows = slurm.run("sacctmgr --noheader --parsable2 show associations format=Account,User,GrpTRES").splitlines()
     shown = {row.split("|")[0]: row.split("|")[2] for row in rows if row.count("|") == 2 and not row.split("|")[1]}
-    look.answers["associations"] = shown
+    observation.answers["associations"] = shown
     groups = context.environment.instance_groups
     for team, limits in team_limits(context.environment.governance, groups, context.types).items():
         if not limits:
             continue
-        seen = dict(part.partition("=")[::2] for part in shown.get(team, "").split(",") if part)
-        same = {key: int(value) for key, value in seen.items() if value.isdigit()} == limits
-        wanted = ",".join(f"{key}={count}" for key, count in sorted(limits.items()))
-        look.check(f"account {team}", wanted, shown.get(team, "is not there") or "no limits", same)
-    return look
+        observed = dict(part.partition("=")[::2] for part in shown.get(team, "").split(",") if part)
+        same = {key: int(value) for key, value in observed.items() if value.isdigit()} == limits
+        desired = ",".join(f"{key}={count}" for key, count in sorted(limits.items()))
+        observation.check(f"account {team}", desired, shown.get(team, "is not there") or "no limits", same)
+    return observation
 
 
-def _difference(wanted: Any, found: Any, path: str = "") -> str | None:
+def _difference(desired: Any, result: Any, path: str = "") -> str | None:
     """Where something that is wanted is otherwise; None where all is there. What is there besides does not count."""
-    if isinstance(wanted, dict):
-        if not isinstance(found, dict):
-            return f"{path or 'it'} is {found!r}"
+    if isinstance(desired, dict):
+        if not isinstance(result, dict):
+            return f"{path or 'it'} is {result!r}"
         parts = (
-            _difference(value, found.get(key), f"{path}.{key}" if path else str(key)) for key, value in wanted.items()
+            _difference(value, result.get(key), f"{path}.{key}" if path else str(key)) for key, value in desired.items()
         )
         return next((part for part in parts if part), None)
-    if isinstance(wanted, list):
-        if not isinstance(found, list) or len(found) != len(wanted):
-            return f"{path} has {len(found) if isinstance(found, list) else 'no'} entries, and {len(wanted)} are wanted"
-        pairs = zip(_sorted(wanted), _sorted(found), strict=True)
+    if isinstance(desired, list):
+        if not isinstance(result, list) or len(result) != len(desired):
+            return (
+                f"{path} has {len(result) if isinstance(result, list) else 'no'} entries, and {len(desired)} are wanted"
+            )
+        pairs = zip(_sorted(desired), _sorted(result), strict=True)
         parts = (_difference(one, other, f"{path}[{at}]") for at, (one, other) in enumerate(pairs))
         return next((part for part in parts if part), None)
-    if _number(wanted) is not None and _number(wanted) == _number(found):
+    if _number(desired) is not None and _number(desired) == _number(result):
         return None
-    return None if wanted == found else f"{path} is {found!r}, and {wanted!r} is wanted"
+    return None if desired == result else f"{path} is {result!r}, and {desired!r} is wanted"
 
 
 def _sorted(items: list[Any]) -> list[Any]:

@@ -14,12 +14,12 @@ from .evidence import evidence_of
 from .gate import Context, Result
 
 
-def gate_names(given: list[str]) -> list[GateName]:
+def gate_names(specified: list[str]) -> list[GateName]:
     """The gates that are meant, in their order, each once. Raises CommandError for what is none."""
     known = list(gate_table())
-    if unknown := [name for name in given if name not in known]:
+    if unknown := [name for name in specified if name not in known]:
         raise CommandError(f"there is no gate {unknown[0]}", f"there are {', '.join(known)}", 2)
-    return [name for name in known if not given or name in given]
+    return [name for name in known if not specified or name in specified]
 
 
 def run_gate(
@@ -32,8 +32,8 @@ def run_gate(
     from botocore.exceptions import BotoCoreError, ClientError
 
     gate = gate_table()[name]
-    wanted = minutes or settings_of(loaded.environment).timeouts.get(name, gate.minutes)
-    context = Context(loaded, account, project, gate, wanted)
+    desired = minutes or settings_of(loaded.environment).timeouts.get(name, gate.minutes)
+    context = Context(loaded, account, project, gate, desired)
     if reason := why_not(loaded.environment, context.types, gate.name):
         return evidence_of(context, "skipped", Result(True, reason))
     context.say(gate.title)
@@ -47,9 +47,9 @@ def run_gate(
         step = "you need " + ", ".join(gate.actions) if "Denied" in code or "Unauthorized" in code else _doctor(loaded)
         result = Result(False, f"AWS refuses {error.operation_name}: {error}", next_step=step)
     except Refused as refused:
-        said = (str(refused).splitlines() or ["it says nothing"])[-1]
+        message = (str(refused).splitlines() or ["it says nothing"])[-1]
         step = f"you need an access entry on the EKS cluster; `podwright connect {loaded.environment.name}` tries it"
-        result = Result(False, f"Kubernetes cannot be asked: {said}", next_step=step)
+        result = Result(False, f"Kubernetes cannot be asked: {message}", next_step=step)
     except BotoCoreError as error:
         result = Result(False, f"AWS cannot be asked: {error}", next_step="check the network, and run this again")
     if result.skipped:

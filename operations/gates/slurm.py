@@ -16,7 +16,7 @@ from ..aws.calls import change
 from ..aws.clusters import existing_cluster
 from ..aws.session import nodes as session_nodes
 from ..aws.session import one_command
-from .gate import Context, Look, Result
+from .gate import Context, Observation, Result
 from .jobs import group_for
 from .nccl_table import table_of
 
@@ -41,10 +41,10 @@ class Slurm:
         if context.account.endpoint:
             raise CommandError(_OUTSIDE, f"run it against AWS, or say why not in gates.skip.{context.gate.name}")
         environment, self._context = context.environment, context
-        there = session_nodes(context.account, environment.cluster.name)
+        existing = session_nodes(context.account, environment.cluster.name)
         order = ("controller", "login")
         kinds = {name: group.slurm.node_type for name, group in environment.instance_groups.items() if group.slurm}
-        ways = [node for node in there if kinds.get(node.group) in order]
+        ways = [node for node in existing if kinds.get(node.group) in order]
         if not ways:
             raise CommandError(
                 f"no controller of {environment.name} is running", f"`podwright status {environment.name}` says why"
@@ -85,10 +85,10 @@ def _answer(output: str) -> str:
     if _BEGIN not in lines or not ends:
         raise CommandFailed(f"the session ended without an answer: {' '.join(lines[-3:])}")
     body = lines[lines.index(_BEGIN) + 1 : lines.index(ends[-1])]
-    said = "\n".join(line for line in body if line != _ALIVE)
+    message = "\n".join(line for line in body if line != _ALIVE)
     if ends[-1] != f"{_END} 0":
-        raise CommandFailed(said or f"exit code {ends[-1].removeprefix(_END).strip()}")
-    return said
+        raise CommandFailed(message or f"exit code {ends[-1].removeprefix(_END).strip()}")
+    return message
 
 
 def _srun(context: Context, stem: str, group: str, nodes: int, script: str, options: str) -> str:
@@ -109,7 +109,7 @@ def canary(context: Context) -> Result:
     settings, environment = context.settings.canary, context.environment
     group = settings.group or _compute(context) or group_for(environment, context.types)
     nodes = min(settings.nodes, environment.instance_groups[group].count)
-    rows = [context.types.get(of) for of in environment.instance_groups[group].types]
+    rows = [context.types.get(instance_type) for instance_type in environment.instance_groups[group].types]
     gpus = all(row.accelerator_vendor == "nvidia" for row in rows)
     context.asked |= {"runs": "podwright's own", "group": group, "nodes": nodes}
     script = 'echo "$(hostname) sees $(ls /dev/nvidia[0-9]* 2>/dev/null | wc -l) GPUs"'
@@ -118,16 +118,18 @@ def canary(context: Context) -> Result:
     slurm = Slurm(context)
     context.say(f"runs a task on {nodes} nodes of {group}")
     try:
-        said = slurm.tried(_srun(context, "canary", group, nodes, script, "--gpus-per-node=1" if gpus else ""))
+        message = slurm.tried(_srun(context, "canary", group, nodes, script, "--gpus-per-node=1" if gpus else ""))
     except CommandFailed as failed:
-        look = Look()
-        look.check(f"job on {nodes} nodes of {group}", "completes", str(failed).splitlines()[-1], False)
+        observation = Observation()
+        observation.check(f"job on {nodes} nodes of {group}", "completes", str(failed).splitlines()[-1], False)
         step = "`sinfo -R` on the controller shows nodes that are drained, `squeue` what else waits"
-        return Result(False, f"the job did not complete: {failed}", look.checks, step, {"output": str(failed)})
-    lines = [line for line in said.splitlines() if " sees " in line]
-    look = Look(answers={"output": said})
-    look.check(f"job on {nodes} nodes of {group}", f"{nodes} tasks", f"{len(lines)} tasks", len(lines) == nodes)
-    return Result(not look.missing, f"{len(lines)} of {nodes} tasks completed", look.checks, "", look.answers)
+        return Result(False, f"the job did not complete: {failed}", observation.checks, step, {"output": str(failed)})
+    lines = [line for line in message.splitlines() if " sees " in line]
+    observation = Observation(answers={"output": message})
+    observation.check(f"job on {nodes} nodes of {group}", f"{nodes} tasks", f"{len(lines)} tasks", len(lines) == nodes)
+    return Result(
+        not observation.missing, f"{len(lines)} of {nodes} tasks completed", observation.checks, "", observation.answers
+    )
 
 
 def _compute(context: Context) -> str | None:
@@ -155,12 +157,12 @@ def all_reduce(context: Context, group: str, nodes: int) -> tuple[Any, Result]:
     slurm = Slurm(context)
     context.say(f"measures {nodes} nodes of {group}")
     try:
-        said = slurm.tried(_srun(context, "nccl", group, nodes, script, "--exclusive"))
+        message = slurm.tried(_srun(context, "nccl", group, nodes, script, "--exclusive"))
     except CommandFailed as failed:
         step = "`sinfo -R` on the controller shows nodes that are drained, `squeue` what else waits"
         return None, Result(False, str(failed), (), step, {"output": str(failed)})
     try:
-        record = json.loads(said[said.index("{") : said.rindex("}") + 1])
+        record = json.loads(message[message.index("{") : message.rindex("}") + 1])
     except ValueError:
-        return None, Result(False, "the job printed no record", (), "", {"output": said})
+        return None, Result(False, "the job printed no record", (), "", {"output": message})
     return table_of(record, (16 if mode == "thorough" else 8) * 2**30), Result(True, "", (), "", {"record": record})

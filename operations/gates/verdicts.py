@@ -12,7 +12,7 @@ from ..aws.clusters import Node
 from ..aws.clusters import nodes as cluster_nodes
 from ..aws.objects import read_text
 from ..benchmarks.command import parsed
-from .gate import Context, Look, Result
+from .gate import Context, Observation, Result
 
 _AT_ONCE: Final = 8
 # Clocks of a node and of AWS.
@@ -24,11 +24,12 @@ _UPDATE: Final = timedelta(hours=6)
 def run(context: Context) -> Result:
     """Wait until every node has published a verdict, and look at it."""
     context.asked["thresholds_version"] = thresholds_version()
-    return context.wait(lambda: _look(context))
+    return context.wait(lambda: _observe(context))
 
 
-def _look(context: Context) -> Look:
-    look, environment = Look(next_step=_next(context)), context.environment
+def _observe(context: Context) -> Observation:
+    """The benchmark verdict of each node whose group has a policy."""
+    observation, environment = Observation(next_step=_next(context)), context.environment
     measured = {
         name: policy
         for name, group in environment.instance_groups.items()
@@ -40,21 +41,21 @@ def _look(context: Context) -> Look:
         records = list(pool.map(lambda node: _record(context, bucket, node), nodes))
     for name in measured:
         if not any(node.group == name for node in nodes) and environment.instance_groups[name].count:
-            look.check(f"group {name}", "nodes", "has no nodes", False)
+            observation.check(f"group {name}", "nodes", "has no nodes", False)
     final: list[str] = []
     for node, record in zip(nodes, records, strict=True):
-        seen, ok = _judged(context, node, record)
-        look.check(f"{node.id} of {node.group}", " or ".join(context.settings.verdicts.accept), seen, ok)
+        observed, ok = _judged(context, node, record)
+        observation.check(f"{node.id} of {node.group}", " or ".join(context.settings.verdicts.accept), observed, ok)
         replaced = record is not None and record.decision is not None and record.decision.action != "keep"
         if not ok and record and _fresh(node, record) and not replaced:
             final.append(node.id)
     if final:
         # Nobody replaces these: what they say will not change.
-        look.final = (
+        observation.final = (
             f"{len(final)} node{'s' if len(final) > 1 else ''} will not pass by waiting: {', '.join(final[:4])}"
         )
-    look.answers["records"] = [_shown(record) for record in records if record]
-    return look
+    observation.answers["records"] = [_shown(record) for record in records if record]
+    return observation
 
 
 def _next(context: Context) -> str:
@@ -95,7 +96,7 @@ def _fresh(node: Node, record: BenchmarkResults) -> bool:
     """Whether a node was measured after its instance was launched and its software last updated."""
     since = [node.launched - _SKEW] if node.launched else []
     since += [node.updated - _UPDATE] if node.updated else []
-    return all(record.started >= moment for moment in since)
+    return all(record.started >= timestamp for timestamp in since)
 
 
 def _shown(record: BenchmarkResults) -> dict[str, Any]:

@@ -18,13 +18,13 @@ _SHOWN_NAMES: Final = 12
 
 def applied_objects(account: Account, stacks: Iterable[str]) -> list[dict[str, str]]:
     """Kind, namespace and name of each object, sorted, from the templates of stacks and nested stacks."""
-    found = []
+    results = []
     for stack in stacks:
         resources = template(account, stack).get("Resources", {})
         for resource in resources.values():
             if resource["Type"] == APPLIED:
-                found += [_named(item) for item in json.loads(_text(resource["Properties"]["Manifest"]))]
-    return sorted(found, key=lambda item: (item["kind"], item["namespace"], item["name"]))
+                results += [_named(item) for item in json.loads(_text(resource["Properties"]["Manifest"]))]
+    return sorted(results, key=lambda item: (item["kind"], item["namespace"], item["name"]))
 
 
 def object_rows(objects: Iterable[dict[str, str]]) -> list[tuple[str, str, str]]:

@@ -74,15 +74,15 @@ def _login(environment: Environment, account: Account, command: str | None) -> i
     if command or account.endpoint:
         what = "--run needs the runner of an EKS cluster" if command else "the nodes of the sandbox are simulated"
         raise CommandError(f"{what}; {environment.name} is a Slurm cluster", "connect without --run to one in AWS")
-    there = nodes(account, environment.cluster.name)
+    existing = nodes(account, environment.cluster.name)
     for node_type in ("login", "controller"):
         groups = [
             name
             for name, group in environment.instance_groups.items()
             if group.slurm and group.slurm.node_type == node_type
         ]
-        if found := [node for node in there if node.group in groups]:
-            return hand_over(shell(account, min(found, key=lambda node: node.instance)))
+        if matches := [node for node in existing if node.group in groups]:
+            return hand_over(shell(account, min(matches, key=lambda node: node.instance)))
     raise CommandError(
         f"no login node or controller of {environment.name} is running", "`podwright status` shows its nodes"
     )
@@ -115,10 +115,10 @@ def write_kubeconfig(
         account.region,
     ]
     # The sandbox's credentials open nothing else; those of AWS stay where they are.
-    kept = (
+    retained = (
         name for name in account.variables if name.startswith("AWS_") and (account.endpoint or name == "AWS_PROFILE")
     )
-    variables = [{"name": name, "value": account.variables[name]} for name in sorted(kept)]
+    variables = [{"name": name, "value": account.variables[name]} for name in sorted(retained)]
     config = {
         "apiVersion": "v1",
         "kind": "Config",

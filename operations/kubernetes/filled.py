@@ -18,13 +18,13 @@ _PLACEHOLDER: Final = re.compile(r"\$\{([a-z_]+(?:\.[^}]+)?)\}")
 
 
 def filled(
-    environment: Environment, given: Mapping[str, str], mirror: Mapping[str, Image]
+    environment: Environment, specified: Mapping[str, str], mirror: Mapping[str, Image]
 ) -> tuple[list[Object], list[str]]:
     """The objects, and the paths of the values that they need and nobody gave."""
-    values = {path: given.get(path, f"${{{path}}}") for path in value_paths(environment)}
+    values = {path: specified.get(path, f"${{{path}}}") for path in value_paths(environment)}
     objects = list(rendered(environment, DeployedValues.parse(values), mirror))
     missing = {path for item in objects for text in _texts(item) for path in _PLACEHOLDER.findall(text)}
-    return objects, sorted(missing & (values.keys() - given.keys()))
+    return objects, sorted(missing & (values.keys() - specified.keys()))
 
 
 def stack_values(account: Account, environment: Environment, project: Path) -> dict[str, str]:
@@ -44,15 +44,15 @@ def file_values(file: Path, environment: Environment) -> dict[str, str]:
     data = read_source(file).data
     if not isinstance(data, dict):
         raise CommandError(f"{file} is not a mapping of values", "`podwright render --help` shows one", 2)
-    given = dict(_flat(data, ""))
+    specified = dict(_flat(data, ""))
     known = value_paths(environment)
-    if unknown := sorted(given.keys() - set(known)):
+    if unknown := sorted(specified.keys() - set(known)):
         raise CommandError(
             f"{file} says what {', '.join(unknown)} are, which {environment.name} does not have",
             f"it has {', '.join(known)}",
             2,
         )
-    return given
+    return specified
 
 
 def _flat(data: Any, path: str) -> Iterator[tuple[str, str]]:

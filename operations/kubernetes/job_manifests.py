@@ -50,17 +50,17 @@ def planned_jobs(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[s
     if unknown:
         known = ", ".join(environment.jobs) or "none"
         raise CommandError(f"{environment.name} has no job {unknown[0]}", f"known: {known}", 2)
-    wanted = tuple(names) or tuple(environment.jobs)
+    desired = tuple(names) or tuple(environment.jobs)
     refused = [
-        found
-        for found in errors(findings(environment, loaded.source))
-        if found.path == "jobs" or any(_is_below(found.path, f"jobs.{name}") for name in wanted)
+        finding
+        for finding in errors(findings(environment, loaded.source))
+        if finding.path == "jobs" or any(_is_below(finding.path, f"jobs.{name}") for name in desired)
     ]
     if refused:
         write_findings(refused, sys.stderr)
         raise CommandError(f"{len(refused)} errors in the jobs that are meant", "fix them first")
     planner = Planner(environment, environment_types(environment.instance_types))
-    return {name: planner.plan(name) for name in wanted}
+    return {name: planner.plan(name) for name in desired}
 
 
 def _is_below(path: str, above: str) -> bool:
@@ -80,21 +80,21 @@ def yaml_text(manifests: Iterable[Manifest]) -> str:
     return text.getvalue()
 
 
-def rejection(loaded: LoadedEnvironment, name: str, said: str) -> list[Finding]:
+def rejection(loaded: LoadedEnvironment, name: str, message: str) -> list[Finding]:
     """What a cluster says against a job, each at the setting that the rejected field comes from."""
     job = loaded.environment.jobs[name]
-    found = []
-    for line in said.splitlines():
-        for place in dict.fromkeys(_FIELD.findall(line)):
-            path = field_of(name, job, place)
-            found.append(
+    results = []
+    for line in message.splitlines():
+        for location in dict.fromkeys(_FIELD.findall(line)):
+            path = field_of(name, job, location)
+            results.append(
                 Finding(
                     _REJECTED,
                     Level.ERROR,
                     dotted(path),
-                    f"{dotted(path)} became {place}, which the cluster refuses: {line.strip(' *')}",
+                    f"{dotted(path)} became {location}, which the cluster refuses: {line.strip(' *')}",
                     "correct the setting; if it is right, the operator on the cluster is older than podwright knows",
-                    loaded.source.place(path),
+                    loaded.source.position(path),
                 )
             )
-    return found
+    return results

@@ -27,11 +27,11 @@ class Kubectl:
     validates: bool
     """Whether the API publishes what kubectl checks fields with; the sandbox's refuses unknown fields itself."""
 
-    def run(self, *arguments: str, given: str = "") -> str:
+    def run(self, *arguments: str, specified: str = "") -> str:
         """What kubectl prints. Raises Refused with its complaint."""
         done = subprocess.run(
             [tool("kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments],
-            input=given,
+            input=specified,
             capture_output=True,
             text=True,
             check=False,
@@ -52,7 +52,7 @@ class Kubectl:
         """Apply manifests in their order."""
         checked = () if self.validates else ("--validate=false",)
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
-        return self.run("apply", "--filename=-", *arguments, *checked, given=text)
+        return self.run("apply", "--filename=-", *arguments, *checked, specified=text)
 
 
 def way(project: Path, environment: Environment, account: Account) -> Kubectl | None:
@@ -74,10 +74,10 @@ def way(project: Path, environment: Environment, account: Account) -> Kubectl | 
 
 def required_way(project: Path, environment: Environment, account: Account) -> Kubectl:
     """As `way`. Raises CommandError where there is none."""
-    found = way(project, environment, account)
-    if found is None:
+    kubectl = way(project, environment, account)
+    if kubectl is None:
         raise CommandError(
             f"the Kubernetes API of {environment.name} cannot be reached from here",
             f"run `podwright connect {environment.name}` in another window, then this again",
         )
-    return found
+    return kubectl

@@ -28,8 +28,8 @@ def write_files(folder: Path, files: Mapping[str, str], *, some: bool = False) -
         target = folder / file
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-    gone = set[str]() if some else former - files.keys()
-    for file in gone:
+    deleted = set[str]() if some else former - files.keys()
+    for file in deleted:
         (folder / file).unlink(missing_ok=True)
-    index.write_text("".join(f"{file}\n" for file in sorted((former | files.keys()) - gone)), encoding="utf-8")
-    write_line(f"{len(files):,} files in {folder}" + (f", {len(gone):,} removed" if gone else ""))
+    index.write_text("".join(f"{file}\n" for file in sorted((former | files.keys()) - deleted)), encoding="utf-8")
+    write_line(f"{len(files):,} files in {folder}" + (f", {len(deleted):,} removed" if deleted else ""))

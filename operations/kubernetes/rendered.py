@@ -43,9 +43,9 @@ def rendered(environment: Environment, values: DeployedValues, mirror: Mapping[s
         from ...cdk8s_charts.team_folders import team_folders
 
         if engine != "hyperpod" or team_access(governance):
-            place = system_placement(environment.cluster, environment.instance_groups)
+            placement = system_placement(environment.cluster, environment.instance_groups)
             yield from team_roles()
-            yield from team_folders(governance.teams, values, place, mirror)
+            yield from team_folders(governance.teams, values, placement, mirror)
             yield from team_namespaces(engine, governance.teams)
             yield from team_objects(engine, governance.teams, values)
         yield from _ENGINES[engine](environment, types)

@@ -90,12 +90,16 @@ def _plan(group: Group, account: Account) -> Report | None:
     """The training plan of a group: its name, its status, and when its instances come or go next, if that is known."""
     if not group.plan:
         return None
-    found = attempt(lambda: plan(account, group.plan))
-    if isinstance(found, Unseen):
+    result = attempt(lambda: plan(account, group.plan))
+    if isinstance(result, Unseen):
         # Whoever may look at clusters may not always look at plans.
-        return {"name": group.plan.rpartition("/")[2], "status": group.plan_status, "message": found.code or found.why}
-    times = {key: f"{at:%Y-%m-%d %H:%M} UTC" for key, at in (("until", found.until), ("from", found.starts)) if at}
-    return {"name": found.name, "status": found.status} | times
+        return {
+            "name": group.plan.rpartition("/")[2],
+            "status": group.plan_status,
+            "message": result.code or result.why,
+        }
+    times = {key: f"{at:%Y-%m-%d %H:%M} UTC" for key, at in (("until", result.until), ("from", result.starts)) if at}
+    return {"name": result.name, "status": result.status} | times
 
 
 def _newest_event(account: Account, cluster: Cluster, group: Group) -> str:
@@ -116,7 +120,7 @@ def _recorded_only(account: Account, types: Counter[str]) -> dict[str, int]:
         return {name: types[name] for name in json.load(answer)}
 
 
-def write_report(found: Report) -> None:
+def write_report(result: Report) -> None:
     """Print a report as tables."""
     from rich.console import Console
 
@@ -124,45 +128,45 @@ def write_report(found: Report) -> None:
     if not console.is_terminal:
         # Whoever reads a log has no terminal whose width could be asked for.
         console.width = _LOG_WIDTH
-    tables = [_stack_table(found)]
-    if found["cluster"]:
-        tables.append(_group_table(found))
-    if found["nodes"]:
-        tables.append(_node_table(found["nodes"]))
-    if found["quotas"]:
-        tables.append(_quota_table(found["quotas"]))
-    if found["objects"]:
-        tables.append(_object_table(found["objects"]))
+    tables = [_stack_table(result)]
+    if result["cluster"]:
+        tables.append(_group_table(result))
+    if result["nodes"]:
+        tables.append(_node_table(result["nodes"]))
+    if result["quotas"]:
+        tables.append(_quota_table(result["quotas"]))
+    if result["objects"]:
+        tables.append(_object_table(result["objects"]))
     for table in tables:
         console.print(table)
         console.print()
-    cluster = [found["cluster"]] if found["cluster"] else []
-    if said := [f"{item['name']}: {item['message']}" for item in (*cluster, *found["groups"]) if item["message"]]:
-        console.print("\n".join(said))
+    cluster = [result["cluster"]] if result["cluster"] else []
+    if message := [f"{item['name']}: {item['message']}" for item in (*cluster, *result["groups"]) if item["message"]]:
+        console.print("\n".join(message))
         console.print()
-    if not found["cluster"]:
+    if not result["cluster"]:
         console.print("There is no HyperPod cluster.")
-    if found["sandbox"]:
-        console.print(_SIMULATED + _SIMULATED_ORCHESTRATOR[bool(found["objects"])])
-        if recorded := ", ".join(f"{name} ({count})" for name, count in found["recorded_only"].items()):
+    if result["sandbox"]:
+        console.print(_SIMULATED + _SIMULATED_ORCHESTRATOR[bool(result["objects"])])
+        if recorded := ", ".join(f"{name} ({count})" for name, count in result["recorded_only"].items()):
             console.print(f"Only recorded, with nothing behind them: {recorded}.")
 
 
-def _stack_table(found: Report) -> Any:
+def _stack_table(result: Report) -> Any:
     table = empty_table("Stacks", "stack", "resources", "status")
-    for stack in found["stacks"]:
+    for stack in result["stacks"]:
         table.add_row(stack["name"], str(stack["resources"]), coloured(stack["status"]))
     return table
 
 
-def _group_table(found: Report) -> Any:
-    cluster = found["cluster"]
+def _group_table(result: Report) -> Any:
+    cluster = result["cluster"]
     title = f"Cluster {cluster['name']}: {cluster['status']}"
-    planned = any(group["plan"] for group in found["groups"])
+    planned = any(group["plan"] for group in result["groups"])
     table = empty_table(
         title, "group", "type", "zone", "current", "target", "status", *(["training plan"] if planned else [])
     )
-    for group in found["groups"]:
+    for group in result["groups"]:
         counts, plan = (str(group["current"]), str(group["target"])), group["plan"]
         state = coloured(group["status"])
         if plan and plan["status"] == "Scheduled":

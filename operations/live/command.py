@@ -1,7 +1,7 @@
 """Print the stacks, instance groups and nodes of an environment as they are now.
 
 With --watch the cluster is shown live: groups, nodes that need a look, events, quotas in use and the windows of
-training plans, with the API calls that each look makes. What your credentials do not let you see is named.
+training plans, with the API calls that each read makes. What your credentials do not let you see is named.
 """
 
 import argparse
@@ -10,14 +10,14 @@ from ..aws.account import account_of
 from ..cdk.deployment import add_environment, load
 from ..output.console import write_json
 from .cluster_table import report, write_report
-from .look import Live
+from .reader import Live
 from .watch import watch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright status`."""
     add_environment(parser)
-    parser.add_argument("--json", action="store_true", help="print them as JSON; with --watch a line for each look")
+    parser.add_argument("--json", action="store_true", help="print them as JSON; with --watch a line for each read")
     parser.add_argument(
         "--watch", nargs="?", type=float, const=10.0, metavar="S", help="look every S seconds, by default every 10"
     )
@@ -31,9 +31,9 @@ def run(args: argparse.Namespace) -> int:
     if args.watch is not None:
         watch(Live(environment, account, args.project), max(args.watch, 1.0), times=args.times, as_json=args.json)
         return 0
-    found = report(environment, account, args.project)
+    resolved_report = report(environment, account, args.project)
     if args.json:
-        write_json(found)
+        write_json(resolved_report)
     else:
-        write_report(found)
+        write_report(resolved_report)
     return 0

@@ -1,4 +1,4 @@
-"""A look at a live cluster as tables that fit a terminal."""
+"""A check of a live cluster as tables that fit a terminal."""
 
 from typing import Any, Final
 
@@ -13,33 +13,33 @@ _SHORT: Final = {"nvidia.com/gpu": "GPU", "aws.amazon.com/neurondevice": "Neuron
 Report = dict[str, Any]
 
 
-def draw(found: Report) -> RenderableType:
-    """The tables of one look, with what it cost below."""
-    if not found["cluster"]:
-        reason = found["unseen"].get("cluster")
+def draw(report: Report) -> RenderableType:
+    """The tables of one read, with what it cost below."""
+    if not report["cluster"]:
+        reason = report["unseen"].get("cluster")
         return Text(
-            f"{found['environment']}: " + (f"not seen: {reason}" if reason else "there is no HyperPod cluster.")
+            f"{report['environment']}: " + (f"not seen: {reason}" if reason else "there is no HyperPod cluster.")
         )
-    cluster = found["cluster"]
-    title = Text(f"{cluster['name']}  {found['at']}  ", "bold").append_text(coloured(cluster["status"]))
-    parts: list[RenderableType] = [title.append(f"  {cluster['message']}".rstrip(), "default"), "", _groups(found)]
+    cluster = report["cluster"]
+    title = Text(f"{cluster['name']}  {report['at']}  ", "bold").append_text(coloured(cluster["status"]))
+    parts: list[RenderableType] = [title.append(f"  {cluster['message']}".rstrip(), "default"), "", _groups(report)]
     for rows, drawn in (
-        (found["unwell"], _unwell),
-        (found["plans"], _plans),
-        (found["teams"], _teams),
-        (found["events"], _events),
+        (report["unhealthy"], _unhealthy),
+        (report["plans"], _plans),
+        (report["teams"], _teams),
+        (report["events"], _events),
     ):
         if rows:
             parts += ["", drawn(rows)]
-    parts += ["", *(Text(f"not seen: {name}: {reason}", "yellow") for name, reason in found["unseen"].items())]
-    cost = found["cost"]
-    simulated = "  simulated by the sandbox" if found["sandbox"] else ""
+    parts += ["", *(Text(f"not seen: {name}: {reason}", "yellow") for name, reason in report["unseen"].items())]
+    cost = report["cost"]
+    simulated = "  simulated by the sandbox" if report["sandbox"] else ""
     return Group(*parts, Text(f"{cost['calls']} API calls, {cost['seconds']:.2f} s{simulated}", "dim"))
 
 
-def _groups(found: Report) -> RenderableType:
+def _groups(report: Report) -> RenderableType:
     drawn = empty_table("Groups", "group", "type", "current", "target", "status", "nodes", "training plan")
-    for group in found["groups"]:
+    for group in report["groups"]:
         counts = ", ".join(f"{count:,} {status}" for status, count in group["statuses"].items())
         numbers = (str(group["current"]), str(group["target"]))
         drawn.add_row(
@@ -48,7 +48,7 @@ def _groups(found: Report) -> RenderableType:
     return drawn
 
 
-def _unwell(rows: list[Report]) -> RenderableType:
+def _unhealthy(rows: list[Report]) -> RenderableType:
     drawn = empty_table(f"Nodes that need a look: {len(rows):,}", "node", "group", "status", "health", "why")
     for node in rows[:_NODES]:
         health, why = Text(node["health"], "red"), node["fault"] or node["message"]

@@ -17,18 +17,18 @@ def quota_rows(environment: Environment, account: Account, cluster_arn: str) -> 
     if environment.governance.engine != "hyperpod":
         return []
     key = "ComputeQuotaSummaries"
-    found = attempt(lambda: pages(account, "sagemaker", "list_compute_quotas", key, ClusterArn=cluster_arn))
-    if isinstance(found, Unseen):
+    result = attempt(lambda: pages(account, "sagemaker", "list_compute_quotas", key, ClusterArn=cluster_arn))
+    if isinstance(result, Unseen):
         # Whoever may look at clusters may not always look at quotas.
-        return [{"team": "", "status": "", "resources": [], "message": found.code or found.why}]
-    return sorted((_row(item, account) for item in found), key=lambda row: row["team"])
+        return [{"team": "", "status": "", "resources": [], "message": result.code or result.why}]
+    return sorted((_row(item, account) for item in result), key=lambda row: row["team"])
 
 
 def _row(quota: Report, account: Account) -> Report:
     config, target = quota.get("ComputeQuotaConfig", {}), quota["ComputeQuotaTarget"]
     sharing, failed = config.get("ResourceSharingConfig", {}), quota["Status"].endswith("Failed")
     id = quota["ComputeQuotaId"]
-    found = get(account, "sagemaker", "describe_compute_quota", ComputeQuotaId=id) if failed else {}
+    result = get(account, "sagemaker", "describe_compute_quota", ComputeQuotaId=id) if failed else {}
     return {
         "team": target["TeamName"],
         "weight": target.get("FairShareWeight", 0),
@@ -37,7 +37,7 @@ def _row(quota: Report, account: Account) -> Report:
         "borrow_limits": sharing.get("AbsoluteBorrowLimits", []),
         "resources": config.get("ComputeQuotaResources", []),
         "status": quota["Status"],
-        "message": found.get("FailureReason", ""),
+        "message": result.get("FailureReason", ""),
     }
 
 

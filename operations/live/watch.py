@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from ..output.console import write_line
-from .look import Live, Report
+from .reader import Live, Report
 
 
 def watch(
@@ -14,7 +14,7 @@ def watch(
 ) -> None:
     """Look every so many seconds and draw what is there, without end or a number of times; Ctrl-C ends it.
 
-    On a terminal the picture is drawn in place. Elsewhere one look follows another; as JSON each is one line.
+    On a terminal the picture is drawn in place. Elsewhere one read follows another; as JSON each is one line.
     """
     done = 0
     try:
@@ -22,29 +22,29 @@ def watch(
             while not times or done < times:
                 if done:
                     sleep(every)
-                _print(live.look(), as_json)
+                _print(live.read(), as_json)
                 done += 1
             return
         from rich.live import Live as Screen
 
         from .draw import draw
 
-        with Screen(draw(live.look()), screen=True, auto_refresh=False) as screen:
+        with Screen(draw(live.read()), screen=True, auto_refresh=False) as screen:
             done = 1
             while not times or done < times:
                 sleep(every)
-                screen.update(draw(live.look()), refresh=True)
+                screen.update(draw(live.read()), refresh=True)
                 done += 1
     except KeyboardInterrupt:
         return
 
 
-def _print(found: Report, as_json: bool) -> None:
+def _print(report: Report, as_json: bool) -> None:
     if as_json:
-        write_line(json.dumps(found, ensure_ascii=False))
+        write_line(json.dumps(report, ensure_ascii=False))
         return
     from rich.console import Console
 
     from .draw import draw
 
-    Console(highlight=False, markup=False, width=160).print(draw(found))
+    Console(highlight=False, markup=False, width=160).print(draw(report))

@@ -69,40 +69,40 @@ def run(args: argparse.Namespace) -> int:
     environment = load(args).environment
     account = account_of(environment, args.project, args.sandbox)
     cluster = environment.cluster.name
-    there = cluster_nodes(account, cluster)
+    existing = cluster_nodes(account, cluster)
     if args.verb == "health-check":
-        return start(environment, account, there, args)
-    nodes = chosen(there, args.nodes)
+        return start(environment, account, existing, args)
+    nodes = chosen(existing, args.nodes)
     action: Action = "reboot" if args.verb == "reboot" else "replace"
     _refuse(environment, action, nodes, account)
     kubectl = way(args.project, environment, account) if environment.cluster.orchestrator == "eks" else None
     observers = [Observer(account, cluster, node, kubectl) for node in nodes]
-    before = [observer.look() for observer in observers]
+    before = [observer.observe() for observer in observers]
     write_line(f"{args.verb} {', '.join(node.id for node in nodes)} of {environment.name} → {account}", sys.stderr)
-    for warning in _warnings(action, nodes, there, before):
+    for warning in _warnings(action, nodes, existing, before):
         write_line(f"  {warning}", sys.stderr)
     if not args.yes:
         confirm(environment.name, f"{args.verb} {len(nodes)} of its nodes")
-    begun = time.time()
+    started = time.time()
     failed = _call(account, cluster, action, nodes)
     done = [node.id for node in nodes if node.id not in failed]
-    found: dict[str, Any] = {"action": action, "accepted": done, "failed": failed}
+    results: dict[str, Any] = {"action": action, "accepted": done, "failed": failed}
     if args.wait and done:
         watched = [
-            (observer, Timeline(look, observer.node.id, action, begun))
-            for observer, look in zip(observers, before, strict=True)
+            (observer, Timeline(attempt, observer.node.id, action, started))
+            for observer, attempt in zip(observers, before, strict=True)
             if observer.node.id in done
         ]
-        events = Events(account, cluster, begun)
+        events = Events(account, cluster, started)
         poll = SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
         follow(watched, events, args.wait * 60, lambda text: write_line(text, sys.stderr), poll=poll)
-        found["seconds"] = {observer.node.id: _whole_after(timeline, action) for observer, timeline in watched}
+        results["seconds"] = {observer.node.id: _whole_after(timeline, action) for observer, timeline in watched}
     if args.json:
-        write_json(found)
+        write_json(results)
     else:
-        for line in _lines(found):
+        for line in _lines(results):
             write_line(line)
-    return 1 if failed or None in found.get("seconds", {}).values() else 0
+    return 1 if failed or None in results.get("seconds", {}).values() else 0
 
 
 def _refuse(environment: Environment, action: Action, nodes: Sequence[Node], account: Account) -> None:
@@ -121,14 +121,14 @@ def _refuse(environment: Environment, action: Action, nodes: Sequence[Node], acc
 
 
 def _warnings(
-    action: Action, nodes: Sequence[Node], there: Sequence[Node], before: Sequence[Snapshot]
+    action: Action, nodes: Sequence[Node], existing: Sequence[Node], before: Sequence[Snapshot]
 ) -> Iterator[str]:
     """What somebody should know before saying yes."""
-    for node, look in zip(nodes, before, strict=True):
-        for job in sorted(look.jobs):
+    for node, attempt in zip(nodes, before, strict=True):
+        for job in sorted(attempt.jobs):
             yield f"{node.id}: {job} runs on it"
     for group in sorted({node.group for node in nodes}):
-        count, total = sum(node.group == group for node in nodes), sum(node.group == group for node in there)
+        count, total = sum(node.group == group for node in nodes), sum(node.group == group for node in existing)
         if count > 1 or total == 1:
             yield f"{group} loses {count} of {total} nodes for a while"
     if action == "replace":
@@ -157,11 +157,11 @@ def _whole_after(timeline: Timeline, action: Action) -> float | None:
     return timeline.marks["back"] - timeline.begun if timeline.action == action and "back" in timeline.marks else None
 
 
-def _lines(found: dict[str, Any]) -> Iterator[str]:
+def _lines(result: dict[str, Any]) -> Iterator[str]:
     words = {"reboot": "is rebooted", "replace": "is replaced"}
-    for id in found["accepted"]:
-        seconds = found.get("seconds", {}).get(id)
+    for id in result["accepted"]:
+        seconds = result.get("seconds", {}).get(id)
         took = f"; its group was whole again after {shown(seconds)}" if seconds is not None else ""
-        yield f"{id} {words[found['action']]}{took}"
-    for id, reason in found["failed"].items():
+        yield f"{id} {words[result['action']]}{took}"
+    for id, reason in result["failed"].items():
         yield f"{id}: {reason}"

@@ -27,7 +27,7 @@ class Events:
         self.has_any = existing_cluster(clients, cluster).continuous
 
     def new(self) -> Iterator[str]:
-        """What was said since the last look."""
+        """What was said since the last read."""
         if not self.has_any:
             return
         for event in events_since(self._clients, self._cluster, self._since):
@@ -54,16 +54,16 @@ def follow(
         sleep(poll)
         over += poll
         try:
-            looks = [(observer.look(), observer, timeline) for observer, timeline in left]
+            reads = [(observer.observe(), observer, timeline) for observer, timeline in left]
         except Refused as refused:
             if not unanswered:
                 write(f"{'':13}Kubernetes does not answer, which is tried again: {refused}")
             unanswered = True
             continue
         unanswered = False
-        for said in events.new():
-            write(f"{'':13}{said}")
-        for snapshot, observer, timeline in looks:
+        for message in events.new():
+            write(f"{'':13}{message}")
+        for snapshot, observer, timeline in reads:
             over = max(over, snapshot.at - timeline.begun)
             node = f"{observer.node.id}: " if len(watched) > 1 else ""
             for mark in timeline.take(snapshot):

@@ -29,9 +29,9 @@ _POLL_SECONDS: Final = 5.0
 _AT_WORK: Final = ("DeepHealthCheckInProgress", "Pending", "SystemUpdating")
 
 
-def start(environment: Environment, account: Account, there: Sequence[Node], args: argparse.Namespace) -> int:
+def start(environment: Environment, account: Account, existing: Sequence[Node], args: argparse.Namespace) -> int:
     """Start checks, and follow them where that is wanted. Returns 1 when a node did not pass in time."""
-    nodes = _chosen(environment, there, args)
+    nodes = _chosen(environment, existing, args)
     checks = [CHECKS[name] for name in args.check or _USUAL]
     groups = sorted({node.group for node in nodes})
     if "InstanceConnectivity" in checks and any(sum(node.group == group for node in nodes) < 2 for group in groups):
@@ -43,7 +43,7 @@ def start(environment: Environment, account: Account, there: Sequence[Node], arg
     write_line("  they take no work until it is over, which can be hours; a node that fails is fixed", sys.stderr)
     if not args.yes:
         confirm(environment.name, "check them")
-    begun = time.time()
+    started = time.time()
     change(
         account,
         "sagemaker",
@@ -58,34 +58,34 @@ def start(environment: Environment, account: Account, there: Sequence[Node], arg
             for group in groups
         ],
     )
-    found: dict[str, Any] = {"checks": checks, "nodes": [node.id for node in nodes]}
+    results: dict[str, Any] = {"checks": checks, "nodes": [node.id for node in nodes]}
     if args.wait:
-        found |= _follow(account, cluster, nodes, begun, args.wait * 60)
+        results |= _follow(account, cluster, nodes, started, args.wait * 60)
     if args.json:
-        write_json(found)
+        write_json(results)
     elif args.wait:
-        for id, status in found["status"].items():
+        for id, status in results["status"].items():
             write_line(f"{id}: {status}")
     else:
         write_line(f"`podwright node health-check {environment.name} --wait` follows; results are log streams")
         write_line(f"DeepHealthCheckResults/… of {cluster_log_group(cluster, '…')}")
-    return 1 if args.wait and not found["passed"] else 0
+    return 1 if args.wait and not results["passed"] else 0
 
 
-def _chosen(environment: Environment, there: Sequence[Node], args: argparse.Namespace) -> list[Node]:
+def _chosen(environment: Environment, existing: Sequence[Node], args: argparse.Namespace) -> list[Node]:
     """The named nodes, and those of the named groups."""
     if unknown := [group for group in args.group if group not in environment.groups]:
         raise CommandError(
             f"{environment.name} has no group {', '.join(unknown)}", f"it has {', '.join(environment.groups)}", 2
         )
-    nodes = chosen(there, args.nodes)
-    nodes += [node for node in there if node.group in args.group and node not in nodes]
+    nodes = chosen(existing, args.nodes)
+    nodes += [node for node in existing if node.group in args.group and node not in nodes]
     if not nodes:
         raise CommandError("name nodes, or --group G", "`podwright status` lists both", 2)
     return nodes
 
 
-def _follow(account: Account, cluster: str, nodes: Sequence[Node], begun: float, seconds: float) -> dict[str, Any]:
+def _follow(account: Account, cluster: str, nodes: Sequence[Node], started: float, seconds: float) -> dict[str, Any]:
     """What became of the nodes once none of them is checked any more, or time is up."""
     ids, checked = {node.id for node in nodes}, set[str]()
     status: dict[str, str] = {}
@@ -93,11 +93,11 @@ def _follow(account: Account, cluster: str, nodes: Sequence[Node], begun: float,
         now = {node.id: node.status for node in cluster_nodes(account, cluster)}
         changed = {id: now.get(id, "gone: replaced") for id in ids if now.get(id, "gone: replaced") != status.get(id)}
         for id, word in sorted(changed.items()):
-            write_line(f"  {shown(time.time() - begun):>9}  {id}: {word}", sys.stderr)
+            write_line(f"  {shown(time.time() - started):>9}  {id}: {word}", sys.stderr)
         status |= changed
         checked |= {id for id in ids if status[id] != "Running"}
         at_work = any(word in _AT_WORK for word in status.values())
-        if (checked == ids and not at_work) or time.time() - begun > seconds:
+        if (checked == ids and not at_work) or time.time() - started > seconds:
             break
         time.sleep(_POLL_SECONDS)
     passed = checked == ids and all(word == "Running" for word in status.values())
@@ -105,6 +105,6 @@ def _follow(account: Account, cluster: str, nodes: Sequence[Node], begun: float,
     shown_as = {id: "passed" if word == "Running" and id in checked else word for id, word in status.items()}
     return {
         "passed": passed,
-        "seconds": round(time.time() - begun, 1),
+        "seconds": round(time.time() - started, 1),
         "status": {id: unseen if word == "Running" else word for id, word in sorted(shown_as.items())},
     }

@@ -6,10 +6,10 @@ from ...config.errors import CommandError
 from ..aws.clusters import Node
 
 
-def chosen(there: Sequence[Node], names: Sequence[str]) -> list[Node]:
+def chosen(nodes: Sequence[Node], names: Sequence[str]) -> list[Node]:
     """The nodes with these instance ids or Kubernetes names, each once. Raises CommandError for what is not a node."""
-    by_id = {node.id: node for node in there}
-    wanted = list(dict.fromkeys(name.removeprefix("hyperpod-") for name in names))
-    if missing := [name for name in wanted if name not in by_id]:
+    by_id = {node.id: node for node in nodes}
+    desired = list(dict.fromkeys(name.removeprefix("hyperpod-") for name in names))
+    if missing := [name for name in desired if name not in by_id]:
         raise CommandError(f"no node of this cluster: {', '.join(missing)}", "`podwright status ENV` lists the nodes")
-    return [by_id[name] for name in wanted]
+    return [by_id[name] for name in desired]

@@ -36,7 +36,7 @@ class Pods:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One look."""
+    """One observation."""
 
     at: float
     """Seconds since the epoch."""
@@ -73,8 +73,8 @@ class Observer:
         self._clients, self._cluster, self.node, self._kubectl, self._clock = clients, cluster, node, kubectl, clock
         self._jobs: set[Job] | None = None
 
-    def look(self) -> Snapshot:
-        """The state of things now. Which jobs are watched is decided by the first look."""
+    def observe(self) -> Snapshot:
+        """The state of things now. Which jobs are watched is decided by the first read."""
         instances = {node.id: node.status for node in nodes(self._clients, self._cluster, self.node.group)}
         if self._kubectl is None:
             return Snapshot(self._clock(), instances, None, False, False, {}, None, frozenset(), {}, False)
@@ -94,7 +94,7 @@ class Observer:
             tainted=any(taint["key"] == HEALTH_LABEL for taint in _spec(mine).get("taints", ())),
             reasons=_reasons(mine),
             boot=mine.get("status", {}).get("nodeInfo", {}).get("bootID") if mine else None,
-            ready=frozenset(name.removeprefix("hyperpod-") for name, item in kubernetes.items() if _is_well(item)),
+            ready=frozenset(name.removeprefix("hyperpod-") for name, item in kubernetes.items() if _is_healthy(item)),
             jobs={job: self._of(job, pods) for job in self._jobs},
             sees_kubernetes=True,
         )
@@ -142,13 +142,13 @@ def _is_ready(item: Object) -> bool:
     return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
 
 
-def _is_well(node: Object) -> bool:
+def _is_healthy(node: Object) -> bool:
     return _is_ready(node) and _labels(node).get(HEALTH_LABEL, HEALTHY) == HEALTHY
 
 
 def _reasons(node: Object | None) -> dict[str, str]:
-    found = {**_labels(node), **(node["metadata"].get("annotations", {}) if node else {})}
-    return {key.removeprefix(FAULT_LABELS): value for key, value in found.items() if key.startswith(FAULT_LABELS)}
+    results = {**_labels(node), **(node["metadata"].get("annotations", {}) if node else {})}
+    return {key.removeprefix(FAULT_LABELS): value for key, value in results.items() if key.startswith(FAULT_LABELS)}
 
 
 def _labels(node: Object | None) -> dict[str, str]:

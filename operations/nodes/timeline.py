@@ -1,4 +1,4 @@
-"""What happened after a fault, and when: from one look to the next."""
+"""What happened after a fault, and when: from one read to the next."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,10 +40,10 @@ class Interval:
 class Timeline:
     """Reads the course of a recovery out of looks at a node."""
 
-    def __init__(self, before: Snapshot, instance: str, expected: Action, begun: float) -> None:
-        """Begins at `begun` (seconds since the epoch), when the fault was made; `before` is a look from before it."""
+    def __init__(self, before: Snapshot, instance: str, expected: Action, started: float) -> None:
+        """Begins at `started` (seconds since the epoch), when the fault was made; `before` is a look from before it."""
         self._before, self._instance, self._expected = before, instance, expected
-        self.begun = begun
+        self.begun = started
         self.marks: dict[str, float] = {}
         """When each thing was first seen."""
         self.reasons: dict[str, str] = {}
@@ -83,7 +83,7 @@ class Timeline:
         """Take in a look, and return what is new."""
         self.reasons.update(now.reasons)
         self._gone = now.instances.get(self._instance, "NotFound") in ("NotFound", "ShuttingDown")
-        new = [mark for mark, seen in self._tests.items() if mark not in self.marks and seen(now)]
+        new = [mark for mark, observed in self._tests.items() if mark not in self.marks and observed(now)]
         for mark in new:
             self.marks[mark] = now.at
         return new
@@ -92,27 +92,29 @@ class Timeline:
         """What took how long, against the environment's targets."""
         minute, jobs = 60.0, bool(self._before.jobs)
         recovery = targets.reboot_minutes if self._expected == "reboot" else targets.replacement_minutes
-        found: list[Interval] = []
+        results: list[Interval] = []
         if self._expected != "none":
             sees = self._before.sees_kubernetes
             detection = float(targets.detection_seconds) if sees else None
-            found.append(Interval("detection", "from the fault to the mark", self._span(None, "labelled"), detection))
+            results.append(Interval("detection", "from the fault to the mark", self._span(None, "labelled"), detection))
             start = "labelled" if "labelled" in self.marks or sees else None
-            found.append(
+            results.append(
                 Interval(self._expected, "from the mark to a whole group", self._span(start, "back"), recovery * minute)
             )
         if jobs:
             start = "back" if self._expected != "none" else None
             resume = targets.resume_minutes * minute
-            found.append(Interval("resume", "from a whole group to running jobs", self._span(start, "resumed"), resume))
-            found.append(Interval("standstill", "from the fault to running jobs", self._span(None, "resumed"), None))
-        return found
+            results.append(
+                Interval("resume", "from a whole group to running jobs", self._span(start, "resumed"), resume)
+            )
+            results.append(Interval("standstill", "from the fault to running jobs", self._span(None, "resumed"), None))
+        return results
 
     def _span(self, start: str | None, end: str) -> float | None:
-        begun = self.begun if start is None else self.marks.get(start)
+        started = self.begun if start is None else self.marks.get(start)
         ended = self.marks.get(end)
         # A job may run again on a spare node before its own is back.
-        return None if begun is None or ended is None else max(0.0, ended - begun)
+        return None if started is None or ended is None else max(0.0, ended - started)
 
     def _labelled(self, now: Snapshot) -> bool:
         if now.sees_kubernetes and now.health is not None:

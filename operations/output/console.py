@@ -41,10 +41,10 @@ def stop_on_errors(loaded: LoadedEnvironment) -> list[Finding]:
     """
     from ...planning.rules import findings
 
-    found = findings(loaded.environment, loaded.source)
-    if bad := _findings.errors(found):
+    resolved_findings = findings(loaded.environment, loaded.source)
+    if bad := _findings.errors(resolved_findings):
         write_findings(bad, sys.stderr)
         raise CommandError(
             f"{loaded.environment.name} has errors, so what it would build is not sure", "fix them first"
         )
-    return found
+    return resolved_findings

@@ -87,23 +87,23 @@ def run(args: argparse.Namespace) -> int:
 
 def _accounts(project: Project, settings: Pipeline, source: PipelineSource, assembly: Path) -> dict[str, _Account]:
     """The accounts in the order in which they are prepared: the pipeline's first."""
-    found: dict[str, _Account] = {}
+    accounts: dict[str, _Account] = {}
     environments = [loaded.environment for loaded in promotable(project)]
     if not source.on_github:
         assert settings.account is not None
         assert settings.region is not None
-        own = found.setdefault(settings.account, _Account(settings.account))
+        own = accounts.setdefault(settings.account, _Account(settings.account))
         own.add(settings.region, settings.name, _templates(assembly, "*.template.json"))
         # CodePipeline keeps a bucket in each region that it deploys to.
         for environment in environments:
             if environment.region not in own.regions:
                 own.add(environment.region, settings.name, [])
     for environment in environments:
-        account = found.setdefault(environment.account, _Account(environment.account))
+        account = accounts.setdefault(environment.account, _Account(environment.account))
         for prefix in (environment.name, f"{settings.name}-{environment.name}"):
             templates = _templates(assembly, f"assembly-{prefix}/*.template.json")
             account.add(environment.region, prefix, templates)
-    return found
+    return accounts
 
 
 def _templates(assembly: Path, pattern: str) -> list[dict[str, Any]]:
@@ -116,31 +116,31 @@ def _templates(assembly: Path, pattern: str) -> list[dict[str, Any]]:
 def _prepare(account: _Account, settings: Pipeline, source: PipelineSource, qualifier: str, out: Path) -> list[Command]:
     """Policies, and `cdk bootstrap` for each region."""
     partition = region(account.regions[0]).partition
-    wanted = needed(account.templates)
-    if wanted.unknown:
-        types = ", ".join(sorted(wanted.unknown))
+    desired = needed(account.templates)
+    if desired.unknown:
+        types = ", ".join(sorted(desired.unknown))
         raise CommandError(
             f"it is not known what CloudFormation needs for {types}",
             "add the type to config/catalog/data/handler_permissions.json",
         )
-    found = documents(
-        wanted.actions, partition=partition, account=account.id, prefixes=account.prefixes, existing=wanted.roles
+    result = documents(
+        desired.actions, partition=partition, account=account.id, prefixes=account.prefixes, existing=desired.roles
     )
-    if len(found) > MAX_POLICIES:
+    if len(result) > MAX_POLICIES:
         raise CommandError(
-            f"account {account.id} would need {len(found)} policies, and a role takes {MAX_POLICIES}",
+            f"account {account.id} would need {len(result)} policies, and a role takes {MAX_POLICIES}",
             "put environments into accounts of their own",
         )
     name = f"{settings.name}-execution"
     file = out / f"{name}-{account.id}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(policies_template(found, name), indent=1) + "\n", encoding="utf-8")
-    arns = [f"arn:{partition}:iam::{account.id}:policy/{name}-{number}" for number in range(1, len(found) + 1)]
+    file.write_text(json.dumps(policies_template(result, name), indent=1) + "\n", encoding="utf-8")
+    arns = [f"arn:{partition}:iam::{account.id}:policy/{name}-{number}" for number in range(1, len(result) + 1)]
     deploy = (
         f"aws cloudformation deploy --region {account.regions[0]} --stack-name {name} "
         f"--template-file {file} --capabilities CAPABILITY_NAMED_IAM"
     )
-    policies = f"{len(wanted.actions)} actions in {len(found)} policies for CloudFormation's role"
+    policies = f"{len(desired.actions)} actions in {len(result)} policies for CloudFormation's role"
     commands = [Command(account.id, policies, deploy)]
     trusted = "" if source.on_github or settings.account == account.id else f" --trust {settings.account}"
     why = "the roles of the CDK" + (", which let the pipeline deploy" if trusted else "")
@@ -180,18 +180,18 @@ def _after(project: Project, settings: Pipeline, source: PipelineSource) -> list
 
 def _github_environment(name: str, source: PipelineSource) -> list[Command]:
     """A GitHub environment that only the branch may use: its name is what the roles trust."""
-    place = f"repos/{source.repository}/environments/{name}"
+    location = f"repos/{source.repository}/environments/{name}"
     policy = '{"deployment_branch_policy": {"protected_branches": false, "custom_branch_policies": true}}'
     return [
         Command(
             "",
             f"GitHub's environment {name}; add reviewers who approve",
-            f"gh api -X PUT {place} --input - <<< '{policy}'",
+            f"gh api -X PUT {location} --input - <<< '{policy}'",
         ),
         Command(
             "",
             f"and no branch but {source.branch} may deploy to it",
-            f"gh api -X POST {place}/deployment-branch-policies -f name={source.branch}",
+            f"gh api -X POST {location}/deployment-branch-policies -f name={source.branch}",
         ),
     ]
 

@@ -30,10 +30,10 @@ def run(args: argparse.Namespace) -> int:
     if not files:
         raise CommandError(f"{folder} is empty", "`podwright chart fetch` and `podwright assets fetch` fill it")
     bucket = evidence_bucket(account, name)
-    there = {item["Key"]: item["Size"] for item in list_objects(account, bucket, "artifacts/")}
+    existing = {item["Key"]: item["Size"] for item in list_objects(account, bucket, "artifacts/")}
     for file in files:
         key = f"artifacts/{file.relative_to(folder).as_posix()}"
-        same = there.get(key) == file.stat().st_size
+        same = existing.get(key) == file.stat().st_size
         if not same:
             upload(account, bucket, key, file)
         write_line(f"{'there   ' if same else 'uploaded'}  s3://{bucket}/{key}")
@@ -52,7 +52,7 @@ def pipeline_account(project: Project) -> tuple[Account, str]:
 
 def evidence_bucket(account: Account, name: str) -> str:
     """The pipeline's bucket of evidence and archives. Raises CommandError where the pipeline is not deployed."""
-    found = stack(account, f"{name}-pipeline")
-    if found is None:
+    resolved_stack = stack(account, f"{name}-pipeline")
+    if resolved_stack is None:
         raise CommandError(f"there is no stack {name}-pipeline in {account}", "`podwright pipeline deploy` makes it")
-    return found.outputs["EvidenceBucket"]
+    return resolved_stack.outputs["EvidenceBucket"]

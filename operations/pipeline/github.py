@@ -10,7 +10,7 @@ from ...config.catalog.regions import region
 from ...config.errors import InvalidFile
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
-from ...planning.delivery.pipeline_steps import EVIDENCE, INSTALL, Place, Step, drift_steps, stages, steps
+from ...planning.delivery.pipeline_steps import EVIDENCE, INSTALL, ExecutionRole, Step, drift_steps, stages, steps
 from ...planning.delivery.promotable import promotable, source_of
 from ...planning.delivery.promotion_roles import role_arn, role_name
 
@@ -43,18 +43,20 @@ def promotion_workflow(project: Project) -> str:
     """
     _, source = source_of(project)
     environments = {loaded.environment.name: loaded.environment for loaded in promotable(project)}
-    found = steps(project.settings, project.names)
-    jobs = [_job("build", _build(found))]
+    resolved_steps = steps(project.settings, project.names)
+    jobs = [_job("build", _build(resolved_steps))]
     before: Sequence[str] = ("build",)
     for stage in stages(project.settings, project.names):
-        of_stage = [step for step in found if step.stage == stage.name]
-        looks = [f"look-{name}" for name in stage.environments]
+        of_stage = [step for step in resolved_steps if step.stage == stage.name]
+        reads = [f"look-{name}" for name in stage.environments]
         for name in stage.environments:
             mine = [step for step in of_stage if step.environment == name]
             environment = environments[name]
-            jobs.append(_job(f"look-{name}", _look(project, environment, _places(mine, "read"), before)))
-            deploys = _places(mine, "deploy", "prove")
-            jobs.append(_job(f"deploy-{name}", _deploy(project, environment, deploys, looks, stage.manual)))
+            jobs.append(
+                _job(f"look-{name}", _drift_check(project, environment, _execution_roles(mine, "read"), before))
+            )
+            deploys = _execution_roles(mine, "deploy", "prove")
+            jobs.append(_job(f"deploy-{name}", _deploy(project, environment, deploys, reads, stage.manual)))
         before = [f"deploy-{name}" for name in stage.environments]
     return f"""{_HEAD}name: podwright
 on:
@@ -108,16 +110,16 @@ def github_cron(expression: str) -> str:
     return " ".join("*" if field == "?" else field for field in (*fields[:4], days))
 
 
-def _places(found: Iterable[Step], *places: Place) -> list[Step]:
-    return [step for step in found if step.place in places]
+def _execution_roles(result: Iterable[Step], *roles: ExecutionRole) -> list[Step]:
+    return [step for step in result if step.role in roles]
 
 
 def _job(name: str, body: str) -> str:
     return f"  {name}:\n{indent(body, '    ')}"
 
 
-def _build(found: Iterable[Step]) -> str:
-    runs = "".join(_run(step) for step in found if step.stage is None)
+def _build(result: Iterable[Step]) -> str:
+    runs = "".join(_run(step) for step in result if step.stage is None)
     return f"""\
 runs-on: {_RUNNER}
 timeout-minutes: 60
@@ -125,13 +127,13 @@ steps:
 {_prepared()}{runs}"""
 
 
-def _look(project: Project, environment: Environment, found: Sequence[Step], needs: Sequence[str]) -> str:
-    return "if: github.event_name != 'pull_request'\n" + _looking(project, environment, found, needs)
+def _drift_check(project: Project, environment: Environment, result: Sequence[Step], needs: Sequence[str]) -> str:
+    return "if: github.event_name != 'pull_request'\n" + _looking(project, environment, result, needs)
 
 
-def _looking(project: Project, environment: Environment, found: Sequence[Step], needs: Sequence[str]) -> str:
+def _looking(project: Project, environment: Environment, result: Sequence[Step], needs: Sequence[str]) -> str:
     waits = f"needs: [{', '.join(needs)}]\n" if needs else ""
-    runs = _credentials(project, environment, "read", 3600) + "".join(map(_run, found))
+    runs = _credentials(project, environment, "read", 3600) + "".join(map(_run, result))
     return f"""\
 {waits}runs-on: {_RUNNER}
 timeout-minutes: 60
@@ -143,10 +145,10 @@ steps:
 
 
 def _deploy(
-    project: Project, environment: Environment, found: Sequence[Step], needs: Sequence[str], manual: bool
+    project: Project, environment: Environment, result: Sequence[Step], needs: Sequence[str], manual: bool
 ) -> str:
     reviewers = "  # with required reviewers, see docs/operator/pipeline.md" if manual else ""
-    runs = "".join(_credentials(project, environment, step.place, _SESSION_SECONDS) + _run(step) for step in found)
+    runs = "".join(_credentials(project, environment, step.role, _SESSION_SECONDS) + _run(step) for step in result)
     return f"""\
 if: github.event_name != 'pull_request'
 needs: [{", ".join(needs)}]
@@ -184,9 +186,9 @@ def _prepared() -> str:
 """
 
 
-def _credentials(project: Project, environment: Environment, place: Place, seconds: int) -> str:
+def _credentials(project: Project, environment: Environment, role: ExecutionRole, seconds: int) -> str:
     settings, _ = source_of(project)
-    partition, name = region(environment.region).partition, role_name(settings.name, environment.name, place)
+    partition, name = region(environment.region).partition, role_name(settings.name, environment.name, role)
     arn = role_arn(partition, environment.account, environment.iam.role_path, name)
     return f"""\
   - uses: {_CREDENTIALS}

@@ -20,12 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the table, or JSON."""
     project = Project.at(args.project)
-    found = steps(project.settings, project.names)
+    resolved_steps = steps(project.settings, project.names)
     drift = drift_steps(project.settings, project.names)
     if args.json:
-        write_json({"steps": [asdict(step) for step in found], "drift": [asdict(step) for step in drift]})
+        write_json({"steps": [asdict(step) for step in resolved_steps], "drift": [asdict(step) for step in drift]})
         return 0
-    _write("A promotion", found)
+    _write("A promotion", resolved_steps)
     pipeline = project.settings.pipeline
     schedule = pipeline.drift.schedule if pipeline else "cron(0 6 * * ? *)"
     if schedule != "off":
@@ -34,11 +34,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _write(title: str, found: tuple[Step, ...]) -> None:
+def _write(title: str, result: tuple[Step, ...]) -> None:
     from rich.console import Console
 
     table = empty_table(title, "stage", "step", "role", "runs")
-    for step in found:
-        runs = "\n".join(step.commands) or _RUNS[step.place]
-        table.add_row(step.stage or "", step.name, "" if step.place == "person" else step.place, runs)
+    for step in result:
+        runs = "\n".join(step.commands) or _RUNS[step.role]
+        table.add_row(step.stage or "", step.name, "" if step.role == "person" else step.role, runs)
     Console(file=sys.stdout, highlight=False, soft_wrap=not sys.stdout.isatty()).print(table)

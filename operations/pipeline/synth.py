@@ -34,8 +34,8 @@ def context(project: Project, *, sandbox: bool = False) -> dict[str, str]:
     if promotes:
         promotable(project)
     accounts = {project.load(name).environment.account for name in promoted_names(project)}
-    told = {"pipeline": "true"} if promotes else {}
-    return told | ({"chart": "stand-in"} if sandbox or accounts == {SANDBOX_ACCOUNT} else {})
+    messages = {"pipeline": "true"} if promotes else {}
+    return messages | ({"chart": "stand-in"} if sandbox or accounts == {SANDBOX_ACCOUNT} else {})
 
 
 def synthesize(root: Path, *, sandbox: bool = False) -> Path:

@@ -37,15 +37,15 @@ def bootstrapped(ask: Ask) -> Answers:
     """The parameter that every version of the bootstrap stack writes."""
     environment = ask.environment
     name = f"/cdk-bootstrap/{qualifier(ask)}/version"
-    found = ask.aws.find("ssm", "get_parameter", {"ParameterNotFound"}, Name=name)
+    result = ask.aws.find("ssm", "get_parameter", {"ParameterNotFound"}, Name=name)
     command = f"`cdk bootstrap aws://{ask.account}/{environment.region}`"
-    if found is None:
+    if result is None:
         yield Problem(
             "account",
             f"account {ask.account} is not prepared for the CDK in {environment.region}: there is no parameter {name}",
             f"`podwright deploy {environment.name} --bootstrap` does it, or somebody who may: {command}",
         )
-    elif (version := int(found["Parameter"]["Value"])) < (oldest := limits().cloudformation.bootstrap_version):
+    elif (version := int(result["Parameter"]["Value"])) < (oldest := limits().cloudformation.bootstrap_version):
         yield Problem(
             "account", f"the CDK's bootstrap stack has version {version}; {oldest} is needed", f"run {command} again"
         )
@@ -56,13 +56,13 @@ def bootstrapped(ask: Ask) -> Answers:
 @check("PRE002")
 def stacks(ask: Ask) -> Answers:
     """The state of each stack of the environment."""
-    found = [each for part in STACK_PARTS if (each := stack(ask, part))]
-    for each in found:
+    matches = [each for part in STACK_PARTS if (each := stack(ask, part))]
+    for each in matches:
         name, state = each["StackName"], each["StackStatus"]
         if state in _STUCK:
             yield Problem("name", f"stack {name} is {state} and takes no update", _STUCK[state].format(name=name))
     yield Note(
-        listed((f"{each['StackName']} {each['StackStatus']}" for each in found), "and") if found else "no stacks"
+        listed((f"{each['StackName']} {each['StackStatus']}" for each in matches), "and") if matches else "no stacks"
     )
 
 
@@ -148,38 +148,38 @@ def deployment_actions(environment: Environment) -> list[str]:
 @check("PRE005")
 def roles(ask: Ask) -> Answers:
     """The roles and the policy that the file names: that they are there, and who may take the roles on."""
-    environment, seen = ask.environment, 0
+    environment, observed = ask.environment, 0
     for path, arn, service in named_roles(environment):
         account, name = arn.split(":")[4], arn.rpartition("/")[2]
         if account != ask.account:
             yield Skip(f"{arn} is of account {account}")
             continue
-        found = ask.aws.find("iam", "get_role", {"NoSuchEntity"}, RoleName=name)
-        if found is None or found["Role"]["Arn"] != arn:
-            there = f"; {found['Role']['Arn']} is" if found else ""
-            yield Problem(path, f"role {arn} is not there{there}", "correct the ARN, or leave the field out")
-        elif service and not _trusts(found["Role"].get("AssumeRolePolicyDocument", {}), service):
+        result = ask.aws.find("iam", "get_role", {"NoSuchEntity"}, RoleName=name)
+        if result is None or result["Role"]["Arn"] != arn:
+            existing = f"; {result['Role']['Arn']} is" if result else ""
+            yield Problem(path, f"role {arn} is not there{existing}", "correct the ARN, or leave the field out")
+        elif service and not _trusts(result["Role"].get("AssumeRolePolicyDocument", {}), service):
             yield Problem(
                 path,
                 f"role {arn} cannot be taken on by {service}",
                 f"let its trust policy allow {_TRUSTS} to the service {service}",
             )
-        seen += 1
+        observed += 1
     boundary = environment.iam.permissions_boundary
     if boundary and ask.aws.find("iam", "get_policy", {"NoSuchEntity"}, PolicyArn=boundary) is None:
         yield Problem(
             ("iam", "permissions_boundary"), f"policy {boundary} is not there", "correct the ARN, or create the policy"
         )
-    if seen or boundary:
-        yield Note(f"{seen} roles{' and a boundary' if boundary else ''}")
+    if observed or boundary:
+        yield Note(f"{observed} roles{' and a boundary' if boundary else ''}")
 
 
 @check("PRE006")
 def cost_tags(ask: Ask) -> Answers:
     """Whether billing tells costs apart by the tags of the environment."""
     keys = cost_tag_keys(ask.environment)
-    found = ask.aws.get("ce", "list_cost_allocation_tags", TagKeys=list(keys))["CostAllocationTags"]
-    states = {tag["TagKey"]: tag["Status"] for tag in found}
+    cost_allocation_tags = ask.aws.get("ce", "list_cost_allocation_tags", TagKeys=list(keys))["CostAllocationTags"]
+    states = {tag["TagKey"]: tag["Status"] for tag in cost_allocation_tags}
     inactive = [key for key in keys if states.get(key) == "Inactive"]
     budget = ask.environment.observability.budget_usd_per_month if ask.environment.observability else None
     counts = budget is None or ENVIRONMENT_TAG not in inactive
@@ -213,15 +213,15 @@ def alarms(ask: Ask) -> Answers:
     answer = ask.aws.get(
         "cloudwatch", "describe_alarms", AlarmNames=sorted(named), AlarmTypes=["MetricAlarm", "CompositeAlarm"]
     )
-    there = {alarm["AlarmName"] for kind in ("MetricAlarms", "CompositeAlarms") for alarm in answer.get(kind, [])}
+    existing = {alarm["AlarmName"] for kind in ("MetricAlarms", "CompositeAlarms") for alarm in answer.get(kind, [])}
     for alarm, path in named.items():
-        if alarm not in there:
+        if alarm not in existing:
             yield Problem(
                 path,
                 f"there is no alarm {alarm} in {ask.environment.region}",
                 "create it first, or correct its name: HyperPod refuses an update with an alarm that it cannot read",
             )
-    yield Note(f"{len(there)} alarms")
+    yield Note(f"{len(existing)} alarms")
 
 
 def _cdk_role(ask: Ask, kind: str) -> str:

@@ -111,8 +111,8 @@ def run_checks(ask: Ask, source: Source | None, seconds: float, left_out: Iterab
     Raises:
         Exception: a check broke; the error names it.
     """
-    wanted = [id for id in sorted(CHECKS) if id not in set(left_out)]
-    outcomes = ask_all({id: partial(_outcome, id, ask, source) for id in wanted}, seconds=seconds)
+    desired = [id for id in sorted(CHECKS) if id not in set(left_out)]
+    outcomes = ask_all({id: partial(_outcome, id, ask, source) for id in desired}, seconds=seconds)
     hint = f"`podwright preflight --seconds {max(30, 3 * seconds):g}` waits longer"
     return [
         Outcome(preflight_checks()[id], "skipped", (), (), (f"{outcome.why}; {hint}",), seconds)
@@ -123,7 +123,7 @@ def run_checks(ask: Ask, source: Source | None, seconds: float, left_out: Iterab
 
 
 def _outcome(id: str, ask: Ask, source: Source | None) -> Outcome:
-    about, begun = preflight_checks()[id], time.monotonic()
+    about, started = preflight_checks()[id], time.monotonic()
     findings: list[Finding] = []
     notes: list[str] = []
     skipped: list[str] = []
@@ -135,13 +135,13 @@ def _outcome(id: str, ask: Ask, source: Source | None) -> Outcome:
                 notes.append(text)
             case Problem():
                 path = (answer.path,) if isinstance(answer.path, str) else answer.path
-                place = source.place(path) if source else None
-                finding = Finding(about.id, about.level, dotted(path), answer.message, answer.hint, place)
+                location = source.position(path) if source else None
+                finding = Finding(about.id, about.level, dotted(path), answer.message, answer.hint, location)
                 findings.append(accepted_by(finding, ask.environment.acknowledge))
     status = "found" if findings else "skipped" if skipped else "ok" if notes else "not_needed"
     # Two groups that ask the same and get no answer need one reason.
     reasons = tuple(dict.fromkeys(skipped))
-    return Outcome(about, status, tuple(findings), tuple(notes), reasons, time.monotonic() - begun)
+    return Outcome(about, status, tuple(findings), tuple(notes), reasons, time.monotonic() - started)
 
 
 def _answers(function: Check, ask: Ask) -> Answers:

@@ -18,7 +18,7 @@ from ..aws.account import account_of
 from ..cdk.deployment import add_environment, load
 from ..output.console import write_findings, write_json, write_line
 from .check import Outcome
-from .look import SANDBOX_SECONDS, SECONDS, findings_of, preflight
+from .inquiry import SANDBOX_SECONDS, SECONDS, findings_of, preflight
 
 _COLOURS: Final = {"ok": "32", "error": "1;31", "warning": "1;33", "accepted": "2", "SKIP": "33"}
 _WIDTH: Final = 120
@@ -46,11 +46,11 @@ def run(args: argparse.Namespace) -> int:
         return 0
     loaded = load(args)
     account = account_of(loaded.environment, args.project, args.sandbox)
-    begun = time.monotonic()
+    started = time.monotonic()
     outcomes = preflight(loaded, account, args.project, seconds=args.seconds)
-    took = time.monotonic() - begun
-    found = findings_of(outcomes)
-    code = 1 if errors(found) or (args.strict and any(outcome.skipped for outcome in outcomes)) else 0
+    took = time.monotonic() - started
+    findings = findings_of(outcomes)
+    code = 1 if errors(findings) or (args.strict and any(outcome.skipped for outcome in outcomes)) else 0
     if args.json:
         write_json(
             {
@@ -60,17 +60,17 @@ def run(args: argparse.Namespace) -> int:
                 "ok": code == 0,
                 "seconds": round(took, 2),
                 "checks": [outcome.to_json() for outcome in outcomes],
-                "findings": [finding.to_json() for finding in found],
+                "findings": [finding.to_json() for finding in findings],
             }
         )
         return code
     write_line(f"{loaded.environment.name} → {account}")
     for line in _table(outcomes, sys.stdout.isatty() and not os.environ.get("NO_COLOR")):
         write_line(line)
-    if found:
+    if findings:
         write_line()
-        write_findings(found, sys.stdout)
-    write_line(f"\n{summary(outcomes)}, in {took:.1f} s{f' ({counted(found)})' if found else ''}")
+        write_findings(findings, sys.stdout)
+    write_line(f"\n{summary(outcomes)}, in {took:.1f} s{f' ({counted(findings)})' if findings else ''}")
     return code
 
 
@@ -84,9 +84,11 @@ def _table(outcomes: Sequence[Outcome], colour: bool) -> list[str]:
         sign = f"{word:<8}"
         shown = f"\x1b[{_COLOURS[word]}m{sign}\x1b[0m" if colour else sign
         details = "; ".join(outcome.skipped or (() if outcome.findings else outcome.notes))
-        room = _WIDTH - width - 20
+        available_width = _WIDTH - width - 20
         # Reasons of skipped checks are what somebody has to fix; they are never cut.
-        details = details if outcome.skipped or len(details) <= room else f"{details[: room - 1]}…"
+        details = (
+            details if outcome.skipped or len(details) <= available_width else f"{details[: available_width - 1]}…"
+        )
         lines.append(f"  {shown}  {outcome.check.id}  {outcome.check.subject:<{width}}  {details}".rstrip())
     return lines
 

@@ -29,42 +29,42 @@ _DEPENDENCIES: Final = "kubeflow.org"
 @check("PRE060")
 def version(ask: Ask) -> Answers:
     """Whether EKS creates clusters of the version."""
-    if (wanted := _new_version(ask)) is None:
+    if (desired := _new_version(ask)) is None:
         return
-    there = _versions(ask)
-    offered = [name for name, row in there.items() if row.get("versionStatus") != "UNSUPPORTED"]
-    if wanted not in offered:
+    present = _versions(ask)
+    offered = [name for name, row in present.items() if row.get("versionStatus") != "UNSUPPORTED"]
+    if desired not in offered:
         yield Problem(
             ("cluster", "eks", "version"),
-            f"EKS creates no cluster of Kubernetes {wanted}; it offers {listed(sorted(offered), 'and')}",
+            f"EKS creates no cluster of Kubernetes {desired}; it offers {listed(sorted(offered), 'and')}",
             "choose one of these that HyperPod takes: `podwright check` says which",
         )
     else:
-        yield Note(f"Kubernetes {wanted}")
+        yield Note(f"Kubernetes {desired}")
 
 
 @check("PRE061")
 def support(ask: Ask) -> Answers:
     """How long EKS supports the version at its ordinary price."""
-    wanted = _new_version(ask)
-    end = _versions(ask).get(wanted, {}).get("endOfStandardSupportDate") if wanted else None
+    desired = _new_version(ask)
+    end = _versions(ask).get(desired, {}).get("endOfStandardSupportDate") if desired else None
     if end and end - ask.now < _NEAR:
-        gone = end < ask.now
+        deleted = end < ask.now
         yield Problem(
             ("cluster", "eks", "version"),
-            f"standard support of Kubernetes {wanted} {'ended' if gone else 'ends'} on {end:%Y-%m-%d}; "
+            f"standard support of Kubernetes {desired} {'ended' if deleted else 'ends'} on {end:%Y-%m-%d}; "
             "extended support costs more for each hour",
             "choose a later version for a new cluster, or plan the upgrade",
         )
     elif end:
-        yield Note(f"Kubernetes {wanted} until {end:%Y-%m-%d}")
+        yield Note(f"Kubernetes {desired} until {end:%Y-%m-%d}")
 
 
 @check("PRE062")
 def addons(ask: Ask) -> Answers:
     """Whether EKS has the add-on versions that are installed, for the cluster's Kubernetes version."""
     settings = ask.environment.cluster.eks
-    if (wanted := _new_version(ask)) is None:
+    if (desired := _new_version(ask)) is None:
         return
     lustre = bool(ask.environment.storage.lustres)
     names: tuple[AddonName, ...] = (*NODE_ADDONS, *WORKLOAD_ADDONS)
@@ -75,18 +75,18 @@ def addons(ask: Ask) -> Answers:
     for name in names:
         if name == "aws-fsx-csi-driver" and not lustre:
             continue
-        rows = ask.aws.pages("eks", "describe_addon_versions", "addons", addonName=name, kubernetesVersion=wanted)
-        there = [row["addonVersion"] for each in rows for row in each["addonVersions"]]
+        rows = ask.aws.pages("eks", "describe_addon_versions", "addons", addonName=name, kubernetesVersion=desired)
+        present = [row["addonVersion"] for each in rows for row in each["addonVersions"]]
         pinned = addon_version(name, settings)
-        if not there or (pinned and pinned not in there):
-            newest = f"; it has {listed(there[:3])}" if there else ""
+        if not present or (pinned and pinned not in present):
+            newest = f"; it has {listed(present[:3])}" if present else ""
             yield Problem(
                 ("cluster", "eks", "addons"),
-                f"EKS has no {name} {pinned or ''} for Kubernetes {wanted}{newest}".replace("  ", " "),
-                f"write `addons: {{{name}: {there[0]}}}` under cluster.eks" if there else "choose another version",
+                f"EKS has no {name} {pinned or ''} for Kubernetes {desired}{newest}".replace("  ", " "),
+                f"write `addons: {{{name}: {present[0]}}}` under cluster.eks" if present else "choose another version",
             )
         else:
-            yield Note(f"{name} {pinned or there[0]}")
+            yield Note(f"{name} {pinned or present[0]}")
 
 
 @check("PRE063")
@@ -94,22 +94,22 @@ def existing(ask: Ask) -> Answers:
     """An existing EKS cluster against what the file says of it."""
     if (settings := _existing(ask)) is None:
         return
-    found = _described(ask, settings)
-    if found is None:
+    result = _described(ask, settings)
+    if result is None:
         yield Problem(
             (*_EXISTING, "name"), f"there is no EKS cluster {settings.name} in {ask.environment.region}", "correct it"
         )
         return
-    vpc, network = ask.environment.network.vpc, found["resourcesVpcConfig"]
+    vpc, network = ask.environment.network.vpc, result["resourcesVpcConfig"]
     for path, written, actual in (
-        ((*_EXISTING, "name"), "ACTIVE", found["status"]),
-        (("cluster", "eks", "version"), ask.environment.cluster.eks.version, found["version"]),
+        ((*_EXISTING, "name"), "ACTIVE", result["status"]),
+        (("cluster", "eks", "version"), ask.environment.cluster.eks.version, result["version"]),
         ((*_EXISTING, "security_group"), settings.security_group, network.get("clusterSecurityGroupId")),
         (("network", "vpc", "id"), vpc.id if vpc else network.get("vpcId"), network.get("vpcId")),
     ):
         if written != actual:
             yield Problem(path, f"{settings.name} has {actual} where {written} is expected", f"write {actual} there")
-    mode = found.get("accessConfig", {}).get("authenticationMode")
+    mode = result.get("accessConfig", {}).get("authenticationMode")
     if mode == "CONFIG_MAP":
         yield Problem(
             (*_EXISTING, "authentication"),
@@ -117,17 +117,17 @@ def existing(ask: Ask) -> Answers:
             f"`aws eks update-cluster-config --name {settings.name} --access-config "
             "authenticationMode=API_AND_CONFIG_MAP` (there is no way back)",
         )
-    yield Note(f"{settings.name}, Kubernetes {found['version']}")
+    yield Note(f"{settings.name}, Kubernetes {result['version']}")
 
 
 @check("PRE064")
 def other_hyperpod(ask: Ask) -> Answers:
     """Whether the existing EKS cluster belongs to another HyperPod cluster."""
     settings = _existing(ask)
-    if settings is None or (found := _described(ask, settings)) is None:
+    if settings is None or (result := _described(ask, settings)) is None:
         return
     for other in other_clusters(ask):
-        if other.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn") == found["arn"]:
+        if other.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn") == result["arn"]:
             yield Problem(
                 (*_EXISTING, "name"),
                 f"{settings.name} belongs to the HyperPod cluster {other['ClusterName']}; it takes one only",
@@ -140,12 +140,12 @@ def other_hyperpod(ask: Ask) -> Answers:
 def in_the_way(ask: Ask) -> Answers:
     """Add-ons and operators of an existing cluster that clash with what is to be installed."""
     settings = _existing(ask)
-    if settings is None or (found := _described(ask, settings)) is None:
+    if settings is None or (result := _described(ask, settings)) is None:
         return
     names = ask.aws.pages("eks", "list_addons", "addons", clusterName=settings.name)
     groups: list[str] = []
     try:
-        groups = ask.api_groups(found)
+        groups = ask.api_groups(result)
     except Unseen as error:
         yield Skip(str(error))
     engine = ask.environment.governance.engine
@@ -182,15 +182,15 @@ def in_the_way(ask: Ask) -> Answers:
 def name_taken(ask: Ask) -> Answers:
     """A HyperPod cluster of the name that no stack of the environment made."""
     name = ask.environment.cluster.name
-    if (found := cluster(ask)) and stack(ask, "cluster") is None:
+    if (result := cluster(ask)) and stack(ask, "cluster") is None:
         yield Problem(
             ("cluster", "name"),
-            f"there is a HyperPod cluster {name} already ({found['ClusterStatus']}), which no stack of "
+            f"there is a HyperPod cluster {name} already ({result['ClusterStatus']}), which no stack of "
             f"{ask.environment.name} made",
             "choose another name, or delete that cluster",
         )
     else:
-        yield Note(f"{name} is {'ours' if found else 'free'}")
+        yield Note(f"{name} is {'ours' if result else 'free'}")
 
 
 @check("PRE067")
@@ -200,15 +200,15 @@ def quotas_there(ask: Ask) -> Answers:
     if governance.engine != "hyperpod":
         return
     yield Note(f"{len(governance.teams)} teams")
-    if (found := cluster(ask)) is None or stack(ask, "governance") is not None:
+    if (result := cluster(ask)) is None or stack(ask, "governance") is not None:
         return
-    arn = found["ClusterArn"]
+    arn = result["ClusterArn"]
     for item in ask.aws.pages(
         "sagemaker", "list_cluster_scheduler_configs", "ClusterSchedulerConfigSummaries", ClusterArn=arn
     ):
         yield Problem(
             "governance",
-            f"{found['ClusterName']} has the policy {item['Name']} already, which no stack of {ask.environment.name} "
+            f"{result['ClusterName']} has the policy {item['Name']} already, which no stack of {ask.environment.name} "
             "made; a cluster takes one",
             f"`aws sagemaker delete-cluster-scheduler-config --cluster-scheduler-config-id "
             f"{item['ClusterSchedulerConfigId']}`, or take it into the stack with `cdk import`",
@@ -217,7 +217,7 @@ def quotas_there(ask: Ask) -> Answers:
         if (team := item["ComputeQuotaTarget"]["TeamName"]) in governance.teams:
             yield Problem(
                 ("governance", "teams", team),
-                f"{found['ClusterName']} has the quota {item['Name']} of {team} already, which no stack of "
+                f"{result['ClusterName']} has the quota {item['Name']} of {team} already, which no stack of "
                 f"{ask.environment.name} made; a team takes one",
                 f"`aws sagemaker delete-compute-quota --compute-quota-id {item['ComputeQuotaId']}`, or take it into "
                 "the stack with `cdk import`",
@@ -227,17 +227,17 @@ def quotas_there(ask: Ask) -> Answers:
 @check("PRE068")
 def step(ask: Ask) -> Answers:
     """The deployed Kubernetes version against that of the file: EKS goes one minor version at a time, and not back."""
-    there = cluster(ask)
-    arn = there.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn") if there else None
-    if (wanted := _new_version(ask)) is None or not arn:
+    present = cluster(ask)
+    arn = present.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn") if present else None
+    if (desired := _new_version(ask)) is None or not arn:
         return
     name = arn.rpartition("/")[2]
     answer = ask.aws.find("eks", "describe_cluster", {"ResourceNotFoundException"}, name=name)
-    deployed = answer["cluster"]["version"] if answer else wanted
-    if problem := step_problem(deployed, wanted):
+    deployed = answer["cluster"]["version"] if answer else desired
+    if problem := step_problem(deployed, desired):
         yield Problem(("cluster", "eks", "version"), *problem)
-    elif wanted != deployed:
-        yield Note(f"{name} goes from Kubernetes {deployed} to {wanted}")
+    elif desired != deployed:
+        yield Note(f"{name} goes from Kubernetes {deployed} to {desired}")
     else:
         yield Note(f"Kubernetes {deployed}")
 

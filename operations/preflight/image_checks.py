@@ -16,9 +16,9 @@ def custom_images(ask: Ask) -> Answers:
         return
     ids = sorted({group.image_id for group in named.values() if group.image_id})
     rows = ask.aws.pages("ec2", "describe_images", "Images", Filters=[{"Name": "image-id", "Values": ids}])
-    there = {row["ImageId"]: row for row in rows}
+    existing = {row["ImageId"]: row for row in rows}
     for path, group in named.items():
-        image = there.get(group.image_id or "")
+        image = existing.get(group.image_id or "")
         if image is None:
             yield Problem(
                 path,
@@ -48,10 +48,10 @@ def custom_images(ask: Ask) -> Answers:
 @check("PRE071")
 def releases(ask: Ask) -> Answers:
     """The image's release in the file, and the one that nodes have."""
-    there = cluster(ask)
-    if there is None:
+    existing = cluster(ask)
+    if existing is None:
         return
-    rows = {row["InstanceGroupName"]: row for row in there.get("InstanceGroups", [])}
+    rows = {row["InstanceGroupName"]: row for row in existing.get("InstanceGroups", [])}
     for path, group in own_groups(ask.environment):
         row = rows.get(str(path[-1]), {})
         current, status = row.get("CurrentImageReleaseVersion"), row.get("ImageVersionStatus")
@@ -61,7 +61,7 @@ def releases(ask: Ask) -> Answers:
                 (*path, "image_release"),
                 f"nodes of {path[-1]} have release {current}, the file has {group.image_release}: a deployment gives "
                 f"them {'an older image' if older else 'a new image'}, without batches",
-                "go on when that is meant; else write the release that they have",
+                "continue when that is meant; else write the release that they have",
             )
         elif status in ("SecurityUpdateRequired", "EndOfLife"):
             yield Problem(
@@ -80,14 +80,14 @@ def mirrored(ask: Ask) -> Answers:
         return
     mirror = mirror_of(ask.environment, read_artifacts(ask.project))
     for original, image in mirror.items():
-        found = ask.aws.find(
+        result = ask.aws.find(
             "ecr",
             "describe_images",
             {"RepositoryNotFoundException", "ImageNotFoundException"},
             repositoryName=image.repository,
             imageIds=[{"imageDigest": image.digest}],
         )
-        if found is None:
+        if result is None:
             yield Problem(
                 ("network", "endpoints"),
                 f"{image} is not in the registry, so nodes of a closed network cannot pull {original}",
@@ -106,11 +106,11 @@ def secrets(ask: Ask) -> Answers:
     database = slurm.accounting.existing if slurm.accounting else None
     if database:
         absent = {"ResourceNotFoundException"}
-        found = ask.aws.find("secretsmanager", "describe_secret", absent, SecretId=database.secret)
-        if found is None or found.get("DeletedDate"):
+        result = ask.aws.find("secretsmanager", "describe_secret", absent, SecretId=database.secret)
+        if result is None or result.get("DeletedDate"):
             yield Problem(
                 (*path, "accounting", "existing", "secret"),
-                f"secret {database.secret} is {'to be deleted' if found else 'not there'}",
+                f"secret {database.secret} is {'to be deleted' if result else 'not there'}",
                 "correct its ARN, or restore it: the controller reads its password from it",
             )
         else:
@@ -135,8 +135,8 @@ def workspace(ask: Ask) -> Answers:
     settings = ask.environment.observability
     if settings is None or settings.workspace is None:
         return
-    found = ask.aws.find("amp", "describe_workspace", {"ResourceNotFoundException"}, workspaceId=settings.workspace)
-    status = found["workspace"]["status"]["statusCode"] if found else "not there"
+    result = ask.aws.find("amp", "describe_workspace", {"ResourceNotFoundException"}, workspaceId=settings.workspace)
+    status = result["workspace"]["status"]["statusCode"] if result else "not there"
     if status not in ("ACTIVE", "UPDATING"):
         yield Problem(
             ("observability", "workspace"),

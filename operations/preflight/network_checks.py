@@ -38,30 +38,30 @@ def subnets(ask: Ask) -> Answers:
     vpc, named = ask.environment.network.vpc, list(_named(ask))
     if not named:
         return
-    there = _described(ask)
+    existing = _described(ask)
     for subnet in named:
-        found = there.get(subnet.id)
-        if found is None:
+        result = existing.get(subnet.id)
+        if result is None:
             yield Problem(subnet.path, f"there is no subnet {subnet.id} in {ask.environment.region}", "correct its id")
             continue
-        if vpc and found["VpcId"] != vpc.id:
+        if vpc and result["VpcId"] != vpc.id:
             yield Problem(
                 subnet.path,
-                f"{subnet.id} lies in {found['VpcId']}, and network.vpc.id is {vpc.id}",
+                f"{subnet.id} lies in {result['VpcId']}, and network.vpc.id is {vpc.id}",
                 "name a subnet of that VPC",
             )
-        if subnet.zone and found["AvailabilityZoneId"] != subnet.zone:
+        if subnet.zone and result["AvailabilityZoneId"] != subnet.zone:
             yield Problem(
                 subnet.path,
-                f"{subnet.id} is in {found['AvailabilityZoneId']} ({found['AvailabilityZone']}), and the file has it "
+                f"{subnet.id} is in {result['AvailabilityZoneId']} ({result['AvailabilityZone']}), and the file has it "
                 f"under {subnet.zone}",
-                f"move the entry to {found['AvailabilityZoneId']}, or name a subnet of {subnet.zone}",
+                f"move the entry to {result['AvailabilityZoneId']}, or name a subnet of {subnet.zone}",
             )
-        if subnet.cidr and found["CidrBlock"] != subnet.cidr:
+        if subnet.cidr and result["CidrBlock"] != subnet.cidr:
             yield Problem(
                 (*subnet.path[:-1], "nodes_cidr"),
-                f"{subnet.id} has the range {found['CidrBlock']}, and nodes_cidr is {subnet.cidr}",
-                f"write nodes_cidr: {found['CidrBlock']}",
+                f"{subnet.id} has the range {result['CidrBlock']}, and nodes_cidr is {subnet.cidr}",
+                f"write nodes_cidr: {result['CidrBlock']}",
             )
     yield Note(f"{len(named)} subnets")
 
@@ -72,12 +72,12 @@ def free_addresses(ask: Ask) -> Answers:
     named = {subnet.id: subnet for subnet in _named(ask) if subnet.for_nodes}
     if not named:
         return
-    there, nodes = _described(ask), running(ask)
+    existing, nodes = _described(ask), running(ask)
     for id, subnet in named.items():
-        if id not in there:
+        if id not in existing:
             continue
         parts = list(_new_nodes(ask, subnet, nodes))
-        needed, free = sum(count * each for _, count, each in parts), there[id]["AvailableIpAddressCount"]
+        needed, free = sum(count * each for _, count, each in parts), existing[id]["AvailableIpAddressCount"]
         if needed > free:
             sums = ", ".join(f"{name} {count} × {each} = {count * each:,}" for name, count, each in parts if count)
             yield Problem(
@@ -95,9 +95,9 @@ def security_groups(ask: Ask) -> Answers:
     vpc, named = ask.environment.network.vpc, dict(_named_security_groups(ask))
     if not named:
         return
-    there = _security_groups(ask, sorted(set(named.values())))
+    existing = _security_groups(ask, sorted(set(named.values())))
     for path, id in named.items():
-        group = there.get(id)
+        group = existing.get(id)
         if group is None:
             yield Problem(path, f"there is no security group {id} in {ask.environment.region}", "correct its id")
         elif vpc and group["VpcId"] != vpc.id:
@@ -153,27 +153,27 @@ def endpoints(ask: Ask) -> Answers:
         return
     filters = [{"Name": "vpc-id", "Values": [vpc.id]}]
     rows = ask.aws.pages("ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=filters)
-    wanted = services(features(ask.environment))
+    desired = services(features(ask.environment))
     path = ("network", "vpc", "id")
-    for service in wanted:
+    for service in desired:
         suffix = f".{ask.environment.region}.{service}"
-        found = [row for row in rows if row["ServiceName"].endswith(suffix) and row["State"] == "available"]
-        if not found:
+        matches = [row for row in rows if row["ServiceName"].endswith(suffix) and row["State"] == "available"]
+        if not matches:
             kind = "gateway" if service == GATEWAY_SERVICE else "interface"
             yield Problem(
                 path,
                 f"{vpc.id} has no available endpoint of com.amazonaws{suffix}, and no other way to it",
                 f"create a VPC endpoint ({kind}{'' if kind == 'gateway' else ', with private DNS names'}) for it",
             )
-        elif all(row["VpcEndpointType"] == "Interface" and not row.get("PrivateDnsEnabled") for row in found):
+        elif all(row["VpcEndpointType"] == "Interface" and not row.get("PrivateDnsEnabled") for row in matches):
             yield Problem(
                 path,
-                f"the endpoint {found[0]['VpcEndpointId']} of com.amazonaws{suffix} has no private DNS names, so "
+                f"the endpoint {matches[0]['VpcEndpointId']} of com.amazonaws{suffix} has no private DNS names, so "
                 "programs do not find it",
                 "turn its private DNS names on",
             )
     yield from _closed_to_nodes(ask, vpc, [row for row in rows if row["VpcEndpointType"] == "Interface"])
-    yield Note(f"{len(wanted)} services")
+    yield Note(f"{len(desired)} services")
 
 
 @check("PRE025")
@@ -215,10 +215,10 @@ def _new_nodes(ask: Ask, subnet: _Subnet, nodes: dict[str, int]) -> Iterator[tup
     """Name, nodes still to come, and addresses of each, for the groups in a subnet; shares of several are equal."""
     own = dict(own_groups(ask.environment))
     for path, group in sections(ask.environment):
-        places = own[path].subnet_ids if path in own else ()
-        places = places or group.zone_ids
-        if subnet.id in places or (subnet.zone and subnet.zone in places):
-            name, share = str(path[-1]), len(places)
+        subnet_ids = own[path].subnet_ids if path in own else ()
+        subnet_ids = subnet_ids or group.zone_ids
+        if subnet.id in subnet_ids or (subnet.zone and subnet.zone in subnet_ids):
+            name, share = str(path[-1]), len(subnet_ids)
             count = max(0, ceil(group.count / share) - nodes.get(name, 0) // share)
             yield name, count, addresses(group, ask.types, ask.environment)
 
@@ -232,8 +232,8 @@ def _named_security_groups(ask: Ask) -> Iterator[tuple[Path, str]]:
         yield ("cluster", "eks", "existing", "security_group"), eks.security_group
     for name, lustre in environment.storage.lustres.items():
         if lustre.existing:
-            place = ("lustre",) if name == "lustre" else ("additional_lustre", name)
-            yield ("storage", *place, "existing", "security_group"), lustre.existing.security_group
+            location = ("lustre",) if name == "lustre" else ("additional_lustre", name)
+            yield ("storage", *location, "existing", "security_group"), lustre.existing.security_group
 
 
 def _security_groups(ask: Ask, ids: list[str]) -> dict[str, dict[str, Any]]:

@@ -20,10 +20,10 @@ def hyperpod_here(ask: Ask) -> Answers:
     types += ["AWS::EKS::Cluster"] * (ask.environment.cluster.orchestrator == "eks")
     types += ["AWS::FSx::FileSystem"] * bool(ask.environment.storage.lustres or ask.environment.storage.home)
     for name in types:
-        found = ask.aws.find(
+        result = ask.aws.find(
             "cloudformation", "describe_type", {"TypeNotFoundException"}, Type="RESOURCE", TypeName=name
         )
-        if found is None:
+        if result is None:
             cluster = name == "AWS::SageMaker::Cluster"
             listing = [row.name for row in regions().values() if row.cluster] if cluster else []
             yield Problem(
@@ -62,11 +62,11 @@ def hyperpod_here(ask: Ask) -> Answers:
 @check("PRE011")
 def zones(ask: Ask) -> Answers:
     """Zone ids against the account's zones, with the names that they have there."""
-    there = account_zones(ask)
+    existing = account_zones(ask)
     for index, zone in enumerate(ask.environment.network.zones):
-        path, known = ("network", "zones", index), there.get(zone)
+        path, known = ("network", "zones", index), existing.get(zone)
         if known is None:
-            usable = sorted(id for id, row in there.items() if row.get("OptInStatus") != "not-opted-in")
+            usable = sorted(id for id, row in existing.items() if row.get("OptInStatus") != "not-opted-in")
             yield Problem(
                 path,
                 f"account {ask.account} has no zone {zone} in {ask.environment.region}; it has {listed(usable, 'and')}",
@@ -88,8 +88,10 @@ def zones(ask: Ask) -> Answers:
 
 def account_zones(ask: Ask) -> dict[str, dict[str, Any]]:
     """The account's zones by id, those that are not enabled included."""
-    found = ask.aws.get("ec2", "describe_availability_zones", AllAvailabilityZones=True)["AvailabilityZones"]
-    return {row["ZoneId"]: row for row in found}
+    availability_zones = ask.aws.get("ec2", "describe_availability_zones", AllAvailabilityZones=True)[
+        "AvailabilityZones"
+    ]
+    return {row["ZoneId"]: row for row in availability_zones}
 
 
 @check("PRE012")
@@ -113,10 +115,10 @@ def offered(ask: Ask) -> Answers:
     for path, group in groups:
         for zone in group.zone_ids:
             if group.types and not any(zone in offers[name] for name in group.types):
-                there = [f"{name} in {_elsewhere(name, offers[name], ask)}" for name in group.types]
+                existing = [f"{name} in {_elsewhere(name, offers[name], ask)}" for name in group.types]
                 yield Problem(
                     (*path, "zones" if len(group.zone_ids) > 1 else "zone"),
-                    f"EC2 does not offer {listed(group.types, 'nor')} in {zone}; it offers {'; '.join(there)}",
+                    f"EC2 does not offer {listed(group.types, 'nor')} in {zone}; it offers {'; '.join(existing)}",
                     "move the group to one of these zones (its file system and its subnet have to be there too), or "
                     "choose another type; where AWS has agreed on capacity with you, accept this finding",
                 )
@@ -135,19 +137,19 @@ def _elsewhere(name: str, zones: set[str], ask: Ask) -> str:
 def file_systems_here(ask: Ask) -> Answers:
     """Whether AWS lists FSx in the region. No call tells which of its kinds a single zone has."""
     region, storage = ask.environment.region, ask.environment.storage
-    wanted = {"fsx-openzfs": ("storage", "home")} if storage.home else {}
+    desired = {"fsx-openzfs": ("storage", "home")} if storage.home else {}
     if any(lustre.existing is None for lustre in storage.lustres.values()):
-        wanted["fsx-lustre"] = ("storage", "lustre" if storage.lustre else "additional_lustre")
-    if not wanted:
+        desired["fsx-lustre"] = ("storage", "lustre" if storage.lustre else "additional_lustre")
+    if not desired:
         return
-    names = {f"/aws/service/global-infrastructure/regions/{region}/services/{kind}": kind for kind in wanted}
+    names = {f"/aws/service/global-infrastructure/regions/{region}/services/{kind}": kind for kind in desired}
     answer = ask.aws.get("ssm", "get_parameters", Names=sorted(names))
-    there = {names[parameter["Name"]] for parameter in answer["Parameters"]}
-    for kind, path in wanted.items():
-        if kind not in there:
+    existing = {names[parameter["Name"]] for parameter in answer["Parameters"]}
+    for kind, path in desired.items():
+        if kind not in existing:
             yield Problem(
                 path,
                 f"AWS does not list {kind} among the services of {region}",
                 "look at the region tables of the FSx guide, and choose another region or leave the file system out",
             )
-    yield Note(", ".join(sorted(there)) or "none")
+    yield Note(", ".join(sorted(existing)) or "none")

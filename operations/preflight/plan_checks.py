@@ -20,8 +20,8 @@ _SOON: Final = timedelta(days=14)
 def there(ask: Ask) -> Answers:
     """Whether each plan exists."""
     for name, plan in _existing(ask):
-        found = _described(ask, plan)
-        if found is None:
+        result = _described(ask, plan)
+        if result is None:
             yield Problem(
                 ("training_plans", name, "arn"),
                 f"there is no training plan {plan.arn}",
@@ -29,7 +29,7 @@ def there(ask: Ask) -> Answers:
                 f"arn, `podwright capacity reserve {ask.environment.name} {name}` buys one",
             )
         else:
-            yield Note(f"{name} is {found['Status']}")
+            yield Note(f"{name} is {result['Status']}")
 
 
 @check("PRE041")
@@ -58,12 +58,12 @@ def fits(ask: Ask) -> Answers:
     """What each plan holds and for whom, against the groups that use it."""
     nodes = running(ask) if any(True for _ in _existing(ask)) else {}
     for name, plan in _existing(ask):
-        if found := _described(ask, plan):
+        if result := _described(ask, plan):
             path = ("training_plans", name)
-            yield from _usable(name, found)
-            yield from _as_written(name, plan, found)
+            yield from _usable(name, result)
+            yield from _as_written(name, plan, result)
             users = [(where, group) for where, group in sections(ask.environment) if group.plan == name]
-            types = {part["InstanceType"] for part in found.get("ReservedCapacitySummaries", [])}
+            types = {part["InstanceType"] for part in result.get("ReservedCapacitySummaries", [])}
             for where, group in users:
                 if types and not set(group.types) <= types:
                     yield Problem(
@@ -71,39 +71,39 @@ def fits(ask: Ask) -> Answers:
                         f"{where[-1]} has {listed(group.types, 'and')}; {name} holds {listed(sorted(types), 'and')}",
                         "give the group the plan's type, or other capacity",
                     )
-            wanted = sum(group.count for _, group in users)
+            desired = sum(group.count for _, group in users)
             mine = sum(min(group.count, nodes.get(str(where[-1]), 0)) for where, group in users)
-            total = found.get("TotalInstanceCount", wanted)
-            free = mine + found.get("AvailableInstanceCount", total)
-            if wanted > total:
+            total = result.get("TotalInstanceCount", desired)
+            free = mine + result.get("AvailableInstanceCount", total)
+            if desired > total:
                 yield Problem(
-                    path, f"groups want {wanted} instances of {name}, which has {total}", "lower their counts"
+                    path, f"groups want {desired} instances of {name}, which has {total}", "lower their counts"
                 )
-            elif found["Status"] == "Active" and wanted > free:
+            elif result["Status"] == "Active" and desired > free:
                 yield Problem(
                     path,
-                    f"groups want {wanted} instances of {name}; {free} of {total} are theirs or free: others use the "
+                    f"groups want {desired} instances of {name}; {free} of {total} are theirs or free: others use the "
                     "rest, or the plan is in its last minutes",
                     "lower their counts, take from others what they use, or wait for the next part of the plan",
                 )
-            yield Note(f"{name}: {wanted} of {total} instances")
+            yield Note(f"{name}: {desired} of {total} instances")
 
 
 @check("PRE043")
 def times(ask: Ask) -> Answers:
     """Plans that give no capacity today, or only for days to come."""
     for name, plan in _existing(ask):
-        found, path = _described(ask, plan) or {}, ("training_plans", name)
-        start, end = found.get("StartTime"), found.get("EndTime")
-        if found.get("Status") in ("Pending", "Scheduled") and start:
-            later = [part["StartTime"] for part in found.get("ReservedCapacitySummaries", []) if part.get("StartTime")]
+        result, path = _described(ask, plan) or {}, ("training_plans", name)
+        start, end = result.get("StartTime"), result.get("EndTime")
+        if result.get("Status") in ("Pending", "Scheduled") and start:
+            later = [part["StartTime"] for part in result.get("ReservedCapacitySummaries", []) if part.get("StartTime")]
             following = min((time for time in later if time > ask.now), default=start)
             yield Problem(
                 path,
-                f"{name} is {found['Status']}: its capacity comes {_when(following, ask.now)}",
+                f"{name} is {result['Status']}: its capacity comes {_when(following, ask.now)}",
                 "deploy before that with min_count: 0 on its groups, which then fill by themselves, or wait",
             )
-        elif found.get("Status") == "Active" and end and end - ask.now < _SOON:
+        elif result.get("Status") == "Active" and end and end - ask.now < _SOON:
             ahead = limits().training_plan.reclaim_minutes
             yield Problem(
                 path,
@@ -118,23 +118,24 @@ def times(ask: Ask) -> Answers:
 def names(ask: Ask) -> Answers:
     """Plans that are to be bought although one of their name is there."""
     environment = ask.environment
-    wanted = {name: plan for name, plan in environment.training_plans.items() if plan.state != "exists"}
-    if not wanted:
+    desired = {name: plan for name, plan in environment.training_plans.items() if plan.state != "exists"}
+    if not desired:
         return
     rows = ask.aws.pages("sagemaker", "list_training_plans", "TrainingPlanSummaries")
     by_name = {row["TrainingPlanName"]: row for row in rows if row["Status"] not in ("Expired", "Failed")}
     deployed = stack(ask, "capacity") is not None
-    for name, plan in wanted.items():
-        found = by_name.get(f"{environment.name}-{name}")
+    for name, plan in desired.items():
+        result = by_name.get(f"{environment.name}-{name}")
         # Once its stack is there, a plan of that name is the one that the stack bought.
-        if found and not (plan.purchase and deployed):
+        if result and not (plan.purchase and deployed):
             yield Problem(
                 ("training_plans", name),
-                f"there is a plan {found['TrainingPlanName']} already ({found['Status']}, {found['TrainingPlanArn']})",
-                f"if it is the one you mean, write arn: {found['TrainingPlanArn']}; else give this one another name",
+                f"there is a plan {result['TrainingPlanName']} already ({result['Status']}, "
+                f"{result['TrainingPlanArn']})",
+                f"if it is the one you mean, write arn: {result['TrainingPlanArn']}; else give this one another name",
             )
         else:
-            yield Note(f"{environment.name}-{name} is {'bought' if found else 'free'}")
+            yield Note(f"{environment.name}-{name} is {'bought' if result else 'free'}")
 
 
 def _existing(ask: Ask) -> Iterator[tuple[str, TrainingPlan]]:
@@ -145,20 +146,20 @@ def _existing(ask: Ask) -> Iterator[tuple[str, TrainingPlan]]:
 
 def _described(ask: Ask, plan: TrainingPlan) -> dict[str, Any] | None:
     name = (plan.arn or "").rpartition("/")[2]
-    found = ask.aws.find("sagemaker", "describe_training_plan", {"ResourceNotFound"}, TrainingPlanName=name)
-    return found if found and found["TrainingPlanArn"] == plan.arn else None
+    result = ask.aws.find("sagemaker", "describe_training_plan", {"ResourceNotFound"}, TrainingPlanName=name)
+    return result if result and result["TrainingPlanArn"] == plan.arn else None
 
 
-def _usable(name: str, found: dict[str, Any]) -> Answers:
+def _usable(name: str, result: dict[str, Any]) -> Answers:
     path = ("training_plans", name)
-    if found["Status"] in ("Failed", "Expired"):
-        reason = f" ({found['StatusMessage']})" if found.get("StatusMessage") else ""
+    if result["Status"] in ("Failed", "Expired"):
+        reason = f" ({result['StatusMessage']})" if result.get("StatusMessage") else ""
         yield Problem(
             path,
-            f"{name} is {found['Status']}{reason}: it has no instances any more",
+            f"{name} is {result['Status']}{reason}: it has no instances any more",
             "take it out of the file, and give its groups another plan or on-demand capacity",
         )
-    targets = found.get("TargetResources", [_TARGET])
+    targets = result.get("TargetResources", [_TARGET])
     if _TARGET not in targets:
         yield Problem(
             path,
@@ -167,13 +168,13 @@ def _usable(name: str, found: dict[str, Any]) -> Answers:
         )
 
 
-def _as_written(name: str, plan: TrainingPlan, found: dict[str, Any]) -> Answers:
+def _as_written(name: str, plan: TrainingPlan, result: dict[str, Any]) -> Answers:
     """Facts of the plan that the file states otherwise."""
-    parts = found.get("ReservedCapacitySummaries", [])
+    parts = result.get("ReservedCapacitySummaries", [])
     servers = {part["UltraServerType"] for part in parts if part.get("UltraServerType")}
     actual = {
-        "count": found.get("TotalInstanceCount"),
-        "ultraserver_count": found.get("TotalUltraServerCount"),
+        "count": result.get("TotalInstanceCount"),
+        "ultraserver_count": result.get("TotalUltraServerCount"),
         "ultraserver_type": min(servers, default=None),
     }
     for field, value in actual.items():
@@ -186,6 +187,6 @@ def _as_written(name: str, plan: TrainingPlan, found: dict[str, Any]) -> Answers
             )
 
 
-def _when(moment: datetime, now: datetime) -> str:
-    days = (moment - now).days
-    return f"on {moment:%Y-%m-%d %H:%M} UTC, {f'in {days} days' if days else 'within a day'}"
+def _when(timestamp: datetime, now: datetime) -> str:
+    days = (timestamp - now).days
+    return f"on {timestamp:%Y-%m-%d %H:%M} UTC, {f'in {days} days' if days else 'within a day'}"

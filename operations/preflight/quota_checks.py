@@ -21,13 +21,13 @@ def types(ask: Ask) -> Answers:
     """Instances of each type. Those of a training plan count too; Spot has quotas of its own."""
     others = _of_others(ask)
     for spot, key in ((False, "type"), (True, "spot_type")):
-        wanted: Counter[str] = Counter()
+        desired: Counter[str] = Counter()
         paths: dict[str, Path] = {}
         for path, group in sections(ask.environment):
             if len(group.types) == 1 and group.count and (group.capacity == "spot") == spot:
-                wanted[group.types[0]] += group.count
+                desired[group.types[0]] += group.count
                 paths.setdefault(group.types[0], (*path, "count"))
-        for name, count in wanted.items():
+        for name, count in desired.items():
             yield from _compare(ask, key, count, others[name, spot], paths[name], name)
 
 
@@ -84,28 +84,28 @@ def file_systems(ask: Ask) -> Answers:
         yield Note("the file systems are there")
         return
     rows = ask.aws.pages("fsx", "describe_file_systems", "FileSystems")
-    there = [row for row in rows if row.get("LustreConfiguration", {}).get("DeploymentType") == "PERSISTENT_2"]
+    existing = [row for row in rows if row.get("LustreConfiguration", {}).get("DeploymentType") == "PERSISTENT_2"]
     path = lustre_path(next(iter(created)))
-    yield from _compare(ask, "lustre_count", len(created), len(there), path)
+    yield from _compare(ask, "lustre_count", len(created), len(existing), path)
     capacity = sum(lustre.capacity_gib or 0 for lustre in created.values() if lustre.type == "ssd")
     if capacity:
-        taken = sum(row.get("StorageCapacity", 0) for row in there)
+        taken = sum(row.get("StorageCapacity", 0) for row in existing)
         yield from _compare(ask, "lustre_capacity", capacity, taken, path)
 
 
 @check("PRE035")
 def training_plans(ask: Ask) -> Answers:
     """Room for training plans that are still to be bought."""
-    wanted = {name: plan for name, plan in ask.environment.training_plans.items() if plan.state != "exists"}
-    if not wanted:
+    desired = {name: plan for name, plan in ask.environment.training_plans.items() if plan.state != "exists"}
+    if not desired:
         return
     summaries = ask.aws.pages("sagemaker", "list_training_plans", "TrainingPlanSummaries")
-    there = [row for row in summaries if row["Status"] not in _OVER]
-    yield from _compare(ask, "plans", len(wanted), len(there), ("training_plans",))
+    existing = [row for row in summaries if row["Status"] not in _OVER]
+    yield from _compare(ask, "plans", len(desired), len(existing), ("training_plans",))
     taken: Counter[str] = Counter()
-    for capacity in (each for row in there for each in row.get("ReservedCapacitySummaries", [])):
+    for capacity in (each for row in existing for each in row.get("ReservedCapacitySummaries", [])):
         taken[capacity["InstanceType"]] += capacity["TotalInstanceCount"]
-    for name, plan in wanted.items():
+    for name, plan in desired.items():
         path, instance_type, count = ("training_plans", name), plan.instance_type, plan.count or 0
         if plan.ultraserver_type and (server := ask.types.ultraservers.get(plan.ultraserver_type)):
             instance_type, count = server.instance_type, server.instances * (plan.ultraserver_count or 0)
@@ -124,21 +124,21 @@ def _of_others(ask: Ask) -> Counter[tuple[str, bool]]:
     return counts
 
 
-def _compare(ask: Ask, key: str, wanted: int, taken: int, path: Path, instance_type: str = "") -> Answers:
+def _compare(ask: Ask, key: str, desired: int, taken: int, path: Path, instance_type: str = "") -> Answers:
     """A quota against what is wanted beside what is taken."""
     name, service = quotas()[key].named(instance_type), quotas()[key].service
     quota = _values(ask, service).get(name)
     if quota is None:
         yield Skip(f"Service Quotas lists no {name!r} for {service}")
         return
-    value, needed = int(quota["Value"]), wanted + taken
+    value, needed = int(quota["Value"]), desired + taken
     if needed <= value:
         yield Note(f"{name}: {needed:,} of {value:,}")
         return
     beside = f" beside {taken:,} elsewhere in the account, {needed:,} in all" if taken else ""
     yield Problem(
         path,
-        f"the quota {name!r} is {value:,}; wanted: {wanted:,}{beside}",
+        f"the quota {name!r} is {value:,}; wanted: {desired:,}{beside}",
         f"have it raised, which takes AWS hours to days: `aws service-quotas request-service-quota-increase "
         f"--region {ask.environment.region} --service-code {service} --quota-code {quota['QuotaCode']} "
         f"--desired-value {needed}`",
@@ -148,31 +148,31 @@ def _compare(ask: Ask, key: str, wanted: int, taken: int, path: Path, instance_t
 def _values(ask: Ask, service: str) -> dict[str, dict[str, Any]]:
     """The quotas of a service that an environment can meet, by name: as applied to the account, else as by default."""
     names, codes = set(_names(ask, service)), ask.quota_codes.get(service, {})
-    seen = ask.seen_codes.setdefault(service, {})
+    observed = ask.seen_codes.setdefault(service, {})
 
     def complete(rows: list[Any]) -> bool:
         # Called with each page, so even a reading that comes too late leaves its codes for the next run.
-        seen.update({row["QuotaName"]: row["QuotaCode"] for row in rows})
+        observed.update({row["QuotaName"]: row["QuotaCode"] for row in rows})
         return names <= {row["QuotaName"] for row in rows}
 
-    found = {
+    values = {
         name: quota for name in sorted(names & codes.keys()) if (quota := _by_code(ask, service, name, codes[name]))
     }
     for operation in ("list_service_quotas", "list_aws_default_service_quotas"):
-        if names <= found.keys():
+        if names <= values.keys():
             break
         rows = ask.aws.pages("service-quotas", operation, "Quotas", until=complete, ServiceCode=service, MaxResults=100)
-        found = {row["QuotaName"]: row for row in rows if row["QuotaName"] in names} | found
-    return found
+        values = {row["QuotaName"]: row for row in rows if row["QuotaName"] in names} | values
+    return values
 
 
 def _by_code(ask: Ask, service: str, name: str, code: str) -> dict[str, Any] | None:
     """The quota of a remembered code; None when it is another by now."""
     for operation in ("get_service_quota", "get_aws_default_service_quota"):
         absent = {"NoSuchResourceException"}
-        found = ask.aws.find("service-quotas", operation, absent, ServiceCode=service, QuotaCode=code)
-        if found:
-            return found["Quota"] if found["Quota"]["QuotaName"] == name else None
+        result = ask.aws.find("service-quotas", operation, absent, ServiceCode=service, QuotaCode=code)
+        if result:
+            return result["Quota"] if result["Quota"]["QuotaName"] == name else None
     return None
 
 

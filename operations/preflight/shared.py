@@ -20,27 +20,27 @@ STACK_PARTS = ("network", "storage", "eks", "capacity", "cluster", "platform", "
 def stack(ask: Ask, part: str) -> dict[str, Any] | None:
     """CloudFormation's description of a stack of the environment; None when there is none."""
     name = f"{ask.environment.name}-{part}"
-    found = ask.aws.find("cloudformation", "describe_stacks", {"ValidationError"}, StackName=name)
-    return found["Stacks"][0] if found and found["Stacks"] else None
+    result = ask.aws.find("cloudformation", "describe_stacks", {"ValidationError"}, StackName=name)
+    return result["Stacks"][0] if result and result["Stacks"] else None
 
 
 def cluster(ask: Ask, name: str | None = None) -> dict[str, Any] | None:
     """A HyperPod cluster, by default that of the environment; None when there is none."""
-    wanted = name or ask.environment.cluster.name
-    return ask.aws.find("sagemaker", "describe_cluster", {"ResourceNotFound"}, ClusterName=wanted)
+    desired = name or ask.environment.cluster.name
+    return ask.aws.find("sagemaker", "describe_cluster", {"ResourceNotFound"}, ClusterName=desired)
 
 
 def other_clusters(ask: Ask) -> Iterator[dict[str, Any]]:
     """The HyperPod clusters of the account that are not the environment's."""
     for summary in ask.aws.pages("sagemaker", "list_clusters", "ClusterSummaries"):
-        if summary["ClusterName"] != ask.environment.cluster.name and (found := cluster(ask, summary["ClusterName"])):
-            yield found
+        if summary["ClusterName"] != ask.environment.cluster.name and (result := cluster(ask, summary["ClusterName"])):
+            yield result
 
 
 def running(ask: Ask) -> dict[str, int]:
     """The nodes that each group of the environment has today."""
-    there = cluster(ask) or {}
-    groups = (*there.get("InstanceGroups", ()), *there.get("RestrictedInstanceGroups", ()))
+    existing = cluster(ask) or {}
+    groups = (*existing.get("InstanceGroups", ()), *existing.get("RestrictedInstanceGroups", ()))
     return {group["InstanceGroupName"]: group["CurrentCount"] for group in groups}
 
 

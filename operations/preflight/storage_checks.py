@@ -27,11 +27,11 @@ _GRANTS: Final = ("kms:CreateGrant", "kms:DescribeKey")
 def buckets(ask: Ask) -> Answers:
     """Existing buckets: that they are there, within reach, and in the region where they have to be."""
     for path, bucket, same_region in named_buckets(ask.environment):
-        found = ask.aws.find("s3", "head_bucket", _ABSENT, Bucket=bucket)
-        if found is None:
+        result = ask.aws.find("s3", "head_bucket", _ABSENT, Bucket=bucket)
+        if result is None:
             yield Problem(path, f"there is no bucket {bucket}", "create it, or correct its name")
             continue
-        region = found.get("BucketRegion")
+        region = result.get("BucketRegion")
         if same_region and region and region != ask.environment.region:
             yield Problem(
                 path,
@@ -53,14 +53,14 @@ def file_systems(ask: Ask) -> Answers:
         if answer is None or not answer["FileSystems"]:
             yield Problem((*path, "id"), f"there is no file system {id} in {ask.environment.region}", "correct its id")
             continue
-        found = answer["FileSystems"][0]
-        facts: dict[str, Any] = found.get("LustreConfiguration", {})
+        result = answer["FileSystems"][0]
+        facts: dict[str, Any] = result.get("LustreConfiguration", {})
         vpc = ask.environment.network.vpc
         for field, written, actual in (
-            ("id", "LUSTRE", found["FileSystemType"]),
-            ("id", "AVAILABLE", found["Lifecycle"]),
+            ("id", "LUSTRE", result["FileSystemType"]),
+            ("id", "AVAILABLE", result["Lifecycle"]),
             ("mount_name", lustre.existing.mount_name, facts.get("MountName")),
-            ("id", vpc.id if vpc else found.get("VpcId"), found.get("VpcId")),
+            ("id", vpc.id if vpc else result.get("VpcId"), result.get("VpcId")),
         ):
             if written != actual:
                 yield Problem(
@@ -74,7 +74,7 @@ def file_systems(ask: Ask) -> Answers:
                 f"efa is true, and {id} was made without EFA, which cannot be changed",
                 "write efa: false, or move the data to a file system with EFA",
             )
-        yield from _zone(ask, name, lustre.zone, id, found)
+        yield from _zone(ask, name, lustre.zone, id, result)
         yield Note(id)
 
 
@@ -186,10 +186,10 @@ def named_buckets(environment: Environment) -> Iterator[tuple[Path, str, str]]:
             yield (*path, "lifecycle", "source"), bucket, "HyperPod reads scripts of its own region"
 
 
-def _zone(ask: Ask, name: str, zone: str, id: str, found: dict[str, Any]) -> Answers:
-    if not found.get("SubnetIds"):
+def _zone(ask: Ask, name: str, zone: str, id: str, result: dict[str, Any]) -> Answers:
+    if not result.get("SubnetIds"):
         return
-    filters = [{"Name": "subnet-id", "Values": found["SubnetIds"]}]
+    filters = [{"Name": "subnet-id", "Values": result["SubnetIds"]}]
     for subnet in ask.aws.pages("ec2", "describe_subnets", "Subnets", Filters=filters):
         if subnet["AvailabilityZoneId"] != zone:
             yield Problem(
@@ -208,19 +208,19 @@ def _named_keys(ask: Ask) -> Iterator[tuple[Path, str]]:
     for path, group in sections(environment):
         named += [((*path, "volumes", index, "kms_key"), volume.kms_key) for index, volume in enumerate(group.volumes)]
     named += [((*path, "root_kms_key"), group.root_kms_key) for path, group in own_groups(environment)]
-    seen: set[str] = set()
+    observed: set[str] = set()
     for path, arn in named:
-        if arn and arn not in seen:
-            seen.add(arn)
+        if arn and arn not in observed:
+            observed.add(arn)
             yield path, arn
 
 
 def _allows(statement: dict[str, Any], kind: str, principals: set[str], action: str) -> bool:
     """Whether a statement of a key policy allows an action to one of the principals. Conditions are not judged."""
     named = statement.get("Principal", {})
-    given = named.get(kind, []) if isinstance(named, dict) else named
-    given = {given} if isinstance(given, str) else set(given)
+    specified = named.get(kind, []) if isinstance(named, dict) else named
+    specified = {specified} if isinstance(specified, str) else set(specified)
     actions = statement.get("Action", [])
     actions = [actions] if isinstance(actions, str) else actions
     fits = any(one == action or (one.endswith("*") and action.startswith(one[:-1])) for one in actions)
-    return statement.get("Effect") == "Allow" and bool(given & principals) and fits
+    return statement.get("Effect") == "Allow" and bool(specified & principals) and fits

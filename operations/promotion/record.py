@@ -97,8 +97,8 @@ class Bucket:
 
     def read(self, key: str) -> str | None:
         """The text, or None."""
-        found = find(self.clients, "s3", "get_object", ("NoSuchKey",), Bucket=self.bucket, Key=self.prefix + key)
-        return found["Body"].read().decode() if found else None
+        result = find(self.clients, "s3", "get_object", ("NoSuchKey",), Bucket=self.bucket, Key=self.prefix + key)
+        return result["Body"].read().decode() if result else None
 
     def write(self, key: str, text: str) -> None:
         """Put a text in the place of what was there."""
@@ -111,8 +111,8 @@ class Bucket:
     def keys(self, folder: str) -> list[str]:
         """The keys that begin with a folder."""
         where = {"Bucket": self.bucket, "Prefix": f"{self.prefix}{folder}/"}
-        found = pages(self.clients, "s3", "list_objects_v2", "Contents", **where)
-        return [item["Key"].removeprefix(self.prefix) for item in found]
+        result = pages(self.clients, "s3", "list_objects_v2", "Contents", **where)
+        return [item["Key"].removeprefix(self.prefix) for item in result]
 
 
 class Record:

@@ -46,7 +46,7 @@ class Promotion:
     chosen: frozenset[str]
     """Names of those that this run is about."""
     content: Content
-    look: Callable[[], Content]
+    read_content: Callable[[], Content]
     """Reads the files again."""
     record: Record
     tell: Callable[..., None]
@@ -93,8 +93,8 @@ class Promotion:
                     self.tell("waiting", step=step.name, evidence=self.to_read(step))
                     return False
                 self.tell("approved", step=step.name, by=who)
-                moment = time.time()
-                self.record.put(replace(self._entry(step), state="passed", by=who, began=moment, ended=moment))
+                timestamp = time.time()
+                self.record.put(replace(self._entry(step), state="passed", by=who, began=timestamp, ended=timestamp))
             else:
                 self._carry_out(step, lock)
         return True
@@ -115,7 +115,7 @@ class Promotion:
                     )
 
     def _unchanged(self) -> None:
-        now = self.look()
+        now = self.read_content()
         if now != self.content:
             raise CommandError(
                 "files of the project changed during the promotion, so its stages would get different things",
@@ -189,7 +189,7 @@ class Promotion:
                         else:
                             break
                 except KeyboardInterrupt:
-                    # A terminal interrupts the command as well; it is waited for, so that nothing goes on unseen.
+                    # A terminal interrupts the command as well; it is waited for, so that nothing continues unseen.
                     process.wait()
                     raise
                 self._copy(reading)
@@ -219,31 +219,35 @@ class Promotion:
 
 
 def advice(promotion: Promotion, failed: StepFailed) -> list[str]:
-    """What to do about a step that did not pass, in sentences: what is untouched, how to go on, how to go back."""
+    """What to do about a step that did not pass, in sentences: what is untouched, how to continue, how to go back."""
     step, content = failed.step, promotion.content
     untouched = [
         other.environment
         for other in promotion.steps
         if other.kind == "deploy" and other.environment and promotion.state(other) is None
     ]
-    said = [f"not touched: {', '.join(untouched)}"] if untouched else []
+    message = [f"not touched: {', '.join(untouched)}"] if untouched else []
     if step.kind == "effects":
         file = f"environments/{step.environment}.yaml"
-        said.append(f"look at {EVIDENCE}/{step.environment}/effects.json; approve what it names in {file}, or undo it")
+        message.append(
+            f"look at {EVIDENCE}/{step.environment}/effects.json; approve what it names in {file}, or undo it"
+        )
     elif step.kind in ("deploy", "gate"):
-        said.append(f"`podwright doctor {step.environment}` looks for the cause")
-    said.append("fix the cause and run `podwright promote` again: it goes on here and repeats nothing that has passed")
+        message.append(f"`podwright doctor {step.environment}` looks for the cause")
+    message.append(
+        "fix the cause and run `podwright promote` again: it continues here and repeats nothing that has passed"
+    )
     if step.environment and step.kind in ("deploy", "gate"):
         gate = f"{step.environment}.gate"
         good = promotion.record.last_passed(gate, content.of(step.environment))
         if good and good.commit:
-            said.append(
+            message.append(
                 f"or go back: `git switch --detach {_short(good.commit)}`, the last commit that {step.environment} "
                 f"passed with ({_moment(good.began)}), and `podwright promote --to {step.environment}`"
             )
         else:
-            said.append(f"{step.environment} has passed with no earlier commit that could be gone back to")
-    return said
+            message.append(f"{step.environment} has passed with no earlier commit that could be gone back to")
+    return message
 
 
 def _short(commit: str | None) -> str:

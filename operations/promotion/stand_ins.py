@@ -28,9 +28,9 @@ def make_stand_ins(environment: Environment, account: Account) -> None:
         _, _, path, name = _parts(boundary)
         policy = {"Path": path, "PolicyName": name, "PolicyDocument": _allowing("*")}
         make(account, "iam", "create_policy", ("EntityAlreadyExists",), **policy)
-    place = {} if account.region == "us-east-1" else {"LocationConstraint": account.region}
+    location = {} if account.region == "us-east-1" else {"LocationConstraint": account.region}
     for _, bucket, _ in named_buckets(environment):
-        where = {"CreateBucketConfiguration": place} if place else {}
+        where = {"CreateBucketConfiguration": location} if location else {}
         make(account, "s3", "create_bucket", ("BucketAlreadyOwnedByYou",), Bucket=bucket, **where)
 
 

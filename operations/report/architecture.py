@@ -48,7 +48,7 @@ def architecture(environment: Environment, assembly: Assembly, windows: Mapping[
     """
     groups = list(_groups(environment, assembly))
     zones = _zones(environment, assembly)
-    found = {
+    results = {
         "account": environment.account,
         "region": environment.region,
         "vpc": _vpc(environment, assembly),
@@ -64,7 +64,7 @@ def architecture(environment: Environment, assembly: Assembly, windows: Mapping[
     for group in groups:
         if group["accelerator"]:
             accelerators[group["accelerator"]] += group["accelerators"] * group["count"]
-    return found | {"nodes": sum(group["count"] for group in groups), "accelerators": dict(accelerators)}
+    return results | {"nodes": sum(group["count"] for group in groups), "accelerators": dict(accelerators)}
 
 
 def _vpc(environment: Environment, assembly: Assembly) -> Data:
@@ -91,11 +91,11 @@ def _zones(environment: Environment, assembly: Assembly) -> list[Data]:
         for gateway in assembly.of("AWS::EC2::NatGateway")
         if (subnet := assembly.target(gateway.stack, gateway.properties["SubnetId"]))
     )
-    found: dict[str, list[Data]] = {}
+    results: dict[str, list[Data]] = {}
     for subnet in assembly.of("AWS::EC2::Subnet"):
         zone = subnet.properties["AvailabilityZoneId"]
         role = subnet.path.split("/")[-2].removeprefix(f"{zone}-")
-        found.setdefault(zone, []).append(
+        results.setdefault(zone, []).append(
             {
                 "role": role.replace("-", " "),
                 "range": subnet.properties["CidrBlock"],
@@ -104,14 +104,16 @@ def _zones(environment: Environment, assembly: Assembly) -> list[Data]:
         )
     if environment.network.vpc:
         for (zone, role), block in planned(environment.network).items():
-            found.setdefault(zone, []).append({"role": role.replace("_", " "), "range": str(block), "nat_gateways": 0})
-    for zone, subnets in found.items():
+            results.setdefault(zone, []).append(
+                {"role": role.replace("_", " "), "range": str(block), "nat_gateways": 0}
+            )
+    for zone, subnets in results.items():
         for subnet in subnets:
             subnet["usable"] = usable(IPv4Network(subnet["range"]))
             subnet |= _taken(environment, zone, subnet["role"], types)
     return [
         {"id": zone, "subnets": sorted(subnets, key=lambda row: _address(row["range"]))}
-        for zone, subnets in sorted(found.items())
+        for zone, subnets in sorted(results.items())
     ]
 
 
@@ -245,12 +247,12 @@ def _file_systems(environment: Environment, assembly: Assembly) -> Iterator[Data
 
 def _lustre_facts(settings: Mapping[str, Any], size: int | None) -> list[str]:
     speed, pooled = settings.get("PerUnitStorageThroughput"), settings.get("ThroughputCapacity")
-    found = [f"{size / 1024:,.1f} TiB".replace(".0 ", " ") if size else "intelligent tiering"]
-    found += [f"{speed:,} MB/s/TiB"] if speed else []
-    found += [f"{pooled:,} MB/s"] if pooled else []
-    found += ["EFA"] if settings.get("EfaEnabled") else []
+    results = [f"{size / 1024:,.1f} TiB".replace(".0 ", " ") if size else "intelligent tiering"]
+    results += [f"{speed:,} MB/s/TiB"] if speed else []
+    results += [f"{pooled:,} MB/s"] if pooled else []
+    results += ["EFA"] if settings.get("EfaEnabled") else []
     iops = settings.get("MetadataConfiguration", {}).get("Iops")
-    return found + ([f"{iops:,} metadata IOPS"] if iops else [])
+    return results + ([f"{iops:,} metadata IOPS"] if iops else [])
 
 
 def _control_plane(environment: Environment, assembly: Assembly) -> Data | None:
@@ -283,24 +285,24 @@ def _installed(assembly: Assembly) -> Iterator[str]:
 
 def _endpoints(assembly: Assembly) -> Data:
     """Endpoints of the VPC, by the service's name without what all have."""
-    found: dict[str, list[str]] = {"interface": [], "gateway": []}
+    results: dict[str, list[str]] = {"interface": [], "gateway": []}
     for endpoint in assembly.of("AWS::EC2::VPCEndpoint"):
         kind = str(endpoint.properties.get("VpcEndpointType", "Gateway")).lower()
         name = assembly.text(endpoint.stack, endpoint.properties["ServiceName"])
-        found.setdefault(kind, []).append(name.split(".", 3)[-1] if name.startswith("com.") else name)
-    return {kind: sorted(names) for kind, names in found.items()}
+        results.setdefault(kind, []).append(name.split(".", 3)[-1] if name.startswith("com.") else name)
+    return {kind: sorted(names) for kind, names in results.items()}
 
 
 def _regional(assembly: Assembly) -> list[Data]:
     """What stands in no subnet, counted by kind, with names where the template gives them."""
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for resource in assembly.of(*_REGIONAL):
         kind, field = _REGIONAL[resource.type]
-        found.setdefault(kind, []).append(assembly.text(resource.stack, resource.properties.get(field, "")))
+        results.setdefault(kind, []).append(assembly.text(resource.stack, resource.properties.get(field, "")))
     return [
-        {"kind": kind, "count": len(found[kind]), "names": sorted(filter(None, found[kind]))}
+        {"kind": kind, "count": len(results[kind]), "names": sorted(filter(None, results[kind]))}
         for kind, _ in _REGIONAL.values()
-        if kind in found
+        if kind in results
     ]
 
 
@@ -312,22 +314,22 @@ def _plans(environment: Environment, assembly: Assembly, windows: Mapping[str, l
         needs = [
             f"{need['Count']} × {need['InstanceType']} for {need['Group']}" for need in resource.properties["Needs"]
         ]
-        found = {"name": name, "state": plan.state, "zone": plan.zone, "needs": needs}
+        results = {"name": name, "state": plan.state, "zone": plan.zone, "needs": needs}
         if name in windows:
-            yield found | {"windows": windows[name], "source": "SageMaker"}
+            yield results | {"windows": windows[name], "source": "SageMaker"}
         elif plan.windows:
             parts = [
                 _window(part.start, part.end, part.zone, part.count) | {"status": ""}
                 for part in sorted(plan.windows, key=lambda part: part.start)
             ]
-            yield found | {"windows": parts, "source": "file"}
+            yield results | {"windows": parts, "source": "file"}
         elif plan.start and plan.end:
-            yield found | {"windows": [_window(plan.start, plan.end, plan.zone, plan.count)], "source": "file"}
+            yield results | {"windows": [_window(plan.start, plan.end, plan.zone, plan.count)], "source": "file"}
         else:
             earliest = plan.start_after.isoformat() if plan.start_after else None
             latest = plan.end_before.isoformat() if plan.end_before else None
             wish = {"days": plan.days, "earliest": earliest, "latest": latest}
-            yield found | {"windows": [], "source": "wish" if plan.state == "purchase" else "", "wish": wish}
+            yield results | {"windows": [], "source": "wish" if plan.state == "purchase" else "", "wish": wish}
 
 
 def _window(start: Any, end: Any, zone: str, count: int | None) -> Data:

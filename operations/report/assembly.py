@@ -58,8 +58,8 @@ class Assembly:
         """The resource that a reference leads to, in whatever stack; None where it leads to none of ours."""
         match value:
             case {"Fn::ImportValue": str(name)}:
-                found = self._exports.get(name)
-                return self.target(*found) if found else None
+                result = self._exports.get(name)
+                return self.target(*result) if result else None
             case {"Ref": str(name)} | {"Fn::GetAtt": [str(name), *_]}:
                 return self._by_id.get((stack, name))
         return None
@@ -67,9 +67,9 @@ class Assembly:
     def text(self, stack: str, value: Any) -> str:
         """A value as people read it: what only a deployment knows is the name of what it comes from, in braces."""
         if isinstance(value, dict) and len(value) == 1:
-            found = self.target(stack, value)
-            if found is not None:
-                return f"{{{found.path}}}"
+            resource = self.target(stack, value)
+            if resource is not None:
+                return f"{{{resource.path}}}"
             (name, inner), *_ = value.items()
             if name == "Fn::Join":
                 return inner[0].join(self.text(stack, part) for part in inner[1])
@@ -80,9 +80,9 @@ class Assembly:
 
     def reason(self, path: str, wildcard: str) -> str:
         """Why a policy at or below a construct has a wildcard, as cdk-nag names it; empty where nobody wrote it."""
-        above = [place for place in self.reasons if path == place or path.startswith(f"{place}/")]
-        found = (self.reasons[place].get(wildcard, "") for place in sorted(above, key=len, reverse=True))
-        return next(filter(None, found), "")
+        above = [location for location in self.reasons if path == location or path.startswith(f"{location}/")]
+        result = (self.reasons[location].get(wildcard, "") for location in sorted(above, key=len, reverse=True))
+        return next(filter(None, result), "")
 
     def _path(self, key: str, item: Mapping[str, Any]) -> str:
         path = item.get("Metadata", {}).get("aws:cdk:path", key)
@@ -136,8 +136,8 @@ def read_assembly(folder: Path, environment: str) -> Assembly:
         templates[item["displayName"].partition("/")[2]] = _json(folder / item["properties"]["templateFile"], hint)
         if more := item.get("additionalMetadataFile"):
             entries = _json(folder / more, hint)
-            for path, found in _acknowledged(entries, environment):
-                reasons.setdefault(path, {}).update(found)
+            for path, result in _acknowledged(entries, environment):
+                reasons.setdefault(path, {}).update(result)
     for name, file in _nested_files(folder, artifacts):
         templates[name] = _json(file, "the folder is incomplete: synthesize again")
     return Assembly(environment, templates, reasons)
@@ -147,8 +147,8 @@ def _acknowledged(entries: Mapping[str, Any], environment: str) -> Iterator[tupl
     for path, items in entries.items():
         for item in items:
             if item["type"] == _ACKNOWLEDGED:
-                found = {match[1]: why for key, why in item["data"].items() if (match := _WILDCARD.search(key))}
-                yield path.strip("/").removeprefix(f"{environment}/"), found
+                matches = {match[1]: why for key, why in item["data"].items() if (match := _WILDCARD.search(key))}
+                yield path.strip("/").removeprefix(f"{environment}/"), matches
 
 
 def _nested_files(folder: Path, artifacts: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
@@ -166,5 +166,5 @@ def _json(file: Path, hint: str) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else f"no JSON: {error}"
-        raise CommandError(f"{file} cannot be read: {said}", hint, 2) from None
+        message = error.strerror if isinstance(error, OSError) else f"no JSON: {error}"
+        raise CommandError(f"{file} cannot be read: {message}", hint, 2) from None

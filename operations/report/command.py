@@ -24,7 +24,7 @@ from .architecture import architecture
 from .assembly import Assembly, read_assembly
 from .drawing import drawing
 from .drawing_file import drawing_file
-from .live import looked
+from .live import observed
 from .page import document, page
 from .scene import Scene
 from .synthesis import synthesized
@@ -53,13 +53,13 @@ def run(args: argparse.Namespace) -> int:
     assembly = _assembly(args, loaded)
     if args.drawing:
         return _draw(args, loaded, assembly)
-    found = document(_scene(args, loaded, findings, assembly))
+    result = document(_scene(args, loaded, findings, assembly))
     if args.json:
-        write_json(found)
+        write_json(result)
         return 0
 
     out = args.out or Path(f"podwright-report-{loaded.environment.name}.html")
-    text = page(found)
+    text = page(result)
     _write(out, text)
     write_line(f"{out}: {len(text.encode()) / 1024:,.0f} KiB")
     return 0
@@ -77,9 +77,9 @@ def _assembly(args: argparse.Namespace, loaded: LoadedEnvironment) -> Assembly:
     if args.assembly:
         return read_assembly(args.assembly, loaded.environment.name)
     progress = Progress(sys.stderr)
-    found = synthesized(args.project, args.environment, loaded)
+    assembly = synthesized(args.project, args.environment, loaded)
     progress.say("synthesize", progress.elapsed)
-    return found
+    return assembly
 
 
 def _scene(args: argparse.Namespace, loaded: LoadedEnvironment, findings: list[Finding], assembly: Assembly) -> Scene:
@@ -90,7 +90,7 @@ def _scene(args: argparse.Namespace, loaded: LoadedEnvironment, findings: list[F
     )
     if not args.live:
         return scene
-    return looked(scene, args.project, args.environment, args.sandbox, Progress(sys.stderr))
+    return observed(scene, args.project, args.environment, args.sandbox, Progress(sys.stderr))
 
 
 def _changes(file: Path | None, loaded: LoadedEnvironment) -> dict[str, Any] | None:
@@ -98,16 +98,16 @@ def _changes(file: Path | None, loaded: LoadedEnvironment) -> dict[str, Any] | N
     if file is None:
         return None
     # Not to this file: it may be another one by mistake.
-    wanted = f"`podwright diff {loaded.environment.name} --json --out changes.json` writes one"
+    desired = f"`podwright diff {loaded.environment.name} --json --out changes.json` writes one"
     try:
-        found = json.loads(_text(file))
+        result = json.loads(_text(file))
     except ValueError as error:
-        raise CommandError(f"{file} is no JSON: {error}", wanted, 2) from None
-    if not isinstance(found, dict) or not isinstance(found.get("stacks"), list):
-        raise CommandError(f"{file} is no list of changes: it has no `stacks`", wanted, 2)
-    if found.get("environment") != loaded.environment.name:
-        raise CommandError(f"{file} is of {found.get('environment')}, not of {loaded.environment.name}", wanted, 2)
-    return found
+        raise CommandError(f"{file} is no JSON: {error}", desired, 2) from None
+    if not isinstance(result, dict) or not isinstance(result.get("stacks"), list):
+        raise CommandError(f"{file} is no list of changes: it has no `stacks`", desired, 2)
+    if result.get("environment") != loaded.environment.name:
+        raise CommandError(f"{file} is of {result.get('environment')}, not of {loaded.environment.name}", desired, 2)
+    return result
 
 
 def _day(text: str) -> date:
@@ -121,8 +121,8 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise CommandError(f"{file} cannot be read: {said}", code=2) from None
+        message = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise CommandError(f"{file} cannot be read: {message}", code=2) from None
 
 
 def _write(file: Path, text: str) -> None:

@@ -131,24 +131,24 @@ class Drawing:
         return {1: 4, 2: 2}.get(len(self.zones), 1)
 
 
-def drawing(found: Data, title: str, day: date | None = None) -> Drawing:
+def drawing(result: Data, title: str, day: date | None = None) -> Drawing:
     """The drawing.
 
     Args:
-        found: What `architecture` returned.
+        result: What `architecture` returned.
         title: Name of the environment.
         day: The day that the time line marks; none when absent.
     """
-    plane, vpc, endpoints = found["control_plane"], found["vpc"], found["endpoints"]
-    scale = _scale(found)
-    zones = [_zone(found, zone, scale) for zone in found["zones"]]
-    sources = {"training plan" if group["plan"] else group["capacity"] for group in found["groups"]}
+    plane, vpc, endpoints = result["control_plane"], result["vpc"], result["endpoints"]
+    scale = _scale(result)
+    zones = [_zone(result, zone, scale) for zone in result["zones"]]
+    sources = {"training plan" if group["plan"] else group["capacity"] for group in result["groups"]}
     nodes = "one square is one node" if scale == 1 else f"one square is {scale} nodes"
     has_squares = any(not subnet.is_dense for zone in zones for subnet in zone.subnets if subnet.groups)
     return Drawing(
         title=title,
-        where=_where(found),
-        spoken=_spoken(found),
+        where=_where(result),
+        spoken=_spoken(result),
         plane=plane["kind"] if plane else "",
         plane_facts=" · ".join(filter(None, plane["facts"])) if plane else "",
         plane_parts=plane["parts"] if plane else (),
@@ -157,10 +157,10 @@ def drawing(found: Data, title: str, day: date | None = None) -> Drawing:
         zones=zones,
         key={source: colour for source, colour in HUES.items() if source in sources},
         square=f"{nodes}; an empty one may be missing" if has_squares else "",
-        systems=[_system(system) for system in found["file_systems"] if not system["zones"]],
+        systems=[_system(system) for system in result["file_systems"] if not system["zones"]],
         endpoints=[*endpoints["interface"], *(f"{name} (gateway)" for name in endpoints["gateway"])],
-        regional=[_regional(item) for item in found["regional"]],
-        plans=time_line(found["plans"], day) if found["plans"] else None,
+        regional=[_regional(item) for item in result["regional"]],
+        plans=time_line(result["plans"], day) if result["plans"] else None,
     )
 
 
@@ -175,22 +175,22 @@ def hue(group: Data) -> str:
     return HUES["training plan" if group["plan"] else group["capacity"]]
 
 
-def _where(found: Data) -> str:
-    counts = [f"{found['nodes']:,} node{'' if found['nodes'] == 1 else 's'}"] if found["groups"] else []
-    counts += [f"{count:,} × {name}" for name, count in found["accelerators"].items()]
-    return " · ".join([f"account {found['account']}", found["region"], *counts])
+def _where(result: Data) -> str:
+    counts = [f"{result['nodes']:,} node{'' if result['nodes'] == 1 else 's'}"] if result["groups"] else []
+    counts += [f"{count:,} × {name}" for name, count in result["accelerators"].items()]
+    return " · ".join([f"account {result['account']}", result["region"], *counts])
 
 
-def _spoken(found: Data) -> str:
+def _spoken(result: Data) -> str:
     groups = [
         f"{group['name']}: {counted(group)} × {' or '.join(group['types'])} in {', '.join(group['zones'])}"
-        for group in found["groups"]
+        for group in result["groups"]
     ]
     more = f"; and {len(groups) - _SPOKEN} more" if len(groups) > _SPOKEN else ""
-    systems = ", ".join(f"{system['kind']} {system['name']}" for system in found["file_systems"])
+    systems = ", ".join(f"{system['kind']} {system['name']}" for system in result["file_systems"])
     return (
-        f"Region {found['region']}, VPC {', '.join(found['vpc']['cidrs'])} in "
-        f"{', '.join(zone['id'] for zone in found['zones'])}. Instance groups: "
+        f"Region {result['region']}, VPC {', '.join(result['vpc']['cidrs'])} in "
+        f"{', '.join(zone['id'] for zone in result['zones'])}. Instance groups: "
         f"{'; '.join(groups[:_SPOKEN]) or 'none'}{more}. Storage: {systems or 'none'}."
     )
 
@@ -206,16 +206,16 @@ def _here(group: Data) -> int:
     return -(-group["count"] // max(1, len(group["zones"])))
 
 
-def _scale(found: Data) -> int:
+def _scale(result: Data) -> int:
     """How many nodes a square stands for, so that those of the largest group take two lines."""
-    most = max((_here(group) for group in found["groups"]), default=0)
+    most = max((_here(group) for group in result["groups"]), default=0)
     return next((scale for scale in _SCALES if -(-most // scale) <= _PER_LINE * _LINES), _SCALES[-1])
 
 
-def _zone(found: Data, zone: Data, scale: int) -> ZoneBox:
+def _zone(result: Data, zone: Data, scale: int) -> ZoneBox:
     """A zone. The subnet of its nodes comes last and holds its groups and file systems."""
-    groups = [_group(group, scale) for group in found["groups"] if zone["id"] in group["zones"]]
-    systems = [_system(system) for system in found["file_systems"] if zone["id"] in system["zones"]]
+    groups = [_group(group, scale) for group in result["groups"] if zone["id"] in group["zones"]]
+    systems = [_system(system) for system in result["file_systems"] if zone["id"] in system["zones"]]
     others = [_subnet(subnet) for subnet in zone["subnets"] if subnet["role"] != "nodes"]
     nodes = [_subnet(subnet, groups, systems) for subnet in zone["subnets"] if subnet["role"] == "nodes"]
     return ZoneBox(zone["id"], [*others, *nodes])
@@ -225,8 +225,8 @@ def _subnet(subnet: Data, groups: Sequence[GroupCard] = (), systems: Sequence[Sy
     taken, free = subnet["taken"], subnet["usable"]
     name = f"{subnet['role']} {subnet['range']}"
     if taken is None:
-        said = "NAT gateway" if subnet["nat_gateways"] else f"{free:,} addresses"
-        return SubnetBox(name, said, "", None, "", groups, systems)
+        message = "NAT gateway" if subnet["nat_gateways"] else f"{free:,} addresses"
+        return SubnetBox(name, message, "", None, "", groups, systems)
     # Orange while there is still room: nodes stand twice while they are replaced.
     worst = subnet["replacing"] or taken
     tight = "red" if worst > free else "orange" if worst > free * 0.8 else "green"

@@ -33,8 +33,8 @@ def roles(assembly: Assembly) -> list[Data]:
     for policy in assembly.of("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"):
         for role in policy.properties.get("Roles", ()):
             if target := assembly.target(policy.stack, role):
-                found = (policy.path, (policy, policy.properties["PolicyDocument"]))
-                policies.setdefault((target.stack, target.id), []).append(found)
+                result = (policy.path, (policy, policy.properties["PolicyDocument"]))
+                policies.setdefault((target.stack, target.id), []).append(result)
     return [_role(assembly, role, policies.get((role.stack, role.id), [])) for role in assembly.of("AWS::IAM::Role")]
 
 
@@ -129,14 +129,14 @@ def _conditions(assembly: Assembly, stack: str, conditions: Mapping[str, Any]) -
 
 def _may(statements: Iterable[Data]) -> Data:
     """Actions by service and kind; those that are denied are not among them."""
-    found: dict[str, dict[str, set[str]]] = {}
+    results: dict[str, dict[str, set[str]]] = {}
     for statement in statements:
         for action in statement["actions"] if statement["effect"] == "Allow" else ():
             service, _, name = action.partition(":")
-            found.setdefault(service, {}).setdefault(_kind(name), set()).add(name)
+            results.setdefault(service, {}).setdefault(_kind(name), set()).add(name)
     return {
-        service: {kind: sorted(found[service][kind]) for kind in KINDS if kind in found[service]}
-        for service in sorted(found)
+        service: {kind: sorted(results[service][kind]) for kind in KINDS if kind in results[service]}
+        for service in sorted(results)
     }
 
 
@@ -168,8 +168,8 @@ def _principals(assembly: Assembly, stack: str, statement: Mapping[str, Any]) ->
 
 
 def _statements(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found = document.get("Statement", [])
-    return found if isinstance(found, list) else [found]
+    result = document.get("Statement", [])
+    return result if isinstance(result, list) else [result]
 
 
 def _many(value: Any) -> list[str]:

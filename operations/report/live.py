@@ -17,28 +17,28 @@ from ..cdk.progress import Progress
 from .scene import Data, Scene
 
 
-def looked(scene: Scene, project: Path, name: str, sandbox: bool, progress: Progress) -> Scene:
+def observed(scene: Scene, project: Path, name: str, sandbox: bool, progress: Progress) -> Scene:
     """The scene with what the account says of it. What cannot be seen is named in the look's `unseen`.
 
     Raises:
         CommandError: the account does not let the user in.
     """
-    from ..live.look import Live
+    from ..live.reader import Live
 
     account = account_of(scene.environment, project, sandbox)
-    found = Live(scene.environment, account, project).look()
-    progress.say("cluster", found["cluster"]["status"] if found["cluster"] else "not there")
-    windows = plan_windows(scene, account, found["unseen"])
+    report = Live(scene.environment, account, project).read()
+    progress.say("cluster", report["cluster"]["status"] if report["cluster"] else "not there")
+    windows = plan_windows(scene, account, report["unseen"])
     runs = scene.benchmarks
-    if found["cluster"] and not runs:
+    if report["cluster"] and not runs:
         try:
             runs = benchmarks(scene.environment, account)
         except CommandError as stop:
-            found["unseen"]["benchmarks"] = str(stop)
+            report["unseen"]["benchmarks"] = str(stop)
         progress.say("benchmarks", f"{len(runs)} nodes")
     changes = scene.changes or asked_changes(project, name, sandbox=sandbox)
     progress.say("changes", changes.get("problem") or f"{len(changes['stacks'])} stacks")
-    return replace(scene, live=found, windows=windows, benchmarks=runs, changes=changes)
+    return replace(scene, live=report, windows=windows, benchmarks=runs, changes=changes)
 
 
 def benchmarks(environment: Environment, account: Account) -> list[BenchmarkResults]:
@@ -60,7 +60,7 @@ def plan_windows(scene: Scene, account: Account, unseen: dict[str, str]) -> dict
     from ..capacity.plans import account_plans
 
     try:
-        found = account_plans(scene.environment, account, None)["plans"]
+        plans = account_plans(scene.environment, account, None)["plans"]
     except ClientError as error:
         unseen["plan windows"] = f"{error.response['Error']['Code']} on {error.operation_name}"
         return {}
@@ -69,7 +69,7 @@ def plan_windows(scene: Scene, account: Account, unseen: dict[str, str]) -> dict
         plan["plan"]: [
             {key: part[key] for key in keys} for part in plan["aws"]["parts"] if part["start"] and part["end"]
         ]
-        for plan in found
+        for plan in plans
         if plan["aws"]
     }
 
@@ -80,10 +80,10 @@ def asked_changes(project: Path, name: str, *, sandbox: bool) -> Data:
     command += ["--sandbox"] if sandbox else []
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     try:
-        found: Any = json.loads(done.stdout)
+        result: Any = json.loads(done.stdout)
     except ValueError:
-        found = None
-    if isinstance(found, dict) and isinstance(found.get("stacks"), list):
-        return found
-    said = done.stderr.strip().splitlines() or ["it said nothing"]
-    return {"problem": f"podwright diff {name} --json: {said[-1].strip()}"}
+        result = None
+    if isinstance(result, dict) and isinstance(result.get("stacks"), list):
+        return result
+    message = done.stderr.strip().splitlines() or ["it said nothing"]
+    return {"problem": f"podwright diff {name} --json: {message[-1].strip()}"}

@@ -98,11 +98,11 @@ def page(document: dict[str, Any]) -> str:
 
 def _tiles(document: dict[str, Any]) -> list[Tile]:
     """The numbers that people look for first."""
-    drawn, found, sums = document["architecture"], document["findings"], document["cost"]["total"]
+    drawn, result, sums = document["architecture"], document["findings"], document["cost"]["total"]
     accelerators = drawn["accelerators"]
     kinds = ", ".join(f"{count:,} {name}" for name, count in accelerators.items())
     fees = sum(fee["at_most"] or 0 for fee in document["cost"]["upfront"])
-    bad = [f"{count} {level}{plural(count)}" for level, count in found["counts"].items() if level in _BAD]
+    bad = [f"{count} {level}{plural(count)}" for level, count in result["counts"].items() if level in _BAD]
     return [
         Tile("Nodes", f"{drawn['nodes']:,}", f"{len(drawn['groups'])} groups in {len(drawn['zones'])} zones"),
         Tile("Accelerators", f"{sum(accelerators.values()):,}", kinds or "none"),
@@ -110,7 +110,7 @@ def _tiles(document: dict[str, Any]) -> list[Tile]:
         Tile("A month", _short(sums["monthly"]), _priced(sums)),
         *([Tile("Upfront", _short(fees), "training plans, at most")] if fees else []),
         Tile("Teams", f"{len(document['quotas']['teams']):,}", _engine(document)),
-        Tile("Findings", f"{len(found['items']):,}", ", ".join(bad) or "no error, no warning"),
+        Tile("Findings", f"{len(result['items']):,}", ", ".join(bad) or "no error, no warning"),
     ]
 
 

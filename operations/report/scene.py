@@ -25,7 +25,7 @@ class Scene:
     day: date
     """The day that prices and support dates are of."""
     live: Data | None = None
-    """One look at the cluster; None unless it was asked for."""
+    """One observation at the cluster; None unless it was asked for."""
     windows: Mapping[str, list[Data]] = field(default_factory=dict)
     """The parts of training plans as SageMaker has them."""
     benchmarks: Sequence[BenchmarkResults] = ()

@@ -20,9 +20,9 @@ class Span:
     start: datetime
     end: datetime
 
-    def percent(self, moment: datetime) -> float:
+    def percent(self, timestamp: datetime) -> float:
         """Where a moment is."""
-        return round(100 * (moment - self.start) / (self.end - self.start), 2)
+        return round(100 * (timestamp - self.start) / (self.end - self.start), 2)
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,13 @@ def _window(plan: Data, window: Data, span: Span) -> Window:
         # A day of a year would be thinner than its frame.
         width=round(max(span.percent(end) - span.percent(start), 0.5), 2),
         title=f"{plan['name']}: {said(window)} in {window['zone']} {window['status']}".strip(),
-        reminders=[span.percent(moment) for moment in reminders if moment >= start],
+        reminders=[span.percent(timestamp) for timestamp in reminders if timestamp >= start],
     )
 
 
 def _span(plans: Sequence[Data], day: date | None) -> Span | None:
     """From the first start to the last end, with a little room beside them; None where no plan has dates."""
-    moments = [moment for plan in plans for window in plan["windows"] for moment in _moments(window)]
+    moments = [timestamp for plan in plans for window in plan["windows"] for timestamp in _moments(window)]
     if not moments:
         return None
     first, last = min(moments), max(moments)

@@ -16,14 +16,14 @@ REQUEST_USD = 0.01
 def budget(account: Account, environment: Environment) -> dict[str, Any]:
     """What was spent of the budget this month, and what AWS expects. Raises CommandError and ClientError."""
     name = physical_id(account, f"{environment.name}-observability", "AWS::Budgets::Budget")
-    found = get(account, "budgets", "describe_budget", AccountId=account.id, BudgetName=name)["Budget"]
-    spend = found.get("CalculatedSpend", {})
+    result = get(account, "budgets", "describe_budget", AccountId=account.id, BudgetName=name)["Budget"]
+    spend = result.get("CalculatedSpend", {})
     return {
-        "limit_usd": float(found["BudgetLimit"]["Amount"]),
+        "limit_usd": float(result["BudgetLimit"]["Amount"]),
         "actual_usd": _amount(spend.get("ActualSpend")),
         "forecast_usd": _amount(spend.get("ForecastedSpend")),
-        "updated": found["LastUpdatedTime"].astimezone(UTC).isoformat(timespec="minutes")
-        if "LastUpdatedTime" in found
+        "updated": result["LastUpdatedTime"].astimezone(UTC).isoformat(timespec="minutes")
+        if "LastUpdatedTime" in result
         else None,
     }
 
@@ -45,9 +45,9 @@ def bill(account: Account, environment: Environment, last: date, days: int) -> d
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
-def day_of(moment: float) -> date:
+def day_of(timestamp: float) -> date:
     """The day in UTC of seconds since the epoch."""
-    return datetime.fromtimestamp(moment, UTC).date()
+    return datetime.fromtimestamp(timestamp, UTC).date()
 
 
 def _amount(spend: dict[str, str] | None) -> float | None:

@@ -50,13 +50,13 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(f"--days {args.days} is no span of days", "such as --days 30", 2)
     account = account_of(environment, args.project, args.sandbox)
     end = time.time()
-    found = report(environment, account, end, args.days, bill_too=args.bill, url=args.prometheus)
+    result = report(environment, account, end, args.days, bill_too=args.bill, url=args.prometheus)
     if args.json:
-        write_json(found)
+        write_json(result)
     else:
-        for line in lines(found):
+        for line in lines(result):
             write_line(line)
-    return 1 if all(found[part] is None for part in ("teams", "budget", "bill")) else 0
+    return 1 if all(result[part] is None for part in ("teams", "budget", "bill")) else 0
 
 
 def report(
@@ -105,22 +105,22 @@ def _metered(environment: Environment, used: Measured | None) -> dict[str, Any]:
     }
 
 
-def lines(found: dict[str, Any]) -> list[str]:
+def lines(result: dict[str, Any]) -> list[str]:
     """The report for people."""
-    parts = [f"{found['environment']}, {found['days']} days until {found['until']}"]
-    if found["teams"] is not None:
-        parts += _cluster(found)
-        parts += _teams([TeamSpend(**row) for row in found["teams"]])
-        parts += _rates(found["rates"])
-    if found["budget"]:
-        parts += ["", _budget(found["budget"])]
-    if found["bill"] is not None:
-        parts += ["", "Bill by service, what carries the environment's tag:", *_bill(found["bill"])]
-    return parts + [f"not seen: {name}: {reason}" for name, reason in found["unseen"].items()]
+    parts = [f"{result['environment']}, {result['days']} days until {result['until']}"]
+    if result["teams"] is not None:
+        parts += _cluster(result)
+        parts += _teams([TeamSpend(**row) for row in result["teams"]])
+        parts += _rates(result["rates"])
+    if result["budget"]:
+        parts += ["", _budget(result["budget"])]
+    if result["bill"] is not None:
+        parts += ["", "Bill by service, what carries the environment's tag:", *_bill(result["bill"])]
+    return parts + [f"not seen: {name}: {reason}" for name, reason in result["unseen"].items()]
 
 
-def _cluster(found: dict[str, Any]) -> list[str]:
-    cluster, seen = found["cluster"], found["days_seen"]
+def _cluster(result: dict[str, Any]) -> list[str]:
+    cluster, observed = result["cluster"], result["days_seen"]
     if cluster["gpu_hours"] is None:
         return ["", "No GPUs were measured in that time."]
     hours = cluster["gpu_hours"]
@@ -132,7 +132,7 @@ def _cluster(found: dict[str, Any]) -> list[str]:
     rows.append(("held by nobody", f"{free:,.0f}", f"{free / hours:.0%}" if hours else ""))
     if cluster["instances_usd"] is not None:
         rows.append(("instances, by the hour", money(cluster["instances_usd"]), ""))
-    late = [f"Metrics of {seen} of the {found['days']} days are there."] if seen < found["days"] else []
+    late = [f"Metrics of {observed} of the {result['days']} days are there."] if observed < result["days"] else []
     return ["", *columns(rows, right=(1, 2)), *late]
 
 
@@ -157,20 +157,20 @@ def _teams(teams: list[TeamSpend]) -> list[str]:
 
 
 def _rates(rates: dict[str, dict[str, Any]]) -> list[str]:
-    said = [
+    message = [
         f"  {name}: {'unknown' if rate['usd'] is None else money(rate['usd'])} an hour ({rate['basis']})"
         for name, rate in rates.items()
     ]
-    return ["", "Prices:", *said] if said else []
+    return ["", "Prices:", *message] if message else []
 
 
-def _budget(found: dict[str, Any]) -> str:
-    limit = found["limit_usd"]
-    actual, forecast = found["actual_usd"], found["forecast_usd"]
+def _budget(result: dict[str, Any]) -> str:
+    limit = result["limit_usd"]
+    actual, forecast = result["actual_usd"], result["forecast_usd"]
     parts = [f"Budget of {money(limit)} a month"]
     parts += [f"{money(actual)} spent ({actual / limit:.0%})"] if actual is not None else ["nothing counted yet"]
     parts += [f"{money(forecast)} expected ({forecast / limit:.0%})"] if forecast is not None else []
-    parts += [f"as of {found['updated']}, up to a day late"] if found["updated"] else []
+    parts += [f"as of {result['updated']}, up to a day late"] if result["updated"] else []
     return ", ".join(parts)
 
 

@@ -72,5 +72,5 @@ def _days(
 ) -> list[tuple[dict[str, str], list[float]]]:
     """Each series with its value at the end of each day."""
     text = filled(query, cluster=cluster, rate_seconds=300)
-    found = server.range(text, end - (days - 1) * DAY, end, DAY)
-    return [(item["metric"], [float(value) for _, value in item["values"]]) for item in found]
+    result = server.range(text, end - (days - 1) * DAY, end, DAY)
+    return [(item["metric"], [float(value) for _, value in item["values"]]) for item in result]

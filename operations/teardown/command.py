@@ -13,7 +13,7 @@ from ..cdk.deployment import add_environment, cdk_for, deployed_stacks, load, wa
 from ..cdk.progress import Progress
 from ..output.console import write_json, write_line
 from .data import DELETABLE, delete_data, empty_bucket
-from .look import Look, look
+from .inventory import Inventory, take_inventory
 from .plan import Blocker, Kept
 from .record import left_behind, write_record
 from .run import Run
@@ -46,20 +46,20 @@ def run(args: argparse.Namespace) -> int:
     account = cdk.account
     write_line(f"{name} → {account}", sys.stderr)
     wait_for_earlier_run(cdk, progress)
-    there = deployed_stacks(account, name, args.project)
-    _check_stacks(args.unprotect, [stack.name for stack in there])
-    seen = look(
+    existing = deployed_stacks(account, name, args.project)
+    _check_stacks(args.unprotect, [stack.name for stack in existing])
+    observed = take_inventory(
         environment,
         account,
         args.project,
-        there,
+        existing,
         unprotect=args.unprotect,
         empty=args.empty_bucket,
         leave_blocked=args.leave_blocked,
     )
-    plan = seen.plan
+    plan = observed.plan
     earlier = left_behind(args.project, name, account.id, account.region)
-    known = {item.name for items in seen.resources.values() for item in items} | {item.name for item in plan.kept}
+    known = {item.name for items in observed.resources.values() for item in items} | {item.name for item in plan.kept}
     plan.kept += [item for item in earlier if item.name not in known]
     if args.plan:
         if args.json:
@@ -68,14 +68,14 @@ def run(args: argparse.Namespace) -> int:
             write_line("\n".join(plan_lines(plan)))
         return 0
     write_line("\n".join(plan_lines(plan)), sys.stderr)
-    data = _named(args, seen)
+    data = _named(args, observed)
     _stop_at([item for item in plan.blockers if item.by == "you"])
     if not plan.going and not data:
         write_line(f"{name}: no stack to delete")
         return 0
     if not args.yes:
         _ask(name, plan.going, [item.name for item in data])
-    run = Run(environment, cdk, progress, seen)
+    run = Run(environment, cdk, progress, observed)
     run.unprotect([stack for stack in args.unprotect if stack in plan.going])
     for bucket in args.empty_bucket:
         empty_bucket(account, bucket, progress.say)
@@ -103,14 +103,14 @@ def _report(name: str, stacks: list[str], deleted: list[str], left: list[Kept]) 
             write_line(f"        {item.command}")
 
 
-def _check_stacks(named: list[str], there: list[str]) -> None:
-    if missing := [name for name in named if name not in there]:
-        raise CommandError(f"there is no stack {', '.join(missing)}", f"there are {', '.join(there) or 'none'}", 2)
+def _check_stacks(named: list[str], existing: list[str]) -> None:
+    if missing := [name for name in named if name not in existing]:
+        raise CommandError(f"there is no stack {', '.join(missing)}", f"there are {', '.join(existing) or 'none'}", 2)
 
 
-def _named(args: argparse.Namespace, seen: Look) -> list[Kept]:
+def _named(args: argparse.Namespace, inventory: Inventory) -> list[Kept]:
     """What --delete-data names. Raises CommandError for what is not there, or is in a stack that stays."""
-    plan, known = seen.plan, {item.name: item for item in seen.plan.kept}
+    plan, known = inventory.plan, {item.name: item for item in inventory.plan.kept}
     buckets = {item.name for item in plan.blockers if item.kind == "bucket"}
     if missing := [name for name in args.empty_bucket if name not in buckets]:
         hint = f"in the way are {', '.join(sorted(buckets)) or 'none'}; --delete-data deletes a bucket that stays"
@@ -118,7 +118,7 @@ def _named(args: argparse.Namespace, seen: Look) -> list[Kept]:
     for name in args.delete_data:
         if name in known and known[name].type in DELETABLE:
             continue
-        owner = next((item for items in seen.resources.values() for item in items if item.name == name), None)
+        owner = next((item for items in inventory.resources.values() for item in items if item.name == name), None)
         if owner and owner.stack not in plan.going:
             hint = f"--unprotect {owner.stack} lets the stack go; what it retains can be named then"
             raise CommandError(f"{name} belongs to {owner.stack}, which stays", hint, 2)
@@ -145,5 +145,5 @@ def _ask(name: str, going: list[str], data: list[str]) -> None:
             "nobody can be asked here", "--yes deletes without asking; --plan prints what would happen", 2
         )
     write_line(f"This deletes {', '.join([*going, *data])} and everything in them.", sys.stderr)
-    if input(f"Type {name} to go on: ").strip() != name:
+    if input(f"Type {name} to continue: ").strip() != name:
         raise CommandError("nothing was deleted")

@@ -11,7 +11,7 @@ from ..aws.objects import object_versions
 from ..aws.plans import plan
 from .stacks import Resource
 
-# Counting goes on until here; a bucket of checkpoints may hold millions of objects.
+# Counting continues until here; a bucket of checkpoints may hold millions of objects.
 _MOST_PAGES: Final = 20
 _GIB: Final = 2**30
 
@@ -33,21 +33,21 @@ def _size(size: int) -> str:
 
 def content(account: Account, resource: Resource) -> str:
     """What a retained resource holds, as far as one call says; empty of kinds that hold nothing."""
-    found = _CONTENT.get(resource.type)
-    return found(account, resource.name) if found else ""
+    result = _CONTENT.get(resource.type)
+    return result(account, resource.name) if result else ""
 
 
 def _file_system(account: Account, id: str) -> str:
-    found = get(account, "fsx", "describe_file_systems", FileSystemIds=[id])["FileSystems"][0]
+    result = get(account, "fsx", "describe_file_systems", FileSystemIds=[id])["FileSystems"][0]
     of_it = [{"Name": "file-system-id", "Values": [id]}]
     backups = len(pages(account, "fsx", "describe_backups", "Backups", Filters=of_it))
-    kept = f", and {backups} backup{'s' if backups > 1 else ''} that outlive it" if backups else ""
-    return f"{found['StorageCapacity']:,} GiB{kept}"
+    retained = f", and {backups} backup{'s' if backups > 1 else ''} that outlive it" if backups else ""
+    return f"{result['StorageCapacity']:,} GiB{retained}"
 
 
 def _log_group(account: Account, name: str) -> str:
-    found = get(account, "logs", "describe_log_groups", logGroupNamePrefix=name)["logGroups"]
-    return next((_size(group.get("storedBytes", 0)) for group in found if group["logGroupName"] == name), "")
+    result = get(account, "logs", "describe_log_groups", logGroupNamePrefix=name)["logGroups"]
+    return next((_size(group.get("storedBytes", 0)) for group in result if group["logGroupName"] == name), "")
 
 
 _CONTENT: Final[dict[str, Callable[[Account, str], str]]] = {
@@ -59,9 +59,9 @@ _CONTENT: Final[dict[str, Callable[[Account, str], str]]] = {
 
 def plan_end(account: Account, arn: str) -> str:
     """Until when a training plan is paid for, and what it cost."""
-    found = plan(account, arn.rpartition("/")[2])
-    until = f"until {found.end.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if found.end else "until its end"
-    paid = f", for {found.fee} {found.currency}".rstrip() if found.fee else ""
+    resolved_plan = plan(account, arn.rpartition("/")[2])
+    until = f"until {resolved_plan.end.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if resolved_plan.end else "until its end"
+    paid = f", for {resolved_plan.fee} {resolved_plan.currency}".rstrip() if resolved_plan.fee else ""
     return f"paid {until}{paid}"
 
 

@@ -23,8 +23,8 @@ _PATIENCE_SECONDS: Final = 1800.0
 def empty_bucket(account: Account, bucket: str, say: Say) -> None:
     """Delete every version of every object of a bucket. Raises CommandError with what S3 refuses."""
     count = 0
-    for found in object_versions(account, bucket):
-        objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in found]
+    for object_version in object_versions(account, bucket):
+        objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in object_version]
         answer = change(account, "s3", "delete_objects", Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
         if refused := answer.get("Errors"):
             first = refused[0]
@@ -36,7 +36,7 @@ def empty_bucket(account: Account, bucket: str, say: Say) -> None:
         say(bucket, f"deleted {count:,} object versions")
 
 
-def delete_data(account: Account, kept: Iterable[Kept], say: Say) -> list[str]:
+def delete_data(account: Account, retained: Iterable[Kept], say: Say) -> list[str]:
     """Delete what is named, in an order in which nothing waits for what follows. Returns the names.
 
     Raises:
@@ -44,7 +44,7 @@ def delete_data(account: Account, kept: Iterable[Kept], say: Say) -> list[str]:
     """
     from botocore.exceptions import ClientError
 
-    left = sorted(kept, key=lambda item: _rank(item.type))
+    left = sorted(retained, key=lambda item: _rank(item.type))
     if unknown := [item for item in left if item.type not in _DELETE]:
         raise CommandError(
             f"{', '.join(item.name for item in unknown)} cannot be deleted here",
@@ -98,16 +98,16 @@ def _file_system(account: Account, id: str, say: Say) -> None:
         answer = find(account, "fsx", "describe_file_systems", ("FileSystemNotFound",), FileSystemIds=[id])
         if answer is None:
             return
-        found = answer["FileSystems"][0]
-        if found["Lifecycle"] == "FAILED":
+        result = answer["FileSystems"][0]
+        if result["Lifecycle"] == "FAILED":
             raise CommandError(
-                f"{id} is not deleted: {found.get('FailureDetails', {}).get('Message')}", "see the FSx console"
+                f"{id} is not deleted: {result.get('FailureDetails', {}).get('Message')}", "see the FSx console"
             )
         if time.monotonic() > deadline:
             raise CommandError(
-                f"{id} is still {found['Lifecycle']}", "run the same command again later: it goes on from here"
+                f"{id} is still {result['Lifecycle']}", "run the same command again later: it resumes from here"
             )
-        say(id, f"is {found['Lifecycle']}")
+        say(id, f"is {result['Lifecycle']}")
         time.sleep(_POLL_SECONDS)
 
 
@@ -169,4 +169,4 @@ COSTING: Final = frozenset(
         "Custom::PodwrightTrainingPlan",
     }
 )
-"""Types that go on costing money while they are there. A network by itself costs nothing."""
+"""Types that keep costing money while they are there. A network by itself costs nothing."""

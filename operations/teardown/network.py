@@ -32,7 +32,7 @@ def network_blockers(account: Account, stack: str, vpc: str, *, ours: Iterable[s
     """What keeps `vpc`, which `stack` made, from being deleted. `ours` are ids of what goes with stacks."""
     known = set(ours)
     endpoints = _guardduty_endpoints(account, vpc)
-    found = [
+    blockers = [
         Blocker(
             stack,
             "guardduty endpoint",
@@ -43,7 +43,7 @@ def network_blockers(account: Account, stack: str, vpc: str, *, ours: Iterable[s
         )
         for item in endpoints
     ]
-    found += [
+    blockers += [
         Blocker(
             stack,
             "guardduty group",
@@ -54,9 +54,9 @@ def network_blockers(account: Account, stack: str, vpc: str, *, ours: Iterable[s
         )
         for group in _guardduty_groups(account, vpc)
     ]
-    found += _load_balancers(account, stack, vpc)
-    found += _file_systems(account, stack, vpc, known)
-    return found + _interfaces(account, stack, vpc, known)
+    blockers += _load_balancers(account, stack, vpc)
+    blockers += _file_systems(account, stack, vpc, known)
+    return blockers + _interfaces(account, stack, vpc, known)
 
 
 def remove(account: Account, blockers: Iterable[Blocker], say: Callable[[str, str], object]) -> None:
@@ -89,13 +89,13 @@ def _wait_until_gone(account: Account, endpoints: list[str]) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         absent = ("InvalidVpcEndpointId.NotFound",)
-        found = find(account, "ec2", "describe_vpc_endpoints", absent, VpcEndpointIds=endpoints)
-        if found is None:
+        result = find(account, "ec2", "describe_vpc_endpoints", absent, VpcEndpointIds=endpoints)
+        if result is None:
             # One that is gone is not found; with several, the others are asked for by themselves.
             for endpoint in endpoints if len(endpoints) > 1 else ():
                 _wait_until_gone(account, [endpoint])
             return
-        if all(item["State"].lower() == "deleted" for item in found["VpcEndpoints"]):
+        if all(item["State"].lower() == "deleted" for item in result["VpcEndpoints"]):
             return
         if time.monotonic() > deadline:
             raise CommandError(
@@ -122,20 +122,20 @@ def _guardduty_groups(account: Account, vpc: str) -> list[dict[str, Any]]:
 
 
 def _load_balancers(account: Account, stack: str, vpc: str) -> list[Blocker]:
-    found = list[Blocker]()
+    result = list[Blocker]()
     balancers = pages(account, "elbv2", "describe_load_balancers", "LoadBalancers")
     for item in (item for item in balancers if item.get("VpcId") == vpc):
         arn = item["LoadBalancerArn"]
         tags = get(account, "elbv2", "describe_tags", ResourceArns=[arn])["TagDescriptions"][0]["Tags"]
         how = f"aws elbv2 delete-load-balancer --load-balancer-arn {arn} --region {account.region}"
-        found.append(_balancer(stack, arn, item["LoadBalancerName"], tags, how))
+        result.append(_balancer(stack, arn, item["LoadBalancerName"], tags, how))
     classic = pages(account, "elb", "describe_load_balancers", "LoadBalancerDescriptions")
     for item in (item for item in classic if item.get("VPCId") == vpc):
         name = item["LoadBalancerName"]
         tags = get(account, "elb", "describe_tags", LoadBalancerNames=[name])["TagDescriptions"][0]["Tags"]
         how = f"aws elb delete-load-balancer --load-balancer-name {name} --region {account.region}"
-        found.append(_balancer(stack, name, name, tags, how))
-    return found
+        result.append(_balancer(stack, name, name, tags, how))
+    return result
 
 
 def _balancer(stack: str, id: str, name: str, tags: list[dict[str, str]], how: str) -> Blocker:
@@ -164,47 +164,47 @@ def _file_systems(account: Account, stack: str, vpc: str, ours: set[str]) -> lis
 
 def _interfaces(account: Account, stack: str, vpc: str, ours: set[str]) -> list[Blocker]:
     """Interfaces that nobody will delete: detached ones, and those of somebody's instances."""
-    found, accounted = list[Blocker](), ours | _of_resources(account, vpc)
+    interfaces, accounted = list[Blocker](), ours | _of_resources(account, vpc)
     for item in pages(account, "ec2", "describe_network_interfaces", "NetworkInterfaces", Filters=_of_vpc(vpc)):
-        id, said = item["NetworkInterfaceId"], item.get("Description", "")
+        id, message = item["NetworkInterfaceId"], item.get("Description", "")
         # EKS's own go with a cluster of ours, whose name ends their description.
-        if id in accounted or (said.startswith("Amazon EKS ") and said.removeprefix("Amazon EKS ") in ours):
+        if id in accounted or (message.startswith("Amazon EKS ") and message.removeprefix("Amazon EKS ") in ours):
             continue
         attached = item.get("Attachment", {})
         if instance := attached.get("InstanceId"):
             if attached.get("InstanceOwnerId") == account.id:
                 how = f"end it: `aws ec2 terminate-instances --instance-ids {instance} --region {account.region}`"
                 why = f"interface {id} of instance {instance}, of no stack that goes"
-                found.append(Blocker(stack, "instance", instance, why, "you", how))
+                interfaces.append(Blocker(stack, "instance", instance, why, "you", how))
             continue
         # What a service manages it takes away itself, some minutes after what it was made for.
         if item["Status"] != "available" or item.get("RequesterManaged"):
             continue
-        maker = next((maker for word, maker in _LEFT_BEHIND.items() if said.startswith(word)), "")
+        maker = next((maker for word, maker in _LEFT_BEHIND.items() if message.startswith(word)), "")
         if _CNI_TAGS & {tag["Key"] for tag in item.get("TagSet", [])}:
             maker = "the VPC CNI"
         elif item.get("InterfaceType", "").startswith("efa"):
             maker = "EFA"
         if maker:
-            why = f"{maker} left it behind, detached{f' ({said})' if said else ''}"
-            found.append(Blocker(stack, "interface", id, why, "podwright", "deleted before the network"))
+            why = f"{maker} left it behind, detached{f' ({message})' if message else ''}"
+            interfaces.append(Blocker(stack, "interface", id, why, "podwright", "deleted before the network"))
         else:
-            why = f"a detached interface of somebody's{f' ({said})' if said else ''}"
+            why = f"a detached interface of somebody's{f' ({message})' if message else ''}"
             how = f"`aws ec2 delete-network-interface --network-interface-id {id} --region {account.region}`"
-            found.append(Blocker(stack, "interface", id, why, "you", how))
-    return found
+            interfaces.append(Blocker(stack, "interface", id, why, "you", how))
+    return interfaces
 
 
 def _of_resources(account: Account, vpc: str) -> set[str]:
     """Interfaces that go with what they belong to: endpoints, NAT gateways and file systems."""
     owners = pages(account, "ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=_of_vpc(vpc))
     owners += pages(account, "fsx", "describe_file_systems", "FileSystems")
-    found = [item.get("NetworkInterfaceIds", []) for item in owners]
+    results = [item.get("NetworkInterfaceIds", []) for item in owners]
     gateways = pages(account, "ec2", "describe_nat_gateways", "NatGateways", Filter=_of_vpc(vpc))
-    found += [
+    results += [
         [address["NetworkInterfaceId"]]
         for item in gateways
         for address in item.get("NatGatewayAddresses", [])
         if "NetworkInterfaceId" in address
     ]
-    return {interface for interfaces in found for interface in interfaces}
+    return {interface for interfaces in results for interface in interfaces}

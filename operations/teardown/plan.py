@@ -21,7 +21,7 @@ class Kept:
     holds: str = ""
     """What is in it, such as how much data."""
     costs: bool = False
-    """Whether it goes on costing money."""
+    """Whether it keeps costing money."""
     command: str = ""
     """What removes it later."""
 
@@ -113,11 +113,11 @@ def deletion_order(stacks: Iterable[str], imports: Mapping[str, set[str]]) -> li
 
 def staying(blocked: Iterable[str], imports: Mapping[str, set[str]]) -> set[str]:
     """Stacks that stay when those that are `blocked` do: they too, and all from which they import."""
-    found = set[str]()
+    result = set[str]()
     left = list(blocked)
     while left:
         name = left.pop()
-        if name not in found:
-            found.add(name)
+        if name not in result:
+            result.add(name)
             left += imports.get(name, ())
-    return found
+    return result

@@ -11,7 +11,7 @@ from ..aws.stacks import delete_stack, protect
 from ..cdk.cli import Cdk
 from ..cdk.deployment import deployed_stacks, failure, watch
 from ..cdk.progress import Progress
-from .look import Look, still_there
+from .inventory import Inventory, still_there
 from .network import remove
 from .stacks import Resource, failed, resources_of
 
@@ -30,7 +30,7 @@ class Run:
     environment: Environment
     cdk: Cdk
     progress: Progress
-    seen: Look
+    seen: Inventory
 
     def unprotect(self, stacks: list[str]) -> None:
         """Lift the termination protection of stacks."""
@@ -62,14 +62,14 @@ class Run:
         Raises:
             CommandError: something is in the way that somebody else has to remove.
         """
-        found = still_there(self.seen, self.cdk.account)
-        if yours := [item for item in found if item.by == "you"]:
+        blockers = still_there(self.seen, self.cdk.account)
+        if yours := [item for item in blockers if item.by == "you"]:
             stack = yours[0].stack
             lines = "\n".join(f"    {item.why}" for item in yours)
             hint = "; ".join(item.how for item in yours)
             raise CommandError(f"{stack} stays, because something is in it:\n{lines}", f"{hint}; then run this again")
-        remove(self.cdk.account, found, self.progress.say)
-        return bool(found)
+        remove(self.cdk.account, blockers, self.progress.say)
+        return bool(blockers)
 
     def _destroy(self, stacks: list[str]) -> None:
         """Delete stacks of the app, again where what kept them could be taken away."""
@@ -95,7 +95,7 @@ class Run:
         if not any(reasons.values()):
             return failure(self.cdk, self.progress)
         lines = [f"    {stack}: {reason}" for stack, items in reasons.items() for reason in items]
-        hint = f"fix the causes, then run the same command again: it goes on from here; log: {self.cdk.log}"
+        hint = f"fix the causes, then run the same command again: it resumes from here; log: {self.cdk.log}"
         return CommandError(f"{', '.join(reasons)} could not be deleted:\n" + "\n".join(lines), hint)
 
 
@@ -110,10 +110,10 @@ def _strays(environment: Environment, resources: dict[str, list[Resource]]) -> l
 def _late_strays(environment: Environment, resources: dict[str, list[Resource]]) -> list[str]:
     """Stacks of ours that the app does not know any more, because the file has lost its teams or who works in them."""
     governance = environment.governance
-    wanted = {"governance": governance.engine is not None, "access": names_identities(governance)}
+    desired = {"governance": governance.engine is not None, "access": names_identities(governance)}
     return [
         stack
-        for key, needed in wanted.items()
+        for key, needed in desired.items()
         if not needed and _is_ours(resources.get(stack := f"{environment.name}-{key}", []))
     ]
 

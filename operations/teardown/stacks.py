@@ -42,11 +42,11 @@ class Resource:
 
 def resources_of(account: Account, stacks: list[Stack]) -> dict[str, list[Resource]]:
     """The resources of each stack that exist, with the deletion policies of the deployed templates."""
-    found = {}
+    results = {}
     for stack in stacks:
         made = template(account, stack.name, "Processed").get("Resources", {})
         policies = {key: item.get("DeletionPolicy", "") for key, item in made.items()}
-        found[stack.name] = [
+        results[stack.name] = [
             Resource(
                 stack.name,
                 item.logical_id,
@@ -59,14 +59,14 @@ def resources_of(account: Account, stacks: list[Stack]) -> dict[str, list[Resour
             for item in stack_resources(account, stack.name)
             if item.name and item.status != "DELETE_COMPLETE"
         ]
-    return found
+    return results
 
 
-def parents(found: Mapping[str, list[Resource]]) -> dict[str, str]:
+def parents(result: Mapping[str, list[Resource]]) -> dict[str, str]:
     """The stack that each nested one belongs to, by the nested one's name."""
     return {
         item.name.rpartition(":stack/")[2].partition("/")[0]: stack
-        for stack, items in found.items()
+        for stack, items in result.items()
         for item in items
         if item.type == "AWS::CloudFormation::Stack"
     }
@@ -78,21 +78,21 @@ def importers(account: Account, stacks: list[Stack], parents: Mapping[str, str])
     A nested stack goes by the name of the one it belongs to, with which it is deleted.
     """
     names = {stack.id: stack.name for stack in stacks}
-    found: dict[str, dict[str, set[str]]] = defaultdict(dict)
+    result: dict[str, dict[str, set[str]]] = defaultdict(dict)
     for export in exports(account) if names else ():
         if stack := names.get(export["ExportingStackId"]):
             others = {parents.get(name, name) for name in imported_by(account, export["Name"])}
-            found[stack][export["Name"]] = others - {stack}
-    return found
+            result[stack][export["Name"]] = others - {stack}
+    return result
 
 
 def imports(users: Mapping[str, Mapping[str, set[str]]]) -> dict[str, set[str]]:
     """By stack: those whose exports it imports."""
-    found: dict[str, set[str]] = defaultdict(set)
+    result: dict[str, set[str]] = defaultdict(set)
     for stack, exported in users.items():
         for name in (name for names in exported.values() for name in names):
-            found[name].add(stack)
-    return found
+            result[name].add(stack)
+    return result
 
 
 def failed(resources: list[Resource], shown: Callable[[Resource], str] | None = None) -> tuple[str, ...]:

@@ -20,11 +20,11 @@ def plan_lines(plan: Teardown) -> Iterator[str]:
         yield f"\nNodes that go: {', '.join(f'{group} {count}' for group, count in plan.nodes.items())}"
     yield from _section("Work that is ended:", plan.running)
     for title, by in (("Removed on the way:", "podwright"), ("In the way, and yours to remove:", "you")):
-        found = [item for item in plan.blockers if item.by == by]
+        items = [item for item in plan.blockers if item.by == by]
         yield from _section(
-            title, [f"{item.stack}: {item.kind} {item.name}: {item.why}\n    → {item.how}" for item in found]
+            title, [f"{item.stack}: {item.kind} {item.name}: {item.why}\n    → {item.how}" for item in items]
         )
-    yield from _section("Stays, and goes on costing money:", [_kept(item) for item in plan.kept if item.costs])
+    yield from _section("Stays, and keeps costing money:", [_kept(item) for item in plan.kept if item.costs])
     yield from _section("Stays:", [_kept(item) for item in plan.kept if not item.costs])
     yield from _section("Not looked at:", plan.unseen)
 

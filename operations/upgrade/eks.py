@@ -23,7 +23,7 @@ from ..cdk.deployment import load
 from ..kubernetes.kubectl import way
 from ..output.columns import columns
 from ..output.console import write_json, write_line
-from .readiness import Readiness, look
+from .readiness import Readiness, read_readiness
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,33 +41,33 @@ def run(args: argparse.Namespace) -> int:
     account = account_of(environment, args.project, args.sandbox)
     name = eks_cluster_name(account, environment)
     kubectl = way(args.project, environment, account)
-    found = look(environment, account, name, args.to, kubectl, args.project)
+    readiness = read_readiness(environment, account, name, args.to, kubectl, args.project)
     written = False
-    if args.write and found.is_ready and found.wanted != environment.cluster.eks.version:
-        write(_file(args, environment), loaded.source, found)
+    if args.write and readiness.is_ready and readiness.wanted != environment.cluster.eks.version:
+        write(_file(args, environment), loaded.source, readiness)
         written = True
     if args.json:
-        write_json(document(found) | {"environment": environment.name, "written": written})
+        write_json(document(readiness) | {"environment": environment.name, "written": written})
     else:
-        for line in _lines(environment, found, written, sees=kubectl is not None):
+        for line in _lines(environment, readiness, written, sees=kubectl is not None):
             write_line(line)
-    return 0 if found.is_ready else 1
+    return 0 if readiness.is_ready else 1
 
 
-def write(file: Path, source: Source, found: Readiness) -> None:
+def write(file: Path, source: Source, readiness: Readiness) -> None:
     """Write the version into an environment file, and the add-ons whose version would not fit. Comments stay.
 
     Raises:
         CommandError: the file cannot take it; it says what to write by hand.
     """
-    addons = {addon.name: addon.offered[0] for addon in found.addons if addon.offered and not addon.fits}
-    settings: dict[str, Any] = {"version": found.wanted}
-    given = source.data.get("cluster") or {}
+    addons = {addon.name: addon.offered[0] for addon in readiness.addons if addon.offered and not addon.fits}
+    settings: dict[str, Any] = {"version": readiness.wanted}
+    specified = source.data.get("cluster") or {}
     try:
-        if not given.get("eks"):
+        if not specified.get("eks"):
             write_values(file, ("cluster",), {"eks": settings | ({"addons": addons} if addons else {})})
             return
-        if addons and given["eks"].get("addons"):
+        if addons and specified["eks"].get("addons"):
             write_values(file, ("cluster", "eks", "addons"), addons)
         elif addons:
             settings["addons"] = addons
@@ -79,23 +79,23 @@ def write(file: Path, source: Source, found: Readiness) -> None:
         ) from None
 
 
-def document(found: Readiness) -> dict[str, Any]:
+def document(readiness: Readiness) -> dict[str, Any]:
     """What was found, for machines."""
     return {
-        "cluster": found.cluster,
-        "deployed": found.deployed,
-        "wanted": found.wanted,
-        "ready": found.is_ready,
-        "support": {version: found.support.get(version) for version in (found.deployed, found.wanted)},
+        "cluster": readiness.cluster,
+        "deployed": readiness.deployed,
+        "wanted": readiness.wanted,
+        "ready": readiness.is_ready,
+        "support": {version: readiness.support.get(version) for version in (readiness.deployed, readiness.wanted)},
         "addons": [
-            {"name": addon.name, "now": addon.now, "then": addon.then, "fits": addon.fits} for addon in found.addons
+            {"name": addon.name, "now": addon.now, "then": addon.then, "fits": addon.fits} for addon in readiness.addons
         ],
-        "kubelets": found.kubelets,
+        "kubelets": readiness.kubelets,
         "insights": [
             {"name": item["name"], "status": item["insightStatus"]["status"], "reason": item["insightStatus"]["reason"]}
-            for item in found.insights
+            for item in readiness.insights
         ],
-        "obstacles": [{"level": item.level, "what": item.what, "hint": item.hint} for item in found.obstacles],
+        "obstacles": [{"level": item.level, "what": item.what, "hint": item.hint} for item in readiness.obstacles],
     }
 
 
@@ -104,41 +104,46 @@ def _file(args: argparse.Namespace, environment: Environment) -> Path:
     return args.project / "environments" / f"{environment.name}.yaml" if known else Path(args.environment)
 
 
-def _lines(environment: Environment, found: Readiness, written: bool, *, sees: bool) -> Iterator[str]:
-    until = found.support.get(found.deployed)
-    yield f"{found.cluster}: Kubernetes {found.deployed}" + (f", standard support until {until}" if until else "")
-    if found.wanted == found.deployed:
+def _lines(environment: Environment, readiness: Readiness, written: bool, *, sees: bool) -> Iterator[str]:
+    until = readiness.support.get(readiness.deployed)
+    yield f"{readiness.cluster}: Kubernetes {readiness.deployed}" + (
+        f", standard support until {until}" if until else ""
+    )
+    if readiness.wanted == readiness.deployed:
         yield f"{environment.name} has that version already"
         return
-    later = found.support.get(found.wanted)
-    yield f"to {found.wanted}" + (f", standard support until {later}" if later else "")
-    if found.addons:
+    later = readiness.support.get(readiness.wanted)
+    yield f"to {readiness.wanted}" + (f", standard support until {later}" if later else "")
+    if readiness.addons:
         rows = [("add-on", "now", "then", "")]
         rows += [
-            (addon.name, addon.now or "–", addon.then or "–", "" if addon.fits else f"not for {found.wanted}")
-            for addon in found.addons
+            (addon.name, addon.now or "–", addon.then or "–", "" if addon.fits else f"not for {readiness.wanted}")
+            for addon in readiness.addons
         ]
         yield from ("", *columns(rows), "")
-    if found.kubelets:
-        yield "nodes: " + ", ".join(f"{count} with kubelet {version}" for version, count in found.kubelets.items())
+    if readiness.kubelets:
+        yield "nodes: " + ", ".join(f"{count} with kubelet {version}" for version, count in readiness.kubelets.items())
     elif not sees:
         yield "nodes: not seen from here (`podwright connect`); EKS's own insight on their kubelets is below"
-    for item in found.insights:
+    for item in readiness.insights:
         yield f"EKS insight: {item['name']}: {item['insightStatus']['status']}"
-    for item in found.obstacles:
+    for item in readiness.obstacles:
         yield f"{item.level}: {item.what}"
         yield f"    → {item.hint}"
-    if not found.is_ready:
+    if not readiness.is_ready:
         return
-    if not written and found.wanted != environment.cluster.eks.version:
-        yield f"ready: `podwright upgrade {environment.name} eks --to {found.wanted} --write` writes it into the file"
+    if not written and readiness.wanted != environment.cluster.eks.version:
+        command = f"podwright upgrade {environment.name} eks --to {readiness.wanted} --write"
+        yield f"ready: `{command}` writes it into the file"
         return
-    yield f"the file says {found.wanted}; next, in this order:"
+    yield f"the file says {readiness.wanted}; next, in this order:"
+    versions = f"{readiness.deployed} → {readiness.wanted}"
     yield f"    podwright diff {environment.name}            # control plane and add-ons alone"
-    yield f"    podwright deploy {environment.name}          # {found.deployed} → {found.wanted}, then the add-ons"
+    yield f"    podwright deploy {environment.name}          # {versions}, then the add-ons"
     yield f"    podwright upgrade {environment.name} nodes   # images with its kubelet, batch by batch"
     yield (
-        f"Wait with the nodes as long as you may want to go back: EKS takes the control plane back to {found.deployed} "
+        f"Wait with the nodes as long as you may want to go back: EKS takes the control plane back to "
+        f"{readiness.deployed} "
         f"for {ROLLBACK_DAYS} days, while no node is newer."
     )
 

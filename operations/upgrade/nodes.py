@@ -1,8 +1,8 @@
 """`podwright upgrade ENV nodes`: a newer image on nodes, group after group and batch after batch.
 
 HyperPod drains nothing: what runs on a node stops when its turn comes. Its root volume is new afterwards, and its
-lifecycle scripts have run again. An update goes on in AWS when this command is interrupted; started again, it follows
-it and goes on with the groups that are left.
+lifecycle scripts have run again. An update continues in AWS when this command is interrupted; started again, it follows
+it and continues with the groups that are left.
 """
 
 import argparse
@@ -19,8 +19,8 @@ from ..kubernetes.kubectl import way
 from ..output.confirm import confirm
 from ..output.console import write_json, write_line
 from ..output.tables import coloured, empty_table
+from .observed import behind, jobs_on_nodes, kubernetes_nodes
 from .renewal import Upgrade, announced, check_alarms, going_groups, is_busy, own_settings, warnings
-from .seen import behind, jobs_on_nodes, kubernetes_nodes
 from .software import Software, Wish, rollout, software
 
 _NEXT: Final = (
@@ -52,19 +52,19 @@ def run(args: argparse.Namespace) -> int:
     cluster = environment.cluster.name
     kubectl = way(args.project, environment, account) if environment.cluster.orchestrator == "eks" else None
     hyperpod = existing_cluster(account, cluster)
-    there = software(hyperpod)
+    existing = software(hyperpod)
     server, old_kubelets = behind(account, hyperpod, kubernetes_nodes(kubectl))
-    going = going_groups(environment, there, old_kubelets, wish)
-    under_way = [name for name, now in there.items() if now.is_active]
+    going = going_groups(environment, existing, old_kubelets, wish)
+    under_way = [name for name, now in existing.items() if now.is_active]
     jobs = jobs_on_nodes(kubectl)
     if args.idle:
         going = [name for name in going if not is_busy(account, environment, name, kubectl, jobs)]
     write_line(f"software of {environment.name} → {account}", sys.stderr)
     for name, kubelet in old_kubelets.items():
         write_line(f"  {name}: nodes have kubelet {kubelet}, the control plane is {server}", sys.stderr)
-    for line in announced(environment, there, under_way, going, wish):
+    for line in announced(environment, existing, under_way, going, wish):
         write_line(f"  {line}", sys.stderr)
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     if going:
         check_alarms(account, [rollout(own_settings(environment, name), wish) for name in going])
         for line in warnings(account, environment, going, kubectl, jobs):
@@ -75,43 +75,44 @@ def run(args: argparse.Namespace) -> int:
     ok = True
     try:
         for name in under_way:
-            found.append(upgrade.group(name, there[name], jobs, resumed=True))
-            ok = ok and found[-1]["ok"]
+            results.append(upgrade.group(name, existing[name], jobs, resumed=True))
+            ok = ok and results[-1]["ok"]
         for position, name in enumerate(name for name in going if ok and name not in under_way):
             if args.pause and position:
-                confirm("next", f"go on with {name}")
-            found.append(upgrade.group(name, software(existing_cluster(account, cluster))[name], jobs, resumed=False))
-            ok = found[-1]["ok"]
+                confirm("next", f"continue with {name}")
+            results.append(upgrade.group(name, software(existing_cluster(account, cluster))[name], jobs, resumed=False))
+            ok = results[-1]["ok"]
     except KeyboardInterrupt:
         write_line(
-            f"\nWhat has begun goes on in AWS. `podwright upgrade {environment.name} nodes` follows it and goes on.",
+            f"\nWhat has begun continues in AWS. `podwright upgrade {environment.name} nodes` follows it "
+            f"and continues.",
             sys.stderr,
         )
         raise
-    _write(environment, there, found, args)
+    _write(environment, existing, results, args)
     return 0 if ok else 1
 
 
 def _write(
-    environment: Environment, before: Mapping[str, Software], found: Sequence[dict[str, Any]], args: argparse.Namespace
+    environment: Environment, before: Mapping[str, Software], result: Sequence[dict[str, Any]], args: argparse.Namespace
 ) -> None:
     if args.json:
-        ok = all(item["ok"] for item in found)
-        write_json({"environment": environment.name, "groups": list(found), "ok": ok})
+        ok = all(item["ok"] for item in result)
+        write_json({"environment": environment.name, "groups": list(result), "ok": ok})
         return
-    if not found:
+    if not result:
         write_line(f"{environment.name}: no group to renew; {_states(before)}")
         return
     from rich.console import Console
 
     table = empty_table(f"Software of {environment.name}", "group", "release", "status", "took", "verdict")
-    for item in found:
+    for item in result:
         verdict = "; ".join([*(["as asked for"] if item["ok"] else item["problems"]), *item["notes"]])
         release = f"{item['from'] or '–'} → {item['to'] or '–'}"
         status = coloured(item["status"], ("Succeeded",))
         table.add_row(item["group"], release, status, f"{item['seconds']:.0f} s", verdict)
     Console(highlight=False, markup=False).print(table)
-    if not all(item["ok"] for item in found):
+    if not all(item["ok"] for item in result):
         write_line(_NEXT.format(name=environment.name))
 
 

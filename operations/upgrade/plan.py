@@ -15,9 +15,9 @@ from ..kubernetes.kubectl import Kubectl, way
 from ..output.columns import columns
 from ..output.console import write_json, write_line
 from .eks import document, warn
-from .readiness import look
+from .observed import behind, kubernetes_nodes
+from .readiness import read_readiness
 from .scripts import compare
-from .seen import behind, kubernetes_nodes
 from .software import Software, in_order, software
 
 
@@ -94,21 +94,23 @@ def _steps(
 def _kubernetes(
     args: argparse.Namespace, environment: Environment, account: Account, kubectl: Kubectl | None
 ) -> dict[str, Any]:
-    found = look(environment, account, eks_cluster_name(account, environment), None, kubectl, args.project)
-    wanted, step = environment.cluster.eks.version, {"part": "eks", "what": "Kubernetes"}
-    if wanted != found.deployed and environment.cluster.eks.existing is None:
-        state = f"{found.deployed} is deployed, the file says {wanted}"
+    readiness = read_readiness(
+        environment, account, eks_cluster_name(account, environment), None, kubectl, args.project
+    )
+    desired, step = environment.cluster.eks.version, {"part": "eks", "what": "Kubernetes"}
+    if desired != readiness.deployed and environment.cluster.eks.existing is None:
+        state = f"{readiness.deployed} is deployed, the file says {desired}"
         command = f"podwright deploy {environment.name}"
-        return step | {"state": state, "behind": True, "command": command, "details": document(found)}
-    until = found.support.get(found.deployed)
-    state = found.deployed + (f", standard support until {until}" if until else "")
-    possible = found.wanted in found.support
+        return step | {"state": state, "behind": True, "command": command, "details": document(readiness)}
+    until = readiness.support.get(readiness.deployed)
+    state = readiness.deployed + (f", standard support until {until}" if until else "")
+    possible = readiness.wanted in readiness.support
     if possible:
-        state += f"; {found.wanted} is there" + ("" if found.is_ready else ", and something stops it")
+        state += f"; {readiness.wanted} is there" + ("" if readiness.is_ready else ", and something stops it")
     command = f"podwright upgrade {environment.name} eks"
     # A later version is no reason by itself: staying is right until support ends.
     ends = bool(until) and until <= _soon()
-    return step | {"state": state, "behind": ends, "command": command, "details": document(found)}
+    return step | {"state": state, "behind": ends, "command": command, "details": document(readiness)}
 
 
 def _soon() -> str:

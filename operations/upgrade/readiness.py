@@ -26,8 +26,8 @@ from ..kubernetes.filled import filled
 from ..kubernetes.kubectl import Kubectl
 from ..programs.helm import tool
 from ..programs.node import use_bundled_node
-from .seen import kubernetes_nodes
-from .seen import minor as short
+from .observed import kubernetes_nodes
+from .observed import minor as short
 
 Level = Literal["error", "warning"]
 _COMPARISON: Final = re.compile(r"(>=|<=|>|<|=)?\s*v?(\d+)\.(\d+)(?:\.\d+)?(?:-0)?")
@@ -81,25 +81,25 @@ class Readiness:
         return not any(item.level == "error" for item in self.obstacles)
 
 
-def look(
+def read_readiness(
     environment: Environment, account: Account, name: str, to: str | None, kubectl: Kubectl | None, project: Path
 ) -> Readiness:
     """Look at an EKS cluster called `name` for a move to version `to` (default: the next minor). Changes nothing."""
     deployed = get(account, "eks", "describe_cluster", name=name)["cluster"]["version"]
-    found = Readiness(name, deployed, to or f"1.{minor(deployed) + 1}")
-    found.support = _support(account)
-    found.obstacles += _step(found)
-    if found.wanted == deployed or any(item.level == "error" for item in found.obstacles):
-        return found
-    found.addons = list(_addons(account, environment, name, found.wanted))
-    found.obstacles += _addon_obstacles(found.addons, found.wanted)
-    found.kubelets = _kubelets(kubectl)
-    found.obstacles += _skews(found)
-    found.insights = _insights(account, name, found.wanted)
-    found.obstacles += _insight_obstacles(found.insights)
-    found.obstacles += removed_objects(environment, found.wanted, project)
-    found.obstacles += chart_obstacles(environment, found.wanted, project)
-    return found
+    readiness = Readiness(name, deployed, to or f"1.{minor(deployed) + 1}")
+    readiness.support = _support(account)
+    readiness.obstacles += _step(readiness)
+    if readiness.wanted == deployed or any(item.level == "error" for item in readiness.obstacles):
+        return readiness
+    readiness.addons = list(_addons(account, environment, name, readiness.wanted))
+    readiness.obstacles += _addon_obstacles(readiness.addons, readiness.wanted)
+    readiness.kubelets = _kubelets(kubectl)
+    readiness.obstacles += _skews(readiness)
+    readiness.insights = _insights(account, name, readiness.wanted)
+    readiness.obstacles += _insight_obstacles(readiness.insights)
+    readiness.obstacles += removed_objects(environment, readiness.wanted, project)
+    readiness.obstacles += chart_obstacles(environment, readiness.wanted, project)
+    return readiness
 
 
 def _support(account: Account) -> dict[str, str]:
@@ -110,77 +110,79 @@ def _support(account: Account) -> dict[str, str]:
     }
 
 
-def _step(found: Readiness) -> Iterator[Obstacle]:
-    if problem := step_problem(found.deployed, found.wanted):
+def _step(readiness: Readiness) -> Iterator[Obstacle]:
+    if problem := step_problem(readiness.deployed, readiness.wanted):
         yield Obstacle("error", *problem)
         return
-    known = eks_versions().get(found.wanted)
-    if found.wanted not in found.support and found.wanted != found.deployed:
-        offered = ", ".join(sorted(found.support))
-        yield Obstacle("error", f"EKS offers no Kubernetes {found.wanted}; it offers {offered}", "wait until it does")
+    known = eks_versions().get(readiness.wanted)
+    if readiness.wanted not in readiness.support and readiness.wanted != readiness.deployed:
+        offered = ", ".join(sorted(readiness.support))
+        yield Obstacle(
+            "error", f"EKS offers no Kubernetes {readiness.wanted}; it offers {offered}", "wait until it does"
+        )
     if known is None or known.hyperpod != "documented":
         yield Obstacle(
             "warning",
-            f"HyperPod does not document Kubernetes {found.wanted}"
+            f"HyperPod does not document Kubernetes {readiness.wanted}"
             + ("; AWS's own samples use it" if known and known.hyperpod == "seen" else ""),
             "try it in an environment that may break, and nodes above all: their image has to have its kubelet",
         )
 
 
-def _addons(account: Account, environment: Environment, cluster: str, wanted: str) -> Iterator[Addon]:
+def _addons(account: Account, environment: Environment, cluster: str, desired: str) -> Iterator[Addon]:
     """The cluster's add-ons, and what the deployment of the new version makes of each."""
-    settings = environment.cluster.eks.model_copy(update={"version": wanted})
+    settings = environment.cluster.eks.model_copy(update={"version": desired})
     for name in sorted(pages(account, "eks", "list_addons", "addons", clusterName=cluster)):
         answer = get(account, "eks", "describe_addon", clusterName=cluster, addonName=name)
         now = answer["addon"].get("addonVersion", "")
-        asked = {"addonName": name, "kubernetesVersion": wanted}
+        asked = {"addonName": name, "kubernetesVersion": desired}
         offers = pages(account, "eks", "describe_addon_versions", "addons", **asked)
         offered = tuple(version["addonVersion"] for row in offers for version in row["addonVersions"])
         yield Addon(name, now, addon_version(cast(AddonName, name), settings) or now, offered)
 
 
-def _addon_obstacles(addons: Sequence[Addon], wanted: str) -> Iterator[Obstacle]:
+def _addon_obstacles(addons: Sequence[Addon], desired: str) -> Iterator[Obstacle]:
     for addon in addons:
         if not addon.offered:
             yield Obstacle(
-                "error", f"EKS has no {addon.name} for Kubernetes {wanted}", "wait for it, or take it out of the file"
+                "error", f"EKS has no {addon.name} for Kubernetes {desired}", "wait for it, or take it out of the file"
             )
         elif not addon.fits:
-            kept = addon.then == addon.now
+            retained = addon.then == addon.now
             yield Obstacle(
                 "error",
-                f"{addon.name} {'stays at' if kept else 'would get'} {addon.then}, which EKS does not have for "
-                f"Kubernetes {wanted}",
+                f"{addon.name} {'stays at' if retained else 'would get'} {addon.then}, which EKS does not have for "
+                f"Kubernetes {desired}",
                 f"write `addons: {{{addon.name}: {addon.offered[0]}}}` under cluster.eks; --write does",
             )
 
 
 def _kubelets(kubectl: Kubectl | None) -> dict[str, int]:
-    found: dict[str, int] = {}
+    results: dict[str, int] = {}
     for node in kubernetes_nodes(kubectl).values():
         if node["kubelet"]:
-            found[node["kubelet"]] = found.get(node["kubelet"], 0) + 1
-    return found
+            results[node["kubelet"]] = results.get(node["kubelet"], 0) + 1
+    return results
 
 
-def _skews(found: Readiness) -> Iterator[Obstacle]:
-    for kubelet, count in sorted(found.kubelets.items()):
-        if problem := skew_problem("kubelet", kubelet, found.wanted):
+def _skews(readiness: Readiness) -> Iterator[Obstacle]:
+    for kubelet, count in sorted(readiness.kubelets.items()):
+        if problem := skew_problem("kubelet", kubelet, readiness.wanted):
             yield Obstacle("error", f"{problem} ({count} nodes)", "`podwright upgrade ENV nodes` first")
     try:
         program = tool("kubectl")
     except CommandError as stop:
         yield Obstacle("warning", f"the version of kubectl is not compared: {stop}", stop.hint)
         return
-    said = subprocess.run([program, "version", "--client", "--output=json"], capture_output=True, check=True)
-    kubectl = short(json.loads(said.stdout)["clientVersion"]["gitVersion"])
-    if problem := skew_problem("kubectl", kubectl, found.wanted):
+    message = subprocess.run([program, "version", "--client", "--output=json"], capture_output=True, check=True)
+    kubectl = short(json.loads(message.stdout)["clientVersion"]["gitVersion"])
+    if problem := skew_problem("kubectl", kubectl, readiness.wanted):
         yield Obstacle("warning", f"{problem}: charts are applied with it", "upgrade podwright, which brings kubectl")
 
 
-def _insights(account: Account, cluster: str, wanted: str) -> list[dict[str, Any]]:
+def _insights(account: Account, cluster: str, desired: str) -> list[dict[str, Any]]:
     """EKS's insights about a version; of those that do not pass, with everything that it says."""
-    wish = {"categories": ["UPGRADE_READINESS"], "kubernetesVersions": [wanted]}
+    wish = {"categories": ["UPGRADE_READINESS"], "kubernetesVersions": [desired]}
     return [
         item
         if item["insightStatus"]["status"] == "PASSING"
@@ -203,21 +205,22 @@ def _insight_obstacles(insights: Sequence[Mapping[str, Any]]) -> Iterator[Obstac
             yield Obstacle("error" if status == "ERROR" else "warning", f"EKS: {item['name']}: {reason}", hint)
 
 
-def removed_objects(environment: Environment, wanted: str, project: Path) -> Iterator[Obstacle]:
+def removed_objects(environment: Environment, desired: str, project: Path) -> Iterator[Obstacle]:
     """Objects of the environment's own charts whose API the new version does not serve."""
     use_bundled_node()
     known = known_values(environment, "amazonaws.com")
     objects, _ = filled(environment, known, mirror_of(environment, read_artifacts(project)))
     for item in objects:
-        if gone := removed(item["apiVersion"], item["kind"], wanted):
+        if deleted := removed(item["apiVersion"], item["kind"], desired):
             yield Obstacle(
                 "error",
-                f"{item['kind']} {item['metadata']['name']} is of {gone.api}, which Kubernetes {gone.version} removed",
-                f"upgrade podwright; {gone.use} takes its place",
+                f"{item['kind']} {item['metadata']['name']} is of {deleted.api}, which Kubernetes "
+                f"{deleted.version} removed",
+                f"upgrade podwright; {deleted.use} takes its place",
             )
 
 
-def chart_obstacles(environment: Environment, wanted: str, project: Path) -> Iterator[Obstacle]:
+def chart_obstacles(environment: Environment, desired: str, project: Path) -> Iterator[Obstacle]:
     """Charts that say of themselves that they do not run on the new version, as far as they are locked and fetched."""
     locked = read_artifacts(project).charts
     for item in wanted_charts(environment):
@@ -228,7 +231,7 @@ def chart_obstacles(environment: Environment, wanted: str, project: Path) -> Ite
         with zipfile.ZipFile(file) as archive:
             text = archive.read("Chart.yaml").decode("utf-8")
         constraint = str(parse_source(text, "Chart.yaml").data.get("kubeVersion", ""))
-        if constraint and not allows(constraint, wanted):
+        if constraint and not allows(constraint, desired):
             yield Obstacle(
                 "error",
                 f"chart {chart.name} {chart.version} asks for Kubernetes {constraint}",

@@ -16,7 +16,7 @@ from ..aws.unseen import code_of
 from ..kubernetes.kubectl import Kubectl, Refused
 from ..output.console import write_line
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Renewed, follow, problems
-from .seen import kubernetes_nodes
+from .observed import kubernetes_nodes
 from .software import Software, Wish, batches, in_order, request, rollout, software
 
 
@@ -35,7 +35,7 @@ class Upgrade:
         """Ask for the update of a group unless one is under way, follow it, and look at the result."""
         from botocore.exceptions import ClientError
 
-        group, begun = own_settings(self._environment, name), time.time()
+        group, started = own_settings(self._environment, name), time.time()
         release = self._wish.release or (group.image_release if group else None) or ""
         on_eks = self._environment.cluster.orchestrator == "eks"
         before_it = {node.id: node.status for node in nodes(self._account, self._cluster, name)}
@@ -59,7 +59,7 @@ class Upgrade:
             self._cluster,
             name,
             lambda text: write_line(text, sys.stderr),
-            begun=begun,
+            started=started,
             resumed=resumed,
             before=before_it,
             minutes=self._wish.wait,
@@ -67,9 +67,9 @@ class Upgrade:
             jobs=jobs,
         )
         now = software(existing_cluster(self._account, self._cluster))[name]
-        there = nodes(self._account, self._cluster, name)
+        existing = nodes(self._account, self._cluster, name)
         kubernetes = self._kubernetes()
-        wrong = self._wrong(done, release, now, there, kubernetes)
+        wrong = self._wrong(done, release, now, existing, kubernetes)
         return {
             "group": name,
             "from": before.current,
@@ -83,7 +83,7 @@ class Upgrade:
                     "kubelet": kubernetes.get(node.id, {}).get("kubelet"),
                     "seconds": round(done.nodes[node.id], 1) if node.id in done.nodes else None,
                 }
-                for node in sorted(there, key=lambda node: node.id)
+                for node in sorted(existing, key=lambda node: node.id)
             ],
             "notes": self._notes(name, kubernetes),
             "problems": wrong,
@@ -109,14 +109,14 @@ class Upgrade:
         done: Renewed,
         release: str,
         now: Software,
-        there: Sequence[Node],
+        existing: Sequence[Node],
         kubernetes: Mapping[str, Mapping[str, Any]],
     ) -> list[str]:
         match done.status:
             case "Succeeded":
-                return problems(release, now, there, kubernetes)
+                return problems(release, now, existing, kubernetes)
             case "waiting":
-                return [f"{now.renewed} of {now.nodes} nodes have the new image; the update goes on in AWS"]
+                return [f"{now.renewed} of {now.nodes} nodes have the new image; the update continues in AWS"]
             case "nothing":
                 return ["HyperPod began no update"]
         return [f"{done.status}: {done.message or 'HyperPod gives no reason'}; {now.renewed} nodes have {now.desired}"]
@@ -129,11 +129,11 @@ def own_settings(environment: Environment, name: str) -> InstanceGroup | None:
 
 
 def going_groups(
-    environment: Environment, there: Mapping[str, Software], old_kubelets: Collection[str], wish: Wish
+    environment: Environment, existing: Mapping[str, Software], old_kubelets: Collection[str], wish: Wish
 ) -> list[str]:
     """The groups to renew, in their order. Raises CommandError for what cannot be renewed this way."""
-    if unknown := [name for name in wish.group if name not in there]:
-        raise CommandError(f"the cluster has no group {', '.join(unknown)}", f"it has {', '.join(there)}", 2)
+    if unknown := [name for name in wish.group if name not in existing]:
+        raise CommandError(f"the cluster has no group {', '.join(unknown)}", f"it has {', '.join(existing)}", 2)
     slurm = environment.cluster.orchestrator != "eks"
     if slurm and (
         wish.wait_between is not None or wish.batch or wish.rollback_batch or wish.rollback_alarm or wish.release
@@ -145,13 +145,13 @@ def going_groups(
         )
     chosen = list(wish.group) or [
         name
-        for name, now in there.items()
+        for name, now in existing.items()
         if name in old_kubelets or (now.is_behind if not wish.release else now.current not in ("", wish.release))
     ]
     going: list[str] = []
     for name in in_order(environment, chosen):
         group = own_settings(environment, name)
-        if there[name].is_active or not there[name].nodes:
+        if existing[name].is_active or not existing[name].nodes:
             continue
         if group and group.image_id:
             if name in wish.group:
@@ -167,7 +167,7 @@ def going_groups(
                 "change the file and deploy, or take image_release out and let this command choose",
                 2,
             )
-        pinned = group is not None and group.image_release == there[name].current
+        pinned = group is not None and group.image_release == existing[name].current
         if pinned and name not in (*wish.group, *old_kubelets):
             continue
         going.append(name)
@@ -175,13 +175,17 @@ def going_groups(
 
 
 def announced(
-    environment: Environment, there: Mapping[str, Software], under_way: Sequence[str], going: Sequence[str], wish: Wish
+    environment: Environment,
+    existing: Mapping[str, Software],
+    under_way: Sequence[str],
+    going: Sequence[str],
+    wish: Wish,
 ) -> Iterator[str]:
     """What is under way, and what will be done to each group."""
     for name in under_way:
-        yield f"{name}: {there[name].update}, {there[name].renewed} of {there[name].nodes} nodes"
+        yield f"{name}: {existing[name].update}, {existing[name].renewed} of {existing[name].nodes} nodes"
     for name in going:
-        now, group = there[name], own_settings(environment, name)
+        now, group = existing[name], own_settings(environment, name)
         to = wish.release or (group.image_release if group else None) or "the newest"
         line = f"{name}: {now.nodes} nodes, {now.current or 'an image without a release'} → {to}"
         if environment.cluster.orchestrator == "eks":
@@ -223,8 +227,8 @@ def is_busy(
         raise CommandError(
             "--idle needs to see which jobs run, and Kubernetes is not reached", "run `podwright connect` first"
         )
-    there = nodes(account, environment.cluster.name, name)
-    at_work = sorted({job for node in there for job in jobs.get(node.id, ())})
+    existing = nodes(account, environment.cluster.name, name)
+    at_work = sorted({job for node in existing for job in jobs.get(node.id, ())})
     if at_work:
         write_line(f"  {name} is left out: {', '.join(at_work)}", sys.stderr)
     return bool(at_work)

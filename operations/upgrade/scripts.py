@@ -26,7 +26,7 @@ from ..output.columns import columns
 from ..output.confirm import confirm
 from ..output.console import write_json, write_line
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS
-from .seen import jobs_on_nodes
+from .observed import jobs_on_nodes
 from .software import in_order
 
 # BatchReplaceClusterNodes of botocore 1.44.
@@ -70,18 +70,18 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(f"--batch is {args.batch}; allowed: 1 to {_AT_ONCE}", "HyperPod takes so many at once", 2)
     environment = load(args).environment
     account = account_of(environment, args.project, args.sandbox)
-    found = list(compare(account, environment, args.group))
-    older = [item for item in found if item.is_older]
+    result = list(compare(account, environment, args.group))
+    older = [item for item in result if item.is_older]
     if args.replace and older:
         _replace(args, environment, account, older)
-        found = list(compare(account, environment, args.group))
-        older = [item for item in found if item.is_older]
+        result = list(compare(account, environment, args.group))
+        older = [item for item in result if item.is_older]
     if args.json:
         keys = Scripts.__slots__
-        nodes = [{key: getattr(item, key) for key in keys} for item in found]
+        nodes = [{key: getattr(item, key) for key in keys} for item in result]
         write_json({"environment": environment.name, "nodes": nodes, "older": len(older), "ok": not older})
     else:
-        for line in _lines(environment, found, older):
+        for line in _lines(environment, result, older):
             write_line(line)
     return 1 if older else 0
 
@@ -98,26 +98,26 @@ def compare(account: Account, environment: Environment, only: Sequence[str] = ()
         raise CommandError(f"the cluster has no group {', '.join(unknown)}", f"it has {', '.join(groups)}", 2)
     published: dict[str, datetime | None] = {}
     for name in in_order(environment, [name for name in groups if not only or name in only]):
-        wanted = groups[name].scripts
-        if not wanted:
+        desired = groups[name].scripts
+        if not desired:
             continue
-        if wanted not in published:
-            published[wanted] = _published(account, wanted, groups[name].script)
+        if desired not in published:
+            published[desired] = _published(account, desired, groups[name].script)
         for node in sorted(nodes(account, cluster, name), key=lambda node: node.id):
             has = node_details(account, cluster, node.id).get("LifeCycleConfig", {}).get("SourceS3Uri", "")
-            yield _compared(node, has, wanted, published[wanted])
+            yield _compared(node, has, desired, published[desired])
 
 
-def _compared(node: Node, has: str, wanted: str, since: datetime | None) -> Scripts:
+def _compared(node: Node, has: str, desired: str, since: datetime | None) -> Scripts:
     """Judge one node: by the prefix that HyperPod names, and by whether it was set up before the prefix was there."""
     set_up = max(filter(None, (node.launched, node.updated)), default=None)
-    if has and has.rstrip("/") != wanted.rstrip("/"):
-        return Scripts(node.id, node.group, has, wanted, True, "HyperPod names another prefix for it")
+    if has and has.rstrip("/") != desired.rstrip("/"):
+        return Scripts(node.id, node.group, has, desired, True, "HyperPod names another prefix for it")
     if since and set_up and set_up < since:
         when, why = f"set up {set_up:%Y-%m-%d %H:%M} UTC", f"the scripts are there since {since:%Y-%m-%d %H:%M} UTC"
-        return Scripts(node.id, node.group, when, wanted, True, why)
+        return Scripts(node.id, node.group, when, desired, True, why)
     why = "set up from that prefix" if has else "set up since then"
-    return Scripts(node.id, node.group, has or wanted, wanted, False, why)
+    return Scripts(node.id, node.group, has or desired, desired, False, why)
 
 
 def _published(account: Account, uri: str, script: str) -> datetime | None:
@@ -143,9 +143,9 @@ def _replace(args: argparse.Namespace, environment: Environment, account: Accoun
         for name, group in environment.instance_groups.items()
         if group.slurm and group.slurm.node_type != "compute"
     }
-    if kept := [item.node for item in older if item.group in fixed]:
+    if retained := [item.node for item in older if item.group in fixed]:
         write_line(
-            f"  not replaced: {', '.join(kept)}, controller or login nodes; `podwright upgrade {environment.name} "
+            f"  not replaced: {', '.join(retained)}, controller or login nodes; `podwright upgrade {environment.name} "
             "nodes` runs their scripts again",
             sys.stderr,
         )
@@ -172,37 +172,38 @@ def _replace(args: argparse.Namespace, environment: Environment, account: Accoun
 
 
 def _batch(account: Account, cluster: str, group: str, ids: Sequence[str], seconds: float, poll: float) -> None:
-    begun = time.time()
-    wanted = len(nodes(account, cluster, group))
+    started = time.time()
+    desired = len(nodes(account, cluster, group))
     asked = {"ClusterName": cluster, "NodeIds": list(ids)}
     failed = change(account, "sagemaker", "batch_replace_cluster_nodes", **asked).get("Failed", ())
     if failed:
-        said = "; ".join(f"{error['NodeId']}: {error['ErrorCode']}: {error['Message']}" for error in failed)
+        message = "; ".join(f"{error['NodeId']}: {error['ErrorCode']}: {error['Message']}" for error in failed)
         raise CommandError(
-            f"HyperPod does not replace {said}", "what it accepted goes on; run this again once nodes are Running"
+            f"HyperPod does not replace {message}", "what it accepted continues; run this again once nodes are Running"
         )
     while True:
         running = {node.id for node in nodes(account, cluster, group) if node.status == "Running"}
-        if not running & set(ids) and len(running) >= wanted:
-            write_line(f"  {shown(time.time() - begun):>9}  {group}: {', '.join(ids)} replaced", sys.stderr)
+        if not running & set(ids) and len(running) >= desired:
+            write_line(f"  {shown(time.time() - started):>9}  {group}: {', '.join(ids)} replaced", sys.stderr)
             return
-        if time.time() - begun > seconds:
+        if time.time() - started > seconds:
             raise CommandError(
-                f"{group} has {len(running)} of {wanted} nodes {shown(seconds)} after {', '.join(ids)} were given back",
-                "`podwright doctor` says why; run this again, it goes on with the nodes that are left",
+                f"{group} has {len(running)} of {desired} nodes {shown(seconds)} after {', '.join(ids)} "
+                f"were given back",
+                "`podwright doctor` says why; run this again, it continues with the nodes that are left",
             )
         time.sleep(poll)
 
 
-def _lines(environment: Environment, found: Sequence[Scripts], older: Sequence[Scripts]) -> Iterator[str]:
+def _lines(environment: Environment, scripts: Sequence[Scripts], older: Sequence[Scripts]) -> Iterator[str]:
     if not older:
-        yield f"{environment.name}: all {len(found)} nodes were set up by the scripts that their groups name"
+        yield f"{environment.name}: all {len(scripts)} nodes were set up by the scripts that their groups name"
         return
     yield from columns(
         [("node", "group", "set up by", "now published", "")]
         + [(item.node, item.group, _short(item.has), _short(item.wanted), item.why) for item in older]
     )
-    yield f"{len(older)} of {len(found)} nodes have earlier scripts. A reboot does not change that; these do:"
+    yield f"{len(older)} of {len(scripts)} nodes have earlier scripts. A reboot does not change that; these do:"
     yield f"    podwright upgrade {environment.name} scripts --replace     # new instances, one at a time"
     yield f"    podwright upgrade {environment.name} nodes                 # with a newer image, where there is one"
 

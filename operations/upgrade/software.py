@@ -12,7 +12,7 @@ from ...planning.rules.groups.updates import batch_nodes
 from ..aws.clusters import Cluster
 
 ACTIVE: Final = ("Pending", "InProgress", "RollbackInProgress")
-"""Values of SoftwareUpdateStatus while an update goes on. Source: botocore 1.44.5."""
+"""Values of SoftwareUpdateStatus while an update continues. Source: botocore 1.44.5."""
 _BATCH: Final = re.compile(r"[1-9][0-9]{0,3}|(?:[1-9][0-9]?|100)%")
 _LONGEST_WAIT: Final = 3600
 _MOST_ALARMS: Final = 10
@@ -32,7 +32,7 @@ class Software:
 
     @property
     def is_active(self) -> bool:
-        """Whether an update goes on."""
+        """Whether an update continues."""
         return self.update in ACTIVE
 
     @property
@@ -115,19 +115,19 @@ def rollout(group: InstanceGroup | None, wish: Wish) -> Rollout:
 
 def request(cluster: str, group: str, release: str, how: Rollout | None) -> dict[str, Any]:
     """The arguments of UpdateClusterSoftware for one group; without `how` all its nodes go at once."""
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "ClusterName": cluster,
         "InstanceGroups": [{"InstanceGroupName": group} | ({"ImageReleaseVersion": release} if release else {})],
     }
     if how is None:
-        return found
+        return results
     policy = {"MaximumBatchSize": _size(how.batch)}
     if how.rollback_batch:
         policy["RollbackMaximumBatchSize"] = _size(how.rollback_batch)
     config: dict[str, Any] = {"RollingUpdatePolicy": policy, "WaitIntervalInSeconds": how.wait_seconds}
     if how.rollback_alarms:
         config["AutoRollbackConfiguration"] = [{"AlarmName": name} for name in how.rollback_alarms]
-    return found | {"DeploymentConfig": config}
+    return results | {"DeploymentConfig": config}
 
 
 def batches(how: Rollout, nodes: int) -> int:

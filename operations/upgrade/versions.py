@@ -36,7 +36,16 @@ NOTICED: Final = (
 )
 """Effects that somebody has to know of before a new podwright is deployed."""
 _ROOT: Final = Path(__file__).resolve().parents[2]
-_ROOMS: Final = ("bin", "cdk8s_charts", "cdk.json", "config", "constructs", "lifecycle_scripts", "operations", "stacks")
+_PACKAGES: Final = (
+    "bin",
+    "cdk8s_charts",
+    "cdk.json",
+    "config",
+    "constructs",
+    "lifecycle_scripts",
+    "operations",
+    "stacks",
+)
 _ROWS: Final = 6
 
 
@@ -58,16 +67,18 @@ def run(args: argparse.Namespace) -> int:
     if args.stand_in or args.sandbox or loaded.environment.account == SANDBOX_ACCOUNT:
         context["chart"] = "stand-in"
     with tempfile.TemporaryDirectory(prefix="podwright-versions-") as folder:
-        there = Path(folder)
-        python, path = interpreter(args.old, there / "old")
-        old = synthesis(project, python, path, context, there / "before", name)
-        new = synthesis(project, sys.executable, None, context, there / "after", name)
-    found = changes(pairs(old, new), name)
-    noticed = [change for change in found if is_noticed(change)]
+        existing = Path(folder)
+        python, path = interpreter(args.old, existing / "old")
+        old = synthesis(project, python, path, context, existing / "before", name)
+        new = synthesis(project, sys.executable, None, context, existing / "after", name)
+    resource_changes = changes(pairs(old, new), name)
+    noticed = [change for change in resource_changes if is_noticed(change)]
     if args.json:
-        write_json({"environment": name, "changes": [plain(change, name) for change in found], "ok": not noticed})
+        write_json(
+            {"environment": name, "changes": [plain(change, name) for change in resource_changes], "ok": not noticed}
+        )
     else:
-        for line in lines(name, found, noticed, whole=args.all):
+        for line in lines(name, resource_changes, noticed, whole=args.all):
             write_line(line)
     return 1 if noticed else 0
 
@@ -83,8 +94,8 @@ def interpreter(old: str, folder: Path) -> tuple[str, str | None]:
     Raises:
         CommandError: `old` is neither a Python, nor a virtual environment, nor a commit.
     """
-    given = Path(old)
-    python = given / "bin/python" if given.is_dir() else given
+    specified = Path(old)
+    python = specified / "bin/python" if specified.is_dir() else specified
     if python.is_file():
         return str(python.absolute()), None
     if not (_ROOT / ".git").exists():
@@ -93,12 +104,12 @@ def interpreter(old: str, folder: Path) -> tuple[str, str | None]:
         )
     # Of the commit only what a synthesis reads; this checkout's own packages serve it.
     archive = folder.with_suffix(".tar")
-    said = subprocess.run(
-        ["git", "-C", str(_ROOT), "archive", f"--output={archive}", old, *_ROOMS], capture_output=True, text=True
+    message = subprocess.run(
+        ["git", "-C", str(_ROOT), "archive", f"--output={archive}", old, *_PACKAGES], capture_output=True, text=True
     )
-    if said.returncode:
+    if message.returncode:
         raise CommandError(
-            f"--from {old} is no Python, and git says: {said.stderr.strip()}", "give a commit or a tag", 2
+            f"--from {old} is no Python, and git says: {message.stderr.strip()}", "give a commit or a tag", 2
         )
     with tarfile.open(archive) as content:
         content.extractall(folder / "podwright", filter="data")
@@ -115,11 +126,11 @@ def synthesis(
     variables = {**os.environ, "CDK_OUTDIR": str(out), "CDK_CONTEXT_JSON": json.dumps({**flags, **context})}
     if path:
         variables["PYTHONPATH"] = path
-    said = subprocess.run(
+    message = subprocess.run(
         [python, "-P", "-m", "podwright.bin.app"], cwd=project, env=variables, capture_output=True, text=True
     )
-    if said.returncode:
-        words = "\n".join(f"    {line}" for line in said.stderr.strip().splitlines()[-12:])
+    if message.returncode:
+        words = "\n".join(f"    {line}" for line in message.stderr.strip().splitlines()[-12:])
         raise CommandError(
             f"{path or python} does not synthesize {name}:\n{words}", "fix the file, or compare versions nearer"
         )
@@ -144,18 +155,18 @@ def plain(change: ResourceChange, environment: str) -> dict[str, Any]:
 
 
 def lines(
-    name: str, found: Sequence[ResourceChange], noticed: Sequence[ResourceChange], *, whole: bool
+    name: str, resource_changes: Sequence[ResourceChange], noticed: Sequence[ResourceChange], *, whole: bool
 ) -> Iterator[str]:
     """The differences for people, those that have an effect first."""
-    if not found:
+    if not resource_changes:
         yield f"{name}: both make the same templates"
         return
-    for change in [*noticed, *(item for item in found if whole and item not in noticed)]:
+    for change in [*noticed, *(item for item in resource_changes if whole and item not in noticed)]:
         yield f"{change.action} {short(change.stack, name)}/{change.logical_id}  {change.type}  {change.effect.words}"
         for row in change.rows[:_ROWS]:
             yield f"    {row.property}  [{row.effect.words}]"
         if len(change.rows) > _ROWS:
             yield f"    and {len(change.rows) - _ROWS} more"
-    rest = len(found) - len(noticed)
+    rest = len(resource_changes) - len(noticed)
     counted = f"{len(noticed)} differences with an effect, {rest} without"
     yield f"{name}: {counted}{'' if whole or not rest else ' (--all shows them)'}"

@@ -148,15 +148,15 @@ def by_team(environment: Environment, items: Iterable[Cost]) -> list[TeamCost]:
     Where quotas promise more than a group has, each team's share is cut in proportion.
     """
     groups = {item.group: item for item in items if item.group}
-    wanted = _quotas(environment, groups)
-    promised = {name: sum(quotas[name] for quotas in wanted.values()) for name in groups}
+    desired = _quotas(environment, groups)
+    promised = {name: sum(quotas[name] for quotas in desired.values()) for name in groups}
 
     def share(name: str, quota: float) -> float:
         # Quotas may promise more than there is; what is there is then divided in proportion.
         return quota * min(1.0, groups[name].quantity / promised[name]) if quota else 0.0
 
     shares: dict[str | None, dict[str, float]] = {
-        team: {name: share(name, quota) for name, quota in quotas.items()} for team, quotas in wanted.items()
+        team: {name: share(name, quota) for name, quota in quotas.items()} for team, quotas in desired.items()
     }
     shares[None] = {name: max(item.quantity - promised[name], 0.0) for name, item in groups.items()}
     fees = _fee_of_an_instance(environment)
@@ -178,7 +178,7 @@ def _quotas(environment: Environment, groups: Iterable[str]) -> dict[str, dict[s
     known = {
         name: group
         for name, group in environment.instance_groups.items()
-        if name in groups and all(of in types for of in group.types)
+        if name in groups and all(instance_type in types for instance_type in group.types)
     }
     stock, teams = Stock(known, types), environment.governance.teams
     quotas = {

@@ -85,14 +85,14 @@ def rates(environment: Environment, plan_usd: Mapping[str, float]) -> dict[tuple
     else the price at which the file lets it be bought stands for it. Flavors of several groups cost their average.
     """
     policy = environment_policy(environment, environment_types(environment.instance_types))
-    found: dict[tuple[str, str], Rate] = {}
+    results: dict[tuple[str, str], Rate] = {}
     for flavor in policy.flavors.values():
         price = _of_instance(environment, flavor, plan_usd)
         for resource in flavor.one:
             # Of CPU and memory nothing is billed apart: they come with the accelerators.
             if "/" in resource and (part := instances({resource: 1}, flavor.one)):
-                found[flavor.name, resource] = Rate(None if price.usd is None else price.usd * part, price.basis)
-    return found
+                results[flavor.name, resource] = Rate(None if price.usd is None else price.usd * part, price.basis)
+    return results
 
 
 def spends(

@@ -61,7 +61,7 @@ def worst(effects: Iterable[Effect]) -> Effect:
     return max(effects, key=_ORDER.__getitem__, default=Effect.IN_PLACE)
 
 
-class Known(NamedTuple):
+class ChangeFacts(NamedTuple):
     """What is known of one kind of change."""
 
     effect: Effect
@@ -105,20 +105,22 @@ def stateful() -> dict[str, Stateful]:
     return {row["type"]: Stateful(row["holds"], frozenset(row["refused"].split())) for row in table("stateful")}
 
 
-def known(resource_type: str, path: str, change: Change) -> Known:
+def change_facts(resource_type: str, path: str, change: Change) -> ChangeFacts:
     """What a change of the property at `path` does; `path` is empty for the resource itself.
 
     Items of lists stand as `*`: `InstanceGroups/*/InstanceCount`. The first row of the table that fits counts, so rows
     go from the particular to the general. A row of `any` change fits all but the making and deleting of resources.
     Deleting what holds nothing is harmless unless a row says what is lost with it.
     """
-    for pattern, kind, found in _table().get(resource_type, ()):
+    for pattern, kind, result in _table().get(resource_type, ()):
         fits = kind == change or (kind == "any" and change not in ("create", "delete"))
         if fits and pattern.fullmatch(path):
-            return found
+            return result
     if change == "create" or (change == "delete" and resource_type in _table()):
-        return Known(Effect.DELETES_DATA if change == "delete" and resource_type in stateful() else Effect.IN_PLACE)
-    return Known(Effect.UNKNOWN, what="no source that podwright knows says what this does")
+        return ChangeFacts(
+            Effect.DELETES_DATA if change == "delete" and resource_type in stateful() else Effect.IN_PLACE
+        )
+    return ChangeFacts(Effect.UNKNOWN, what="no source that podwright knows says what this does")
 
 
 def replacing(resource_type: str, path: str) -> Literal["always", "sometimes"] | None:
@@ -152,13 +154,15 @@ def _create_only() -> dict[str, dict[str, list[str]]]:
 
 
 @cache
-def _table() -> dict[str, list[tuple[re.Pattern[str], str, Known]]]:
-    found: dict[str, list[tuple[re.Pattern[str], str, Known]]] = {}
+def _table() -> dict[str, list[tuple[re.Pattern[str], str, ChangeFacts]]]:
+    results: dict[str, list[tuple[re.Pattern[str], str, ChangeFacts]]] = {}
     for row in table("effects"):
         low, _, high = row["minutes"].partition("-")
-        entry = Known(Effect(row["effect"]), (int(low), int(high)) if low else None, row["what"], cited(row["source"]))
-        found.setdefault(row["type"], []).append((_pattern(row["path"]), row["change"], entry))
-    return found
+        entry = ChangeFacts(
+            Effect(row["effect"]), (int(low), int(high)) if low else None, row["what"], cited(row["source"])
+        )
+        results.setdefault(row["type"], []).append((_pattern(row["path"]), row["change"], entry))
+    return results
 
 
 def _pattern(path: str) -> re.Pattern[str]:

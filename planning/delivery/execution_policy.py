@@ -74,9 +74,9 @@ def documents(
         prefixes: What the names of stacks, and so of roles, begin with.
         existing: ARNs of roles that the templates name.
     """
-    wanted = sorted(set(actions) - {_LINKED_ROLES})
-    named = [action for action in wanted if action.startswith(_NAMED_ACTIONS)]
-    others = [action for action in wanted if not action.startswith(_NAMED_ACTIONS)]
+    desired = sorted(set(actions) - {_LINKED_ROLES})
+    named = [action for action in desired if action.startswith(_NAMED_ACTIONS)]
+    others = [action for action in desired if not action.startswith(_NAMED_ACTIONS)]
     kinds = ("role", "policy", "instance-profile")
     # A role may have a path before its name, and each form is a pattern of its own.
     own = [
@@ -95,7 +95,7 @@ def documents(
     return [{"Version": "2012-10-17", "Statement": group} for group in _groups(statements)]
 
 
-def policies_template(found: list[dict[str, Any]], name: str) -> dict[str, Any]:
+def policies_template(result: list[dict[str, Any]], name: str) -> dict[str, Any]:
     """A CloudFormation template with a managed policy for each document, called NAME-1, NAME-2 and so on."""
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
@@ -105,7 +105,7 @@ def policies_template(found: list[dict[str, Any]], name: str) -> dict[str, Any]:
                 "Type": "AWS::IAM::ManagedPolicy",
                 "Properties": {"ManagedPolicyName": f"{name}-{number}", "PolicyDocument": document},
             }
-            for number, document in enumerate(found, start=1)
+            for number, document in enumerate(result, start=1)
         },
     }
 

@@ -63,7 +63,7 @@ class Evidence(Settings):
     next_step: str
     """What to do next when it failed; else empty."""
     checks: tuple[Check, ...]
-    """Everything that was looked at, as it was at the last look."""
+    """Everything that was looked at, as it was at the last read."""
     answers: dict[str, Any]
     """What was answered that decided, secrets taken out: statuses, tables of measurements, ends of logs."""
 

@@ -83,8 +83,8 @@ def why_not(environment: Environment, types: Catalog, name: GateName) -> str:
             teams = environment.governance.teams
             return "" if teams else "the environment has no teams"
         case "metrics":
-            seen = environment.observability
-            return "" if seen and seen.metrics != "off" else "the environment measures nothing"
+            observed = environment.observability
+            return "" if observed and observed.metrics != "off" else "the environment measures nothing"
         case "nccl":
             if not nccl_groups(environment, types):
                 return "no group has NVIDIA GPUs, EFA and two nodes"

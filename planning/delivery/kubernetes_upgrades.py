@@ -68,18 +68,18 @@ def skew_problem(part: str, version: str, server: str) -> str | None:
     return None
 
 
-def step_problem(deployed: str, wanted: str) -> tuple[str, str] | None:
+def step_problem(deployed: str, desired: str) -> tuple[str, str] | None:
     """Why EKS does not go from one version to another, and what to do; None when it does."""
-    step = minor(wanted) - minor(deployed)
+    step = minor(desired) - minor(deployed)
     if step > 1:
         first = f"1.{minor(deployed) + 1}"
         return (
-            f"the cluster has Kubernetes {deployed}, and EKS goes one version at a time: {wanted} is {step} away",
-            f"write {first}, deploy, renew the nodes, and go on from there",
+            f"the cluster has Kubernetes {deployed}, and EKS goes one version at a time: {desired} is {step} away",
+            f"write {first}, deploy, renew the nodes, and resume from there",
         )
     if step < 0:
         return (
-            f"the cluster has Kubernetes {deployed}, and {wanted} is older",
+            f"the cluster has Kubernetes {deployed}, and {desired} is older",
             f"write {deployed}; for {ROLLBACK_DAYS} days after an update `aws eks update-cluster-version` takes a "
             "control plane back by one version, once no node is newer than that",
         )

@@ -20,7 +20,7 @@ def missing_artifacts(root: Path, environment: Environment) -> list[Finding]:
     """
     groups, types = environment.instance_groups.values(), environment_types(environment.instance_types)
     return [
-        *(finding for wanted in wanted_charts(environment) for finding in chart_findings(root, wanted.chart)),
+        *(finding for desired in wanted_charts(environment) for finding in chart_findings(root, desired.chart)),
         *mirror_findings(environment, read_artifacts(root)),
         *archive_findings(root, environment_archives(environment)),
         *program_findings(root, environment.cluster.benchmarks, groups, types),

@@ -12,7 +12,7 @@ from ...config.loading.project import ProjectSettings
 from ...config.settings.pipeline import PipelineStage
 
 Kind = Literal["check", "tests", "synth", "preflight", "effects", "approval", "deploy", "gate", "drift"]
-Place = Literal["project", "read", "person", "deploy", "prove"]
+ExecutionRole = Literal["project", "read", "person", "deploy", "prove"]
 """What a step needs: the files alone; to read the environment's account; a person; to deploy there; to run jobs there.
 
 The last four, but for a person, are the permissions of a role in the environment's account.
@@ -29,7 +29,7 @@ INSTALL: Final = (
     '$(test ! -f constraints.txt || echo "--constraint constraints.txt")'
 )
 """How a build installs what the project pins; `constraints.txt`, where there is one, pins what those need in turn."""
-PLACES: Final[dict[Kind, Place]] = {
+EXECUTION_ROLES: Final[dict[Kind, ExecutionRole]] = {
     "check": "project",
     "tests": "project",
     "synth": "project",
@@ -55,7 +55,7 @@ class Step:
     """Command lines, in their order; none for an approval."""
     needs: tuple[str, ...]
     """Names of the steps that have to have passed; they come earlier in the list."""
-    place: Place
+    role: ExecutionRole
     """What the step needs to run."""
     stage: str | None = None
     """Name of the stage that it belongs to; None before the first."""
@@ -83,25 +83,25 @@ def steps(settings: ProjectSettings, environments: Sequence[str]) -> tuple[Step,
         settings: What `podwright.yaml` says.
         environments: The names of all environments, in the order of promotion.
     """
-    found = list(_before(settings))
-    passed = (found[-1].name,)
+    result = list(_before(settings))
+    passed = (result[-1].name,)
     for stage in stages(settings, environments):
-        looks = [step for name in stage.environments for step in _looks(stage, name, passed)]
-        seen = tuple(step.name for step in looks)
-        approval = [_step("approval", stage.name, None, (), seen, stage.name)] if stage.manual else []
-        agreed = (approval[0].name,) if approval else seen
+        reads = [step for name in stage.environments for step in _drift_checks(stage, name, passed)]
+        observed = tuple(step.name for step in reads)
+        approval = [_step("approval", stage.name, None, (), observed, stage.name)] if stage.manual else []
+        agreed = (approval[0].name,) if approval else observed
         deploys = [
             _step("deploy", name, name, (f"podwright deploy {name} --yes --no-preflight",), agreed, stage.name)
             for name in stage.environments
         ]
         gates = [_gate(stage, deploy) for deploy in deploys]
-        found += [*looks, *approval, *deploys, *gates]
+        result += [*reads, *approval, *deploys, *gates]
         passed = tuple(step.name for step in gates)
-    return tuple(found)
+    return tuple(result)
 
 
 def drift_steps(settings: ProjectSettings, environments: Sequence[str]) -> tuple[Step, ...]:
-    """The steps of the scheduled look for drift, one for each environment that is promoted."""
+    """The steps of the scheduled check for drift, one for each environment that is promoted."""
     return tuple(
         _step("drift", name, name, (f"podwright drift {name}",), (), None)
         for stage in stages(settings, environments)
@@ -119,7 +119,7 @@ def _before(settings: ProjectSettings) -> Iterator[Step]:
     yield _step("synth", None, None, ("podwright pipeline synth",), (last,), None)
 
 
-def _looks(stage: PipelineStage, name: str, passed: tuple[str, ...]) -> Iterator[Step]:
+def _drift_checks(stage: PipelineStage, name: str, passed: tuple[str, ...]) -> Iterator[Step]:
     effects = f"podwright diff {name} --out {EVIDENCE}/{name}/effects.json --require-approval"
     yield _step("preflight", name, name, (f"podwright preflight {name}",), passed, stage.name)
     yield _step("effects", name, name, (effects,), passed, stage.name)
@@ -141,4 +141,4 @@ def _step(
     stage: str | None,
 ) -> Step:
     name = f"{owner}.{kind}" if owner else kind
-    return Step(name, kind, environment, commands, needs, PLACES[kind], stage)
+    return Step(name, kind, environment, commands, needs, EXECUTION_ROLES[kind], stage)

@@ -45,5 +45,5 @@ def source_of(project: Project) -> tuple[Pipeline, PipelineSource]:
 
 def _finding(project: Project, id: str, message: str, hint: str, path: tuple[str, ...]) -> Finding:
     file: Path = project.root / _FILE
-    place = read_source(file, _FILE).place(path) if file.exists() else None
-    return Finding(id, Level.ERROR, ".".join(path), message, hint, place)
+    role = read_source(file, _FILE).position(path) if file.exists() else None
+    return Finding(id, Level.ERROR, ".".join(path), message, hint, role)

@@ -7,9 +7,9 @@ from ...config.catalog.facts import table
 from ...config.catalog.preflight_checks import preflight_checks
 from ...config.catalog.regions import region
 from ...config.settings.environment import Environment
-from .pipeline_steps import Place
+from .pipeline_steps import ExecutionRole
 
-ROLES: Final[tuple[Place, ...]] = ("read", "prove", "deploy")
+ROLES: Final[tuple[ExecutionRole, ...]] = ("read", "prove", "deploy")
 """The places that need a role in the environment's account."""
 ENVIRONMENT_TAG: Final = "podwright:environment"
 _PREFLIGHT: Final = "checks of preflight look for what is not podwright's; most of these calls support no resource"
@@ -33,23 +33,23 @@ class Permission:
         return self.resource.format(**values)
 
 
-def permissions(place: Place) -> tuple[Permission, ...]:
-    """What the role of `place` may do, by `data/promotion_actions.csv` and, to read, by the checks of preflight."""
-    rows = [row for row in table("promotion_actions") if row["place"] == place]
-    found = [
+def permissions(role: ExecutionRole) -> tuple[Permission, ...]:
+    """What the role of `role` may do, by `data/promotion_actions.csv` and, to read, by the checks of preflight."""
+    rows = [row for row in table("promotion_actions") if row["place"] == role]
+    results = [
         Permission(tuple(row["actions"].split()), row["resource"], bool(row["tagged"]), row["why"] or None)
         for row in rows
     ]
-    if place == "read":
-        known = {action for permission in found if permission.resource == "*" for action in permission.actions}
+    if role == "read":
+        known = {action for permission in results if permission.resource == "*" for action in permission.actions}
         asked = {action for check in preflight_checks().values() for action in check.actions} - known
-        found.append(Permission(tuple(sorted(asked)), "*", False, _PREFLIGHT))
-    return tuple(found)
+        results.append(Permission(tuple(sorted(asked)), "*", False, _PREFLIGHT))
+    return tuple(results)
 
 
-def role_name(pipeline: str, environment: str, place: Place) -> str:
+def role_name(pipeline: str, environment: str, role: ExecutionRole) -> str:
     """Name of a role in the environment's account. A role of another account must know it before it is made."""
-    return f"{pipeline}-{environment}-{place}"
+    return f"{pipeline}-{environment}-{role}"
 
 
 def role_arn(partition: str, account: str, path: str, name: str) -> str:
@@ -57,12 +57,12 @@ def role_arn(partition: str, account: str, path: str, name: str) -> str:
     return f"arn:{partition}:iam::{account}:role{path}{name}"
 
 
-def step_role_arn(pipeline: str, environment: Environment, place: Place) -> str:
+def step_role_arn(pipeline: str, environment: Environment, role: ExecutionRole) -> str:
     """ARN of the role that a step takes on for one thing in an environment's account."""
-    partition, name = region(environment.region).partition, role_name(pipeline, environment.name, place)
+    partition, name = region(environment.region).partition, role_name(pipeline, environment.name, role)
     return role_arn(partition, environment.account, environment.iam.role_path, name)
 
 
-def builder_name(pipeline: str, environment: str, place: Place) -> str:
+def builder_name(pipeline: str, environment: str, role: ExecutionRole) -> str:
     """Name of the pipeline's own role that may take on the one of `role_name`, and is the only one that may."""
-    return f"{pipeline}-pipeline-{environment}-{place}"
+    return f"{pipeline}-pipeline-{environment}-{role}"

@@ -106,15 +106,15 @@ def nodes_with(
     groups: Iterable[AnyGroup], types: Catalog, has: Callable[[InstanceType], bool], taint: str
 ) -> DeviceNodes:
     """The nodes whose type `has` a device, which by custom carry the `taint` key. Types without facts have none."""
-    found: set[str] = set()
+    result: set[str] = set()
     taints = {(taint, "NoSchedule")}
     for group in groups:
         matching = {name for name in group.types if (row := types.find(name)) and has(row)}
-        found |= matching
+        result |= matching
         if matching and isinstance(group, InstanceGroup):
             taints |= {(item.key, item.effect) for item in group.taints}
     tolerations = ({"key": key, "operator": "Exists", "effect": effect} for key, effect in sorted(taints))
-    return DeviceNodes(tuple(sorted(found)), (HEALTH_TOLERATION, *tolerations))
+    return DeviceNodes(tuple(sorted(result)), (HEALTH_TOLERATION, *tolerations))
 
 
 def node_affinity(types: Iterable[str]) -> dict[str, Any]:

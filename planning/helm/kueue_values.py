@@ -56,7 +56,7 @@ _SPREAD: Final = {
 def kueue_values(
     chart: Chart,
     governance: Governance,
-    place: SystemPlacement,
+    placement: SystemPlacement,
     *,
     mirror: Mapping[str, Image] | None = None,
     neuron: bool = False,
@@ -70,7 +70,7 @@ def kueue_values(
     Args:
         chart: Kueue's chart.
         governance: The environment's governance.
-        place: Where the managers run.
+        placement: Where the managers run.
         mirror: Where mirrored images lie, by the original's name (see `mirrors.mirror_of`).
         neuron: Whether there are nodes with Neuron devices.
     """
@@ -84,8 +84,8 @@ def kueue_values(
                 "resources": _RESOURCES,
             },
             "topologySpreadConstraints": [_SPREAD],
-            "nodeSelector": place.node_selector,
-            "tolerations": list(place.tolerations),
+            "nodeSelector": placement.node_selector,
+            "tolerations": list(placement.tolerations),
         },
         # One text, because the chart takes it so. JSON is YAML.
         "managerConfig": {

@@ -32,19 +32,19 @@ def foreign_images(environment: Environment, artifacts: Artifacts) -> tuple[Imag
     Add-ons and parts of a chart whose images AWS serves from ECR in every region are reached without a mirror.
     """
     enabled: list[Image] = []
-    for wanted in wanted_charts(environment):
-        locked = artifacts.charts.get(wanted.chart.name)
+    for desired in wanted_charts(environment):
+        locked = artifacts.charts.get(desired.chart.name)
         images = [Image.parse(reference) for reference in (locked.images if locked else ())]
-        enabled += [image for image in images if _enabled(image, wanted.chart, wanted.values)]
+        enabled += [image for image in images if _enabled(image, desired.chart, desired.values)]
     return tuple(image for image in (*enabled, *own_images(environment)) if image.ecr_region is None)
 
 
 def _enabled(image: Image, chart: Chart, values: Mapping[str, Any]) -> bool:
     where = chart.image_values.get(str(image)) or chart.image_values.get(image.name)
-    found: Any = values
+    result: Any = values
     for part in where.switch.split(".") if where and where.switch else ():
-        found = found.get(part, {})
-    return found is not False
+        result = result.get(part, {})
+    return result is not False
 
 
 def mirror_findings(environment: Environment, artifacts: Artifacts) -> list[Finding]:

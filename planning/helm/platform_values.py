@@ -17,7 +17,7 @@ _KUBERAY_RESOURCES: Final = {"requests": {"cpu": "100m", "memory": "512Mi"}, "li
 
 
 def kuberay_values(
-    chart: Chart, settings: KubeRay, engine: Engine | None, place: SystemPlacement, mirror: Mapping[str, Image]
+    chart: Chart, settings: KubeRay, engine: Engine | None, placement: SystemPlacement, mirror: Mapping[str, Image]
 ) -> dict[str, Any]:
     """Values of KubeRay's chart.
 
@@ -25,8 +25,8 @@ def kuberay_values(
     or yunikorn it makes pod groups for that scheduler, so that a Ray cluster starts as a gang.
     """
     values: dict[str, Any] = {
-        "nodeSelector": place.node_selector,
-        "tolerations": list(place.tolerations),
+        "nodeSelector": placement.node_selector,
+        "tolerations": list(placement.tolerations),
         "resources": _KUBERAY_RESOURCES,
         "batchScheduler": {"name": _BATCH_SCHEDULERS.get(engine, "") if engine else ""},
     }
@@ -43,19 +43,19 @@ def kuberay_values(
     return values
 
 
-def trainer_values(chart: Chart, place: SystemPlacement, mirror: Mapping[str, Image]) -> dict[str, Any]:
+def trainer_values(chart: Chart, placement: SystemPlacement, mirror: Mapping[str, Image]) -> dict[str, Any]:
     """Values of Kubeflow Trainer's chart.
 
     Decided for you: its manager and JobSet's run on the system group; the chart's runtimes stay off, because its job
     for them fetches kubectl from the internet when it runs (see `cdk8s_charts.training_runtime`).
     """
-    placed = {"nodeSelector": place.node_selector, "tolerations": list(place.tolerations)}
+    placed = {"nodeSelector": placement.node_selector, "tolerations": list(placement.tolerations)}
     values: dict[str, Any] = {"manager": placed, "jobset": {"controller": placed}}
     set_mirrored(values, chart, mirror)
     return values
 
 
-def cert_manager_values(place: SystemPlacement) -> dict[str, Any]:
+def cert_manager_values(placement: SystemPlacement) -> dict[str, Any]:
     """Configuration of the cert-manager add-on: its three Deployments run on the system group."""
-    placed = {"nodeSelector": place.node_selector, "tolerations": list(place.tolerations)}
+    placed = {"nodeSelector": placement.node_selector, "tolerations": list(placement.tolerations)}
     return {**placed, "webhook": placed, "cainjector": placed}

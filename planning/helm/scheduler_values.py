@@ -16,7 +16,7 @@ def kai_values(
     chart: Chart,
     settings: KaiSettings,
     services: Mapping[str, KaiService],
-    place: SystemPlacement,
+    placement: SystemPlacement,
     mirror: Mapping[str, Image] | None = None,
 ) -> dict[str, Any]:
     """Values of KAI's chart.
@@ -30,14 +30,14 @@ def kai_values(
         chart: KAI's chart.
         settings: KAI's settings.
         services: Its parts by name (see `kai_services`).
-        place: Where it runs.
+        placement: Where it runs.
         mirror: Where mirrored images lie, by the original's name (see `mirrors.mirror_of`).
     """
     values: dict[str, Any] = {
         "global": {
             "gpuSharing": settings.gpu_sharing,
-            "nodeSelector": place.node_selector,
-            "tolerations": list(place.tolerations),
+            "nodeSelector": placement.node_selector,
+            "tolerations": list(placement.tolerations),
         },
         "defaultQueue": {"createDefaultQueue": False},
         "topologyMigration": {"enabled": False},
@@ -49,7 +49,7 @@ def kai_values(
 
 
 def yunikorn_values(
-    chart: Chart, namespaces: Iterable[str], place: SystemPlacement, mirror: Mapping[str, Image] | None = None
+    chart: Chart, namespaces: Iterable[str], placement: SystemPlacement, mirror: Mapping[str, Image] | None = None
 ) -> dict[str, Any]:
     """Values of YuniKorn's chart.
 
@@ -61,10 +61,10 @@ def yunikorn_values(
     Args:
         chart: YuniKorn's chart.
         namespaces: The namespaces whose pods it schedules.
-        place: Where it runs.
+        placement: Where it runs.
         mirror: Where mirrored images lie, by the original's name (see `mirrors.mirror_of`).
     """
-    on_system = {"nodeSelector": place.node_selector, "tolerations": list(place.tolerations)}
+    on_system = {"nodeSelector": placement.node_selector, "tolerations": list(placement.tolerations)}
     values: dict[str, Any] = {
         **on_system,
         "admissionController": {**on_system, "replicaCount": 2, "hostNetwork": False},

@@ -25,7 +25,7 @@ def wanted_charts(environment: Environment, mirror: Mapping[str, Image] | None =
     """
     if environment.cluster.orchestrator != "eks":
         return ()
-    found: list[WantedChart] = []
+    results: list[WantedChart] = []
     types = environment_types(environment.instance_types)
     existing = environment.cluster.eks.existing
     if existing is None or not existing.dependencies_installed:
@@ -38,51 +38,53 @@ def wanted_charts(environment: Environment, mirror: Mapping[str, Image] | None =
             mirror=mirror,
             platform=environment.platform,
         )
-        found.append(WantedChart(dependencies, values))
+        results.append(WantedChart(dependencies, values))
     if environment.platform.kuberay or environment.platform.kubeflow_trainer:
-        found += _platform(environment, mirror or {})
+        results += _platform(environment, mirror or {})
     if environment.governance.engine == "kueue":
-        found.append(_kueue(environment, types, mirror))
+        results.append(_kueue(environment, types, mirror))
     if environment.governance.engine == "kai":
-        found.append(_kai(environment, mirror))
+        results.append(_kai(environment, mirror))
     if environment.governance.engine == "yunikorn" and not environment.governance.yunikorn.existing:
-        found.append(_yunikorn(environment, mirror))
-    return tuple(found)
+        results.append(_yunikorn(environment, mirror))
+    return tuple(results)
 
 
 def _platform(environment: Environment, mirror: Mapping[str, Image]) -> Iterator[WantedChart]:
-    settings, place = environment.platform, system_placement(environment.cluster, environment.instance_groups)
+    settings, placement = environment.platform, system_placement(environment.cluster, environment.instance_groups)
     if settings.kuberay:
         kuberay = chart(KUBERAY)
-        values = kuberay_values(kuberay, settings.kuberay, environment.governance.engine, place, mirror)
+        values = kuberay_values(kuberay, settings.kuberay, environment.governance.engine, placement, mirror)
         yield WantedChart(kuberay, values)
     if settings.kubeflow_trainer:
         trainer = chart(KUBEFLOW_TRAINER)
-        yield WantedChart(trainer, trainer_values(trainer, place, mirror))
+        yield WantedChart(trainer, trainer_values(trainer, placement, mirror))
 
 
 def _kueue(environment: Environment, types: Catalog, mirror: Mapping[str, Image] | None) -> WantedChart:
-    kueue, place = chart(KUEUE), system_placement(environment.cluster, environment.instance_groups)
+    kueue, placement = chart(KUEUE), system_placement(environment.cluster, environment.instance_groups)
     rows = [types.find(name) for group in environment.groups.values() for name in group.types]
     neuron = any(row and row.accelerator_vendor == "neuron" for row in rows)
-    values = kueue_values(kueue, environment.governance, place, mirror=mirror, neuron=neuron)
+    values = kueue_values(kueue, environment.governance, placement, mirror=mirror, neuron=neuron)
     return WantedChart(kueue, values)
 
 
 def _kai(environment: Environment, mirror: Mapping[str, Image] | None) -> WantedChart:
-    kai, place = chart(KAI), system_placement(environment.cluster, environment.instance_groups)
+    kai, placement = chart(KAI), system_placement(environment.cluster, environment.instance_groups)
     services = kai_services(environment.instance_groups.values())
-    return WantedChart(kai, kai_values(kai, environment.governance.kai, services, place, mirror))
+    return WantedChart(kai, kai_values(kai, environment.governance.kai, services, placement, mirror))
 
 
 def _yunikorn(environment: Environment, mirror: Mapping[str, Image] | None) -> WantedChart:
-    yunikorn, place = chart(YUNIKORN), system_placement(environment.cluster, environment.instance_groups)
-    return WantedChart(yunikorn, yunikorn_values(yunikorn, yunikorn_namespaces(environment.governance), place, mirror))
+    yunikorn, placement = chart(YUNIKORN), system_placement(environment.cluster, environment.instance_groups)
+    return WantedChart(
+        yunikorn, yunikorn_values(yunikorn, yunikorn_namespaces(environment.governance), placement, mirror)
+    )
 
 
 def wanted_chart(environment: Environment, name: str, mirror: Mapping[str, Image] | None = None) -> WantedChart | None:
     """The chart of that name, or None for an environment that does not install it."""
-    return next((wanted for wanted in wanted_charts(environment, mirror) if wanted.chart.name == name), None)
+    return next((desired for desired in wanted_charts(environment, mirror) if desired.chart.name == name), None)
 
 
 def chart_archives(root: Path, environment: Environment) -> dict[str, ChartArchive]:
@@ -91,4 +93,4 @@ def chart_archives(root: Path, environment: Environment) -> dict[str, ChartArchi
     Raises:
         InvalidFile: one is not locked or not there.
     """
-    return {wanted.chart.name: chart_archive(root, wanted.chart) for wanted in wanted_charts(environment)}
+    return {desired.chart.name: chart_archive(root, desired.chart) for desired in wanted_charts(environment)}

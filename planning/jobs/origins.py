@@ -66,24 +66,24 @@ _KINDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
 }
 
 
-def field_of(name: str, job: Job, place: str) -> Path:
+def field_of(name: str, job: Job, placement: str) -> Path:
     """The setting that made a field of a job's manifest; the job itself where several made it together.
 
     Args:
         name: Name of the job.
         job: Its template.
-        place: Path of the field as Kubernetes writes it, such as `spec.replicaSpecs[0].replicas`.
+        placement: Path of the field as Kubernetes writes it, such as `spec.replicaSpecs[0].replicas`.
     """
     kind: str = getattr(job, "kind", "")
     for pattern, field in (*_KINDS.get(kind, ()), *_POD):
-        if re.search(pattern, place):
-            inner = _log_rule(job, place) if field == "log_rules" else ()
+        if re.search(pattern, placement):
+            inner = _log_rule(job, placement) if field == "log_rules" else ()
             return ("jobs", name, *field.split("."), *inner)
     return ("jobs", name)
 
 
-def _log_rule(job: Job, place: str) -> tuple[str, ...]:
+def _log_rule(job: Job, placement: str) -> tuple[str, ...]:
     """Which of the log rules is meant: they stand in the manifest in the order of the file."""
-    number = re.search(r"logMonitoringConfiguration\[(\d+)\]", place)
+    number = re.search(r"logMonitoringConfiguration\[(\d+)\]", placement)
     names = list(job.log_rules) if isinstance(job, HyperPodPyTorchJob) else []
     return (names[int(number[1])],) if number and int(number[1]) < len(names) else ()

@@ -16,10 +16,10 @@ from ...config.settings.jobs.base import DistributedJob, Job
 from ...config.settings.jobs.kinds import GpuShare
 from ...config.settings.jobs.pytorch import Checkpoints, HyperPodPyTorchJob
 from ...config.settings.software import job_variables
-from ..node.allocatable import Room
+from ..node.allocatable import Allocatable
 from ..quota.amounts import CPU, EFA, GPU, MEMORY, NEURON, Quantities
-from .pod_size import job_room
-from .queue import Place, place
+from .pod_size import job_allocatable
+from .queue import QueuePlacement, queue_placement
 from .topology import Placement, placement
 
 _SHM_PART: Final = 4
@@ -59,7 +59,7 @@ class JobPlan(NamedTuple):
     job: Any
     """Its template, of one of the kinds of `jobs.AnyJob`."""
     engine: Engine | None
-    place: Place
+    placement: QueuePlacement
     pod: PodPlan
     instance_types: tuple[str, ...]
     """Types of the group."""
@@ -80,7 +80,7 @@ class Planner:
 
     def __init__(self, environment: Environment, types: Catalog) -> None:
         self._environment, self._types = environment, types
-        self._rooms: dict[str, Room] = {}
+        self._allocatable: dict[str, Allocatable] = {}
         self.engine: Engine | None = engine_of(environment)
 
     def plan(self, name: str) -> JobPlan:
@@ -94,18 +94,18 @@ class Planner:
             name=name,
             job=job,
             engine=self.engine,
-            place=place(self.engine, name, job, self._environment.governance),
+            placement=queue_placement(self.engine, name, job, self._environment.governance),
             pod=self._pod(name, job),
             instance_types=self._environment.instance_groups[job.group].types,
             region=self._environment.region,
         )
 
-    def room(self, group: str) -> Room:
+    def allocatable(self, group: str) -> Allocatable:
         """What a node of a group has left for pods: the least of its types."""
-        if group not in self._rooms:
+        if group not in self._allocatable:
             settings = self._environment.instance_groups[group]
-            self._rooms[group] = job_room(self._environment, settings, self._rows(settings))
-        return self._rooms[group]
+            self._allocatable[group] = job_allocatable(self._environment, settings, self._rows(settings))
+        return self._allocatable[group]
 
     def devices(self, job: Job) -> Quantities:
         """Accelerators, partitions and EFA interfaces of a node of the job's group, as the job names them."""
@@ -159,34 +159,34 @@ class Planner:
 
     def _resources(self, job: Job) -> Quantities:
         """What a pod requests: its devices, and of CPU and memory the share that belongs to them."""
-        room, row = self.room(job.group), self._row(job.group)
+        free, row = self.allocatable(job.group), self._row(job.group)
         has = self.devices(job)
         efa = has.pop(EFA)
-        ((device, there),) = has.items()
-        count = (1 if job.partition else there) if job.accelerators is None else job.accelerators
+        ((device, existing),) = has.items()
+        count = (1 if job.partition else existing) if job.accelerators is None else job.accelerators
         gpu_share: GpuShare | None = getattr(job, "gpu_share", None)
         if gpu_share:
-            return self._shared(job, gpu_share, room, there)
+            return self._shared(job, gpu_share, free, existing)
         # A pod that wants none of the accelerators leaves what belongs to the others to them.
-        part = (count, there) if count and there else (1, max(there, 1))
+        part = (count, existing) if count and existing else (1, max(existing, 1))
         resources: Quantities = {device: count} if count else {}
         for pod in getattr(job, "beside", ()):
-            room = room.plus(Room(1, int(pod.vcpu * 1000), int(pod.memory_gib * 1024)), -1)
-        cpu = _whole(max(room.cpu_millis, 0) * part[0] // part[1], 1000)
-        memory = _whole(max(room.memory_mib, 0) * part[0] // part[1], 1024)
+            free = free.plus(Allocatable(1, int(pod.vcpu * 1000), int(pod.memory_gib * 1024)), -1)
+        cpu = _whole(max(free.cpu_millis, 0) * part[0] // part[1], 1000)
+        memory = _whole(max(free.memory_mib, 0) * part[0] // part[1], 1024)
         resources[CPU] = cpu if job.vcpu is None else int(job.vcpu * 1000)
         resources[MEMORY] = memory if job.memory_gib is None else int(job.memory_gib * 1024)
         if isinstance(job, DistributedJob):
             share = efa * part[0] // part[1] if job.sizes[-1] > 1 and row.accelerator_count and not job.partition else 0
-            if wanted := share if job.efa is None else job.efa:
-                resources[EFA] = wanted
+            if desired := share if job.efa is None else job.efa:
+                resources[EFA] = desired
         return resources
 
-    def _shared(self, job: Job, share: GpuShare, room: Room, there: int) -> Quantities:
+    def _shared(self, job: Job, share: GpuShare, free: Allocatable, existing: int) -> Quantities:
         """A pod with parts of GPUs, which annotations ask for: processors and memory in proportion."""
         each = share.fraction or (share.memory_mib or 0) / max(self._row(job.group).accelerator_memory_mib, 1)
-        part = min(each * share.devices / max(there, 1), 1)
-        cpu, memory = int(room.cpu_millis * part), int(room.memory_mib * part)
+        part = min(each * share.devices / max(existing, 1), 1)
+        cpu, memory = int(free.cpu_millis * part), int(free.memory_mib * part)
         return {
             CPU: _whole(cpu, 1000) if job.vcpu is None else int(job.vcpu * 1000),
             MEMORY: _whole(memory, 1024) if job.memory_gib is None else int(job.memory_gib * 1024),
@@ -208,8 +208,8 @@ class Planner:
             }
         checkpoints: Checkpoints | None = getattr(job, "checkpoints", None)
         if checkpoints:
-            given = {"CHECKPOINT_DIR": checkpoints.path, "CHECKPOINT_S3_URI": checkpoints.s3}
-            variables |= {key: value for key, value in given.items() if value}
+            specified = {"CHECKPOINT_DIR": checkpoints.path, "CHECKPOINT_S3_URI": checkpoints.s3}
+            variables |= {key: value for key, value in specified.items() if value}
             if checkpoints.tiered:
                 variables["CHECKPOINT_NAMESPACE"] = name
             if checkpoints.checkpointless:

@@ -6,7 +6,7 @@ from typing import Final
 from ...config.catalog.instance_type import InstanceType
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup
-from ..node.allocatable import Room, node_room
+from ..node.allocatable import Allocatable, node_allocatable
 
 _Tiers = tuple[tuple[float, float], ...]
 # The part of each successive piece that stays with the system: the rest of an instance is what Linux itself does not
@@ -17,31 +17,35 @@ _KEPT_CORES_ALWAYS: Final = 0.1
 _KEPT_GIB_ALWAYS: Final = 0.5
 
 
-def job_room(environment: Environment, group: InstanceGroup, rows: Iterable[InstanceType]) -> Room:
+def job_allocatable(environment: Environment, group: InstanceGroup, rows: Iterable[InstanceType]) -> Allocatable:
     """What pods of jobs may take of a node of `group`, whichever of the types `rows` it has.
 
     Tiered checkpoints and the system's daemons have taken their part.
     """
-    rooms = [_room(environment, group, row) for row in rows]
-    return Room(
-        min(room.pods for room in rooms), min(room.cpu_millis for room in rooms), min(room.memory_mib for room in rooms)
+    allocatables = [_allocatable(environment, group, row) for row in rows]
+    return Allocatable(
+        min(allocatable.pods for allocatable in allocatables),
+        min(allocatable.cpu_millis for allocatable in allocatables),
+        min(allocatable.memory_mib for allocatable in allocatables),
     )
 
 
-def _room(environment: Environment, group: InstanceGroup, row: InstanceType) -> Room:
-    room = node_room(environment, group, row)
+def _allocatable(environment: Environment, group: InstanceGroup, row: InstanceType) -> Allocatable:
+    allocatable = node_allocatable(environment, group, row)
     cores = row.vcpu // max(1, row.threads_per_core) * (group.threads_per_core or row.threads_per_core)
     cpu = cores - _kept(cores, _KEPT_CORES) - _KEPT_CORES_ALWAYS
     tiered = row.memory_gib * environment.cluster.checkpoint_memory_percent / 100
     memory = row.memory_gib - _kept(row.memory_gib, _KEPT_GIB) - _KEPT_GIB_ALWAYS - tiered
-    return Room(
-        room.pods, max(min(int(cpu * 1000), room.cpu_millis), 0), max(min(int(memory * 1024), room.memory_mib), 0)
+    return Allocatable(
+        allocatable.pods,
+        max(min(int(cpu * 1000), allocatable.cpu_millis), 0),
+        max(min(int(memory * 1024), allocatable.memory_mib), 0),
     )
 
 
 def _kept(amount: float, tiers: _Tiers) -> float:
-    kept = 0.0
+    retained = 0.0
     for size, part in tiers:
-        kept += min(amount, size) * part
+        retained += min(amount, size) * part
         amount = max(amount - size, 0)
-    return kept
+    return retained

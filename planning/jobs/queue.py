@@ -21,7 +21,7 @@ YUNIKORN_APPLICATION_LABEL = "yunikorn.apache.org/app-id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class QueuePlacement:
     """What a job and its pods carry so that the quota engine finds them."""
 
     namespace: str
@@ -37,7 +37,7 @@ class Place:
     """PriorityClass of pods by priority, for kinds whose pods differ in it."""
 
 
-def place(engine: Engine | None, name: str, job: Job, governance: Governance) -> Place:
+def queue_placement(engine: Engine | None, name: str, job: Job, governance: Governance) -> QueuePlacement:
     """Where a job goes.
 
     Args:
@@ -47,7 +47,7 @@ def place(engine: Engine | None, name: str, job: Job, governance: Governance) ->
         governance: Teams, departments and priorities.
     """
     if engine is None or job.team is None:
-        return Place(namespace=job.namespace or "default")
+        return QueuePlacement(namespace=job.namespace or "default")
     namespace = team_namespace(engine, job.team)
     classes = {priority: pod_priority_class(priority, weight) for priority, weight in governance.priorities.items()}
     own_class = classes[job.priority] if job.priority else None
@@ -57,7 +57,7 @@ def place(engine: Engine | None, name: str, job: Job, governance: Governance) ->
             KAI_POOL_LABEL: pool(job.group),
             KAI_PREEMPTIBILITY_LABEL: "preemptible",
         }
-        return Place(
+        return QueuePlacement(
             namespace=namespace,
             labels=labels,
             pod_labels=labels,
@@ -68,7 +68,7 @@ def place(engine: Engine | None, name: str, job: Job, governance: Governance) ->
     if engine == "yunikorn":
         queue = yunikorn_queue(job.team, governance.teams[job.team].department, governance.departments, job.group)
         labels = {YUNIKORN_APPLICATION_LABEL: name, YUNIKORN_QUEUE_LABEL: queue}
-        return Place(
+        return QueuePlacement(
             namespace=namespace,
             labels=labels,
             pod_labels=labels,
@@ -79,7 +79,7 @@ def place(engine: Engine | None, name: str, job: Job, governance: Governance) ->
     labels = {QUEUE_LABEL: local_queue(engine, job.team)}
     if job.priority:
         labels[PRIORITY_LABEL] = priority_class(job.priority)
-    return Place(namespace=namespace, labels=labels, pod_labels=labels, priority_classes=classes)
+    return QueuePlacement(namespace=namespace, labels=labels, pod_labels=labels, priority_classes=classes)
 
 
 def pod_priorities(governance: Governance, jobs: Iterable[Job]) -> dict[str, int]:

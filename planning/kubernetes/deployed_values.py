@@ -90,13 +90,13 @@ def known_values(environment: Environment, dns_suffix: str) -> dict[str, str]:
         dns_suffix: Domain of AWS's services in the region's partition.
     """
     existing, bucket = environment.cluster.eks.existing, environment.storage.buckets.checkpoints
-    found = {"eks_cluster_name": existing.name} if existing else {}
-    found |= {"checkpoint_bucket": bucket} if bucket else {}
+    result = {"eks_cluster_name": existing.name} if existing else {}
+    result |= {"checkpoint_bucket": bucket} if bucket else {}
     for name, settings in environment.storage.lustres.items():
         if adopted := settings.existing:
             dns_name = f"{adopted.id}.fsx.{environment.region}.{dns_suffix}"
-            found |= dict(zip(lustre_paths(name), (adopted.id, dns_name, adopted.mount_name), strict=True))
+            result |= dict(zip(lustre_paths(name), (adopted.id, dns_name, adopted.mount_name), strict=True))
     for team, access in team_access(environment.governance).items():
         accounts = access.service_accounts.items()
-        found |= {f"roles.{team}/{account}": given.role for account, given in accounts if given.role}
-    return found
+        result |= {f"roles.{team}/{account}": specified.role for account, specified in accounts if specified.role}
+    return result

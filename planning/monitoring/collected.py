@@ -33,9 +33,14 @@ def exporters(environment: Environment, types: Catalog) -> frozenset[Exporter]:
     """What exports metrics on an environment's cluster, as far as its file says; none without a cluster."""
     if not environment.has_cluster:
         return frozenset()
-    known = [found for group in environment.groups.values() for name in group.types if (found := types.find(name))]
+    known = [
+        instance_type
+        for group in environment.groups.values()
+        for name in group.types
+        if (instance_type := types.find(name))
+    ]
     platform = environment.platform
-    there: dict[Exporter, bool] = {
+    existing: dict[Exporter, bool] = {
         "node": True,
         "collector": True,
         "podwright": True,
@@ -48,7 +53,7 @@ def exporters(environment: Environment, types: Catalog) -> frozenset[Exporter]:
         "inference": platform.inference is not None,
         **dict.fromkeys(_KUBERNETES, environment.cluster.orchestrator == "eks"),
     }
-    return frozenset(name for name, runs in there.items() if runs)
+    return frozenset(name for name, runs in existing.items() if runs)
 
 
 def collected(environment: Environment, types: Catalog) -> frozenset[str]:
@@ -59,7 +64,7 @@ def collected(environment: Environment, types: Catalog) -> frozenset[str]:
     running = exporters(environment, types)
     levels = {name: settings.level(source) for name, source in _SOURCES.items()}
     missing = _missing(environment, types)
-    found = {
+    names = {
         metric.name
         for metric in metrics().values()
         if metric.exporter in running
@@ -67,14 +72,14 @@ def collected(environment: Environment, types: Catalog) -> frozenset[str]:
         and not metric.name.startswith(missing)
     }
     for recording in recordings():
-        if names_in(recording.expression) <= found:
-            found.add(recording.name)
-    return frozenset(found)
+        if names_in(recording.expression) <= names:
+            names.add(recording.name)
+    return frozenset(names)
 
 
 def _missing(environment: Environment, types: Catalog) -> tuple[str, ...]:
     """How metrics begin of which there is nothing to measure."""
-    there = {
+    existing = {
         "podwright_plan_": bool(environment.training_plans),
         "podwright_benchmark_": any(
             benchmark_policy(group, types) != "skip" for group in environment.instance_groups.values()
@@ -83,7 +88,7 @@ def _missing(environment: Environment, types: Catalog) -> tuple[str, ...]:
         "podwright_node_health": environment.cluster.orchestrator == "eks",
         "podwright_node_fault": environment.cluster.orchestrator == "eks",
     }
-    return tuple(prefix for prefix, measured in there.items() if not measured)
+    return tuple(prefix for prefix, measured in existing.items() if not measured)
 
 
 def names_in(expression: str) -> frozenset[str]:

@@ -38,8 +38,8 @@ how sure that is: measured on a run of the exporter, documented in its sources, 
 def metrics_page() -> str:
     """The whole page, in Markdown."""
     parts = [_HEAD, _levels()]
-    for exporter, found in groupby(metrics().values(), key=lambda metric: metric.exporter):
-        parts.append(_section(_EXPORTERS[exporter], list(found)))
+    for exporter, result in groupby(metrics().values(), key=lambda metric: metric.exporter):
+        parts.append(_section(_EXPORTERS[exporter], list(result)))
     return "\n".join([*parts, _series()])
 
 
@@ -57,10 +57,10 @@ def _levels() -> str:
     return "\n".join([*lines, ""])
 
 
-def _section(title: str, found: list[Metric]) -> str:
+def _section(title: str, result: list[Metric]) -> str:
     """The metrics of one exporter as a table of Markdown."""
-    sources = dict.fromkeys(f"[{item.text}]({item.url}), {item.date}" for metric in found for item in metric.sources)
-    shared = [label for label in found[0].labels if all(label in metric.labels for metric in found)]
+    sources = dict.fromkeys(f"[{item.text}]({item.url}), {item.date}" for metric in result for item in metric.sources)
+    shared = [label for label in result[0].labels if all(label in metric.labels for metric in result)]
     all_have = [f"All have the labels {listed((f'`{label}`' for label in shared), 'and')}.", ""] if shared else []
     lines = [
         f"## {title}",
@@ -71,7 +71,7 @@ def _section(title: str, found: list[Metric]) -> str:
         "| metric | kind, unit | labels | level | series | meaning |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for metric in found:
+    for metric in result:
         labels = ", ".join(f"`{label}`" for label in metric.labels if label not in shared) or "–"
         count = f"{metric.series} for each {metric.per.replace('_', ' ')}, {metric.basis}"
         unit = f"{metric.kind}, {metric.unit.replace('_', ' ')}"
@@ -102,9 +102,12 @@ def _series() -> str:
         "| --- | --- | --- | --- | --- |",
     ]
     for level in ("basic", "advanced"):
-        found = bill(instance, _NODES, level)
-        samples = f"{found.samples / 1e9:,.0f} billion"
-        lines.append(f"| {level} | {found.per_node:,} | {found.series:,} | {samples} | {found.usd:,.0f} |")
+        resolved_bill = bill(instance, _NODES, level)
+        samples = f"{resolved_bill.samples / 1e9:,.0f} billion"
+        lines.append(
+            f"| {level} | {resolved_bill.per_node:,} | {resolved_bill.series:,} | {samples} | "
+            f"{resolved_bill.usd:,.0f} |"
+        )
     lines += [
         "",
         "[measurements.md](measurements.md#series-and-what-they-cost) has other types. Half the samples, with",

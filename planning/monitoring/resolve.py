@@ -46,7 +46,7 @@ def resolve_monitoring(environment: Environment, types: Catalog) -> ResolvedMoni
     measured = settings.metrics != "off" and environment.has_cluster
     kinds = sorted({kind for group in environment.groups.values() for kind in group.types})
     prices = {kind: hourly(kind, environment.region, environment.prices) for kind in kinds}
-    found = collected(environment, types)
+    result = collected(environment, types)
     return ResolvedMonitoring(
         settings=settings,
         measured=measured,
@@ -54,7 +54,7 @@ def resolve_monitoring(environment: Environment, types: Catalog) -> ResolvedMoni
         control_plane_logs=on_eks and cluster.eks.existing is None and bool(cluster.eks.logs),
         prices={kind: price.usd for kind, price in prices.items() if price},
         watched=watched(environment, types),
-        pages=dashboards(settings, cluster=cluster.name, metrics=found),
+        pages=dashboards(settings, cluster=cluster.name, metrics=result),
         grafana=settings.managed_grafana if measured else None,
         lustre_capacity={
             name: lustre.capacity_gib

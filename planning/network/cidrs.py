@@ -56,8 +56,8 @@ def plan(network: Network) -> dict[SubnetKey, IPv4Network]:
         return {(zone, "nodes"): IPv4Network(subnets.nodes_cidr) for zone, subnets in network.vpc.subnets.items()}
     ranges: dict[SubnetKey, IPv4Network] = {}
     for zone, role in _subnets(network):
-        given = getattr(network.subnets[zone], role) if zone in network.subnets else None
-        ranges[zone, role] = IPv4Network(given) if given else _computed(IPv4Network(network.cidr), zone, role)
+        specified = getattr(network.subnets[zone], role) if zone in network.subnets else None
+        ranges[zone, role] = IPv4Network(specified) if specified else _computed(IPv4Network(network.cidr), zone, role)
     return ranges
 
 

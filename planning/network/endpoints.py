@@ -34,11 +34,11 @@ def calls() -> tuple[Call, ...]:
 
 def services(features: Iterable[str]) -> list[str]:
     """The services that `features` call, sorted. Raises ValueError for a feature that the table does not know."""
-    wanted = frozenset(features)
-    if unknown := wanted - {call.feature for call in calls()}:
+    desired = frozenset(features)
+    if unknown := desired - {call.feature for call in calls()}:
         known = ", ".join(sorted({call.feature for call in calls()}))
         raise ValueError(f"no such feature: {', '.join(sorted(unknown))}; known are {known}")
-    return sorted({call.service for call in calls() if call.feature in wanted})
+    return sorted({call.service for call in calls() if call.feature in desired})
 
 
 def features(environment: Environment) -> frozenset[str]:

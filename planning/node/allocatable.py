@@ -12,23 +12,23 @@ from ..kubernetes.kai_services import kai_services
 _RESERVED_MIB, _RESERVED_MIB_PER_POD, _EVICTION_MIB = 255, 11, 100
 
 
-class Room(NamedTuple):
+class Allocatable(NamedTuple):
     """What nodes have for pods, or what pods ask of them."""
 
     pods: int
     cpu_millis: int
     memory_mib: int
 
-    def plus(self, other: "Room", times: int = 1) -> "Room":
+    def plus(self, other: "Allocatable", times: int = 1) -> "Allocatable":
         """This and `times` the other; a negative number takes away."""
-        return Room(
+        return Allocatable(
             self.pods + times * other.pods,
             self.cpu_millis + times * other.cpu_millis,
             self.memory_mib + times * other.memory_mib,
         )
 
 
-def asked(environment: Environment, kind: str, row: InstanceType | None = None) -> Room:
+def requested(environment: Environment, kind: str, row: InstanceType | None = None) -> Allocatable:
     """What the system's pods ask: those of each node of type `row` (kind daemon), or those of the cluster."""
     governance, observability = environment.governance, environment.observability
     measured = observability if observability and observability.metrics != "off" else None
@@ -45,30 +45,30 @@ def asked(environment: Environment, kind: str, row: InstanceType | None = None) 
         "container_logs": bool(measured and measured.container_logs),
         "installs_yunikorn": governance.engine == "yunikorn" and not governance.yunikorn.existing,
     } | {part: value not in (None, False) for part, value in environment.platform}
-    total = _kai(environment) if kind == "deployment" else Room(0, 0, 0)
+    total = _kai(environment) if kind == "deployment" else Allocatable(0, 0, 0)
     for pod in table("system_pods"):
         if pod["kind"] == kind and holds[pod["when"]]:
-            total = total.plus(Room(1, int(pod["cpu_millis"]), int(pod["memory_mib"])), int(pod["pods"]))
+            total = total.plus(Allocatable(1, int(pod["cpu_millis"]), int(pod["memory_mib"])), int(pod["pods"]))
     return total
 
 
-def node_room(environment: Environment, group: InstanceGroup, row: InstanceType) -> Room:
+def node_allocatable(environment: Environment, group: InstanceGroup, row: InstanceType) -> Allocatable:
     """What a node has left for other pods once its image, its daemons and tiered checkpoints have taken their part."""
     cores = row.vcpu // max(1, row.threads_per_core) * (group.threads_per_core or row.threads_per_core)
     memory = row.memory_gib * 1024 * (100 - environment.cluster.checkpoint_memory_percent) / 100
-    kept = _RESERVED_MIB + _RESERVED_MIB_PER_POD * row.max_pods + _EVICTION_MIB
-    whole = Room(row.max_pods, cores * 1000 - _reserved_millis(cores), int(memory) - kept)
-    return whole.plus(asked(environment, "daemon", row), -1)
+    retained = _RESERVED_MIB + _RESERVED_MIB_PER_POD * row.max_pods + _EVICTION_MIB
+    whole = Allocatable(row.max_pods, cores * 1000 - _reserved_millis(cores), int(memory) - retained)
+    return whole.plus(requested(environment, "daemon", row), -1)
 
 
-def _kai(environment: Environment) -> Room:
+def _kai(environment: Environment) -> Allocatable:
     """What KAI's parts ask: one pod each, and a scheduler for each pool and for the nodes outside of all pools."""
-    groups, total = environment.instance_groups, Room(0, 0, 0)
+    groups, total = environment.instance_groups, Allocatable(0, 0, 0)
     if environment.governance.engine == "kai":
         for name, service in kai_services(groups.values()).items():
             # The system group is no pool as a rule, so its place is that of the scheduler for nodes outside.
             pods = len(groups) if name == "scheduler" else 1
-            total = total.plus(Room(1, service.cpu_millis, service.memory_mib), pods)
+            total = total.plus(Allocatable(1, service.cpu_millis, service.memory_mib), pods)
     return total
 
 

@@ -68,13 +68,13 @@ class LockedFile:
 def components_of(settings: NodeSoftware, orchestrator: str, group: InstanceGroup, types: Catalog) -> list[Component]:
     """What is installed on the nodes of a group: kernel parts only with EKS; on types without EFA or GPUs nothing."""
     rows = [types.get(name) for name in group.types]
-    wanted = dict(settings.installs())
-    installer = efa_installers().get(wanted.get("efa_installer", ""))
-    bundled = installer is not None and installer.aws_ofi_nccl == wanted.get("aws_ofi_nccl")
+    desired = dict(settings.installs())
+    installer = efa_installers().get(desired.get("efa_installer", ""))
+    bundled = installer is not None and installer.aws_ofi_nccl == desired.get("aws_ofi_nccl")
     return [
         name
         for name in COMPONENTS
-        if name in wanted
+        if name in desired
         and (orchestrator != "eks" or name in KERNEL_PARTS)
         and not (name == "aws_ofi_nccl" and bundled)
         and any(_concerns(name, row) for row in rows)
@@ -85,21 +85,21 @@ def archives_of(
     settings: NodeSoftware, orchestrator: str, groups: Iterable[InstanceGroup], types: Catalog
 ) -> tuple[Archive, ...]:
     """The archives that the nodes of `groups` install from; none with `install: verify`."""
-    wanted = dict(settings.installs())
+    desired = dict(settings.installs())
     ours = [group for group in groups if group.lifecycle is None]
     machines = {types.get(row).architecture for group in ours for row in group.types}
-    found = {
-        archive(name, wanted[name], settings.cuda, types.get(row).architecture)
+    results = {
+        archive(name, desired[name], settings.cuda, types.get(row).architecture)
         for group in ours
         for name in components_of(settings, orchestrator, group, types)
         for row in group.types
     }
-    found |= {
+    results |= {
         Archive(PACKAGE, name, package.architecture, package.address)
         for name, package in settings.packages.items()
         if settings.install != "verify" and package.architecture in machines
     }
-    return tuple(sorted(found, key=lambda item: item.name))
+    return tuple(sorted(results, key=lambda item: item.name))
 
 
 def environment_archives(environment: Environment) -> tuple[Archive, ...]:
@@ -128,18 +128,18 @@ def cached_file(root: Path, name: str, digest: str) -> Path:
     return root / CACHE / f"{name}-{digest[:12]}.archive"
 
 
-def archive_findings(root: Path, wanted: Iterable[Archive]) -> list[Finding]:
-    """Why nodes could not install `wanted` from this project; nothing when they can."""
+def archive_findings(root: Path, archives: Iterable[Archive]) -> list[Finding]:
+    """Why nodes could not install `desired` from this project; nothing when they can."""
     locked = read_artifacts(root).archives
-    return [finding for item in wanted if (finding := _finding(root, item, locked.get(item.name)))]
+    return [finding for item in archives if (finding := _finding(root, item, locked.get(item.name)))]
 
 
-def locked_files(root: Path, wanted: Iterable[Archive]) -> tuple[LockedFile, ...]:
-    """The files of those archives of `wanted` that the lock names; `archive_findings` says what is missing."""
+def locked_files(root: Path, archives: Iterable[Archive]) -> tuple[LockedFile, ...]:
+    """The files of those archives of `desired` that the lock names; `archive_findings` says what is missing."""
     locked = read_artifacts(root).archives
     return tuple(
         LockedFile(item, cached_file(root, item.name, entry.sha256), entry)
-        for item in wanted
+        for item in archives
         if (entry := locked.get(item.name)) and cached_file(root, item.name, entry.sha256).is_file()
     )
 

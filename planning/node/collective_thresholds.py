@@ -14,7 +14,7 @@ _FILE: Final = Path(__file__).resolve().parents[2] / "lifecycle_scripts/podwrigh
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Threshold:
     """What is known of the bus bandwidth of a type over so many nodes, in GB/s."""
 
     fails_below: float | None
@@ -37,7 +37,7 @@ def thresholds_version() -> str:
     return _thresholds()["version"]
 
 
-def all_reduce_line(instance_type: str, nodes: int) -> Line:
+def all_reduce_threshold(instance_type: str, nodes: int) -> Threshold:
     """The line of an all-reduce over `nodes` nodes, at least two, of one type."""
     rows = [
         row
@@ -46,13 +46,13 @@ def all_reduce_line(instance_type: str, nodes: int) -> Line:
     ]
     limit = _bound(instance_type, nodes)
     if row := next((row for row in rows if row["nodes"] == nodes), None):
-        return Line(row["fail_below"], row["warn_below"], limit, row["source"])
+        return Threshold(row["fail_below"], row["warn_below"], limit, row["source"])
     base = next((row for row in rows if row["warn_below"] is not None), None)
     base_limit = _bound(instance_type, base["nodes"]) if base else None
     if base is None or limit is None or base_limit is None:
-        return Line(None, None, limit, "")
+        return Threshold(None, None, limit, "")
     source = f"{base['source']}; scaled from {base['nodes']} to {nodes} nodes by the bound"
-    return Line(None, round(base["warn_below"] * limit / base_limit, 1), limit, source)
+    return Threshold(None, round(base["warn_below"] * limit / base_limit, 1), limit, source)
 
 
 def _bound(instance_type: str, nodes: int) -> float | None:

@@ -64,14 +64,14 @@ def programs_of(settings: Benchmarks, groups: Iterable[InstanceGroup], types: Ca
     if settings.programs != "shipped":
         return ()
     rows = [types.get(name) for group in groups if benchmark_policy(group, types) != "skip" for name in group.types]
-    found: set[Architecture] = {row.architecture for row in rows if row.accelerator_vendor == "nvidia"}
-    return tuple(programs(architecture) for architecture in sorted(found))
+    architectures: set[Architecture] = {row.architecture for row in rows if row.accelerator_vendor == "nvidia"}
+    return tuple(programs(architecture) for architecture in sorted(architectures))
 
 
 def program_findings(
     root: Path, settings: Benchmarks, groups: Iterable[InstanceGroup], types: Catalog
 ) -> list[Finding]:
-    """Why groups that gate could not measure their GPUs; others go on without, and their nodes say so."""
+    """Why groups that gate could not measure their GPUs; others continue without, and their nodes say so."""
     gating = [group for group in groups if benchmark_policy(group, types) == "gate"]
     return [
         Finding(

@@ -23,14 +23,21 @@ def labelled_groups(environment: Environment, types: Catalog) -> Mapping[str, In
     if governance.engine != "kai":
         return environment.instance_groups
     pools = environment_policy(environment, types).flavors
-    found: dict[str, InstanceGroup] = {}
+    instance_groups: dict[str, InstanceGroup] = {}
     for name, group in environment.instance_groups.items():
         labels = {KAI_POOL_LABEL: pool(name)} if pool(name) in pools else {}
-        memory = min((types.get(of).accelerator_memory_mib for of in group.types if _has_gpus(types, of)), default=0)
+        memory = min(
+            (
+                types.get(instance_type).accelerator_memory_mib
+                for instance_type in group.types
+                if _has_gpus(types, instance_type)
+            ),
+            default=0,
+        )
         if labels and memory and governance.kai.gpu_sharing:
             labels[GPU_MEMORY_LABEL] = str(memory)
-        found[name] = group.model_copy(update={"labels": labels | group.labels}) if labels else group
-    return found
+        instance_groups[name] = group.model_copy(update={"labels": labels | group.labels}) if labels else group
+    return instance_groups
 
 
 def _has_gpus(types: Catalog, name: str) -> bool:

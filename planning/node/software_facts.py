@@ -139,12 +139,12 @@ def group_software(
         archives: What is published. A component without an archive is left out; `archive_findings` says so before a
             deployment.
     """
-    wanted = settings.versions
+    desired = settings.versions
     components: dict[Component, InstalledFacts] = {}
     for name in components_of(settings, orchestrator, group, types):
-        found = [file for file in archives if file.archive.component == name]
-        if found:
-            components[name] = InstalledFacts(version=getattr(wanted, name), archives=archive_facts(found))
+        files = [file for file in archives if file.archive.component == name]
+        if files:
+            components[name] = InstalledFacts(version=getattr(desired, name), archives=archive_facts(files))
     rows = tuple(types.get(name) for name in group.types)
     return GroupSoftware(
         components=components, kernel_only=orchestrator == "eks", variables=job_variables(settings, rows)

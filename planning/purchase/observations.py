@@ -13,14 +13,14 @@ from .offers import Plan, Request, misfits
 from .record import Record
 from .steps import Call, Sleep, Steps, Tell
 
-LOOKS_BEFORE: Final = 2
-LOOKS_AFTER: Final = 6
+READS_BEFORE: Final = 2
+READS_AFTER: Final = 6
 """Looks that have to agree that nothing is there, before and after a call."""
 _PAUSE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PurchasedPlan:
     """One thing that SageMaker lists under the name of a purchase."""
 
     arn: str
@@ -30,31 +30,31 @@ class Found:
     plan: Plan | None = None
 
 
-def find(record: Record, looks: int, *, patient: bool = False) -> Steps[list[Found]]:
+def find(record: Record, reads: int, *, patient: bool = False) -> Steps[list[PurchasedPlan]]:
     """What SageMaker lists under a purchase's name; nothing once so many looks saw nothing.
 
     A look that fails is an error, or when `patient` one that saw nothing.
     """
-    for look in range(looks):
-        if look:
+    for attempt in range(reads):
+        if attempt:
             yield Sleep(_PAUSE)
         try:
-            found = yield from _extensions(record) if record.kind == "extension" else _plans(record)
+            result = yield from _extensions(record) if record.kind == "extension" else _plans(record)
         except Exception as error:
             if not patient:
                 raise
             yield Tell(f"the look failed: {error}")
             continue
-        if found:
-            return found
+        if result:
+            return result
     return []
 
 
-def _plans(record: Record) -> Steps[list[Found]]:
+def _plans(record: Record) -> Steps[list[PurchasedPlan]]:
     pages = yield from _pages("list_training_plans", {}, "TrainingPlanSummaries")
     plans = [Plan.of(each) for each in pages if each["TrainingPlanName"] == record.name]
     asked = Request.of_properties(json.loads(record.terms))
-    return [Found(plan.arn, plan.status == "Failed", _is_what_was_bought(asked, plan), plan) for plan in plans]
+    return [PurchasedPlan(plan.arn, plan.status == "Failed", _is_what_was_bought(asked, plan), plan) for plan in plans]
 
 
 def _is_what_was_bought(asked: Request, plan: Plan) -> bool:
@@ -64,7 +64,7 @@ def _is_what_was_bought(asked: Request, plan: Plan) -> bool:
     return not misfits(loose, plan)
 
 
-def _extensions(record: Record) -> Steps[list[Found]]:
+def _extensions(record: Record) -> Steps[list[PurchasedPlan]]:
     """Extensions from the same moment; fitting are those that an attempt of this purchase called for."""
     pages = yield from _pages(
         "describe_training_plan_extension_history", {"TrainingPlanArn": record.base}, "TrainingPlanExtensions"
@@ -72,7 +72,7 @@ def _extensions(record: Record) -> Steps[list[Found]]:
     start = datetime.fromisoformat(json.loads(record.terms)["start"])
     ours = {record.offering, *(each["offering"] for each in record.attempts_before)}
     return [
-        Found(record.base, _failed(each), each["TrainingPlanExtensionOfferingId"] in ours)
+        PurchasedPlan(record.base, _failed(each), each["TrainingPlanExtensionOfferingId"] in ours)
         for each in pages
         if each["TrainingPlanExtensionOfferingId"] in ours or each.get("StartDate") == start
     ]
@@ -84,11 +84,11 @@ def _failed(extension: Mapping[str, Any]) -> bool:
 
 
 def _pages(operation: str, parameters: dict[str, Any], key: str) -> Steps[list[dict[str, Any]]]:
-    found: list[dict[str, Any]] = []
+    pages: list[dict[str, Any]] = []
     token: dict[str, str] = {}
     while True:
         page = yield Call("sagemaker", operation, parameters | token)
-        found += page[key]
+        pages += page[key]
         if not page.get("NextToken"):
-            return found
+            return pages
         token = {"NextToken": page["NextToken"]}

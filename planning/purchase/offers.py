@@ -43,7 +43,7 @@ class Request:
 
     def search(self, now: datetime) -> dict[str, Any]:
         """Parameters of SearchTrainingPlanOfferings. `now` replaces a start that has passed."""
-        given = {
+        specified = {
             "InstanceType": None if self.ultraserver_type else self.instance_type,
             "InstanceCount": None if self.ultraserver_type else self.count,
             "UltraServerType": self.ultraserver_type,
@@ -52,7 +52,7 @@ class Request:
             "EndTimeBefore": self.end_before,
             "DurationHours": self.hours,
         }
-        return {"TargetResources": [TARGET], **{name: value for name, value in given.items() if value is not None}}
+        return {"TargetResources": [TARGET], **{name: value for name, value in specified.items() if value is not None}}
 
     def to_properties(self) -> dict[str, Any]:
         """The request as properties of a custom resource, whose scalars are text."""
@@ -170,28 +170,28 @@ def misfits(request: Request, capacity: Offer | Plan) -> list[str]:
     that exists may have more instances than are asked for.
     """
     offer = isinstance(capacity, Offer)
-    found = [] if TARGET in capacity.targets else [f"is for {', '.join(capacity.targets) or 'nothing'}, not {TARGET}"]
+    result = [] if TARGET in capacity.targets else [f"is for {', '.join(capacity.targets) or 'nothing'}, not {TARGET}"]
     for part in capacity.parts:
         if part.zone not in request.zones:
-            found.append(f"is in {part.zone or 'an unknown zone'}, not {' or '.join(request.zones)}")
+            result.append(f"is in {part.zone or 'an unknown zone'}, not {' or '.join(request.zones)}")
         if request.instance_type and part.instance_type != request.instance_type:
-            found.append(f"has {part.instance_type}, not {request.instance_type}")
+            result.append(f"has {part.instance_type}, not {request.instance_type}")
         if request.ultraserver_type and part.ultraserver_type != request.ultraserver_type:
-            found.append(f"has {part.ultraserver_type or 'no UltraServers'}, not {request.ultraserver_type}")
+            result.append(f"has {part.ultraserver_type or 'no UltraServers'}, not {request.ultraserver_type}")
         if request.start_after and part.start and part.start < request.start_after:
-            found.append(f"starts {shown(part.start)}, before {shown(request.start_after)}")
+            result.append(f"starts {shown(part.start)}, before {shown(request.start_after)}")
         if request.end_before and part.end and part.end > request.end_before:
-            found.append(f"ends {shown(part.end)}, after {shown(request.end_before)}")
+            result.append(f"ends {shown(part.end)}, after {shown(request.end_before)}")
     if request.ultraserver_type:
         servers = _at_once(capacity.parts, lambda part: part.ultraserver_count or 0)
-        found += _other_count("UltraServers", request.ultraserver_count, servers, exactly=offer)
+        result += _other_count("UltraServers", request.ultraserver_count, servers, exactly=offer)
     else:
-        found += _other_count("instances", request.count, _at_once(capacity.parts, _instances), exactly=offer)
+        result += _other_count("instances", request.count, _at_once(capacity.parts, _instances), exactly=offer)
     if request.hours and abs(capacity.length - timedelta(hours=request.hours)) >= _DAY:
-        found.append(f"lasts {capacity.length / _DAY:.4g} days, not {request.hours / 24:.4g}")
+        result.append(f"lasts {capacity.length / _DAY:.4g} days, not {request.hours / 24:.4g}")
     if offer:
-        found += over_limit(request.max_upfront_usd, capacity.fee, capacity.currency)
-    return list(dict.fromkeys(found))
+        result += over_limit(request.max_upfront_usd, capacity.fee, capacity.currency)
+    return list(dict.fromkeys(result))
 
 
 def over_limit(limit: int | None, fee: Decimal | None, currency: str) -> list[str]:
@@ -238,11 +238,11 @@ def _covers(part: Part, other: Part) -> bool:
     return not (part.start and part.end and other.start) or part.start <= other.start < part.end
 
 
-def _other_count(what: str, wanted: int | None, there: int, *, exactly: bool) -> list[str]:
+def _other_count(what: str, desired: int | None, existing: int, *, exactly: bool) -> list[str]:
     # A plan that waits for its payment may not have its parts yet.
-    if wanted is None or there == wanted or (not exactly and (there > wanted or not there)):
+    if desired is None or existing == desired or (not exactly and (existing > desired or not existing)):
         return []
-    return [f"has {there} {what if there != 1 else what[:-1]}, not {wanted}"]
+    return [f"has {existing} {what if existing != 1 else what[:-1]}, not {desired}"]
 
 
 def _length(shape: Mapping[str, Any]) -> timedelta:

@@ -33,9 +33,9 @@ class NoOffer(Exception):
     """No offer fits. `offers` are those that there are, each with how it differs."""
 
     def __init__(self, request: Request, offers: list[tuple[Offer, list[str]]]) -> None:
-        told = [f"{offer.id} {', '.join(reasons)}" for offer, reasons in offers]
+        messages = [f"{offer.id} {', '.join(reasons)}" for offer, reasons in offers]
         super().__init__(
-            f"no offer for training plan {request.plan} fits; " + ("; ".join(told) or "there are none at all")
+            f"no offer for training plan {request.plan} fits; " + ("; ".join(messages) or "there are none at all")
         )
         self.offers = offers
 

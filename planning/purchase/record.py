@@ -24,7 +24,7 @@ _BUSY: Final = frozenset(
 )
 _PAUSES: Final = (1, 2, 4, 8)
 _TABLE_PAUSE: Final = 3
-_TABLE_LOOKS: Final = 40
+_TABLE_READS: Final = 40
 
 
 class State(StrEnum):
@@ -90,8 +90,8 @@ class Record:
 
     def retired(self) -> str:
         """`earlier` with this attempt added."""
-        kept = ("name", "offering", "price", "currency", "at", "buyer", "state", "arn", "reason")
-        return json.dumps([*self.attempts_before, {field: getattr(self, field) for field in kept}])
+        retained = ("name", "offering", "price", "currency", "at", "buyer", "state", "arn", "reason")
+        return json.dumps([*self.attempts_before, {field: getattr(self, field) for field in retained}])
 
     def to_item(self) -> dict[str, dict[str, str]]:
         """The record as an item of the table."""
@@ -127,18 +127,21 @@ def read(key: str) -> Steps[Record | None]:
     return Record.of_item(answer["Item"]) if answer.get("Item") else None
 
 
-def write(record: Record, seen: Record | None) -> Steps[Record]:
-    """Write `record` if nobody wrote since `seen` was read, and return what the table holds then.
+def write(record: Record, observed: Record | None) -> Steps[Record]:
+    """Write `record` if nobody wrote since `observed` was read, and return what the table holds then.
 
     It is `record` exactly when the write was ours: an answer that got lost is told by `Record.write`.
 
     Raises:
         NotRecorded: the table answered no more. The write may yet take place.
     """
-    record = replace(record, revision=seen.revision + 1 if seen else 1)
+    record = replace(record, revision=observed.revision + 1 if observed else 1)
     condition: dict[str, Any] = (
-        {"ConditionExpression": "revision = :seen", "ExpressionAttributeValues": {":seen": {"N": str(seen.revision)}}}
-        if seen
+        {
+            "ConditionExpression": "revision = :seen",
+            "ExpressionAttributeValues": {":seen": {"N": str(observed.revision)}},
+        }
+        if observed
         else {"ConditionExpression": "attribute_not_exists(revision)"}
     )
     problem: Exception | None = None
@@ -152,12 +155,12 @@ def write(record: Record, seen: Record | None) -> Steps[Record]:
             problem = error
         try:
             # A client that sent the write twice is refused by its own first one, so only the table tells who won.
-            there = yield from read(record.plan)
+            existing = yield from read(record.plan)
         except Exception as error:  # noqa: BLE001  asked again, and told at the end
             problem = error
         else:
-            if there is not None and there.revision != (seen.revision if seen else 0):
-                return there
+            if existing is not None and existing.revision != (observed.revision if observed else 0):
+                return existing
         yield Sleep(pause)
     raise NotRecorded(f"the record {record.plan} in DynamoDB table {TABLE} could not be written: {problem}")
 
@@ -171,7 +174,7 @@ def ensure_table() -> Steps[None]:
     Raises:
         NotRecorded: it did not become usable.
     """
-    for _ in range(_TABLE_LOOKS):
+    for _ in range(_TABLE_READS):
         try:
             status = (yield Call("dynamodb", "describe_table", {"TableName": TABLE}))["Table"]["TableStatus"]
         except Exception as error:
@@ -183,7 +186,7 @@ def ensure_table() -> Steps[None]:
                 break
         yield Sleep(_TABLE_PAUSE)
     else:
-        raise NotRecorded(f"DynamoDB table {TABLE} is not active after {_TABLE_LOOKS * _TABLE_PAUSE} seconds")
+        raise NotRecorded(f"DynamoDB table {TABLE} is not active after {_TABLE_READS * _TABLE_PAUSE} seconds")
     backups = yield Call("dynamodb", "describe_continuous_backups", {"TableName": TABLE})
     recovery = backups["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
     if recovery.get("PointInTimeRecoveryStatus") != "ENABLED":

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from .observations import LOOKS_AFTER, LOOKS_BEFORE, Found, find
+from .observations import READS_AFTER, READS_BEFORE, PurchasedPlan, find
 from .offers import Plan, Request, misfits
 from .record import NotRecorded, Record, State, ensure_table, read, write
 from .steps import Call, Now, Sleep, Steps, Tell, is_refusal
@@ -98,25 +98,25 @@ class Purchase:
             case State.BOUGHT:
                 return (yield from self._bought(record))
             case State.UNKNOWN:
-                found = yield from find(record, LOOKS_AFTER)
-                return (yield from self._resolved(record, found)) if found else self._outcome(record)
+                result = yield from find(record, READS_AFTER)
+                return (yield from self._resolved(record, result)) if result else self._outcome(record)
             case State.REFUSED:
                 return (yield from self._again(record))
 
     def _intended(self, record: Record) -> Steps[Record | Outcome]:
         yield Tell(f"looking whether {record.name} is there already")
-        found = yield from find(record, LOOKS_BEFORE)
-        there = next((each for each in found if not each.failed), None)
-        if there:
+        result = yield from find(record, READS_BEFORE)
+        existing = next((each for each in result if not each.failed), None)
+        if existing:
             # Another run may have bought it since this one read the record.
             now = yield from read(self.key)
             if now and now.revision != record.revision:
                 return now
-        if there and there.fits and any(each["name"] == record.name for each in record.attempts_before):
-            return (yield from self._resolved(record, found))
-        if there:
-            return self._outcome(record, there=there)
-        if found and record.kind == "plan":
+        if existing and existing.fits and any(each["name"] == record.name for each in record.attempts_before):
+            return (yield from self._resolved(record, result))
+        if existing:
+            return self._outcome(record, existing=existing)
+        if result and record.kind == "plan":
             return (yield from self._again(record, generation=record.generation + 1))
         draft = yield from self._drafted()
         drafted = replace(
@@ -140,9 +140,9 @@ class Purchase:
             if is_refusal(error):
                 return (yield from self.settle(record, State.REFUSED, reason=reason))
             yield Tell(f"no clear answer ({reason}); looking whether it was bought all the same")
-            found = yield from find(record, LOOKS_AFTER, patient=True)
-            if found:
-                return (yield from self._resolved(record, found, reason))
+            result = yield from find(record, READS_AFTER, patient=True)
+            if result:
+                return (yield from self._resolved(record, result, reason))
             return (yield from self.settle(record, State.UNKNOWN, reason=reason))
         arn = answer.get("TrainingPlanArn", record.base)
         return (yield from self.settle(record, State.BOUGHT, arn=arn, reason="", paid=True))
@@ -157,29 +157,29 @@ class Purchase:
         while left > 0:
             yield Sleep(_WAIT_PAUSE)
             left -= _WAIT_PAUSE
-            there = yield from read(self.key)
-            if there is None or there.revision != record.revision:
-                return there or record
-        found = yield from find(record, LOOKS_AFTER)
-        if found:
-            return (yield from self._resolved(record, found))
+            existing = yield from read(self.key)
+            if existing is None or existing.revision != record.revision:
+                return existing or record
+        result = yield from find(record, READS_AFTER)
+        if result:
+            return (yield from self._resolved(record, result))
         reason = f"{record.buyer} was about to call at {record.at} and never said how it went"
         return (yield from self.settle(record, State.UNKNOWN, reason=reason))
 
     def _bought(self, record: Record) -> Steps[Record | Outcome]:
-        found = yield from find(record, 1)
-        there = next((each for each in found if each.arn == record.arn), None)
-        if there and there.failed:
-            yield Tell(f"{record.name} has failed{': ' + there.plan.message if there.plan else ''}")
+        result = yield from find(record, 1)
+        existing = next((each for each in result if each.arn == record.arn), None)
+        if existing and existing.failed:
+            yield Tell(f"{record.name} has failed{': ' + existing.plan.message if existing.plan else ''}")
             return (yield from self._again(record, generation=record.generation + 1))
-        return self._outcome(record, there=there)
+        return self._outcome(record, existing=existing)
 
-    def _resolved(self, record: Record, found: list[Found], reason: str = "") -> Steps[Outcome]:
+    def _resolved(self, record: Record, plans: list[PurchasedPlan], reason: str = "") -> Steps[Outcome]:
         """What there is decides: one thing that fits was bought; anything else a person has to look at."""
-        fitting = [each for each in found if each.fits]
+        fitting = [each for each in plans if each.fits]
         if len(fitting) == 1:
-            return (yield from self.settle(record, State.BOUGHT, arn=fitting[0].arn, reason=reason, there=fitting[0]))
-        listed = ", ".join(each.arn for each in found)
+            return (yield from self.settle(record, State.BOUGHT, arn=fitting[0].arn, reason=reason, plan=fitting[0]))
+        listed = ", ".join(each.arn for each in plans)
         problem = f"{listed} {'all fit' if fitting else 'is listed under that name but differs'}"
         return (yield from self.settle(record, State.UNKNOWN, reason=f"{reason}; {problem}".removeprefix("; ")))
 
@@ -199,17 +199,17 @@ class Purchase:
         arn: str = "",
         reason: str,
         paid: bool = False,
-        there: Found | None = None,
+        plan: PurchasedPlan | None = None,
     ) -> Steps[Outcome]:
         """Write how attempt `record` ended, over whatever others have written of the same attempt meanwhile.
 
         That it was bought stands over everything, and a refusal over what others could not know.
         """
-        seen, recorded = record, True
+        observed, recorded = record, True
         ended = replace(record, state=state, arn=arn, reason=reason)
         for _ in range(_TURNS):
             try:
-                written = yield from self._put(replace(ended, earlier=seen.earlier), seen)
+                written = yield from self._put(replace(ended, earlier=observed.earlier), observed)
             except Exception as error:  # noqa: BLE001  what was bought is told whether or not it can be written
                 yield Tell(f"the record could not be written: {error}")
                 recorded = False
@@ -218,16 +218,16 @@ class Purchase:
                 ended = written
                 break
             if written.attempt != record.attempt:
-                return (yield from self._overtaken(ended, written, there, paid=paid))
+                return (yield from self._overtaken(ended, written, plan, paid=paid))
             if written.state is State.BOUGHT or (state is State.UNKNOWN and written.state is not State.BUYING):
-                return self._outcome(written, there=there, paid=paid)
-            seen = written
-        return self._outcome(ended, there=there, paid=paid, recorded=recorded)
+                return self._outcome(written, existing=plan, paid=paid)
+            observed = written
+        return self._outcome(ended, existing=plan, paid=paid, recorded=recorded)
 
-    def _overtaken(self, ended: Record, newer: Record, there: Found | None, *, paid: bool) -> Steps[Outcome]:
+    def _overtaken(self, ended: Record, newer: Record, plan: PurchasedPlan | None, *, paid: bool) -> Steps[Outcome]:
         """The end of an attempt after which somebody set out anew, because this run was away for minutes."""
         if ended.state is State.BOUGHT or newer.state is State.INTENDED:
-            return self._outcome(ended, there=there, paid=paid, recorded=False)
+            return self._outcome(ended, existing=plan, paid=paid, recorded=False)
         if newer.state is State.BUYING:
             step = yield from self._buying(newer)
             newer = step.record if isinstance(step, Outcome) else step
@@ -238,19 +238,19 @@ class Purchase:
             self._kept = yield from self._draft()
         return self._kept
 
-    def _put(self, record: Record, seen: Record | None) -> Steps[Record]:
+    def _put(self, record: Record, observed: Record | None) -> Steps[Record]:
         now: datetime = yield Now()
         self._writes += 1
-        return (yield from write(replace(record, at=now.isoformat(), write=self._last_write), seen))
+        return (yield from write(replace(record, at=now.isoformat(), write=self._last_write), observed))
 
     @property
     def _last_write(self) -> str:
         return f"{self.run}/{self._writes}"
 
     def _outcome(
-        self, record: Record, *, there: Found | None = None, paid: bool = False, recorded: bool = True
+        self, record: Record, *, existing: PurchasedPlan | None = None, paid: bool = False, recorded: bool = True
     ) -> Outcome:
-        plan = there.plan if there else None
+        plan = existing.plan if existing else None
         differs = tuple(misfits(self.request, plan)) if plan and self.request else ()
         common = {"paid": paid, "plan": plan, "differs": differs, "recorded": recorded}
         what = record.name if record.kind == "plan" else f"the extension of {record.name}"
@@ -265,12 +265,12 @@ class Purchase:
                 whose = "" if recorded else " by this run, though another may have bought it since"
                 text = f"{what} was not bought{whose}: {record.reason}"
                 return Outcome(Result.REFUSED, text, record, **common)
-            case State.INTENDED if there:
+            case State.INTENDED if existing:
                 text = (
                     f"{what} is there already, and not bought under the record {record.plan}; nothing was bought now. "
-                    f"Write its ARN into the file, or use another name: {there.arn}"
+                    f"Write its ARN into the file, or use another name: {existing.arn}"
                 )
-                return Outcome(Result.FOUND, text, record, there.arn, **common)
+                return Outcome(Result.FOUND, text, record, existing.arn, **common)
             case _:
                 text = (
                     f"whether {what} was bought is unknown: offer {record.offering} of {record.price} "

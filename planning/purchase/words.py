@@ -11,6 +11,6 @@ def plan_name(environment: str, plan: str) -> str:
     return f"{environment}-{plan}"
 
 
-def shown(moment: datetime) -> str:
+def shown(timestamp: datetime) -> str:
     """A moment in UTC as people and files write it: 2027-01-04T11:30Z."""
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
+    return f"{timestamp.astimezone(UTC):%Y-%m-%dT%H:%MZ}"

@@ -63,13 +63,13 @@ def least(nodes: Iterable[Node]) -> Node:
         return first
     return Node(
         {
-            name: min(each, *(of.brings[name] for of in others))
+            name: min(each, *(other.brings[name] for other in others))
             for name, each in first.brings.items()
-            if all(name in of.brings for of in others)
+            if all(name in other.brings for other in others)
         },
-        min(of.accelerators for of in (first, *others)),
+        min(other.accelerators for other in (first, *others)),
         first.mig_profiles,
-        all(of.layout_known for of in (first, *others)),
+        all(other.layout_known for other in (first, *others)),
     )
 
 
@@ -84,28 +84,28 @@ def _brings(row: InstanceType, threads_per_core: int | None) -> Quantities:
     }
 
 
-def quantities(amount: Amount, of: Node) -> tuple[Quantities, frozenset[str]]:
-    """What `amount` is of instances such as `of`, and which resources of it were filled in by ratio.
+def quantities(amount: Amount, node: Node) -> tuple[Quantities, frozenset[str]]:
+    """What `amount` is of instances such as `result`, and which resources of it were filled in by ratio.
 
     Whole instances bring everything. Accelerators or partitions bring vCPU, memory and EFA interfaces in proportion
     where those are not given; vCPU alone brings memory, and memory alone vCPU, without accelerators. That is how task
     governance fills amounts in; how it rounds, what a partition counts for and that EFA follows is as we read it.
     """
     if amount.instances is not None:
-        return {name: amount.instances * each for name, each in of.brings.items()}, frozenset()
-    given: Quantities = {}
+        return {name: amount.instances * each for name, each in node.brings.items()}, frozenset()
+    specified: Quantities = {}
     if amount.accelerators is not None:
-        given[of.accelerator] = amount.accelerators
-    given |= {MIG_RESOURCE + profile.removeprefix("mig-"): count for profile, count in amount.mig.items()}
-    accelerated = _accelerated(amount, of)
+        specified[node.accelerator] = amount.accelerators
+    specified |= {MIG_RESOURCE + profile.removeprefix("mig-"): count for profile, count in amount.mig.items()}
+    accelerated = _accelerated(amount, node)
     if amount.vcpu is not None:
-        given[CPU] = round(amount.vcpu * 1000)
+        specified[CPU] = round(amount.vcpu * 1000)
     if amount.memory_gib is not None:
-        given[MEMORY] = round(amount.memory_gib * 1024)
-    ratio = accelerated if amount.accelerators is not None or amount.mig else _ratio(given, of)
+        specified[MEMORY] = round(amount.memory_gib * 1024)
+    ratio = accelerated if amount.accelerators is not None or amount.mig else _ratio(specified, node)
     ratios = {CPU: ratio, MEMORY: ratio, EFA: accelerated}
-    filled = {name: int(ratios.get(name, 0) * each) for name, each in of.brings.items() if name not in given}
-    return filled | given, frozenset(filled)
+    filled = {name: int(ratios.get(name, 0) * each) for name, each in node.brings.items() if name not in specified}
+    return filled | specified, frozenset(filled)
 
 
 def instances(amounts: Mapping[str, int], one: Mapping[str, int]) -> float:
@@ -116,18 +116,24 @@ def instances(amounts: Mapping[str, int], one: Mapping[str, int]) -> float:
     return max((amounts.get(resource, 0) / one[resource] for resource in (CPU, MEMORY) if one.get(resource)), default=0)
 
 
-def _accelerated(amount: Amount, of: Node) -> Fraction:
+def _accelerated(amount: Amount, result: Node) -> Fraction:
     """The accelerators and partitions of `amount`, in instances."""
-    part = Fraction(amount.accelerators or 0, of.accelerators or 1)
+    part = Fraction(amount.accelerators or 0, result.accelerators or 1)
     for profile, count in amount.mig.items():
         name = profile.removeprefix("mig-")
-        most = of.brings.get(MIG_RESOURCE + name) or partitions_per_gpu(name, of.mig_profiles) * of.accelerators
+        most = (
+            result.brings.get(MIG_RESOURCE + name)
+            or partitions_per_gpu(name, result.mig_profiles) * result.accelerators
+        )
         part += Fraction(count, most) if most else 0
     return part
 
 
-def _ratio(given: Mapping[str, int], of: Node) -> Fraction:
-    return max((Fraction(given[name], of.brings[name]) for name in (CPU, MEMORY) if name in given), default=Fraction(0))
+def _ratio(specified: Mapping[str, int], result: Node) -> Fraction:
+    return max(
+        (Fraction(specified[name], result.brings[name]) for name in (CPU, MEMORY) if name in specified),
+        default=Fraction(0),
+    )
 
 
 def quantity(resource: str, amount: int) -> str:

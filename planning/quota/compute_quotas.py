@@ -47,14 +47,14 @@ def _config(team: Team, name: str, policy: QuotaPolicy) -> dict[str, Any]:
     """The ComputeQuotaConfig of a team: resources, and limits of borrowing in the form that its strategy takes."""
     resources, limits = list[dict[str, Any]](), list[dict[str, Any]]()
     for flavor, shares in policy.teams[name].shares.items():
-        of = policy.flavors[flavor]
-        resources += _entries(of, team.quota, {resource: share.nominal for resource, share in shares.items()})
-        if team.share == "lend_and_borrow" and _about(of, team.borrow_limits):
+        result = policy.flavors[flavor]
+        resources += _entries(result, team.quota, {resource: share.nominal for resource, share in shares.items()})
+        if team.share == "lend_and_borrow" and _about(result, team.borrow_limits):
             most = {resource: share.borrowable or 0 for resource, share in shares.items()}
-            limits += _entries(of, team.borrow_limits, most)
+            limits += _entries(result, team.borrow_limits, most)
         elif shares and all(share.borrowable is None for share in shares.values()):
             # A percentage of nothing would be nothing.
-            limits.append({"InstanceType": flavor, "Count": of.instances})
+            limits.append({"InstanceType": flavor, "Count": result.instances})
     sharing: dict[str, Any] = {"Strategy": _STRATEGIES[team.share]}
     if team.share == "lend_and_borrow":
         sharing["BorrowLimit"] = team.borrow_limit_percent

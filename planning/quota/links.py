@@ -40,9 +40,9 @@ def links(environments: Mapping[str, Environment]) -> Iterator[Link]:
 
 def worker_of(link: Link, environments: Mapping[str, Environment]) -> Environment | None:
     """The environment at the other end, where it is one of the project that takes work."""
-    found = environments.get(link.worker.environment or "")
-    shared = shared_work(found) if found and link.worker.environment != link.manager else None
-    return found if shared and shared.role == "worker" else None
+    result = environments.get(link.worker.environment or "")
+    shared = shared_work(result) if result and link.worker.environment != link.manager else None
+    return result if shared and shared.role == "worker" else None
 
 
 def is_private(manager: Environment, worker: Environment) -> bool:

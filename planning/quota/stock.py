@@ -46,7 +46,9 @@ class Stock:
         """
         self._groups = {name: group for name, group in sorted(groups.items()) if group.types}
         self.nodes = {
-            name: node([types.get(of) for of in group.types], group.labels, group.threads_per_core)
+            name: node(
+                [types.get(instance_type) for instance_type in group.types], group.labels, group.threads_per_core
+            )
             for name, group in self._groups.items()
         }
         """What one instance brings, by group."""
@@ -102,16 +104,16 @@ class Stock:
         Raises:
             LookupError: a key means no group.
         """
-        found: dict[str, dict[str, tuple[int, bool]]] = {}
+        results: dict[str, dict[str, tuple[int, bool]]] = {}
         for key, amount in sorted(amounts.items()):
             for name, part, filled in self._parts(key, amount, left):
-                held = found.setdefault(self._flavor_of[name], {})
+                held = results.setdefault(self._flavor_of[name], {})
                 if key != name:
                     _take(left[name], part)
                 for resource, count in part.items():
                     before, was_filled = held.get(resource, (0, False))
                     held[resource] = before + count, was_filled or resource in filled
-        return found
+        return results
 
     def _parts(
         self, key: str, amount: Amount, left: Mapping[str, Quantities]
@@ -126,11 +128,13 @@ class Stock:
         pieces = max(amount.instances or 0, amount.accelerators or 0, sum(amount.mig.values())) or max(rest.values())
         parts = []
         for name in groups[:-1]:
-            fitting = min((Fraction(left[name].get(of, 0), count) for of, count in rest.items() if count), default=0)
+            fitting = min(
+                (Fraction(left[name].get(result, 0), count) for result, count in rest.items() if count), default=0
+            )
             taken = min(max(int(fitting * pieces), 0), pieces)
-            part = {of: count * taken // pieces if pieces else 0 for of, count in rest.items()}
+            part = {result: count * taken // pieces if pieces else 0 for result, count in rest.items()}
             parts.append((name, part, filled))
-            rest = {of: count - part[of] for of, count in rest.items()}
+            rest = {result: count - part[result] for result, count in rest.items()}
             pieces -= taken
         return [*parts, (groups[-1], rest, filled)]
 
@@ -140,7 +144,7 @@ def _take(left: Quantities, part: Quantities) -> None:
         left[resource] = left.get(resource, 0) - count
 
 
-def _has(of: Node, amount: Amount) -> bool:
-    return (amount.accelerators is None or of.accelerator in of.brings) and all(
-        not of.layout_known or f"nvidia.com/{profile}" in of.brings for profile in amount.mig
+def _has(result: Node, amount: Amount) -> bool:
+    return (amount.accelerators is None or result.accelerator in result.brings) and all(
+        not result.layout_known or f"nvidia.com/{profile}" in result.brings for profile in amount.mig
     )

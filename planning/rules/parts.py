@@ -90,12 +90,12 @@ def complete(parts: Parts) -> Completed:
         environment = environment_from(Source("python", _data(parts), {}), "python").environment
     except InvalidFile as error:
         raise InvalidSettings(_about_parts(error.findings) or _bare(error.findings)) from None
-    found = _about_parts(findings(environment))
+    resolved_findings = _about_parts(findings(environment))
     if parts.account is None:
-        found = [item for item in found if item.id not in _OF_THE_ACCOUNT]
-    if refused := errors(found):
+        resolved_findings = [item for item in resolved_findings if item.id not in _OF_THE_ACCOUNT]
+    if refused := errors(resolved_findings):
         raise InvalidSettings(refused)
-    return Completed(environment, environment_types(environment.instance_types), found)
+    return Completed(environment, environment_types(environment.instance_types), resolved_findings)
 
 
 def plain(value: Any) -> Any:
@@ -144,15 +144,15 @@ def _region_of(zones: Sequence[str]) -> str:
         return _REGION
 
 
-def _about_parts(found: Sequence[Finding]) -> list[Finding]:
+def _about_parts(result: Sequence[Finding]) -> list[Finding]:
     return [
         item
-        for item in _bare(found)
+        for item in _bare(result)
         if any(item.path == part or item.path.startswith((f"{part}.", f"{part}[")) for part in _OURS)
         and not item.path.startswith("cluster.eks")
     ]
 
 
-def _bare(found: Sequence[Finding]) -> list[Finding]:
-    """Without places, which are those of a file that nobody wrote."""
-    return [replace(item, place=None) for item in found]
+def _bare(result: Sequence[Finding]) -> list[Finding]:
+    """Without positions, which are those of a file that nobody wrote."""
+    return [replace(item, place=None) for item in result]

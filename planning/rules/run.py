@@ -18,9 +18,13 @@ def findings(environment: Environment, source: Source | None = None) -> list[Fin
     With `source` each finding carries the file and line of its field. Findings that the environment acknowledges carry
     the reason; an acknowledgement that fits nothing is a finding itself.
     """
-    found = [finding for _, finding in _run(environment, environment_types(environment.instance_types), source)]
-    found = acknowledged(found, environment.acknowledge, source)
-    return sorted(found, key=lambda finding: (finding.place.line if finding.place else 0, finding.path, finding.id))
+    resolved_findings = [
+        finding for _, finding in _run(environment, environment_types(environment.instance_types), source)
+    ]
+    resolved_findings = acknowledged(resolved_findings, environment.acknowledge, source)
+    return sorted(
+        resolved_findings, key=lambda finding: (finding.place.line if finding.place else 0, finding.path, finding.id)
+    )
 
 
 def check(settings: Settings, types: Catalog | None = None) -> list[Finding]:
@@ -32,11 +36,11 @@ def check(settings: Settings, types: Catalog | None = None) -> list[Finding]:
     Raises:
         InvalidSettings: something that AWS would refuse or that cannot be synthesized.
     """
-    found = list(_run(settings, types or catalog(), None))
-    refused = [finding for rule, finding in found if rule.final and rule.level is Level.ERROR]
+    result = list(_run(settings, types or catalog(), None))
+    refused = [finding for rule, finding in result if rule.final and rule.level is Level.ERROR]
     if refused:
         raise InvalidSettings(refused)
-    return [finding for _, finding in found]
+    return [finding for _, finding in result]
 
 
 def _run(settings: Settings, types: Catalog, source: Source | None) -> Iterator[tuple[Rule, Finding]]:
@@ -44,5 +48,5 @@ def _run(settings: Settings, types: Catalog, source: Source | None) -> Iterator[
         for rule in rules_for(type(model)):
             for problem in rule.problems(model, types):
                 where = (*path, *((problem.path,) if isinstance(problem.path, str) else problem.path))
-                place = source.place(where) if source else None
-                yield rule, Finding(rule.id, rule.level, dotted(where), problem.message, problem.hint, place)
+                location = source.position(where) if source else None
+                yield rule, Finding(rule.id, rule.level, dotted(where), problem.message, problem.hint, location)

@@ -73,12 +73,12 @@ class CloudFormationResponse(BaseResponse):
         return self._page([_stack(stack) for stack in stacks], "Stacks")
 
     def list_stacks(self) -> ActionResult:
-        wanted = self._get_param("StackStatusFilter")
+        requested = self._get_param("StackStatusFilter")
         return self._page(
             [
                 _stack(stack)
                 for stack in reversed(self.service.region(self.region).stacks.values())
-                if not wanted or stack.status in wanted
+                if not requested or stack.status in requested
             ],
             "StackSummaries",
         )

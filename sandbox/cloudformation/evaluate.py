@@ -243,7 +243,7 @@ def text_of(value: Any, function: str) -> str:
 
 def references(value: Any) -> set[str]:
     """The names that a value refers to with Ref, Fn::GetAtt or Fn::Sub: resources, parameters, pseudo parameters."""
-    found = set[str]()
+    result = set[str]()
 
     def visit(item: Any) -> None:
         """Collect the logical ids that an expression refers to."""
@@ -253,12 +253,12 @@ def references(value: Any) -> set[str]:
         elif isinstance(item, dict):
             for key, argument in item.items():
                 if key == "Ref" and isinstance(argument, str):
-                    found.add(argument)
+                    result.add(argument)
                 elif key == "Fn::GetAtt":
-                    found.add(argument.split(".", 1)[0] if isinstance(argument, str) else argument[0])
+                    result.add(argument.split(".", 1)[0] if isinstance(argument, str) else argument[0])
                 elif key == "Fn::Sub":
                     text, variables = argument if isinstance(argument, list) else (argument, {})
-                    found.update(
+                    result.update(
                         name.split(".", 1)[0]
                         for literal, name in _SUB_VARIABLE.findall(text)
                         if not literal and name not in variables
@@ -268,7 +268,7 @@ def references(value: Any) -> set[str]:
                 visit(argument)
 
     visit(value)
-    return found
+    return result
 
 
 def conditional_references(evaluator: Evaluator, definition: JsonObject, names: Iterable[str]) -> set[str]:

@@ -11,18 +11,18 @@ from .template import TemplateError
 _SSM_VALUE = re.compile(r"AWS::SSM::Parameter::Value<(.*)>")
 
 
-def effective(template: JsonObject, given: list[JsonObject], previous: dict[str, str]) -> dict[str, str]:
+def effective(template: JsonObject, specified: list[JsonObject], previous: dict[str, str]) -> dict[str, str]:
     """The text of every parameter: given, else previous where asked for, else the default.
 
-    `given` has CloudFormation's request form (ParameterKey, ParameterValue, UsePreviousValue).
+    `specified` has CloudFormation's request form (ParameterKey, ParameterValue, UsePreviousValue).
     Raises TemplateError in CloudFormation's words for an unknown key, a missing value or a broken constraint.
     """
     declared: JsonObject = template.get("Parameters", {})
-    unknown = [item["ParameterKey"] for item in given if item["ParameterKey"] not in declared]
+    unknown = [item["ParameterKey"] for item in specified if item["ParameterKey"] not in declared]
     if unknown:
         raise TemplateError(f"Parameters: [{', '.join(unknown)}] do not exist in the template")
     values: dict[str, str] = {key: str(item["Default"]) for key, item in declared.items() if "Default" in item}
-    for item in given:
+    for item in specified:
         key = item["ParameterKey"]
         if item.get("UsePreviousValue"):
             if key in previous:

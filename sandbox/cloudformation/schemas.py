@@ -115,13 +115,13 @@ def values_at(properties: Any, path: str) -> list[Any]:
     """All values at a property path; `*` stands for every array item."""
     values = [properties]
     for name in path.split("/"):
-        found: list[Any] = []
+        results: list[Any] = []
         for value in values:
             if name == "*" and isinstance(value, list):
-                found += value
+                results += value
             elif isinstance(value, dict) and name in value:
-                found.append(value[name])
-        values = found
+                results.append(value[name])
+        values = results
     return values
 
 

@@ -39,11 +39,11 @@ class DeployedScope:
 
     def imported(self, name: str) -> str:
         """The value of an export; the stack is remembered as its user."""
-        found = self.region.exported().get(name)
-        if found is None:
+        result = self.region.exported().get(name)
+        if result is None:
             raise TemplateError(f"No export named {name} found. Rollback requested by user.")
         self.stack.imports.add(name)
-        return found[0]
+        return result[0]
 
     def zones(self, region: str) -> list[str]:
         """The zone names of a region, from EC2."""

@@ -370,10 +370,10 @@ class CloudFormation:
         iam = [
             resource for resource in request.template["Resources"].values() if resource["Type"].startswith("AWS::IAM::")
         ]
-        given = set(request.capabilities)
+        specified = set(request.capabilities)
         named = any(
             key.endswith("Name") and key != "PolicyName" for resource in iam for key in resource.get("Properties", {})
         )
         needed = {"CAPABILITY_NAMED_IAM"} if named else {"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"}
-        if iam and not given & needed:
+        if iam and not specified & needed:
             raise refuse("InsufficientCapabilitiesException", f"Requires capabilities : [{min(needed)}]")

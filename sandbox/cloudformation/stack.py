@@ -135,11 +135,13 @@ class Stack:
         else:
             resource.status, resource.reason, resource.updated = status, reason, now()
             logical_id, physical_id, kind = resource.logical_id, resource.physical_id, resource.resource_type
-        moment = now()
+        timestamp = now()
         if self.events:  # callers sort by time, so no two events may share theirs
-            moment = max(moment, self.events[-1].timestamp + timedelta(milliseconds=1))
+            timestamp = max(timestamp, self.events[-1].timestamp + timedelta(milliseconds=1))
         self.events.append(
-            Event(self.stack_id, self.name, logical_id, physical_id, kind, status, reason, self.request.token, moment)
+            Event(
+                self.stack_id, self.name, logical_id, physical_id, kind, status, reason, self.request.token, timestamp
+            )
         )
 
     def pseudo(self) -> dict[str, Any]:

@@ -155,7 +155,7 @@ _JSON_TYPES = {dict: "JSONObject", list: "JSONArray", str: "String", bool: "Bool
 def _type(error: ValidationError) -> str:
     value: Any = error.validator_value
     kind: type = type(error.instance)
-    wanted = value if isinstance(value, str) else "/".join(value)
+    requested = value if isinstance(value, str) else "/".join(value)
     names = {
         "object": "JSONObject",
         "array": "JSONArray",
@@ -164,7 +164,7 @@ def _type(error: ValidationError) -> str:
         "integer": "Integer",
         "number": "Number",
     }
-    return f"expected type: {names.get(wanted, wanted)}, found: {_JSON_TYPES.get(kind, 'Null')}"
+    return f"expected type: {names.get(requested, requested)}, found: {_JSON_TYPES.get(kind, 'Null')}"
 
 
 def _items(error: ValidationError) -> list[Any]:

@@ -44,14 +44,14 @@ class EksResponse(OwnResponse):
         )
 
     def describe_cluster_versions(self) -> ActionResult:
-        wanted = self._get_param("clusterVersions")
-        found = [row for row in cluster_versions(now()) if not wanted or row["clusterVersion"] in wanted]
-        return self.page(found, "clusterVersions", "maxResults", "nextToken")
+        requested = self._get_param("clusterVersions")
+        rows = [row for row in cluster_versions(now()) if not requested or row["clusterVersion"] in requested]
+        return self.page(rows, "clusterVersions", "maxResults", "nextToken")
 
     def describe_addon_versions(self) -> ActionResult:
         values = self.arguments()
-        found = addons(values.get("addonName"), values.get("kubernetesVersion"))
-        return self.page(found, "addons", "maxResults", "nextToken")
+        result = addons(values.get("addonName"), values.get("kubernetesVersion"))
+        return self.page(result, "addons", "maxResults", "nextToken")
 
     def delete_cluster(self) -> ActionResult:
         return ActionResult({"cluster": self.service.delete(self.region, self.arguments()["name"])})
@@ -70,19 +70,19 @@ class EksResponse(OwnResponse):
         return ActionResult({"update": eks_upgrades.update_version(self.service, self.region, self.arguments())})
 
     def list_insights(self) -> ActionResult:
-        wanted = self._get_param("filter") or {}
-        found = [
+        requested = self._get_param("filter") or {}
+        matches = [
             {key: item[key] for key in item if key not in ("recommendation", "additionalInfo", "resources", _SUMMARY)}
             for item in eks_upgrades.insights(self.service, self.region, self._cluster())
-            if item["category"] in wanted.get("categories", [item["category"]])
-            and item["kubernetesVersion"] in wanted.get("kubernetesVersions", [item["kubernetesVersion"]])
-            and item["insightStatus"]["status"] in wanted.get("statuses", [item["insightStatus"]["status"]])
+            if item["category"] in requested.get("categories", [item["category"]])
+            and item["kubernetesVersion"] in requested.get("kubernetesVersions", [item["kubernetesVersion"]])
+            and item["insightStatus"]["status"] in requested.get("statuses", [item["insightStatus"]["status"]])
         ]
-        return self.page(found, "insights", "maxResults", "nextToken")
+        return self.page(matches, "insights", "maxResults", "nextToken")
 
     def describe_insight(self) -> ActionResult:
-        found = {item["id"]: item for item in eks_upgrades.insights(self.service, self.region, self._cluster())}
-        return ActionResult({"insight": self._find(found, "id", "insight")})
+        results = {item["id"]: item for item in eks_upgrades.insights(self.service, self.region, self._cluster())}
+        return ActionResult({"insight": self._find(results, "id", "insight")})
 
     def _update(self, kind: str) -> ActionResult:
         update = eks_upgrades.new_update(kind, [])
@@ -280,11 +280,11 @@ class EksResponse(OwnResponse):
         return ActionResult({})
 
     def list_tags_for_resource(self) -> ActionResult:
-        found = self.service.by_arn(self.arguments()["resourceArn"])
-        return ActionResult({"tags": found.description.get("tags", {}) if found else {}})
+        eks_cluster = self.service.by_arn(self.arguments()["resourceArn"])
+        return ActionResult({"tags": eks_cluster.description.get("tags", {}) if eks_cluster else {}})
 
     def _find(self, items: dict[str, Any], key: str, kind: str) -> JsonObject:
-        found = items.get(self.arguments()[key])
-        if found is None:
+        result = items.get(self.arguments()[key])
+        if result is None:
             raise refuse("ResourceNotFoundException", f"No {kind} found for {self.arguments()[key]} (sandbox)")
-        return found
+        return result

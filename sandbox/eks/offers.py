@@ -10,13 +10,13 @@ from ..protocol.json_objects import JsonObject
 _SOME_VERSION = "v1.0.0-eksbuild.1"
 
 
-def cluster_versions(moment: datetime) -> list[JsonObject]:
+def cluster_versions(timestamp: datetime) -> list[JsonObject]:
     """The Kubernetes versions that clusters can have, newest first: those with an announced end of support."""
-    found = list[JsonObject]()
+    result = list[JsonObject]()
     for row in eks_versions().values():
-        if row.standard_until and row.extended_until and _day(row.extended_until) > moment:
-            status = "STANDARD_SUPPORT" if _day(row.standard_until) > moment else "EXTENDED_SUPPORT"
-            found.append(
+        if row.standard_until and row.extended_until and _day(row.extended_until) > timestamp:
+            status = "STANDARD_SUPPORT" if _day(row.standard_until) > timestamp else "EXTENDED_SUPPORT"
+            result.append(
                 {
                     "clusterVersion": row.version,
                     "clusterType": "eks",
@@ -26,7 +26,7 @@ def cluster_versions(moment: datetime) -> list[JsonObject]:
                     "versionStatus": status,
                 }
             )
-    return found[::-1]
+    return result[::-1]
 
 
 def addons(name: str | None, kubernetes: str | None) -> list[JsonObject]:
@@ -34,14 +34,14 @@ def addons(name: str | None, kubernetes: str | None) -> list[JsonObject]:
     versions = [kubernetes] if kubernetes else list(eks_versions())
     pins = {(pin.addon, pin.kubernetes): pin.version for pin in addon_pins()}
     known = {pin.addon for pin in addon_pins()}
-    found = list[JsonObject]()
+    result = list[JsonObject]()
     for addon in sorted({*NODE_ADDONS, *WORKLOAD_ADDONS, *PLATFORM_ADDONS, *known}):
         clusters: dict[str, list[str]] = {}
         for version in versions:
-            if there := pins.get((addon, version)) if addon in known else _SOME_VERSION:
-                clusters.setdefault(there, []).append(version)
+            if existing := pins.get((addon, version)) if addon in known else _SOME_VERSION:
+                clusters.setdefault(existing, []).append(version)
         if name in (None, addon) and clusters:
-            found.append(
+            result.append(
                 {
                     "addonName": addon,
                     "addonVersions": [
@@ -54,7 +54,7 @@ def addons(name: str | None, kubernetes: str | None) -> list[JsonObject]:
                     ],
                 }
             )
-    return found
+    return result
 
 
 def _day(text: str) -> datetime:

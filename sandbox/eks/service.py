@@ -43,10 +43,10 @@ class Eks:
 
     def cluster(self, region: str, name: str) -> EksCluster:
         """A cluster by name; raises ResourceNotFoundException."""
-        found = self.clusters.get((region, name))
-        if found is None:
+        result = self.clusters.get((region, name))
+        if result is None:
             raise refuse("ResourceNotFoundException", f"No cluster found for name: {name}.")
-        return found
+        return result
 
     def by_arn(self, arn: str) -> EksCluster | None:
         """The cluster with this ARN."""

@@ -132,12 +132,12 @@ def _queue(config: JsonObject, nominal: dict[str, Amounts], namespace: str, weig
 
 
 def _by_type(entries: list[JsonObject]) -> dict[str, Amounts]:
-    found: dict[str, Amounts] = {}
+    amounts: dict[str, Amounts] = {}
     for entry in entries:
-        sums = found.setdefault(entry["InstanceType"], {})
+        sums = amounts.setdefault(entry["InstanceType"], {})
         for resource, amount in _amounts(entry).items():
             sums[resource] = sums.get(resource, 0) + amount
-    return found
+    return amounts
 
 
 def _amounts(entry: JsonObject) -> Amounts:
@@ -149,14 +149,14 @@ def _amounts(entry: JsonObject) -> Amounts:
         whole[accelerator] = row.accelerator_count
     if "Count" in entry:
         return {resource: int(entry["Count"]) * amount for resource, amount in whole.items()}
-    given: Amounts = {resource: float(entry[field]) for field, resource in _FIELDS.items() if field in entry}
+    specified: Amounts = {resource: float(entry[field]) for field, resource in _FIELDS.items() if field in entry}
     if accelerator and "Accelerators" in entry:
-        given[accelerator] = float(entry["Accelerators"])
-    ratio = max((amount / whole[resource] for resource, amount in given.items()), default=0.0)
+        specified[accelerator] = float(entry["Accelerators"])
+    ratio = max((amount / whole[resource] for resource, amount in specified.items()), default=0.0)
     filled = {resource: ratio * amount for resource, amount in whole.items() if resource != accelerator}
     if partition := entry.get("AcceleratorPartition"):
-        given[f"nvidia.com/{partition['Type']}"] = float(partition["Count"])
-    return {**filled, **given}
+        specified[f"nvidia.com/{partition['Type']}"] = float(partition["Count"])
+    return {**filled, **specified}
 
 
 def _quantity(resource: str, amount: float) -> str:

@@ -23,24 +23,26 @@ _KUBELET_SKEW: Final = 3
 def update_version(service: Eks, region: str, values: JsonObject) -> JsonObject:
     """Begin to update, or to roll back, a cluster's Kubernetes version. Returns the update; raises what EKS refuses."""
     cluster = service.cluster(region, values["name"])
-    current, wanted = cluster.description["version"], values["version"]
+    current, requested = cluster.description["version"], values["version"]
     settle(service, cluster)
     if cluster.description["status"] == "UPDATING":
         raise refuse("ResourceInUseException", f"Cluster {values['name']} is being updated (sandbox)")
-    step, kind = _minor(wanted) - _minor(current), "VersionUpdate"
-    if step == -1 and _may_go_back(cluster, wanted):
+    step, kind = _minor(requested) - _minor(current), "VersionUpdate"
+    if step == -1 and _may_go_back(cluster, requested):
         kind = "VersionRollback"
     elif step not in (0, 1):
         raise refuse(
-            "InvalidParameterException", f"Unsupported Kubernetes minor version update from {current} to {wanted}"
+            "InvalidParameterException", f"Unsupported Kubernetes minor version update from {current} to {requested}"
         )
     if step == 1 and not values.get("force"):
         blocking = [item["name"] for item in insights(service, region, cluster) if _status(item) == "ERROR"]
         if blocking:
             raise refuse("InvalidRequestException", f"Upgrade insights are in ERROR: {', '.join(blocking)} (sandbox)")
-    cluster.description["version"] = wanted
-    service.kubernetes.store(region, values["name"]).version = wanted
-    update = new_update(kind, [{"type": "Version", "value": wanted}], now() + timedelta(seconds=service.update_seconds))
+    cluster.description["version"] = requested
+    service.kubernetes.store(region, values["name"]).version = requested
+    update = new_update(
+        kind, [{"type": "Version", "value": requested}], now() + timedelta(seconds=service.update_seconds)
+    )
     update["from"] = current
     cluster.updates[update["id"]] = update
     cluster.description["status"] = "UPDATING"
@@ -76,8 +78,8 @@ def shown(update: JsonObject) -> JsonObject:
 
 def default_addon_version(name: str, kubernetes: str) -> str | None:
     """The version that EKS installs when nobody names one; None for an add-on that it does not know."""
-    found = addons(name, kubernetes)
-    return found[0]["addonVersions"][0]["addonVersion"] if found else None
+    result = addons(name, kubernetes)
+    return result[0]["addonVersions"][0]["addonVersion"] if result else None
 
 
 def insights(service: Eks, region: str, cluster: EksCluster) -> list[JsonObject]:
@@ -141,10 +143,10 @@ def _status(item: JsonObject) -> str:
     return item["insightStatus"]["status"]
 
 
-def _may_go_back(cluster: EksCluster, wanted: str) -> bool:
+def _may_go_back(cluster: EksCluster, requested: str) -> bool:
     since = now() - timedelta(days=_ROLLBACK_DAYS)
     return any(
-        update["type"] == "VersionUpdate" and update.get("from") == wanted and update["createdAt"] > since
+        update["type"] == "VersionUpdate" and update.get("from") == requested and update["createdAt"] > since
         for update in cluster.updates.values()
     )
 

@@ -9,7 +9,7 @@ from ..protocol.json_objects import JsonObject, merged
 from .cluster import HEALTHY, Cluster, Group, Node
 
 
-def group_answer(cluster: Cluster, group: Group, moment: datetime, plan_status: str | None) -> JsonObject:
+def group_answer(cluster: Cluster, group: Group, timestamp: datetime, plan_status: str | None) -> JsonObject:
     """A group as DescribeCluster shows it; `plan_status` is that of its training plan."""
     specification: dict[str, Any] = {
         key: value
@@ -30,8 +30,10 @@ def group_answer(cluster: Cluster, group: Group, moment: datetime, plan_status: 
     answer = {
         **specification,
         "TargetCount": group.target,
-        "Status": cluster.group_status(group, moment),
-        "CurrentCount": len([node for node in cluster.members(group.name, moment) if node.status(moment) == "Running"]),
+        "Status": cluster.group_status(group, timestamp),
+        "CurrentCount": len(
+            [node for node in cluster.members(group.name, timestamp) if node.status(timestamp) == "Running"]
+        ),
     }
     if "MinInstanceCount" in group.specification:
         answer["MinCount"] = group.specification["MinInstanceCount"]
@@ -49,7 +51,7 @@ def group_answer(cluster: Cluster, group: Group, moment: datetime, plan_status: 
     return answer
 
 
-def node_answer(cluster: Cluster, node: Node, moment: datetime, details: bool) -> JsonObject:
+def node_answer(cluster: Cluster, node: Node, timestamp: datetime, details: bool) -> JsonObject:
     """A node as ListClusterNodes, or with `details` DescribeClusterNode, shows it."""
     answer: JsonObject = {
         "InstanceGroupName": node.group,
@@ -57,7 +59,7 @@ def node_answer(cluster: Cluster, node: Node, moment: datetime, details: bool) -
         "NodeLogicalId": node.logical_id,
         "InstanceType": node.instance_type,
         "LaunchTime": node.launched,
-        "InstanceStatus": {"Status": node.status(moment) or "NotFound", "Message": ""},
+        "InstanceStatus": {"Status": node.status(timestamp) or "NotFound", "Message": ""},
         "PrivateDnsHostname": f"ip-{node.address.replace('.', '-')}.{cluster.region}.compute.internal",
     }
     if node.ultraserver:
@@ -85,11 +87,11 @@ def node_answer(cluster: Cluster, node: Node, moment: datetime, details: bool) -
 _LABEL = "sagemaker.amazonaws.com/"
 
 
-def kubernetes_node(cluster: Cluster, node: Node, moment: datetime) -> JsonObject:
+def kubernetes_node(cluster: Cluster, node: Node, timestamp: datetime) -> JsonObject:
     """The Node object that a node registers once it runs. Capacity is left out: the double runs no device plugins."""
     group = cluster.groups[node.group].specification if node.group in cluster.groups else {}
     config = group.get("KubernetesConfig", {})
-    status = node.status(moment)
+    status = node.status(timestamp)
     done = "InProgress" if status == "DeepHealthCheckInProgress" else "Passed"
     checked = {f"{_LABEL}deep-health-check-status": done} if node.check_seconds or node.checked else {}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
@@ -98,7 +100,7 @@ def kubernetes_node(cluster: Cluster, node: Node, moment: datetime) -> JsonObjec
         ready = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": words}
     health = "Unschedulable" if status == "DeepHealthCheckInProgress" else node.health
     taints = [{"key": f"{_LABEL}node-health-status", "effect": "NoSchedule", "value": "Unschedulable"}]
-    found = {
+    results = {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
@@ -137,4 +139,4 @@ def kubernetes_node(cluster: Cluster, node: Node, moment: datetime) -> JsonObjec
             },
         },
     }
-    return merged(found, node.patch)
+    return merged(results, node.patch)

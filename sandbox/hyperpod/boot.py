@@ -57,7 +57,7 @@ def _lets_itself_through(rule: dict[str, Any], group: str) -> bool:
 def _has_efa(ec2: Any, instance_type: str) -> bool:
     """Whether EC2 says so; a type that moto's EC2 data does not have (p6e-gb200) is not judged."""
     try:
-        [found] = ec2.describe_instance_types(InstanceTypes=[instance_type])["InstanceTypes"]
+        [instance_types] = ec2.describe_instance_types(InstanceTypes=[instance_type])["InstanceTypes"]
     except ClientError:
         return False
-    return found.get("NetworkInfo", {}).get("EfaSupported", False)
+    return instance_types.get("NetworkInfo", {}).get("EfaSupported", False)

@@ -75,17 +75,17 @@ class Node:
     instance_id: str = field(default_factory=lambda: f"i-{uuid.uuid4().hex[:17]}")
     logical_id: str = field(default_factory=lambda: f"node-{uuid.uuid4().hex[:17]}")
 
-    def status(self, moment: datetime) -> str | None:
+    def status(self, timestamp: datetime) -> str | None:
         """The node's status, or None once it is gone."""
         if self.deleted:
-            gone = self.deleted + timedelta(seconds=self.shutdown_seconds)
-            return "ShuttingDown" if moment < gone else None
-        if self.updating_until and moment < self.updating_until:
+            removed = self.deleted + timedelta(seconds=self.shutdown_seconds)
+            return "ShuttingDown" if timestamp < removed else None
+        if self.updating_until and timestamp < self.updating_until:
             return "SystemUpdating"
-        age = (moment - self.launched).total_seconds()
+        age = (timestamp - self.launched).total_seconds()
         if age < self.boot_seconds:
             return "Pending"
-        if self.checked and 0 <= (moment - self.checked).total_seconds() < self.asked_check_seconds:
+        if self.checked and 0 <= (timestamp - self.checked).total_seconds() < self.asked_check_seconds:
             return "DeepHealthCheckInProgress"
         # What is rebooted is not checked again.
         checks = 0.0 if self.boots else self.check_seconds
@@ -202,57 +202,57 @@ class Cluster:
         """Whether nodes come independently of the cluster's status."""
         return self.request.get("NodeProvisioningMode") == "Continuous"
 
-    def status(self, moment: datetime) -> str:
+    def status(self, timestamp: datetime) -> str:
         """The cluster's status."""
-        if moment < self.busy_until:
+        if timestamp < self.busy_until:
             return self.busy
         if any(group.update and group.update.active for group in self.groups.values()):
             return "SystemUpdating"
         return self.outcome if self.begun or self.outcome != "InService" else "Creating"
 
-    def runs(self, moment: datetime, *slurm_types: str) -> bool:
+    def runs(self, timestamp: datetime, *slurm_types: str) -> bool:
         """Whether each group of these node types, if there is one with nodes to be, has a node that runs."""
         return all(
-            any(node.status(moment) == "Running" for node in self.members(group.name, moment))
+            any(node.status(timestamp) == "Running" for node in self.members(group.name, timestamp))
             for group in self.groups.values()
             if group.slurm_type in slurm_types and group.target
         )
 
-    def turn_of(self, group: Group, moment: datetime) -> bool:
+    def turn_of(self, group: Group, timestamp: datetime) -> bool:
         """Whether nodes of a group may come: with continuous provisioning all others wait for a Slurm controller."""
-        return not self.continuous or group.slurm_type in (None, "Controller") or self.runs(moment, "Controller")
+        return not self.continuous or group.slurm_type in (None, "Controller") or self.runs(timestamp, "Controller")
 
-    def members(self, group: str, moment: datetime) -> list[Node]:
+    def members(self, group: str, timestamp: datetime) -> list[Node]:
         """The nodes of a group that are not gone and not going."""
         return [node for node in self.nodes if node.group == group and not node.deleted]
 
-    def group_status(self, group: Group, moment: datetime) -> str:
+    def group_status(self, group: Group, timestamp: datetime) -> str:
         """A group's status. A group without its nodes is Degraded once the cluster is in service."""
-        if self.status(moment) in ("Creating", "Updating", "Deleting", "Failed"):
-            return self.status(moment)
-        statuses = [node.status(moment) for node in self.nodes if node.group == group.name]
+        if self.status(timestamp) in ("Creating", "Updating", "Deleting", "Failed"):
+            return self.status(timestamp)
+        statuses = [node.status(timestamp) for node in self.nodes if node.group == group.name]
         if group.update and group.update.active:
             return "SystemUpdating"
         if any(status != "Running" for status in statuses if status):
             return "Updating"
         return "InService" if statuses.count("Running") >= group.target else "Degraded"
 
-    def settle(self, provisioning: Provisioning, moment: datetime) -> None:
+    def settle(self, provisioning: Provisioning, timestamp: datetime) -> None:
         """Do what the service did meanwhile: drop nodes that are gone, launch what is missing and has no obstacle.
 
         Nodes come by themselves with continuous provisioning, and to groups of a training plan once it is active; they
         go by themselves when its time is over.
         """
-        self.nodes = [node for node in self.nodes if node.status(moment)]
+        self.nodes = [node for node in self.nodes if node.status(timestamp)]
         if self.outcome in ("Deleting", "Failed"):
             return
-        self.begun = self.begun or (self.continuous and self.runs(moment, "Controller", "Login"))
+        self.begun = self.begun or (self.continuous and self.runs(timestamp, "Controller", "Login"))
         for group in self.groups.values():
             if surplus := provisioning.surplus(self, group):
-                self.retire(self.members(group.name, moment)[-surplus:])
-            missing = group.target - len(self.members(group.name, moment))
+                self.retire(self.members(group.name, timestamp)[-surplus:])
+            missing = group.target - len(self.members(group.name, timestamp))
             alone = self.continuous or group.plan
-            if alone and missing > 0 and self.turn_of(group, moment) and provisioning.obstacle(self, group) is None:
+            if alone and missing > 0 and self.turn_of(group, timestamp) and provisioning.obstacle(self, group) is None:
                 self.launch(group, missing, provisioning)
 
     def vpc_of(self, group: Group) -> JsonObject:
@@ -270,9 +270,9 @@ class Cluster:
 
     def launch(self, group: Group, count: int, provisioning: Provisioning) -> None:
         """Start nodes: as many as the group's training plan still has, if it has one."""
-        subnet, timing, places = self.zone_of(group), self.timing, provisioning.places(self, group)
+        subnet, timing, locations = self.zone_of(group), self.timing, provisioning.places(self, group)
         checks = timing.deep_health_check if group.specification.get("OnStartDeepHealthChecks") else 0.0
-        for ultraserver in [{}] * count if places is None else places[:count]:
+        for ultraserver in [{}] * count if locations is None else locations[:count]:
             prefix = subnet.get("CidrBlock", "10.0.0.0/16").rsplit(".", 2)[0]
             index = len(self.nodes) + 10
             node = Node(
@@ -314,18 +314,19 @@ class Cluster:
         Without continuous provisioning it ends when all nodes run, and fails as a whole where a group cannot grow: the
         new nodes go, and a new cluster ends Failed, an updated one InService with the message.
         """
-        moment, launched = now(), list[Node]()
+        timestamp, launched = now(), list[Node]()
         short = {
             group.name: reason
             for group in self.groups.values()
-            if group.target > len(self.members(group.name, moment)) and (reason := provisioning.obstacle(self, group))
+            if group.target > len(self.members(group.name, timestamp))
+            and (reason := provisioning.obstacle(self, group))
         }
         self.failure = ""
         for group in self.groups.values():
-            members = self.members(group.name, moment)
+            members = self.members(group.name, timestamp)
             if len(members) > group.target:
                 self.retire(members[group.target :])
-            elif group.name not in short and (self.continuous or not short) and self.turn_of(group, moment):
+            elif group.name not in short and (self.continuous or not short) and self.turn_of(group, timestamp):
                 before = len(self.nodes)
                 self.launch(group, group.target - len(members), provisioning)
                 if reason := provisioning.waits(self, group):
@@ -336,7 +337,7 @@ class Cluster:
                 self.groups[name], f"Instance group {name} could not be scaled: {reason}", "Error", reason
             )
         wait = self.timing.scale * (0.5 if self.continuous else self.timing.boot)
-        self.busy, self.busy_until, self.outcome = verb, moment + timedelta(seconds=wait), "InService"
+        self.busy, self.busy_until, self.outcome = verb, timestamp + timedelta(seconds=wait), "InService"
         if self.continuous and verb == "Creating":
             # Of all groups only a controller that cannot come ends the creation of a continuous cluster.
             lost = [reason for name, reason in short.items() if self.groups[name].slurm_type == "Controller"]
@@ -347,7 +348,7 @@ class Cluster:
                 self.failure = next(iter(short.values()))
                 self.outcome = "Failed" if verb == "Creating" else "InService"
                 for name in short:
-                    self.groups[name].specification["InstanceCount"] = len(self.members(name, moment))
+                    self.groups[name].specification["InstanceCount"] = len(self.members(name, timestamp))
 
     def note(
         self,

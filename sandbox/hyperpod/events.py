@@ -15,31 +15,31 @@ HEALTH = "SageMaker HyperPod Cluster Node Health Event"
 EVENT = "SageMaker HyperPod Cluster Event"
 
 
-def news(cluster: Cluster, moment: datetime) -> list[tuple[str, JsonObject]]:
+def cluster_events(cluster: Cluster, timestamp: datetime) -> list[tuple[str, JsonObject]]:
     """What is new since the last time, by type. The first time nothing is: who listens late has missed the past."""
-    told, status = cluster.told, cluster.status(moment)
-    first, found = "status" not in told, list[tuple[str, JsonObject]]()
-    if status != told.get("status"):
-        found.append((STATE, _state(cluster, status, moment)))
-    found += [(HEALTH, _of(cluster) | item) for item in cluster.health_events[told.get("health", 0) :]]
+    messages, status = cluster.told, cluster.status(timestamp)
+    first, result = "status" not in messages, list[tuple[str, JsonObject]]()
+    if status != messages.get("status"):
+        result.append((STATE, _state(cluster, status, timestamp)))
+    result += [(HEALTH, _of(cluster) | item) for item in cluster.health_events[messages.get("health", 0) :]]
     if cluster.continuous:
-        events = cluster.events[told.get("events", 0) :]
-        found += [(EVENT, {"EventDetails": _event(cluster, event)}) for event in events]
-    told |= {"status": status, "health": len(cluster.health_events), "events": len(cluster.events)}
-    return [] if first else found
+        events = cluster.events[messages.get("events", 0) :]
+        result += [(EVENT, {"EventDetails": _event(cluster, event)}) for event in events]
+    messages |= {"status": status, "health": len(cluster.health_events), "events": len(cluster.events)}
+    return [] if first else result
 
 
 def _of(cluster: Cluster) -> JsonObject:
     return {"ClusterArn": cluster.arn, "ClusterName": cluster.name}
 
 
-def _state(cluster: Cluster, status: str, moment: datetime) -> JsonObject:
+def _state(cluster: Cluster, status: str, timestamp: datetime) -> JsonObject:
     groups = [
         {
             "InstanceGroupName": group.name,
             "InstanceType": group.instance_type,
-            "Status": cluster.group_status(group, moment),
-            "CurrentCount": sum(node.status(moment) == "Running" for node in cluster.members(group.name, moment)),
+            "Status": cluster.group_status(group, timestamp),
+            "CurrentCount": sum(node.status(timestamp) == "Running" for node in cluster.members(group.name, timestamp)),
             "TargetCount": group.target,
         }
         for group in cluster.groups.values()

@@ -54,7 +54,7 @@ class SoftwareUpdate:
 
     @property
     def active(self) -> bool:
-        """Whether it goes on."""
+        """Whether it continues."""
         return self.status in ("Pending", "InProgress", "RollbackInProgress")
 
     @property

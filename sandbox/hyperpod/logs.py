@@ -25,27 +25,27 @@ def group_of(cluster: Cluster) -> str:
     return cluster_log_group(cluster.name, cluster.arn.rpartition("/")[2])
 
 
-def lifecycle(cluster: Cluster, group: str, instance_id: str, lines: Iterable[str], begun: datetime) -> None:
+def lifecycle(cluster: Cluster, group: str, instance_id: str, lines: Iterable[str], started: datetime) -> None:
     """What a node's lifecycle scripts print, a line a second."""
     source = cluster.groups[group].specification.get("LifeCycleConfig", {}).get("SourceS3Uri", "the AMI")
-    write(cluster, f"LifecycleConfig/{group}/{instance_id}", [STARTED.format(source=source), *lines], begun)
+    write(cluster, f"LifecycleConfig/{group}/{instance_id}", [STARTED.format(source=source), *lines], started)
 
 
-def health(cluster: Cluster, node: Node, condition: str, reason: str, message: str, moment: datetime) -> None:
+def health(cluster: Cluster, node: Node, condition: str, reason: str, message: str, timestamp: datetime) -> None:
     """A record of the health agent about what it found."""
-    stamp = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-    found = f"Node condition {condition} is now: True, reason: {reason}, message: {json.dumps(message)}"
+    stamp = timestamp.strftime("%Y-%m-%dT%H:%M:%SZ")
+    result = f"Node condition {condition} is now: True, reason: {reason}, message: {json.dumps(message)}"
     record: JsonObject = {
         "level": "info",
         "ts": stamp,
         "msg": "NPD caught event: %v",
-        "details: ": {"severity": "warn", "timestamp": stamp, "reason": reason, "message": found},
+        "details: ": {"severity": "warn", "timestamp": stamp, "reason": reason, "message": result},
         "HealthMonitoringAgentDetectionEvent": "HealthEvent",
     }
-    write(cluster, f"SagemakerHealthMonitoringAgent/{node.group}/{node.instance_id}", [json.dumps(record)], moment)
+    write(cluster, f"SagemakerHealthMonitoringAgent/{node.group}/{node.instance_id}", [json.dumps(record)], timestamp)
 
 
-def write(cluster: Cluster, stream: str, lines: Iterable[str], moment: datetime) -> None:
+def write(cluster: Cluster, stream: str, lines: Iterable[str], timestamp: datetime) -> None:
     """Add lines to a stream; group and stream are made where they are not yet there."""
     backend, name = logs_backends[account_of(cluster.arn)][cluster.region], group_of(cluster)
     if name not in backend.groups:
@@ -56,7 +56,7 @@ def write(cluster: Cluster, stream: str, lines: Iterable[str], moment: datetime)
         name,
         stream,
         [
-            {"timestamp": int((moment + timedelta(seconds=index)).timestamp() * 1000), "message": line}
+            {"timestamp": int((timestamp + timedelta(seconds=index)).timestamp() * 1000), "message": line}
             for index, line in enumerate(lines)
         ],
     )

@@ -15,12 +15,12 @@ from .cluster import Group
 def check_quotas(values: Quotas, before: list[Group], after: list[Group], others: list[Group]) -> None:
     """Raise the API's error for a cluster that grows beyond a quota; `others` are the groups of the other clusters."""
     known, grown, elsewhere = quotas(), _counts(after), _counts(others)
-    there = _counts(before)
+    existing = _counts(before)
     for (key, instance_type), count in grown.items():
         name = known[key].named(instance_type)
         limit = values.limit("sagemaker", name)
-        used = there[key, instance_type] + (0 if key == "cluster" else elsewhere[key, instance_type])
-        delta = count - there[key, instance_type]
+        used = existing[key, instance_type] + (0 if key == "cluster" else elsewhere[key, instance_type])
+        delta = count - existing[key, instance_type]
         if limit is not None and delta > 0 and used + delta > limit:
             raise refuse(
                 "ResourceLimitExceeded",
@@ -32,11 +32,11 @@ def check_quotas(values: Quotas, before: list[Group], after: list[Group], others
 
 def _counts(groups: Iterable[Group]) -> Counter[tuple[str, str]]:
     """Instances by the key of the quota that they count for, and their type where it is one of a type."""
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for group in groups:
         spot = "Spot" in group.specification.get("CapacityRequirements", {})
         for key in (("spot_type" if spot else "type", group.instance_type), ("cluster", ""), ("clusters", "")):
-            found[key] += group.target
+            counts[key] += group.target
         if spot:
-            found["spot_clusters", ""] += group.target
-    return found
+            counts["spot_clusters", ""] += group.target
+    return counts

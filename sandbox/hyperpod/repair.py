@@ -61,7 +61,7 @@ def drilled(pod: JsonObject) -> FaultKind:
     return dataclasses.replace(kind, message=f"NVRM: Xid (PCI:0000:53:00): {text}")
 
 
-def proceed(cluster: Cluster, provisioning: Provisioning, moment: datetime) -> None:
+def proceed(cluster: Cluster, provisioning: Provisioning, timestamp: datetime) -> None:
     """Do what is due of a cluster's repairs."""
     scale = cluster.timing.scale
     for repair in list(cluster.repairs):
@@ -70,20 +70,20 @@ def proceed(cluster: Cluster, provisioning: Provisioning, moment: datetime) -> N
             cluster.repairs.remove(repair)
             continue
         detected = repair.at + timedelta(seconds=_DETECTION_SECONDS * scale)
-        if not repair.labelled and (repair.fault is None or moment >= detected):
-            _label(cluster, node, repair, moment)
+        if not repair.labelled and (repair.fault is None or timestamp >= detected):
+            _label(cluster, node, repair, timestamp)
         due = detected + timedelta(seconds=_REPAIR_SECONDS * scale)
-        if repair.labelled and not repair.acted and moment >= due and repair in cluster.repairs:
-            _act(cluster, node, repair, provisioning, moment)
-        if repair.acted and repair.action == "reboot" and node.status(moment) == "Running":
-            _well_again(cluster, node, repair)
+        if repair.labelled and not repair.acted and timestamp >= due and repair in cluster.repairs:
+            _act(cluster, node, repair, provisioning, timestamp)
+        if repair.acted and repair.action == "reboot" and node.status(timestamp) == "Running":
+            _healthy_again(cluster, node, repair)
 
 
-def _label(cluster: Cluster, node: Node, repair: Repair, moment: datetime) -> None:
+def _label(cluster: Cluster, node: Node, repair: Repair, timestamp: datetime) -> None:
     """Label a faulty node for reboot or replacement, as the health monitoring agent does, and say so in the logs."""
     repair.labelled, fault = True, repair.fault
     if fault:
-        hyperpod_logs.health(cluster, node, fault.condition or fault.reason, fault.reason, fault.message, moment)
+        hyperpod_logs.health(cluster, node, fault.condition or fault.reason, fault.reason, fault.message, timestamp)
     if fault and repair.action == "none" and not fault.condition:
         cluster.repairs.remove(repair)
         return
@@ -108,8 +108,8 @@ def _label(cluster: Cluster, node: Node, repair: Repair, moment: datetime) -> No
         cluster.repairs.remove(repair)
 
 
-def _act(cluster: Cluster, node: Node, repair: Repair, provisioning: Provisioning, moment: datetime) -> None:
-    group, place = cluster.groups[node.group], f"Cluster {cluster.name} and IG {node.group}"
+def _act(cluster: Cluster, node: Node, repair: Repair, provisioning: Provisioning, timestamp: datetime) -> None:
+    group, location = cluster.groups[node.group], f"Cluster {cluster.name} and IG {node.group}"
     if repair.action == "replace" and provisioning.obstacle(cluster, group) is not None:
         return  # It stays labelled until there is capacity.
     repair.acted = True
@@ -118,7 +118,7 @@ def _act(cluster: Cluster, node: Node, repair: Repair, provisioning: Provisionin
     else:
         cluster.repairs.remove(repair)
         replace(cluster, node, provisioning)
-        cluster.note("Instance", f"Replacement of Instance {node.instance_id} in {place} has begun (sandbox)")
+        cluster.note("Instance", f"Replacement of Instance {node.instance_id} in {location} has begun (sandbox)")
 
 
 def reboot(cluster: Cluster, node: Node) -> None:
@@ -150,7 +150,7 @@ def replace(cluster: Cluster, node: Node, provisioning: Provisioning) -> None:
         )
 
 
-def _well_again(cluster: Cluster, node: Node, repair: Repair) -> None:
+def _healthy_again(cluster: Cluster, node: Node, repair: Repair) -> None:
     cluster.repairs.remove(repair)
     node.health, node.fault = HEALTHY, {}
     cluster.note_health(node, "", "None")

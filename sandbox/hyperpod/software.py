@@ -67,21 +67,21 @@ def begin(cluster: Cluster, service: UpdateService, values: JsonObject) -> None:
     proceed(cluster, service, now())
 
 
-def proceed(cluster: Cluster, service: UpdateService, moment: datetime) -> None:
+def proceed(cluster: Cluster, service: UpdateService, timestamp: datetime) -> None:
     """Do what is due of a cluster's updates."""
     for group in cluster.groups.values():
-        members = cluster.members(group.name, moment)
+        members = cluster.members(group.name, timestamp)
         for node in members:
             _first(cluster, service, group, node)
         if group.update and group.update.active:
-            _proceed(cluster, service, group, group.update, members, moment)
+            _proceed(cluster, service, group, group.update, members, timestamp)
 
 
 def describe(service: UpdateService, group: Group, members: list[Node]) -> JsonObject:
     """What DescribeCluster says of a group's software."""
     update, rolling_back = group.update, bool(group.update and group.update.back)
-    wanted = update.release if update and update.active and not rolling_back else group.release
-    answer: JsonObject = {"CurrentImageReleaseVersion": group.release, "DesiredImageReleaseVersion": wanted}
+    requested = update.release if update and update.active and not rolling_back else group.release
+    answer: JsonObject = {"CurrentImageReleaseVersion": group.release, "DesiredImageReleaseVersion": requested}
     if update and rolling_back:
         answer = {"CurrentImageReleaseVersion": update.release, "DesiredImageReleaseVersion": update.earlier}
     answer |= {
@@ -123,18 +123,18 @@ def _proceed(
     group: Group,
     update: SoftwareUpdate,
     members: list[Node],
-    moment: datetime,
+    timestamp: datetime,
 ) -> None:
     """Take the next batch of an update when the former one has landed, or roll back when too many failed."""
     by_id = {node.instance_id: node for node in members}
     update.under_way = [name for name in update.under_way if name in by_id]
-    if any(by_id[name].status(moment) == "SystemUpdating" for name in update.under_way):
+    if any(by_id[name].status(timestamp) == "SystemUpdating" for name in update.under_way):
         return
     if update.under_way:
-        _landed(cluster, service, group, update, [by_id[name] for name in update.under_way], moment)
+        _landed(cluster, service, group, update, [by_id[name] for name in update.under_way], timestamp)
     if update.status == "InProgress" and update.done and (alarm := _ringing(service, cluster, update.config)):
         _turn_back(cluster, group, update, f"Alarm {alarm} is in state ALARM")
-    if not update.active or moment < update.next_at:
+    if not update.active or timestamp < update.next_at:
         return
     left = [node for node in members if _has_to_go(update, node)]
     if not left:
@@ -142,7 +142,7 @@ def _proceed(
         return
     update.status = "InProgress" if update.status == "Pending" else update.status
     for node in left[: _batch(update, group.target)]:
-        node.updating_until = moment + timedelta(seconds=node.boot_seconds)
+        node.updating_until = timestamp + timedelta(seconds=node.boot_seconds)
         update.under_way.append(node.instance_id)
 
 
@@ -151,12 +151,17 @@ def _has_to_go(update: SoftwareUpdate, node: Node) -> bool:
 
 
 def _landed(
-    cluster: Cluster, service: UpdateService, group: Group, update: SoftwareUpdate, nodes: list[Node], moment: datetime
+    cluster: Cluster,
+    service: UpdateService,
+    group: Group,
+    update: SoftwareUpdate,
+    nodes: list[Node],
+    timestamp: datetime,
 ) -> None:
     """Give nodes the new image, and run their lifecycle scripts."""
     lines = service.failing.get(group.name)
     for node in nodes:
-        node.software_updated = moment
+        node.software_updated = timestamp
         update.under_way.remove(node.instance_id)
         if update.back:
             update.done.remove(node.instance_id)
@@ -165,9 +170,9 @@ def _landed(
         node.release = update.earlier if update.back else update.release
         _set_up(cluster, service, group, node)
         code = hyperpod_logs.FAILED.format(code=1) if lines else hyperpod_logs.SUCCEEDED
-        hyperpod_logs.lifecycle(cluster, group.name, node.instance_id, [*(lines or []), code], moment)
+        hyperpod_logs.lifecycle(cluster, group.name, node.instance_id, [*(lines or []), code], timestamp)
     wait = 0.0 if update.back else float(update.config.get("WaitIntervalInSeconds", 0)) * _WAIT_SHARE
-    update.next_at = moment + timedelta(seconds=wait * cluster.timing.scale)
+    update.next_at = timestamp + timedelta(seconds=wait * cluster.timing.scale)
     if lines and not update.back:
         reason = f"Lifecycle scripts did not run successfully on {nodes[0].instance_id}"
         _turn_back(cluster, group, update, f"{reason}. To view the logs, visit {hyperpod_logs.group_of(cluster)}")
@@ -206,13 +211,17 @@ def _names(config: JsonObject) -> list[str]:
 
 def _alarms(service: UpdateService, cluster: Cluster, config: JsonObject) -> None:
     if names := _names(config):
-        found = service.clients.client("cloudwatch", cluster.region).describe_alarms(AlarmNames=names)["MetricAlarms"]
-        if missing := sorted(set(names) - {alarm["AlarmName"] for alarm in found}):
+        metric_alarms = service.clients.client("cloudwatch", cluster.region).describe_alarms(AlarmNames=names)[
+            "MetricAlarms"
+        ]
+        if missing := sorted(set(names) - {alarm["AlarmName"] for alarm in metric_alarms}):
             raise refuse("ValidationException", f"Alarm {', '.join(missing)} does not exist (sandbox)")
 
 
 def _ringing(service: UpdateService, cluster: Cluster, config: JsonObject) -> str | None:
     if not (names := _names(config)):
         return None
-    found = service.clients.client("cloudwatch", cluster.region).describe_alarms(AlarmNames=names)["MetricAlarms"]
-    return next((alarm["AlarmName"] for alarm in found if alarm["StateValue"] == "ALARM"), None)
+    metric_alarms = service.clients.client("cloudwatch", cluster.region).describe_alarms(AlarmNames=names)[
+        "MetricAlarms"
+    ]
+    return next((alarm["AlarmName"] for alarm in metric_alarms if alarm["StateValue"] == "ALARM"), None)

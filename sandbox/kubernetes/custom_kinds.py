@@ -127,15 +127,15 @@ def _strict(schema: JsonObject) -> JsonObject:
 
 def _unique(validator: Any, keys: list[str], instance: Any, schema: JsonObject) -> Iterator[jsonschema.ValidationError]:
     """A list that is a map by some keys of its items holds each of them once."""
-    seen = set[tuple[Any, ...]]()
+    observed = set[tuple[Any, ...]]()
     for item in instance:
         key = tuple(item.get(name) for name in keys)
-        if key in seen:
+        if key in observed:
             yield jsonschema.ValidationError(f"{', '.join(map(str, key))} is there twice")
-        seen.add(key)
+        observed.add(key)
 
 
-def _pod(validator: Any, wanted: bool, instance: Any, schema: JsonObject) -> Iterator[jsonschema.ValidationError]:
+def _pod(validator: Any, requested: bool, instance: Any, schema: JsonObject) -> Iterator[jsonschema.ValidationError]:
     template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}, "template": instance}
     try:
         kubernetes_validate.validate(template, _KUBERNETES, strict=True)

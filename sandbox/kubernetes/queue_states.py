@@ -110,5 +110,5 @@ def accelerators(job: JsonObject) -> int:
 def priority_of(store: KubernetesStore, job: JsonObject) -> int:
     """The value of a job's priority class; 0 without one."""
     name = (job["metadata"].get("labels") or {}).get(PRIORITY_LABEL, "")
-    found = store.objects.get((f"{GROUP}/WorkloadPriorityClass", "", name))
-    return int(found["value"]) if found else 0
+    result = store.objects.get((f"{GROUP}/WorkloadPriorityClass", "", name))
+    return int(result["value"]) if result else 0

@@ -72,10 +72,10 @@ def built_in_kinds(version: str) -> frozenset[tuple[str, str, str]]:
         for item in utils.all_versions()
         if tuple(map(int, item.split(".")[:2])) <= tuple(map(int, version.split(".")[:2]))
     ]
-    place = files("kubernetes_validate") / "kubernetes-json-schema" / f"v{supported[-1]}-local" / "_definitions.json"
+    location = files("kubernetes_validate") / "kubernetes-json-schema" / f"v{supported[-1]}-local" / "_definitions.json"
     kinds = {
         (item["group"], item["version"], item["kind"])
-        for definition in json.loads(place.read_text())["$defs"].values()
+        for definition in json.loads(location.read_text())["$defs"].values()
         for item in definition.get("x-kubernetes-group-version-kind", [])
     }
     return frozenset(
@@ -143,12 +143,12 @@ class KubernetesStore:
 
     def groups(self) -> list[JsonObject]:
         """The API groups, for discovery."""
-        found: dict[str, set[str]] = {}
+        results: dict[str, set[str]] = {}
         for group, version, _, _ in self.served():
             if group:
-                found.setdefault(group, set()).add(version)
+                results.setdefault(group, set()).add(version)
         answers = list[JsonObject]()
-        for group, versions in sorted(found.items()):
+        for group, versions in sorted(results.items()):
             # Stable versions (v1) before betas, which have a longer name.
             named = [
                 {"groupVersion": f"{group}/{version}", "version": version}
@@ -161,25 +161,25 @@ class KubernetesStore:
         """The resources of one group and version, for discovery."""
         return [
             {
-                "shortNames": self._short_names(found, name),
+                "shortNames": self._short_names(result, name),
                 "name": name,
                 "singularName": kind.lower(),
                 "kind": kind,
                 "verbs": _VERBS,
                 "namespaced": self.namespaced({"apiVersion": f"{group}/{version}", "kind": kind}),
             }
-            for found, served, kind, name in sorted(self.served())
-            if (found, served) == (group, version)
+            for result, served, kind, name in sorted(self.served())
+            if (result, served) == (group, version)
         ]
 
     def _short_names(self, group: str, name: str) -> list[str]:
-        found = self.objects.get(("apiextensions.k8s.io/CustomResourceDefinition", "", f"{name}.{group}"))
-        return found["spec"]["names"].get("shortNames", []) if found else _SHORT_NAMES.get(name, [])
+        result = self.objects.get(("apiextensions.k8s.io/CustomResourceDefinition", "", f"{name}.{group}"))
+        return result["spec"]["names"].get("shortNames", []) if result else _SHORT_NAMES.get(name, [])
 
     def namespaced(self, manifest: JsonObject) -> bool:
         """Whether objects of this kind live in a namespace."""
-        found = self.definition_of(manifest)
-        return found[0]["spec"]["scope"] == "Namespaced" if found else manifest["kind"] not in _CLUSTER_SCOPED
+        result = self.definition_of(manifest)
+        return result[0]["spec"]["scope"] == "Namespaced" if result else manifest["kind"] not in _CLUSTER_SCOPED
 
     def check(self, manifest: JsonObject, namespace: str = "default") -> None:
         """Refuse a manifest that the API server would refuse in place of what is stored; raises ApiError."""
@@ -192,11 +192,11 @@ class KubernetesStore:
                 "Invalid",
                 f'{manifest["kind"]} "" is invalid: metadata.name: Required value: name or generateName is required',
             )
-        found = self.definition_of(manifest)
-        if found is None:
+        result = self.definition_of(manifest)
+        if result is None:
             self._check_built_in(manifest)
             return
-        schema = found[1].get("schema", {}).get("openAPIV3Schema")
+        schema = result[1].get("schema", {}).get("openAPIV3Schema")
         errors = violations_of(schema, manifest) if schema else []
         if errors:
             raise self._invalid(manifest, ".".join(map(str, errors[0].absolute_path)), errors[0].message)
@@ -307,10 +307,10 @@ class Kubernetes:
 
     def store(self, region: str, cluster: str) -> KubernetesStore:
         """The store of a cluster; raises ApiError if the cluster does not exist."""
-        found = self.stores.get((region, cluster))
-        if found is None:
+        result = self.stores.get((region, cluster))
+        if result is None:
             raise ApiError(404, "NotFound", f"the cluster {cluster} does not exist (sandbox)")
-        return found
+        return result
 
     def close(self, region: str, cluster: str) -> None:
         """Forget the objects of a deleted cluster."""

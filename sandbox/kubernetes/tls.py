@@ -42,15 +42,15 @@ def _signed(
     is_authority: bool,
 ) -> x509.Certificate:
     """A certificate for localhost, or the authority that signs it."""
-    moment = datetime.now(UTC)
+    timestamp = datetime.now(UTC)
     builder = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(issuer)
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(moment - timedelta(minutes=5))
-        .not_valid_after(moment + _VALID)
+        .not_valid_before(timestamp - timedelta(minutes=5))
+        .not_valid_after(timestamp + _VALID)
         .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)

@@ -28,7 +28,7 @@ from .service import refuse
 
 _CREDENTIAL: Final = re.compile(r"Credential=([^/]+)/")
 _ASSUME: Final = "sts:AssumeRole"
-# Those of moto, which the ones below go on to.
+# Those of moto, which the ones below continue to.
 _account_of_key, _access_key = moto.iam.models.get_account_id_from, BaseResponse.get_access_key
 _bucket, _create_bucket = S3Backend.get_bucket, S3Backend.create_bucket
 
@@ -40,8 +40,8 @@ def account_of_key(access_key: str) -> str:
 
 def account_of_request(environ: dict[str, Any]) -> str:
     """The account of who signed a request; the first one without a signature."""
-    found = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
-    return account_of_key(found[1] if found else "")
+    match = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
+    return account_of_key(match[1] if match else "")
 
 
 def principal_of_key(key: str) -> str:
@@ -70,8 +70,8 @@ def lets_in(policy: JsonObject, principal: str, action: str = "", external_id: s
 
 
 def _named(statement: JsonObject, principal: str) -> bool:
-    given = statement.get("Principal", {})
-    names = _listed(given.get("AWS", []) if isinstance(given, dict) else given)
+    specified = statement.get("Principal", {})
+    names = _listed(specified.get("AWS", []) if isinstance(specified, dict) else specified)
     account = account_of(principal)
     return bool({"*", account, f"arn:{PARTITION}:iam::{account}:root", principal} & set(names))
 

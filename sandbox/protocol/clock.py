@@ -5,5 +5,5 @@ from datetime import UTC, datetime
 
 def now() -> datetime:
     """The time in UTC, to the millisecond, as events carry it."""
-    moment = datetime.now(UTC)
-    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    timestamp = datetime.now(UTC)
+    return timestamp.replace(microsecond=timestamp.microsecond // 1000 * 1000)

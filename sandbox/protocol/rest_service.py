@@ -29,8 +29,8 @@ _SCOPE = re.compile(r"Credential=[^/]+/[0-9]+/([^/]+)/([^/]+)/aws4_request")
 
 def scope_of(environ: dict[str, Any]) -> tuple[str, str]:
     """The region and the service that a request is signed for; empty texts for one without signature."""
-    found = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
-    return (found[1], found[2]) if found else ("", "")
+    match = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+    return (match[1], match[2]) if match else ("", "")
 
 
 class RestService:
@@ -63,13 +63,13 @@ class RestService:
 
     def _serve(self, request: Request, region: str, backend: object) -> tuple[int, JsonObject]:
         for method, pattern, operation, name in self._routes:
-            found = pattern.fullmatch(request.path)
-            if found and method == request.method:
-                given: JsonObject = {name: unquote(value) for name, value in found.groupdict().items()}
-                given |= request.args.to_dict() | (request.get_json(force=True) if request.get_data() else {})
-                given = _read(given, operation.input_shape)
-                _check(given, operation.input_shape, "1 validation error detected: ")
-                answer = getattr(backend, name)(region, given)
+            match = pattern.fullmatch(request.path)
+            if match and method == request.method:
+                specified: JsonObject = {name: unquote(value) for name, value in match.groupdict().items()}
+                specified |= request.args.to_dict() | (request.get_json(force=True) if request.get_data() else {})
+                specified = _read(specified, operation.input_shape)
+                _check(specified, operation.input_shape, "1 validation error detected: ")
+                answer = getattr(backend, name)(region, specified)
                 _check(answer, operation.output_shape, "the answer is not one that AWS gives: ")
                 return operation.http.get("responseCode", 200), _written(answer, operation.output_shape)
         raise refuse("NotImplemented", f"{request.method} {request.path} is not in the sandbox (sandbox)")

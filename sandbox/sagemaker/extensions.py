@@ -36,8 +36,8 @@ class ExtensionOperations(SchedulerOperations):
                 return ActionResult({"ExtensionArn": arn})
             if item["ExtensionName"] == name:
                 raise refuse("ConflictException", f"{cluster.name} has an extension {name} (sandbox)")
-        place = f"arn:aws:sagemaker:{self.region}:{self.current_account}"
-        arn = f"{place}:extension/{name}/{cluster.name}/{uuid.uuid4().hex[:12]}"
+        location = f"arn:aws:sagemaker:{self.region}:{self.current_account}"
+        arn = f"{location}:extension/{name}/{cluster.name}/{uuid.uuid4().hex[:12]}"
         cluster.extensions[arn] = {
             "ExtensionName": name,
             "ExtensionVersion": self._version(),
@@ -88,8 +88,8 @@ class ExtensionOperations(SchedulerOperations):
     def list_cluster_extensions(self) -> ActionResult:
         cluster = self._of()
         shown = ("ExtensionArn", "ExtensionName", "ExtensionVersion", "Status", "CreationTime")
-        found = [self._shown(cluster, item) for item in cluster.extensions.values()]
-        return ActionResult({"Extensions": [{key: item[key] for key in shown} for item in found]})
+        results = [self._shown(cluster, item) for item in cluster.extensions.values()]
+        return ActionResult({"Extensions": [{key: item[key] for key in shown} for item in results]})
 
     def list_cluster_extension_versions(self) -> ActionResult:
         return ActionResult({"ExtensionVersions": [{"ExtensionVersion": version} for version in reversed(_VERSIONS)]})

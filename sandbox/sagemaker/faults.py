@@ -41,24 +41,26 @@ def serve(hyperpod: HyperPod, environ: dict[str, Any], start_response: Any) -> I
     return Response(text, content_type="application/json")(environ, start_response)
 
 
-def _put(hyperpod: HyperPod, given: JsonObject) -> None:
+def _put(hyperpod: HyperPod, specified: JsonObject) -> None:
     """Set faults. All are checked before any of them is set. Raises ValueError."""
-    if unknown := sorted(set(given) - {"nodes", "lifecycle", *FAULTS}):
+    if unknown := sorted(set(specified) - {"nodes", "lifecycle", *FAULTS}):
         raise ValueError(f"unknown keys: {', '.join(unknown)}; known are nodes, lifecycle, {', '.join(FAULTS)}")
     for name, known in (("jobs", job_runs.FAULTS), ("verdicts", VERDICTS), ("exporters", ("silent",))):
-        for kind in given.get(name, {}).values():
+        for kind in specified.get(name, {}).values():
             if kind not in known:
                 raise ValueError(f"unknown kind {kind} of {name}; known are {', '.join(known)}")
-    broken = [(hyperpod.node(item["node"]), item["kind"]) for item in given.get("nodes", [])]
+    broken = [(hyperpod.node(item["node"]), item["kind"]) for item in specified.get("nodes", [])]
     for _, kind in broken:
         if kind not in FAULT_KINDS:
             raise ValueError(f"unknown kind {kind}; known are {', '.join(FAULT_KINDS)}")
-    if "lifecycle" in given:
-        hyperpod.failing = {str(group): [str(line) for line in lines] for group, lines in given["lifecycle"].items()}
+    if "lifecycle" in specified:
+        hyperpod.failing = {
+            str(group): [str(line) for line in lines] for group, lines in specified["lifecycle"].items()
+        }
     for name in FAULTS:
-        if name in given:
-            hyperpod.faults[name] = {str(key): str(value) for key, value in given[name].items()}
-    if "verdicts" in given:
+        if name in specified:
+            hyperpod.faults[name] = {str(key): str(value) for key, value in specified[name].items()}
+    if "verdicts" in specified:
         for cluster in list(hyperpod.clusters.values()):
             store = hyperpod.clients.client("s3", cluster.region)
             for node in cluster.nodes:

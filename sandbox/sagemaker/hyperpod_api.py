@@ -35,7 +35,7 @@ class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperation
 
     def describe_cluster(self) -> ActionResult:
         """A cluster with its groups, their counts and what they wait for."""
-        cluster, moment = self._cluster(), now()
+        cluster, timestamp = self._cluster(), now()
         groups = list(cluster.groups.values())
         return ActionResult(
             {
@@ -53,13 +53,13 @@ class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperation
                 },
                 "ClusterArn": cluster.arn,
                 "ClusterName": cluster.name,
-                "ClusterStatus": cluster.status(moment),
+                "ClusterStatus": cluster.status(timestamp),
                 "CreationTime": cluster.created,
                 "FailureMessage": cluster.failure,
                 **{
                     key: [
-                        group_answer(cluster, group, moment, self.service.plans.status(cluster.region, group.plan))
-                        | ({} if restricted else describe(self.service, group, cluster.members(group.name, moment)))
+                        group_answer(cluster, group, timestamp, self.service.plans.status(cluster.region, group.plan))
+                        | ({} if restricted else describe(self.service, group, cluster.members(group.name, timestamp)))
                         for group in groups
                         if group.restricted == restricted
                     ]
@@ -70,7 +70,7 @@ class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperation
 
     def list_clusters(self) -> ActionResult:
         """The clusters of the region."""
-        wanted = self._get_param("NameContains") or ""
+        requested = self._get_param("NameContains") or ""
         return self._page(
             [
                 {
@@ -80,19 +80,19 @@ class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperation
                     "ClusterStatus": cluster.status(now()),
                 }
                 for cluster in self.service.all(self.region)
-                if wanted in cluster.name
+                if requested in cluster.name
             ],
             "ClusterSummaries",
         )
 
     def list_cluster_nodes(self) -> ActionResult:
-        cluster, moment = self._cluster(), now()
-        wanted = self._get_param("InstanceGroupNameContains") or ""
+        cluster, timestamp = self._cluster(), now()
+        requested = self._get_param("InstanceGroupNameContains") or ""
         return self._page(
             [
-                node_answer(cluster, node, moment, False) | self._image(node)
+                node_answer(cluster, node, timestamp, False) | self._image(node)
                 for node in cluster.nodes
-                if wanted in node.group
+                if requested in node.group
             ],
             "ClusterNodeSummaries",
         )
@@ -104,11 +104,11 @@ class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperation
 
     def describe_cluster_node(self) -> ActionResult:
         cluster = self._cluster()
-        wanted = self._get_param("NodeId") or self._get_param("NodeLogicalId")
+        requested = self._get_param("NodeId") or self._get_param("NodeLogicalId")
         for node in cluster.nodes:
-            if wanted in (node.instance_id, node.logical_id):
+            if requested in (node.instance_id, node.logical_id):
                 return ActionResult({"NodeDetails": node_answer(cluster, node, now(), True) | self._image(node)})
-        raise refuse("ResourceNotFound", f"Node {wanted} does not exist in cluster {cluster.name} (sandbox)")
+        raise refuse("ResourceNotFound", f"Node {requested} does not exist in cluster {cluster.name} (sandbox)")
 
     def update_cluster_software(self) -> ActionResult:
         return ActionResult({"ClusterArn": self.service.update_software(self.region, self.arguments()).arn})
@@ -137,13 +137,13 @@ class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperation
         return ActionResult({"Successful": done, "Failed": failed})
 
     def batch_delete_cluster_nodes(self) -> ActionResult:
-        cluster, found, missing = self._nodes()
-        for node in found:
+        cluster, result, missing = self._nodes()
+        for node in result:
             cluster.groups[node.group].specification["InstanceCount"] = cluster.groups[node.group].target - 1
-        cluster.retire(found)
+        cluster.retire(result)
         return ActionResult(
             {
-                "Successful": [node.instance_id for node in found],
+                "Successful": [node.instance_id for node in result],
                 "Failed": [
                     {"Code": "NodeIdNotFound", "Message": "The node does not exist (sandbox)", "NodeId": name}
                     for name in missing

@@ -24,10 +24,12 @@ def serve(hyperpod: HyperPod, environ: dict[str, Any], start_response: Any) -> I
     request = Request(environ)
     if request.method == "PUT":
         try:
-            given = dict(json.loads(request.get_data()))
+            specified = dict(json.loads(request.get_data()))
         except (TypeError, ValueError) as error:
             return Response(f"{error}\n", 400)(environ, start_response)
-        if set(given) - {"latest", "security"} or not re.fullmatch(r"\d+\.\d+\.\d+", str(given.get("latest", "1.0.0"))):
+        if set(specified) - {"latest", "security"} or not re.fullmatch(
+            r"\d+\.\d+\.\d+", str(specified.get("latest", "1.0.0"))
+        ):
             return Response("known are latest, such as 1.1.0, and security\n", 400)(environ, start_response)
-        hyperpod.images |= given
+        hyperpod.images |= specified
     return Response(json.dumps(hyperpod.images), content_type="application/json")(environ, start_response)

@@ -5,7 +5,7 @@ The numbers are made up: on a curve that reaches a little more than what is expe
 
 from typing import Final
 
-from ...planning.node.collective_thresholds import all_reduce_line
+from ...planning.node.collective_thresholds import all_reduce_threshold
 from ..protocol.json_objects import JsonObject
 
 _UNITS: Final = {"K": 2**10, "M": 2**20, "G": 2**30}
@@ -32,7 +32,7 @@ def log_of(pod: JsonObject, workers: int, fault: str) -> str:
 
 def _nccl_tests(command: list[str], instance_type: str, nodes: int, fault: str) -> str:
     least, most = (_bytes(command[command.index(flag) + 1]) for flag in ("-b", "-e"))
-    top = (all_reduce_line(instance_type, nodes).expected or 100.0) * 1.1 if nodes > 1 else 400.0
+    top = (all_reduce_threshold(instance_type, nodes).expected or 100.0) * 1.1 if nodes > 1 else 400.0
     ranks = int(command[command.index("-np") + 1])
     wrong, lines, size = int(fault == "wrong"), [_HEAD.format(least=least, most=most)], least
     while size <= most:

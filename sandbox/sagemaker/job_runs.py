@@ -70,13 +70,13 @@ class JobRuns:
         self._forget(store, jobs)
         if not jobs:
             return
-        moment = now()
+        timestamp = now()
         for job in jobs:
-            self.lives.setdefault(job["metadata"]["uid"], _Life(moment, len(self.lives)))
+            self.lives.setdefault(job["metadata"]["uid"], _Life(timestamp, len(self.lives)))
         running = [job for job in jobs if not _ended(job)]
-        self._place(store, running, nodes, moment)
+        self._place(store, running, nodes, timestamp)
         for job in running:
-            self._live(store, job, moment)
+            self._live(store, job, timestamp)
 
     def log(self, store: KubernetesStore, namespace: str, name: str) -> str | None:
         """What a pod's container printed; None for a pod that is none of ours, or has not started."""
@@ -94,12 +94,14 @@ class JobRuns:
 
     def _forget(self, store: KubernetesStore, jobs: list[JsonObject]) -> None:
         """The pods of jobs that are gone go too."""
-        there = {job["metadata"]["uid"] for job in jobs}
+        existing = {job["metadata"]["uid"] for job in jobs}
         for key, item in list(store.objects.items()):
-            if key[0] == "/Pod" and _MARK in item["metadata"].get("annotations", {}) and _owner(item) not in there:
+            if key[0] == "/Pod" and _MARK in item["metadata"].get("annotations", {}) and _owner(item) not in existing:
                 del store.objects[key]
 
-    def _place(self, store: KubernetesStore, jobs: list[JsonObject], nodes: list[JsonObject], moment: datetime) -> None:
+    def _place(
+        self, store: KubernetesStore, jobs: list[JsonObject], nodes: list[JsonObject], timestamp: datetime
+    ) -> None:
         """Give jobs their nodes: what runs keeps its fewest, others follow by priority, extras take what is left."""
         free = {
             node["metadata"]["name"]: _devices(node)
@@ -108,7 +110,7 @@ class JobRuns:
         }
         labels = {node["metadata"]["name"]: node["metadata"]["labels"] for node in nodes}
         lives = {job["metadata"]["uid"]: self.lives[job["metadata"]["uid"]] for job in jobs}
-        wanted = {uid: _base(job) for uid, job in ((job["metadata"]["uid"], job) for job in jobs)}
+        requested = {uid: _base(job) for uid, job in ((job["metadata"]["uid"], job) for job in jobs)}
 
         def rank(job: JsonObject) -> tuple[bool, int, int]:
             life = lives[job["metadata"]["uid"]]
@@ -117,19 +119,19 @@ class JobRuns:
         before = {uid: list(life.places) for uid, life in lives.items()}
         for job in sorted(jobs, key=rank):
             life, uid = lives[job["metadata"]["uid"]], job["metadata"]["uid"]
-            keep = wanted[uid]
+            keep = requested[uid]
             if life.admitted and self._fault(job) == "greedy":
                 keep = max(keep, len(before[uid]))
             if life.admitted is None and queue_refusal(store, job, jobs, lives, self.faults.get("queues", {})):
                 continue
-            places = _fitting(_templates(job, keep), free, labels, life.places)
-            if places is None:
+            locations = _fitting(_templates(job, keep), free, labels, life.places)
+            if locations is None:
                 continue
-            life.places, life.admitted = places, life.admitted or moment
+            life.places, life.admitted = locations, life.admitted or timestamp
         for job in sorted(jobs, key=rank):
             uid, life = job["metadata"]["uid"], lives[job["metadata"]["uid"]]
             sizes = _sizes(job)
-            due = life.admitted and moment >= life.admitted + timedelta(seconds=_GROW * self.timing.scale)
+            due = life.admitted and timestamp >= life.admitted + timedelta(seconds=_GROW * self.timing.scale)
             if not due or self._fault(job) in ("rigid", "image") or len(sizes) < 2:
                 continue
             for size in sorted((size for size in sizes if size > len(life.places)), reverse=True):
@@ -139,16 +141,16 @@ class JobRuns:
                     life.places += more
                     break
 
-    def _live(self, store: KubernetesStore, job: JsonObject, moment: datetime) -> None:
+    def _live(self, store: KubernetesStore, job: JsonObject, timestamp: datetime) -> None:
         """Pods and status of a job at this moment."""
         life, scale, fault = self.lives[job["metadata"]["uid"]], self.timing.scale, self._fault(job)
         pods = _templates(job, len(life.places))
         if life.admitted is None:
-            job["status"] = {"conditions": [_condition("Suspended", moment)]}
+            job["status"] = {"conditions": [_condition("Suspended", timestamp)]}
             return
-        runs = moment >= life.admitted + timedelta(seconds=_START * scale) and fault != "image"
+        runs = timestamp >= life.admitted + timedelta(seconds=_START * scale) and fault != "image"
         length = _ELASTIC if len(_sizes(job)) > 1 else _RUN
-        over = runs and fault != "hangs" and moment >= life.admitted + timedelta(seconds=(_START + length) * scale)
+        over = runs and fault != "hangs" and timestamp >= life.admitted + timedelta(seconds=(_START + length) * scale)
         names = set[str]()
         for at, ((role, template), node) in enumerate(zip(pods, life.places, strict=True)):
             name = f"{job['metadata']['name']}-{role}-{at}"
@@ -163,11 +165,11 @@ class JobRuns:
         if over:
             good = "Complete" if job["kind"] in ("Job", "HyperPodPyTorchJob") else "Succeeded"
             words = "BackoffLimitExceeded" if fault == "fails" else "Completed"
-            status["conditions"] = [_condition("Failed" if fault == "fails" else good, moment, words)]
+            status["conditions"] = [_condition("Failed" if fault == "fails" else good, timestamp, words)]
         elif job["kind"] == "Job":
             status["active"] = len(life.places)
         elif runs:
-            status["conditions"] = [_condition("Running", moment)]
+            status["conditions"] = [_condition("Running", timestamp)]
         job["status"] = status
 
     def _pod(
@@ -229,8 +231,8 @@ def _ended(job: JsonObject) -> bool:
     return any(item["type"] in ("Complete", "Succeeded", "Failed") for item in conditions)
 
 
-def _condition(kind: str, moment: datetime, reason: str = "") -> JsonObject:
-    time = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+def _condition(kind: str, timestamp: datetime, reason: str = "") -> JsonObject:
+    time = timestamp.strftime("%Y-%m-%dT%H:%M:%SZ")
     return {"type": kind, "status": "True", "reason": reason or kind, "message": "", "lastTransitionTime": time}
 
 
@@ -291,21 +293,21 @@ def _fitting(
     pods: list[tuple[str, JsonObject]], free: dict[str, int], labels: Mapping[str, Mapping[str, str]], held: list[str]
 ) -> list[str] | None:
     """A node for each pod, those that it has first; None where they do not all fit. Takes what it gives from `free`."""
-    left, places = dict(free), list[str]()
+    left, locations = dict(free), list[str]()
     for at, (_, template) in enumerate(pods):
         spec = template["spec"]
         wants = _wants(spec)
-        order = [*held[at : at + 1], *sorted(left, key=lambda name: (places.count(name), name))]
+        order = [*held[at : at + 1], *sorted(left, key=lambda name: (locations.count(name), name))]
         for name in order:
             selector: Mapping[str, str] = spec.get("nodeSelector", {})
             if left.get(name, -1) >= wants and all(labels[name].get(key) == value for key, value in selector.items()):
                 left[name] -= wants
-                places.append(name)
+                locations.append(name)
                 break
         else:
             return None
     free.update(left)
-    return places
+    return locations
 
 
 def _wants(spec: JsonObject) -> int:

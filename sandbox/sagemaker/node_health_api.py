@@ -25,70 +25,72 @@ class HealthOperations(SageMakerResponse):
     def start_cluster_health_check(self) -> ActionResult:
         """Start deep health checks on nodes. Refused when one of them is not free."""
         cluster = self.service.cluster(self.region, self._get_param("ClusterName"))
-        begun, checked = now(), list[Node]()
+        started, checked = now(), list[Node]()
         with self.service.lock:
             for item in self._get_param("DeepHealthCheckConfigurations"):
-                group, wanted = item["InstanceGroupName"], set(item.get("InstanceIds") or [])
+                group, requested = item["InstanceGroupName"], set(item.get("InstanceIds") or [])
                 if group not in cluster.groups:
                     raise refuse("ValidationException", f"Instance group {group} does not exist (sandbox)")
-                members = [node for node in cluster.members(group, begun) if not wanted or node.instance_id in wanted]
-                if missing := sorted(wanted - {node.instance_id for node in members}):
+                members = [
+                    node for node in cluster.members(group, started) if not requested or node.instance_id in requested
+                ]
+                if missing := sorted(requested - {node.instance_id for node in members}):
                     raise refuse("ValidationException", f"{group} has no {', '.join(missing)} (sandbox)")
-                if busy := [node.instance_id for node in members if node.status(begun) != "Running"]:
+                if busy := [node.instance_id for node in members if node.status(started) != "Running"]:
                     raise refuse("ValidationException", f"{', '.join(busy)} cannot be checked now (sandbox)")
                 checked += members
                 lines = [f"{check}: passed (sandbox)" for check in item["DeepHealthChecks"]]
                 for node in members:
-                    hyperpod_logs.write(cluster, f"DeepHealthCheckResults/{node.instance_id}", lines, begun)
+                    hyperpod_logs.write(cluster, f"DeepHealthCheckResults/{node.instance_id}", lines, started)
             for node in checked:
-                node.checked = begun
+                node.checked = started
             seconds = max((node.asked_check_seconds for node in checked), default=0.0)
-            self._begin(cluster, "DeepHealthCheck", begun, seconds)
+            self._begin(cluster, "DeepHealthCheck", started, seconds)
         return ActionResult({"ClusterArn": cluster.arn})
 
-    def _begin(self, cluster: Cluster, kind: str, begun: datetime, seconds: float) -> None:
-        operation = {"OperationId": str(uuid.uuid4()), "ClusterArn": cluster.arn, "Type": kind, "CreationTime": begun}
-        cluster.operations.append(operation | {"until": begun + timedelta(seconds=seconds)})
+    def _begin(self, cluster: Cluster, kind: str, started: datetime, seconds: float) -> None:
+        operation = {"OperationId": str(uuid.uuid4()), "ClusterArn": cluster.arn, "Type": kind, "CreationTime": started}
+        cluster.operations.append(operation | {"until": started + timedelta(seconds=seconds)})
 
     def list_cluster_operations(self) -> ActionResult:
         cluster = self.service.cluster(self.region, self._get_param("ClusterName"))
-        found = [
+        items = [
             {key: value for key, value in item.items() if key != "until"}
             | {"Status": "InProgress" if now() < item["until"] else "Done"}
             for item in reversed(cluster.operations)
         ]
         for name in ("Status", "Type"):
-            if wanted := self._get_param(name):
-                found = [item for item in found if item[name] == wanted]
-        return self._page(found, "ClusterOperationSummaries")
+            if requested := self._get_param(name):
+                items = [item for item in items if item[name] == requested]
+        return self._page(items, "ClusterOperationSummaries")
 
     def batch_reboot_cluster_nodes(self) -> ActionResult:
-        cluster, found, missing = self._nodes()
+        cluster, result, missing = self._nodes()
         with self.service.lock:
-            for node in found:
+            for node in result:
                 reboot(cluster, node)
-        return self._batch(found, missing)
+        return self._batch(result, missing)
 
     def batch_replace_cluster_nodes(self) -> ActionResult:
-        cluster, found, missing = self._nodes()
-        if controllers := [node for node in found if cluster.groups[node.group].slurm_type == "Controller"]:
+        cluster, result, missing = self._nodes()
+        if controllers := [node for node in result if cluster.groups[node.group].slurm_type == "Controller"]:
             names = ", ".join(node.instance_id for node in controllers)
             raise refuse("ValidationException", f"Slurm controllers cannot be replaced: {names} (sandbox)")
         with self.service.lock:
-            for node in found:
+            for node in result:
                 replace(cluster, node, self.service)
-        return self._batch(found, missing)
+        return self._batch(result, missing)
 
-    def _batch(self, found: list[Node], missing: list[str]) -> ActionResult:
+    def _batch(self, nodes: list[Node], missing: list[str]) -> ActionResult:
         by_logical = set(self._get_param("NodeLogicalIds") or [])
         words = {"ErrorCode": "InstanceIdNotFound", "Message": "The node does not exist (sandbox)"}
         answer = {
-            "Successful": [node.instance_id for node in found if node.logical_id not in by_logical],
+            "Successful": [node.instance_id for node in nodes if node.logical_id not in by_logical],
             "Failed": [{**words, "NodeId": name} for name in missing if name not in by_logical],
         }
         if by_logical:
             answer |= {
-                "SuccessfulNodeLogicalIds": [node.logical_id for node in found if node.logical_id in by_logical],
+                "SuccessfulNodeLogicalIds": [node.logical_id for node in nodes if node.logical_id in by_logical],
                 "FailedNodeLogicalIds": [{**words, "NodeLogicalId": name} for name in missing if name in by_logical],
             }
         return ActionResult(answer)

@@ -47,11 +47,11 @@ class SchedulerObject:
         """Its ARN."""
         return f"arn:aws:sagemaker:{self.region}:{account_of(self.cluster_arn)}:{_WORDS[self.kind]}/{self.identifier}"
 
-    def status(self, moment: datetime) -> str:
+    def status(self, timestamp: datetime) -> str:
         """Its status."""
-        return f"{self.verb}{'ing' if moment < self.until else 'ed'}"
+        return f"{self.verb}{'ing' if timestamp < self.until else 'ed'}"
 
-    def answer(self, moment: datetime) -> JsonObject:
+    def answer(self, timestamp: datetime) -> JsonObject:
         """As Describe and List show it."""
         return {
             f"{self.kind}Arn": self.arn,
@@ -59,7 +59,7 @@ class SchedulerObject:
             f"{self.kind}Version": self.version,
             "Name": self.name,
             "ClusterArn": self.cluster_arn,
-            "Status": self.status(moment),
+            "Status": self.status(timestamp),
             "CreationTime": self.created,
             "LastModifiedTime": self.modified,
             **self.settings,

@@ -47,17 +47,17 @@ class SchedulerOperations(SageMakerResponse):
         return self._listed("ClusterSchedulerConfig")
 
     def list_tags(self) -> Any:
-        found = self.service.schedulers.objects.get(self._get_param("ResourceArn"))
-        if found is None:
+        result = self.service.schedulers.objects.get(self._get_param("ResourceArn"))
+        if result is None:
             return super().list_tags()
-        return ActionResult({"Tags": [{"Key": key, "Value": value} for key, value in found.tags.items()]})
+        return ActionResult({"Tags": [{"Key": key, "Value": value} for key, value in result.tags.items()]})
 
     def add_tags(self) -> Any:
-        found = self.service.schedulers.objects.get(self._get_param("ResourceArn"))
-        if found is None:
+        result = self.service.schedulers.objects.get(self._get_param("ResourceArn"))
+        if result is None:
             return super().add_tags()
-        found.tags |= {tag["Key"]: tag["Value"] for tag in self._get_param("Tags")}
-        return ActionResult({"Tags": [{"Key": key, "Value": value} for key, value in found.tags.items()]})
+        result.tags |= {tag["Key"]: tag["Value"] for tag in self._get_param("Tags")}
+        return ActionResult({"Tags": [{"Key": key, "Value": value} for key, value in result.tags.items()]})
 
     def _created(self, kind: Kind) -> ActionResult:
         made = self.service.schedulers.create(kind, self.region, dict(self.params))
@@ -76,14 +76,14 @@ class SchedulerOperations(SageMakerResponse):
 
     def _listed(self, kind: Kind) -> ActionResult:
         cluster, part = self._get_param("ClusterArn"), self._get_param("NameContains") or ""
-        found = [
+        matches = [
             item.answer(now())
             for item in self.service.schedulers.all(kind, self.region)
             if cluster in (None, item.cluster_arn) and part in item.name
         ]
         size, start = int(self._get_param("MaxResults") or 100), int(self._get_param("NextToken") or 0)
-        more = {"NextToken": str(start + size)} if len(found) > start + size else {}
-        return ActionResult({f"{kind}Summaries": found[start : start + size], **more})
+        more = {"NextToken": str(start + size)} if len(matches) > start + size else {}
+        return ActionResult({f"{kind}Summaries": matches[start : start + size], **more})
 
     def _named(self, kind: Kind) -> SchedulerObject:
         return self.service.schedulers.find(kind, self.region, self._get_param(f"{kind}Id"))

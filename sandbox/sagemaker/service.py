@@ -68,19 +68,19 @@ class HyperPod:
     def all(self, region: str) -> list[Cluster]:
         """The clusters of a region, settled to this moment; those whose deletion has ended are gone."""
         with self.lock:
-            for (place, name), cluster in list(self.clusters.items()):
+            for (scope, name), cluster in list(self.clusters.items()):
                 self._settle(cluster)
                 if cluster.outcome == "Deleting" and now() >= cluster.busy_until:
-                    del self.clusters[place, name]
-            return [cluster for (place, _), cluster in self.clusters.items() if place == region]
+                    del self.clusters[scope, name]
+            return [cluster for (scope, _), cluster in self.clusters.items() if scope == region]
 
     def _settle(self, cluster: Cluster) -> None:
-        moment = now()
-        cluster.settle(self, moment)
-        hyperpod_repair.proceed(cluster, self, moment)
-        hyperpod_software.proceed(cluster, self, moment)
+        timestamp = now()
+        cluster.settle(self, timestamp)
+        hyperpod_repair.proceed(cluster, self, timestamp)
+        hyperpod_software.proceed(cluster, self, timestamp)
         for node in cluster.nodes:
-            if not node.logged and node.group in cluster.groups and node.ready <= moment:
+            if not node.logged and node.group in cluster.groups and node.ready <= timestamp:
                 node.logged = True
                 hyperpod_logs.lifecycle(cluster, node.group, node.instance_id, [hyperpod_logs.SUCCEEDED], node.launched)
                 publish(self.clients.client("s3", cluster.region), cluster, node, self.faults["verdicts"])
@@ -93,8 +93,8 @@ class HyperPod:
         for cluster in waiting:
             with self.lock:
                 self._settle(cluster)
-                news = hyperpod_news.news(cluster, now())
-            for detail_type, detail in news if bus.listens(cluster.region) else ():
+                events = hyperpod_news.cluster_events(cluster, now())
+            for detail_type, detail in events if bus.listens(cluster.region) else ():
                 bus.send(cluster.region, detail_type, cluster.arn, detail)
         return bool(waiting)
 
@@ -212,8 +212,8 @@ class HyperPod:
         groups, removed = self._groups(values), values.get("InstanceGroupsToDelete", [])
         check_immutable(cluster.groups, groups)
         self.plans.check(region, cluster.groups, groups)
-        kept = {name: group for name, group in cluster.groups.items() if name not in removed}
-        later = kept | {group.name: group for group in groups}
+        retained = {name: group for name, group in cluster.groups.items() if name not in removed}
+        later = retained | {group.name: group for group in groups}
         check(cluster.name, cluster.request | values, list(later.values()))
         before, others = list(cluster.groups.values()), self._others(region, cluster.name)
         check_quotas(self.quotas, before, list(later.values()), others)
@@ -278,10 +278,10 @@ class HyperPod:
             hyperpod_logs.lifecycle(cluster, group.name, instance, printed, now())
             message = LIFECYCLE_FAILED.format(instance=instance)
             known = cluster.told[f"failed {group.name}"] = (lines, message)
-            place = f"To view lifecycle script logs, visit log group {hyperpod_logs.group_of(cluster)}"
+            region = f"To view lifecycle script logs, visit log group {hyperpod_logs.group_of(cluster)}"
             cluster.note(
                 "Instance",
-                f"Instance lifecycle script execution for EC2 Instance {instance} has Failed. {place}",
+                f"Instance lifecycle script execution for EC2 Instance {instance} has Failed. {region}",
                 "Error",
                 group.name,
                 instance,
@@ -305,8 +305,8 @@ class HyperPod:
         """A training plan's nodes in a zone, by UltraServer."""
         return Counter(
             node.ultraserver.get("Id", "")
-            for (place, _), cluster in list(self.clusters.items())
-            if place == region
+            for (scope, _), cluster in list(self.clusters.items())
+            if scope == region
             for node in cluster.nodes
             if not node.deleted and node.zone_id == zone_id
             if (group := cluster.groups.get(node.group)) and group.plan == plan
@@ -314,8 +314,8 @@ class HyperPod:
 
     def kubernetes_version(self, cluster: Cluster) -> str:
         """The Kubernetes version by which HyperPod chooses images now; `none` without EKS."""
-        found = self.eks.by_arn(cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", ""))
-        return found.description["version"] if found else "none"
+        eks_cluster = self.eks.by_arn(cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", ""))
+        return eks_cluster.description["version"] if eks_cluster else "none"
 
     def update_software(self, region: str, values: JsonObject) -> Cluster:
         """Begin an update of nodes' software."""
@@ -326,12 +326,12 @@ class HyperPod:
 
     def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[JsonObject]:
         """The Node objects of an EKS cluster: those of its HyperPod cluster that have come up once."""
-        moment = now()
+        timestamp = now()
         return [
-            kubernetes_node(cluster, node, moment)
+            kubernetes_node(cluster, node, timestamp)
             for cluster in self._of_eks(region, eks_cluster)
             for node in cluster.nodes
-            if node.status(moment) == "Running"
+            if node.status(timestamp) == "Running"
             or (not node.deleted and (node.boots or node.checked or node.updating_until))
         ]
 

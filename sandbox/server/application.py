@@ -54,11 +54,11 @@ from ..telemetry.grafana import Grafana
 from ..telemetry.grafana_http import GrafanaHttp
 from ..telemetry.prometheus_workspaces import PrometheusWorkspaces
 from ..telemetry.workspace_queries import WorkspaceQueries
-from ..training_plans import knobs as training_plan_knobs
+from ..training_plans import controls as training_plan_knobs
+from .account_services import ByAccount, OfCaller, SandboxAccount, SandboxAccounts, ServerSettings
 from .cost_tags import CostTagsResponse
 from .kubernetes_api import KubernetesApi
 from .persistence import Snapshots
-from .world import ByAccount, OfCaller, Place, World, Worlds
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
@@ -67,7 +67,7 @@ _SAVE_SECONDS = 2.0
 _TICK_SECONDS = 0.2
 _PATIENCE_SECONDS = 15.0
 # Operations of the sandbox's own; `?account=` says whose, without it the first account's.
-_KNOBS: Final[dict[str, Callable[[HyperPod], Application]]] = {
+_CONTROLS: Final[dict[str, Callable[[HyperPod], Application]]] = {
     capacity.PATH: lambda hyperpod: partial(capacity.serve, hyperpod),
     hyperpod_faults.PATH: lambda hyperpod: partial(hyperpod_faults.serve, hyperpod),
     image_releases.PATH: lambda hyperpod: partial(image_releases.serve, hyperpod),
@@ -85,16 +85,18 @@ class Sandbox:
     def __init__(self, port: int, kubernetes_port: int, directory: Path, timing: Timing):
         authority, self.certificate, self.key = certificates(directory / "tls")
         self._changed = threading.Event()
-        self.worlds = Worlds(Place(port, kubernetes_port, directory, authority, timing), self._changed.set)
-        self.queries = WorkspaceQueries(
-            self.worlds.prometheus_workspace, f"http://localhost:{port}", directory / "prometheus"
+        self.accounts_by_id = SandboxAccounts(
+            ServerSettings(port, kubernetes_port, directory, authority, timing), self._changed.set
         )
-        self.snapshots = Snapshots(directory, self.worlds.collect, self.worlds.restore)
+        self.queries = WorkspaceQueries(
+            self.accounts_by_id.prometheus_workspace, f"http://localhost:{port}", directory / "prometheus"
+        )
+        self.snapshots = Snapshots(directory, self.accounts_by_id.collect, self.accounts_by_id.restore)
 
     def resume(self) -> None:
         """Bring every operation to an end that the sandbox was stopped in."""
-        for world in self.worlds.all():
-            world.cloudformation.resume()
+        for account_services in self.accounts_by_id.all():
+            account_services.cloudformation.resume()
 
     def keep_saving(self) -> None:
         """Save in the background whenever something changed, for a tenth of the time at most."""
@@ -105,10 +107,10 @@ class Sandbox:
                 self._changed.wait()
                 time.sleep(max(_SAVE_SECONDS, 9 * took))
                 self._changed.clear()
-                begun = time.monotonic()
+                started = time.monotonic()
                 try:
                     self.snapshots.save()
-                    took = time.monotonic() - begun
+                    took = time.monotonic() - started
                 except RuntimeError as error:
                     logging.warning("the state changed while it was saved, which is tried again: %s", error)
                     self._changed.set()
@@ -122,39 +124,39 @@ class Sandbox:
             while True:
                 time.sleep(_TICK_SECONDS)
                 try:
-                    for world in self.worlds.all():
-                        world.bus.tick()
-                        if world.hyperpod.tick(world.bus):
+                    for account_services in self.accounts_by_id.all():
+                        account_services.bus.tick()
+                        if account_services.hyperpod.tick(account_services.bus):
                             self._changed.set()
                 except ClientError as error:
-                    logging.warning("the clock of HyperPod goes on after: %s", error)
+                    logging.warning("the clock of HyperPod continues after: %s", error)
 
         threading.Thread(target=loop, daemon=True, name="clock").start()
 
     def close(self) -> None:
         """Let operations end, as far as they do so soon, and save."""
-        for world in self.worlds.all():
-            world.cloudformation.wait(_PATIENCE_SECONDS)
+        for account_services in self.accounts_by_id.all():
+            account_services.cloudformation.wait(_PATIENCE_SECONDS)
         self.queries.close()
         self.snapshots.save()
 
     def mount(self) -> tuple[Application, Application]:
         """The WSGI applications of AWS and of Kubernetes; the services of ours take the place of moto's."""
-        worlds = self.worlds
+        clusters = self.accounts_by_id
         accounts.mount()
-        responses_of: list[tuple[Any, Callable[[World], Any]]] = [
-            (CloudFormationResponse, lambda world: world.cloudformation),
-            (EksResponse, lambda world: world.eks),
-            (FsxResponse, lambda world: world.fsx),
-            (HyperPodResponse, lambda world: world.hyperpod),
-            (CostTagsResponse, lambda world: world.cost_tags),
-            (QuotasResponse, lambda world: world.hyperpod.quotas),
+        responses_of: list[tuple[Any, Callable[[SandboxAccount], Any]]] = [
+            (CloudFormationResponse, lambda account_services: account_services.cloudformation),
+            (EksResponse, lambda account_services: account_services.eks),
+            (FsxResponse, lambda account_services: account_services.fsx),
+            (HyperPodResponse, lambda account_services: account_services.hyperpod),
+            (CostTagsResponse, lambda account_services: account_services.cost_tags),
+            (QuotasResponse, lambda account_services: account_services.hyperpod.quotas),
         ]
         for response, service in responses_of:
-            response.service = OfCaller(worlds, service)
-        CustomResource.functions = ByAccount(worlds, lambda world: world.functions)
-        KubectlResource.eks = ByAccount(worlds, lambda world: world.eks)
-        functions.mount(lambda account: worlds.of(account).functions)
+            response.service = OfCaller(clusters, service)
+        CustomResource.functions = ByAccount(clusters, lambda account_services: account_services.functions)
+        KubectlResource.eks = ByAccount(clusters, lambda account_services: account_services.eks)
+        functions.mount(lambda account: clusters.of(account).functions)
         # Roles may attach AWS's managed policies only if AWS has them.
         default_user_config["iam"] = {"load_aws_managed_policies": True}
         # moto applies a bucket policy without its conditions, so "deny without TLS" would deny everything.
@@ -169,11 +171,13 @@ class Sandbox:
         moto.sagemaker.urls.url_paths = {"{0}/$": HyperPodResponse.dispatch}
         services = readable(DomainDispatcherApplication(backend_app))
         own = {
-            "aps": RestService("amp", PrometheusWorkspaces, lambda account: worlds.of(account).prometheus),
-            "grafana": RestService("grafana", Grafana, lambda account: worlds.of(account).grafana),
+            "aps": RestService("amp", PrometheusWorkspaces, lambda account: clusters.of(account).prometheus),
+            "grafana": RestService("grafana", Grafana, lambda account: clusters.of(account).grafana),
         }
-        kubernetes = KubernetesApi(lambda account: worlds.of(account).eks, lambda account: worlds.of(account).hyperpod)
-        grafana = GrafanaHttp(worlds.grafana_workspace)
+        kubernetes = KubernetesApi(
+            lambda account: clusters.of(account).eks, lambda account: clusters.of(account).hyperpod
+        )
+        grafana = GrafanaHttp(clusters.grafana_workspace)
 
         def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
             """Route a request to the service that answers it; everything unknown goes to moto."""
@@ -187,13 +191,13 @@ class Sandbox:
             if path.startswith(metric_feed.PATH):
                 workspace = path.removeprefix(metric_feed.PATH)
                 text = "".join(
-                    metric_feed.page(world.hyperpod, workspace) for world in worlds.with_workspace(workspace)
+                    metric_feed.page(simulated.hyperpod, workspace) for simulated in clusters.with_workspace(workspace)
                 )
                 return Response(text, content_type=metric_feed.CONTENT_TYPE)(environ, start_response)
-            if path in _KNOBS:
+            if path in _CONTROLS:
                 self._changed.set()
                 account = parse_qs(environ["QUERY_STRING"]).get("account", [SANDBOX_ACCOUNT])[0]
-                return _KNOBS[path](worlds.of(account).hyperpod)(environ, start_response)
+                return _CONTROLS[path](clusters.of(account).hyperpod)(environ, start_response)
             if workspace_queries.PATH.fullmatch(path):
                 return self.queries(environ, start_response)
             reading = _only_reads(environ)

@@ -38,11 +38,11 @@ class CostTagsResponse(CostExplorerResponse):
 
     def list_cost_allocation_tags(self) -> ActionResult:
         request = json.loads(self.body)
-        wanted = request.get("TagKeys")
+        requested = request.get("TagKeys")
         tags = [
             {"TagKey": key, "Type": "UserDefined", "Status": "Active" if key in self.service.active else "Inactive"}
             for key in sorted(self.service.seen() | self.service.active)
-            if wanted is None or key in wanted
+            if requested is None or key in requested
         ]
         status = request.get("Status")
         return ActionResult({"CostAllocationTags": [tag for tag in tags if status in (None, tag["Status"])]})

@@ -1,4 +1,4 @@
-"""The HTTP face of the Kubernetes double: discovery, get, list, create, replace, patch, delete; no watch, no tables.
+"""HTTP of the Kubernetes double: discovery, get, list, create, replace, patch, delete; no watch, no tables.
 
 Real clients (kubectl, the Kubernetes Python client, urllib) read and write through it. A caller needs a bearer token as
 `aws eks get-token` makes it; who it is must have an access entry on the cluster.
@@ -25,7 +25,7 @@ from ..sagemaker.job_runs import JobRuns
 
 PREFIX = "/podwright/kubernetes/"
 _TOKEN_PREFIX = "k8s-aws-v1."
-Place = tuple[str, str, str]
+ObjectKey = tuple[str, str, str]
 """A cluster: its account, region and name."""
 
 
@@ -106,7 +106,9 @@ class KubernetesApi:
         if not own and caller not in self.clusters(account).cluster(region, cluster).entries:
             raise ApiError(401, "Unauthorized", f"Unauthorized: {caller} has no access entry (sandbox)")
 
-    def _serve(self, request: Request, store: KubernetesStore, path: list[str], place: Place) -> tuple[int, Any]:
+    def _serve(
+        self, request: Request, store: KubernetesStore, path: list[str], object_key: ObjectKey
+    ) -> tuple[int, Any]:
         """Answer a request to one cluster's API: discovery, and objects."""
         match path:
             case ["version"]:
@@ -125,14 +127,14 @@ class KubernetesApi:
                     "resources": store.resources(group, version),
                 }
             case ["api", version, *rest]:
-                return self._objects(request, store, "", version, rest, place)
+                return self._objects(request, store, "", version, rest, object_key)
             case ["apis", group, version, *rest]:
-                return self._objects(request, store, group, version, rest, place)
+                return self._objects(request, store, group, version, rest, object_key)
             case _:
                 raise ApiError(404, "NotFound", "the server could not find the requested resource")
 
     def _objects(
-        self, request: Request, store: KubernetesStore, group: str, version: str, rest: list[str], place: Place
+        self, request: Request, store: KubernetesStore, group: str, version: str, rest: list[str], object_key: ObjectKey
     ) -> tuple[int, Any]:
         """Read, list, watch and write objects of one kind, after the checks that a real API server makes."""
         namespace = ""
@@ -142,7 +144,7 @@ class KubernetesApi:
         if resource is None:
             raise ApiError(404, "NotFound", "the server could not find the requested resource")
         api_version, kind = f"{group}/{version}".strip("/"), resource["kind"]
-        nodes, at = self.nodes(place[0]), place[1:]
+        nodes, at = self.nodes(object_key[0]), object_key[1:]
         nodes.settle_jobs(*at, store)
         if rest[2:] == ["log"] and kind == "Pod":
             text = nodes.runs.log(store, namespace, rest[1])
@@ -152,10 +154,10 @@ class KubernetesApi:
             return 200, text
         extra = nodes.kubernetes_nodes(*at) if kind == "Node" and not group else []
         if len(rest) == 1 and request.method == "GET":
-            found = [
+            result = [
                 item
-                for (key, of, _), item in store.objects.items()
-                if key == f"{group}/{kind}" and namespace in ("", of)
+                for (key, held_in, _), item in store.objects.items()
+                if key == f"{group}/{kind}" and namespace in ("", held_in)
             ] + extra
             fields = request.args.get("fieldSelector", "")
             return 200, {
@@ -164,13 +166,13 @@ class KubernetesApi:
                 "metadata": {"resourceVersion": str(store.revision)},
                 "items": [
                     with_state(store, item, nodes.runs.faults.get("queues", {}))
-                    for item in found
+                    for item in result
                     if _selected(item, request.args.get("labelSelector", "")) and _has_fields(item, fields)
                 ],
             }
         if len(rest) == 1 and request.method == "POST":
             manifest = _body(request)
-            return 201, self._run(place, store.create(manifest, namespace or "default"))
+            return 201, self._run(object_key, store.create(manifest, namespace or "default"))
         reference = {"apiVersion": api_version, "kind": kind, "metadata": {"name": rest[1], "namespace": namespace}}
         current = store.objects.get(store.key(reference)) or next(
             (item for item in extra if item["metadata"]["name"] == rest[1]), None
@@ -189,10 +191,10 @@ class KubernetesApi:
             return 200, merged(current or {}, changed)
         if request.method == "PATCH":
             changed = merged(current or reference, changed)
-        return 200, self._run(place, store.apply(changed, namespace or "default"))
+        return 200, self._run(object_key, store.apply(changed, namespace or "default"))
 
-    def _run(self, place: Place, stored: JsonObject) -> JsonObject:
-        if stored["kind"] == "Pod" and (status := self.nodes(place[0]).run_pod(*place[1:], stored)):
+    def _run(self, object_key: ObjectKey, stored: JsonObject) -> JsonObject:
+        if stored["kind"] == "Pod" and (status := self.nodes(object_key[0]).run_pod(*object_key[1:], stored)):
             stored["status"] = status
         return stored
 
@@ -204,11 +206,11 @@ def _body(request: Request) -> JsonObject:
 def _has_fields(item: JsonObject, selector: str) -> bool:
     """Whether fields have the values that a selector such as `metadata.name=a,spec.nodeName=b` wants."""
     for part in filter(None, selector.split(",")):
-        path, _, wanted = part.replace("==", "=").partition("=")
+        path, _, requested = part.replace("==", "=").partition("=")
         value: Any = item
         for key in path.split("."):
             value = value.get(key, "") if isinstance(value, dict) else ""
-        if value != wanted:
+        if value != requested:
             return False
     return True
 

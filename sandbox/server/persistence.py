@@ -71,11 +71,11 @@ class _Pickler(pickle.Pickler):
         if type(obj) is not bytes or len(obj) < _LARGE:
             return None
         digest = hashlib.sha256(obj).hexdigest()
-        place = self.blobs / digest
-        if not place.exists():
-            partial = place.with_suffix(".new")
+        location = self.blobs / digest
+        if not location.exists():
+            partial = location.with_suffix(".new")
             partial.write_bytes(obj)
-            partial.rename(place)
+            partial.rename(location)
         return digest
 
     def reducer_override(self, obj: Any) -> Any:

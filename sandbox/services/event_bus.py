@@ -51,15 +51,15 @@ class EventBus:
 
     def tick(self) -> None:
         """Send what rules with a rate are due; one that is new waits for a whole period first."""
-        moment = datetime.now(UTC)
+        timestamp = datetime.now(UTC)
         for region in list(events_backends[self.clients.account]):
             for rule in self._rules(region):
-                found = _RATE.fullmatch(rule.scheduled_expression or "")
-                if not found or rule.state != "ENABLED":
+                match = _RATE.fullmatch(rule.scheduled_expression or "")
+                if not match or rule.state != "ENABLED":
                     continue
-                last = self._last.setdefault(rule.arn, moment)
-                if moment - last >= timedelta(**{f"{found[2]}s": int(found[1])}):
-                    self._last[rule.arn] = moment
+                last = self._last.setdefault(rule.arn, timestamp)
+                if timestamp - last >= timedelta(**{f"{match[2]}s": int(match[1])}):
+                    self._last[rule.arn] = timestamp
                     event = _event(self.clients.account, region, "aws.events", "Scheduled Event", rule.arn, {})
                     self._give(region, rule, event)
 
@@ -71,11 +71,11 @@ class EventBus:
         """Hand an event to a target, transformed as its rule says."""
         service, name = target["Arn"].split(":")[2], target["Arn"].rsplit(":", 1)[-1]
         transformer = target.get("InputTransformer", {})
-        given: Any = event
+        specified: Any = event
         if transformer:
             template, paths = transformer.get("InputTemplate"), transformer.get("InputPathsMap", {})
-            given = EventTemplateParser.parse(template, paths, event)  # pyrefly: ignore[bad-argument-type]
-        text = target.get("Input") or json.dumps(given)
+            specified = EventTemplateParser.parse(template, paths, event)  # pyrefly: ignore[bad-argument-type]
+        text = target.get("Input") or json.dumps(specified)
         if service == "lambda":
             invoke = self.clients.client("lambda", region).invoke
             invoke(FunctionName=target["Arn"], InvocationType="Event", Payload=text.encode())

@@ -41,10 +41,10 @@ class Fsx:
 
     def find(self, region: str, identifier: str) -> FileSystem:
         """A file system; raises FileSystemNotFound."""
-        found = self.file_systems.get((region, identifier))
-        if found is None:
+        result = self.file_systems.get((region, identifier))
+        if result is None:
             raise refuse("FileSystemNotFound", f"File system '{identifier}' does not exist.")
-        return found
+        return result
 
     def create(self, region: str, values: JsonObject) -> FileSystem:
         """Create a file system; raises BadRequest for what the service refuses."""
@@ -85,8 +85,8 @@ class Fsx:
 
     def delete(self, region: str, identifier: str) -> JsonObject:
         """Delete a file system with its interface and associations."""
-        found = self.find(region, identifier)
-        for interface in found.interfaces:
+        file_system = self.find(region, identifier)
+        for interface in file_system.interfaces:
             self.clients.client("ec2", region).delete_network_interface(NetworkInterfaceId=interface)
         self.associations = {key: item for key, item in self.associations.items() if item["FileSystemId"] != identifier}
         del self.file_systems[region, identifier]
@@ -180,9 +180,11 @@ class FsxResponse(OwnResponse):
         return ActionResult({"FileSystem": self.service.create(self.region, self.arguments()).description})
 
     def describe_file_systems(self) -> ActionResult:
-        wanted = self._get_param("FileSystemIds")
-        if wanted:
-            return ActionResult({"FileSystems": [self.service.find(self.region, name).description for name in wanted]})
+        requested = self._get_param("FileSystemIds")
+        if requested:
+            return ActionResult(
+                {"FileSystems": [self.service.find(self.region, name).description for name in requested]}
+            )
         return self.page(
             [item.description for (region, _), item in self.service.file_systems.items() if region == self.region],
             "FileSystems",
@@ -219,13 +221,13 @@ class FsxResponse(OwnResponse):
             if item["Name"] == "file-system-id"
             for value in item["Values"]
         }
-        wanted = set(self._get_param("AssociationIds") or [])
+        requested = set(self._get_param("AssociationIds") or [])
         return self.page(
             [
                 item
                 for (region, name), item in self.service.associations.items()
                 if region == self.region
-                and (not wanted or name in wanted)
+                and (not requested or name in requested)
                 and (not systems or item["FileSystemId"] in systems)
             ],
             "Associations",
@@ -242,13 +244,13 @@ class FsxResponse(OwnResponse):
         return ActionResult({"AssociationId": item["AssociationId"], "Lifecycle": "DELETING"})
 
     def _association(self) -> JsonObject:
-        found = self.service.associations.get((self.region, self._get_param("AssociationId")))
-        if found is None:
+        result = self.service.associations.get((self.region, self._get_param("AssociationId")))
+        if result is None:
             raise refuse(
                 "DataRepositoryAssociationNotFound",
                 f"Data repository association '{self._get_param('AssociationId')}' does not exist (sandbox)",
             )
-        return found
+        return result
 
     def list_tags_for_resource(self) -> ActionResult:
         tags = [

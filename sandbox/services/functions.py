@@ -204,9 +204,9 @@ class Functions:
             if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
                 raise
         logs.create_log_stream(logGroupName=group, logStreamName=stream)
-        moment = int(now().timestamp() * 1000)
-        lines = [{"timestamp": moment, "message": line} for line in text.splitlines() if line] or [
-            {"timestamp": moment, "message": "END"}
+        timestamp = int(now().timestamp() * 1000)
+        lines = [{"timestamp": timestamp, "message": line} for line in text.splitlines() if line] or [
+            {"timestamp": timestamp, "message": "END"}
         ]
         logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=lines[:10_000])
 
@@ -236,5 +236,5 @@ def mount(functions_of: Callable[[str], Functions]) -> None:
 
 def _layers(function: LambdaFunction) -> list[bytes]:
     backend = lambda_backends[function.account_id][function.region]
-    found = [backend.layers_versions_by_arn(layer["Arn"]) for layer in function.layers]
-    return [layer.code_bytes for layer in found if layer is not None]
+    results = [backend.layers_versions_by_arn(layer["Arn"]) for layer in function.layers]
+    return [layer.code_bytes for layer in results if layer is not None]

@@ -41,18 +41,18 @@ class SimulatingIam(IamResponse):
         if kind not in ("role", "user"):
             raise refuse("InvalidInput", f"Invalid Entity Arn: {arn} does not identify a role or user (sandbox)")
         holder: Any = backend.get_role(name) if kind == "role" else backend.get_user(name)
-        found = [IAMPolicy(policy) for policy in (*holder.policies.values(), *holder.managed_policies.values())]
+        iampolicies = [IAMPolicy(policy) for policy in (*holder.policies.values(), *holder.managed_policies.values())]
         boundary = getattr(holder, "permissions_boundary_arn", None)
-        return found, [IAMPolicy(backend.get_policy(boundary))] if boundary else None
+        return iampolicies, [IAMPolicy(backend.get_policy(boundary))] if boundary else None
 
 
 def _decision(policies: list[IAMPolicy] | None, boundary: list[IAMPolicy] | None, action: str, resource: str) -> str:
     for layer in (policies, boundary):
         if layer is None:
             continue
-        said = {policy.is_action_permitted(action, resource) for policy in layer}
-        if PermissionResult.DENIED in said:
+        message = {policy.is_action_permitted(action, resource) for policy in layer}
+        if PermissionResult.DENIED in message:
             return "explicitDeny"
-        if PermissionResult.PERMITTED not in said:
+        if PermissionResult.PERMITTED not in message:
             return "implicitDeny"
     return "allowed"

@@ -65,12 +65,12 @@ class QuotasResponse(ServiceQuotasResponse):
         return self._page(self._applied())
 
     def list_aws_default_service_quotas(self) -> Any:
-        found = self._defaults()
-        return self._page(found) if found else super().list_aws_default_service_quotas()
+        defaults = self._defaults()
+        return self._page(defaults) if defaults else super().list_aws_default_service_quotas()
 
     def get_service_quota(self) -> Any:
-        found = self._applied()
-        return self._one(found) if found else super().get_service_quota()
+        result = self._applied()
+        return self._one(result) if result else super().get_service_quota()
 
     def get_aws_default_service_quota(self) -> ActionResult:
         return self._one(self._defaults())
@@ -88,19 +88,19 @@ class QuotasResponse(ServiceQuotasResponse):
     def _defaults(self) -> list[JsonObject]:
         return [quota | {"Value": _PLENTY} for quota in self._applied()]
 
-    def _page(self, found: list[JsonObject]) -> ActionResult:
+    def _page(self, result: list[JsonObject]) -> ActionResult:
         request = self._request()
-        if not found:
+        if not result:
             raise refuse(
                 "NoSuchResourceException", f"The sandbox knows no quotas of {request['ServiceCode']} (sandbox)"
             )
         size, start = request.get("MaxResults", 100), int(request.get("NextToken", 0))
-        more = {"NextToken": str(start + size)} if len(found) > start + size else {}
-        return ActionResult({"Quotas": found[start : start + size], **more})
+        more = {"NextToken": str(start + size)} if len(result) > start + size else {}
+        return ActionResult({"Quotas": result[start : start + size], **more})
 
-    def _one(self, found: list[JsonObject]) -> ActionResult:
+    def _one(self, result: list[JsonObject]) -> ActionResult:
         code = self._request()["QuotaCode"]
-        for quota in found:
+        for quota in result:
             if quota["QuotaCode"] == code:
                 return ActionResult({"Quota": quota})
         raise refuse("NoSuchResourceException", f"The sandbox knows no quota {code} (sandbox)")

@@ -10,7 +10,7 @@ from typing import Final
 
 from ...config.catalog.instance_types import catalog
 from ...config.catalog.metrics import metrics
-from ...planning.monitoring.synthetic.cluster import Node, World, teams_and_jobs
+from ...planning.monitoring.synthetic.cluster import Node, SyntheticCluster, teams_and_jobs
 from ...planning.monitoring.synthetic.metrics import snapshot
 from ..hyperpod.cluster import Cluster
 from ..protocol.clock import now
@@ -26,12 +26,12 @@ _NODES_IN_FULL: Final = 16
 
 def page(hyperpod: HyperPod, workspace: str) -> str:
     """What all clusters that send to a workspace show now; exporters that are silent show nothing."""
-    moment, lines = now(), dict[str, list[str]]()
+    timestamp, lines = now(), dict[str, list[str]]()
     silent = hyperpod.faults["exporters"]
     for cluster in [item for region in _regions(hyperpod) for item in hyperpod.all(region)]:
         if not _sends(hyperpod, cluster, workspace):
             continue
-        for line in snapshot(_world(hyperpod, cluster, moment), moment.timestamp()).splitlines():
+        for line in snapshot(_synthetic_cluster(hyperpod, cluster, timestamp), timestamp.timestamp()).splitlines():
             # A family has its lines together, of whatever cluster they are.
             name = line.split(" ")[2] if line.startswith("# ") and line != "# EOF" else line.partition("{")[0]
             lines.setdefault(_family(name), []).append(line)
@@ -66,10 +66,10 @@ def _sends(hyperpod: HyperPod, cluster: Cluster, workspace: str) -> bool:
     return any(workspace in (text or "") for text in settings)
 
 
-def _world(hyperpod: HyperPod, cluster: Cluster, moment: datetime) -> World:
+def _synthetic_cluster(hyperpod: HyperPod, cluster: Cluster, timestamp: datetime) -> SyntheticCluster:
     """A synthetic cluster with the nodes, jobs and plans of a simulated one, so that metrics agree with its API."""
     types, nodes = catalog(), list[Node]()
-    running = [node for node in cluster.nodes if node.status(moment) == "Running"]
+    running = [node for node in cluster.nodes if node.status(timestamp) == "Running"]
     for number, node in enumerate(running):
         devices = _DEVICES if number < _NODES_IN_FULL else 1
         row = types.find(node.instance_type)
@@ -98,13 +98,13 @@ def _world(hyperpod: HyperPod, cluster: Cluster, moment: datetime) -> World:
         if item.cluster_arn == cluster.arn
     ]
     teams, jobs = teams_and_jobs(quotas or ["research"], [node for node in nodes if node.gpus], start)
-    return World(
+    return SyntheticCluster(
         cluster=cluster.name,
         orchestrator="eks" if "Eks" in cluster.request.get("Orchestrator", {}) else "slurm",
         region=cluster.region,
         account=hyperpod.clients.account,
         start=start,
-        end=moment.timestamp() + 1,
+        end=timestamp.timestamp() + 1,
         nodes=nodes,
         teams=teams,
         jobs=jobs,

@@ -94,37 +94,37 @@ class Grafana:
 
     def anywhere(self, identifier: str) -> Workspace | None:
         """A workspace by its id alone."""
-        return next((found[identifier] for found in self.regions.values() if identifier in found), None)
+        return next((value[identifier] for value in self.regions.values() if identifier in value), None)
 
-    def create_workspace(self, region: str, given: JsonObject) -> JsonObject:
+    def create_workspace(self, region: str, specified: JsonObject) -> JsonObject:
         """CreateWorkspace."""
         identifier = f"g-{secrets.token_hex(5)}"
         workspace = Workspace(
             {
                 "dataSources": [],
-                **_shared(given),
+                **_shared(specified),
                 "id": identifier,
                 "created": now(),
                 "modified": now(),
                 "endpoint": f"{self.address}{PREFIX}{identifier}",
-                "grafanaVersion": given.get("grafanaVersion", _VERSION),
+                "grafanaVersion": specified.get("grafanaVersion", _VERSION),
                 "status": "ACTIVE",
                 "authentication": {
-                    "providers": given["authenticationProviders"],
+                    "providers": specified["authenticationProviders"],
                     "samlConfigurationStatus": "NOT_CONFIGURED",
                 },
-                "tags": given.get("tags", {}),
+                "tags": specified.get("tags", {}),
             },
-            configuration=given.get("configuration", "{}"),
+            configuration=specified.get("configuration", "{}"),
         )
         self.regions[region][identifier] = workspace
         return {"workspace": workspace.description}
 
-    def describe_workspace(self, region: str, given: JsonObject) -> JsonObject:
+    def describe_workspace(self, region: str, specified: JsonObject) -> JsonObject:
         """DescribeWorkspace."""
-        return {"workspace": self.find(region, given["workspaceId"]).description}
+        return {"workspace": self.find(region, specified["workspaceId"]).description}
 
-    def list_workspaces(self, region: str, given: JsonObject) -> JsonObject:
+    def list_workspaces(self, region: str, specified: JsonObject) -> JsonObject:
         """ListWorkspaces, on one page."""
         shown = ("id", "name", "created", "modified", "endpoint", "grafanaVersion", "status", "authentication", "tags")
         return {
@@ -134,131 +134,131 @@ class Grafana:
             ]
         }
 
-    def update_workspace(self, region: str, given: JsonObject) -> JsonObject:
+    def update_workspace(self, region: str, specified: JsonObject) -> JsonObject:
         """UpdateWorkspace."""
-        workspace = self.find(region, given["workspaceId"])
-        workspace.description |= _shared(given) | {"modified": now()}
+        workspace = self.find(region, specified["workspaceId"])
+        workspace.description |= _shared(specified) | {"modified": now()}
         for flag, key in (
             ("removeVpcConfiguration", "vpcConfiguration"),
             ("removeNetworkAccessConfiguration", "networkAccessControl"),
         ):
-            if given.get(flag):
+            if specified.get(flag):
                 workspace.description.pop(key, None)
         return {"workspace": workspace.description}
 
-    def delete_workspace(self, region: str, given: JsonObject) -> JsonObject:
+    def delete_workspace(self, region: str, specified: JsonObject) -> JsonObject:
         """DeleteWorkspace, with all that is in it."""
-        workspace = self.find(region, given["workspaceId"])
-        del self.regions[region][given["workspaceId"]]
+        workspace = self.find(region, specified["workspaceId"])
+        del self.regions[region][specified["workspaceId"]]
         return {"workspace": workspace.description | {"status": "DELETING"}}
 
-    def update_workspace_authentication(self, region: str, given: JsonObject) -> JsonObject:
+    def update_workspace_authentication(self, region: str, specified: JsonObject) -> JsonObject:
         """UpdateWorkspaceAuthentication."""
-        workspace = self.find(region, given["workspaceId"])
-        workspace.saml = given.get("samlConfiguration", {})
+        workspace = self.find(region, specified["workspaceId"])
+        workspace.saml = specified.get("samlConfiguration", {})
         status = "CONFIGURED" if workspace.saml else "NOT_CONFIGURED"
         workspace.description["authentication"] = {
-            "providers": given["authenticationProviders"],
+            "providers": specified["authenticationProviders"],
             "samlConfigurationStatus": status,
         }
         return self._authentication(workspace)
 
-    def describe_workspace_authentication(self, region: str, given: JsonObject) -> JsonObject:
+    def describe_workspace_authentication(self, region: str, specified: JsonObject) -> JsonObject:
         """DescribeWorkspaceAuthentication."""
-        return self._authentication(self.find(region, given["workspaceId"]))
+        return self._authentication(self.find(region, specified["workspaceId"]))
 
     def _authentication(self, workspace: Workspace) -> JsonObject:
         providers = workspace.description["authentication"]["providers"]
         saml = {"saml": {"status": "CONFIGURED", "configuration": workspace.saml}} if workspace.saml else {}
         return {"authentication": {"providers": providers, **saml}}
 
-    def update_workspace_configuration(self, region: str, given: JsonObject) -> JsonObject:
+    def update_workspace_configuration(self, region: str, specified: JsonObject) -> JsonObject:
         """UpdateWorkspaceConfiguration; another version is an upgrade."""
-        workspace = self.find(region, given["workspaceId"])
-        workspace.configuration = given["configuration"]
-        if version := given.get("grafanaVersion"):
+        workspace = self.find(region, specified["workspaceId"])
+        workspace.configuration = specified["configuration"]
+        if version := specified.get("grafanaVersion"):
             if _number(version) < _number(workspace.description["grafanaVersion"]):
                 raise refuse("ValidationException", "Grafana can be upgraded only (sandbox)")
             workspace.description["grafanaVersion"] = version
         return {}
 
-    def describe_workspace_configuration(self, region: str, given: JsonObject) -> JsonObject:
+    def describe_workspace_configuration(self, region: str, specified: JsonObject) -> JsonObject:
         """DescribeWorkspaceConfiguration."""
-        workspace = self.find(region, given["workspaceId"])
+        workspace = self.find(region, specified["workspaceId"])
         version = workspace.description["grafanaVersion"]
         return {"configuration": workspace.configuration, "grafanaVersion": version}
 
-    def create_workspace_service_account(self, region: str, given: JsonObject) -> JsonObject:
+    def create_workspace_service_account(self, region: str, specified: JsonObject) -> JsonObject:
         """CreateWorkspaceServiceAccount."""
-        workspace = self.find(region, given["workspaceId"])
-        if any(account.name == given["name"] for account in workspace.accounts.values()):
-            raise refuse("ConflictException", f"Service account {given['name']} already exists (sandbox)")
+        workspace = self.find(region, specified["workspaceId"])
+        if any(account.name == specified["name"] for account in workspace.accounts.values()):
+            raise refuse("ConflictException", f"Service account {specified['name']} already exists (sandbox)")
         identifier = str(len(workspace.accounts) + 2)
         while identifier in workspace.accounts:
             identifier = str(int(identifier) + 1)
-        workspace.accounts[identifier] = Account(identifier, given["name"], given["grafanaRole"])
-        return {**{key: given[key] for key in ("name", "grafanaRole", "workspaceId")}, "id": identifier}
+        workspace.accounts[identifier] = Account(identifier, specified["name"], specified["grafanaRole"])
+        return {**{key: specified[key] for key in ("name", "grafanaRole", "workspaceId")}, "id": identifier}
 
-    def list_workspace_service_accounts(self, region: str, given: JsonObject) -> JsonObject:
+    def list_workspace_service_accounts(self, region: str, specified: JsonObject) -> JsonObject:
         """ListWorkspaceServiceAccounts, on one page."""
-        accounts = self.find(region, given["workspaceId"]).accounts.values()
+        accounts = self.find(region, specified["workspaceId"]).accounts.values()
         return {
             "serviceAccounts": [
                 {"id": item.identifier, "name": item.name, "grafanaRole": item.role, "isDisabled": "false"}
                 for item in accounts
             ],
-            "workspaceId": given["workspaceId"],
+            "workspaceId": specified["workspaceId"],
         }
 
-    def delete_workspace_service_account(self, region: str, given: JsonObject) -> JsonObject:
+    def delete_workspace_service_account(self, region: str, specified: JsonObject) -> JsonObject:
         """DeleteWorkspaceServiceAccount, with its tokens."""
-        self._account(region, given)
-        del self.find(region, given["workspaceId"]).accounts[given["serviceAccountId"]]
-        return {key: given[key] for key in ("serviceAccountId", "workspaceId")}
+        self._account(region, specified)
+        del self.find(region, specified["workspaceId"]).accounts[specified["serviceAccountId"]]
+        return {key: specified[key] for key in ("serviceAccountId", "workspaceId")}
 
-    def create_workspace_service_account_token(self, region: str, given: JsonObject) -> JsonObject:
+    def create_workspace_service_account_token(self, region: str, specified: JsonObject) -> JsonObject:
         """CreateWorkspaceServiceAccountToken; the key is shown this once."""
-        account, seconds = self._account(region, given), given["secondsToLive"]
+        account, seconds = self._account(region, specified), specified["secondsToLive"]
         if not 0 < seconds <= _LONGEST_TOKEN_SECONDS:
             raise refuse("ValidationException", "secondsToLive is from 1 to 2592000 (sandbox)")
-        if any(token.name == given["name"] for token in account.tokens.values()):
-            raise refuse("ConflictException", f"Token {given['name']} already exists (sandbox)")
+        if any(token.name == specified["name"] for token in account.tokens.values()):
+            raise refuse("ConflictException", f"Token {specified['name']} already exists (sandbox)")
         identifier = str(max([0, *map(int, account.tokens)]) + 1)
         key = f"{_TOKEN_PREFIX}{secrets.token_urlsafe(24)}_{secrets.token_hex(4)}"
-        token = Token(identifier, given["name"], key, now(), now() + timedelta(seconds=seconds))
+        token = Token(identifier, specified["name"], key, now(), now() + timedelta(seconds=seconds))
         account.tokens[identifier] = token
         return {
             "serviceAccountToken": {"id": identifier, "name": token.name, "key": key},
-            **{name: given[name] for name in ("serviceAccountId", "workspaceId")},
+            **{name: specified[name] for name in ("serviceAccountId", "workspaceId")},
         }
 
-    def list_workspace_service_account_tokens(self, region: str, given: JsonObject) -> JsonObject:
+    def list_workspace_service_account_tokens(self, region: str, specified: JsonObject) -> JsonObject:
         """ListWorkspaceServiceAccountTokens, on one page."""
         return {
             "serviceAccountTokens": [
                 {"id": token.identifier, "name": token.name, "createdAt": token.created, "expiresAt": token.expires}
-                for token in self._account(region, given).tokens.values()
+                for token in self._account(region, specified).tokens.values()
             ],
-            **{name: given[name] for name in ("serviceAccountId", "workspaceId")},
+            **{name: specified[name] for name in ("serviceAccountId", "workspaceId")},
         }
 
-    def delete_workspace_service_account_token(self, region: str, given: JsonObject) -> JsonObject:
+    def delete_workspace_service_account_token(self, region: str, specified: JsonObject) -> JsonObject:
         """DeleteWorkspaceServiceAccountToken."""
-        tokens = self._account(region, given).tokens
-        if given["tokenId"] not in tokens:
-            raise refuse("ResourceNotFoundException", f"Token {given['tokenId']} does not exist (sandbox)")
-        del tokens[given["tokenId"]]
-        return {key: given[key] for key in ("tokenId", "serviceAccountId", "workspaceId")}
+        tokens = self._account(region, specified).tokens
+        if specified["tokenId"] not in tokens:
+            raise refuse("ResourceNotFoundException", f"Token {specified['tokenId']} does not exist (sandbox)")
+        del tokens[specified["tokenId"]]
+        return {key: specified[key] for key in ("tokenId", "serviceAccountId", "workspaceId")}
 
-    def _account(self, region: str, given: JsonObject) -> Account:
-        accounts, identifier = self.find(region, given["workspaceId"]).accounts, given["serviceAccountId"]
+    def _account(self, region: str, specified: JsonObject) -> Account:
+        accounts, identifier = self.find(region, specified["workspaceId"]).accounts, specified["serviceAccountId"]
         if identifier not in accounts:
             raise refuse("ResourceNotFoundException", f"Service account {identifier} does not exist (sandbox)")
         return accounts[identifier]
 
 
-def _shared(given: JsonObject) -> JsonObject:
-    return {name: given[key] for key, name in _SHARED.items() if key in given}
+def _shared(specified: JsonObject) -> JsonObject:
+    return {name: specified[key] for key, name in _SHARED.items() if key in specified}
 
 
 def _number(version: str) -> tuple[int, ...]:

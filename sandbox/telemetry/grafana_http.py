@@ -176,7 +176,7 @@ def _save(workspace: Workspace, body: JsonObject) -> JsonObject:
     return {"id": number, "uid": uid, "url": meta["url"], "status": "success", "version": version, "slug": slug}
 
 
-def _search(workspace: Workspace, wanted: Mapping[str, str]) -> list[JsonObject]:
+def _search(workspace: Workspace, requested: Mapping[str, str]) -> list[JsonObject]:
     """All dashboards and folders, or the dashboards of some folders (`folderUIDs`)."""
     dashboards = [
         {
@@ -189,6 +189,6 @@ def _search(workspace: Workspace, wanted: Mapping[str, str]) -> list[JsonObject]
         }
         for uid, item in workspace.dashboards.items()
     ]
-    if "folderUIDs" in wanted:
-        return [item for item in dashboards if item["folderUid"] in wanted["folderUIDs"].split(",")]
+    if "folderUIDs" in requested:
+        return [item for item in dashboards if item["folderUid"] in requested["folderUIDs"].split(",")]
     return [{**item, "type": "dash-folder"} for item in workspace.folders.values()] + dashboards

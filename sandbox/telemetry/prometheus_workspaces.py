@@ -56,7 +56,7 @@ class PrometheusWorkspaces:
 
     def anywhere(self, identifier: str) -> Workspace | None:
         """A workspace by its id alone."""
-        return next((found[identifier] for found in self.regions.values() if identifier in found), None)
+        return next((value[identifier] for value in self.regions.values() if identifier in value), None)
 
     def _shown(self, workspace: Workspace) -> JsonObject:
         return {
@@ -69,12 +69,12 @@ class PrometheusWorkspaces:
             "createdAt": workspace.created,
         }
 
-    def create_workspace(self, region: str, given: JsonObject) -> JsonObject:
+    def create_workspace(self, region: str, specified: JsonObject) -> JsonObject:
         """CreateWorkspace."""
         identifier = f"ws-{uuid.uuid4()}"
         arn = f"arn:aws:aps:{region}:{self.account}:workspace/{identifier}"
         workspace = Workspace(
-            identifier, arn, given.get("alias", ""), given.get("kmsKeyArn"), given.get("tags", {}), now()
+            identifier, arn, specified.get("alias", ""), specified.get("kmsKeyArn"), specified.get("tags", {}), now()
         )
         self.regions[region][identifier] = workspace
         return {
@@ -83,112 +83,112 @@ class PrometheusWorkspaces:
             if key in ("workspaceId", "arn", "status", "tags", "kmsKeyArn") and value is not None
         }
 
-    def describe_workspace(self, region: str, given: JsonObject) -> JsonObject:
+    def describe_workspace(self, region: str, specified: JsonObject) -> JsonObject:
         """DescribeWorkspace."""
-        workspace = self.find(region, given["workspaceId"])
+        workspace = self.find(region, specified["workspaceId"])
         endpoint = f"{self.endpoint}/workspaces/{workspace.identifier}/"
         shown = {key: value for key, value in self._shown(workspace).items() if value is not None}
         return {"workspace": shown | {"prometheusEndpoint": endpoint}}
 
-    def list_workspaces(self, region: str, given: JsonObject) -> JsonObject:
+    def list_workspaces(self, region: str, specified: JsonObject) -> JsonObject:
         """ListWorkspaces, on one page."""
-        wanted = given.get("alias", "")
+        requested = specified.get("alias", "")
         return {
             "workspaces": [
                 {key: value for key, value in self._shown(workspace).items() if value is not None}
                 for workspace in self.regions[region].values()
-                if workspace.alias.startswith(wanted)
+                if workspace.alias.startswith(requested)
             ]
         }
 
-    def update_workspace_alias(self, region: str, given: JsonObject) -> JsonObject:
+    def update_workspace_alias(self, region: str, specified: JsonObject) -> JsonObject:
         """UpdateWorkspaceAlias."""
-        self.find(region, given["workspaceId"]).alias = given.get("alias", "")
+        self.find(region, specified["workspaceId"]).alias = specified.get("alias", "")
         return {}
 
-    def delete_workspace(self, region: str, given: JsonObject) -> JsonObject:
+    def delete_workspace(self, region: str, specified: JsonObject) -> JsonObject:
         """DeleteWorkspace."""
-        self.find(region, given["workspaceId"])
-        del self.regions[region][given["workspaceId"]]
+        self.find(region, specified["workspaceId"])
+        del self.regions[region][specified["workspaceId"]]
         return {}
 
-    def update_workspace_configuration(self, region: str, given: JsonObject) -> JsonObject:
+    def update_workspace_configuration(self, region: str, specified: JsonObject) -> JsonObject:
         """UpdateWorkspaceConfiguration."""
-        workspace = self.find(region, given["workspaceId"])
+        workspace = self.find(region, specified["workspaceId"])
         workspace.configuration |= {
-            key: value for key, value in given.items() if key not in ("workspaceId", "clientToken")
+            key: value for key, value in specified.items() if key not in ("workspaceId", "clientToken")
         }
         return {"status": _ACTIVE}
 
-    def describe_workspace_configuration(self, region: str, given: JsonObject) -> JsonObject:
+    def describe_workspace_configuration(self, region: str, specified: JsonObject) -> JsonObject:
         """DescribeWorkspaceConfiguration."""
-        workspace = self.find(region, given["workspaceId"])
+        workspace = self.find(region, specified["workspaceId"])
         return {"workspaceConfiguration": {**workspace.configuration, "status": _ACTIVE}}
 
-    def create_logging_configuration(self, region: str, given: JsonObject) -> JsonObject:
+    def create_logging_configuration(self, region: str, specified: JsonObject) -> JsonObject:
         """CreateLoggingConfiguration; the update is the same."""
-        workspace, created = self.find(region, given["workspaceId"]), {"createdAt": now()}
+        workspace, created = self.find(region, specified["workspaceId"]), {"createdAt": now()}
         workspace.logging = {
             **created,
             **workspace.logging,
             "status": _ACTIVE,
             "workspace": workspace.identifier,
-            "logGroupArn": given["logGroupArn"],
+            "logGroupArn": specified["logGroupArn"],
             "modifiedAt": now(),
         }
         return {"status": _ACTIVE}
 
     update_logging_configuration = create_logging_configuration
 
-    def describe_logging_configuration(self, region: str, given: JsonObject) -> JsonObject:
+    def describe_logging_configuration(self, region: str, specified: JsonObject) -> JsonObject:
         """DescribeLoggingConfiguration."""
-        return {"loggingConfiguration": self._part(region, given, "logging")}
+        return {"loggingConfiguration": self._part(region, specified, "logging")}
 
-    def delete_logging_configuration(self, region: str, given: JsonObject) -> JsonObject:
+    def delete_logging_configuration(self, region: str, specified: JsonObject) -> JsonObject:
         """DeleteLoggingConfiguration."""
-        self._part(region, given, "logging").clear()
+        self._part(region, specified, "logging").clear()
         return {}
 
-    def create_query_logging_configuration(self, region: str, given: JsonObject) -> JsonObject:
+    def create_query_logging_configuration(self, region: str, specified: JsonObject) -> JsonObject:
         """CreateQueryLoggingConfiguration; the update is the same."""
-        workspace, created = self.find(region, given["workspaceId"]), {"createdAt": now()}
+        workspace, created = self.find(region, specified["workspaceId"]), {"createdAt": now()}
         workspace.query_logging = {
             **created,
             **workspace.query_logging,
             "status": _ACTIVE,
             "workspace": workspace.identifier,
-            "destinations": given["destinations"],
+            "destinations": specified["destinations"],
             "modifiedAt": now(),
         }
         return {"status": _ACTIVE}
 
     update_query_logging_configuration = create_query_logging_configuration
 
-    def describe_query_logging_configuration(self, region: str, given: JsonObject) -> JsonObject:
+    def describe_query_logging_configuration(self, region: str, specified: JsonObject) -> JsonObject:
         """DescribeQueryLoggingConfiguration."""
-        return {"queryLoggingConfiguration": self._part(region, given, "query_logging")}
+        return {"queryLoggingConfiguration": self._part(region, specified, "query_logging")}
 
-    def delete_query_logging_configuration(self, region: str, given: JsonObject) -> JsonObject:
+    def delete_query_logging_configuration(self, region: str, specified: JsonObject) -> JsonObject:
         """DeleteQueryLoggingConfiguration."""
-        self._part(region, given, "query_logging").clear()
+        self._part(region, specified, "query_logging").clear()
         return {}
 
-    def _part(self, region: str, given: JsonObject, name: str) -> JsonObject:
-        found = getattr(self.find(region, given["workspaceId"]), name)
-        if not found:
-            raise refuse("ResourceNotFoundException", f"Workspace {given['workspaceId']} has no {name} (sandbox)")
-        return found
+    def _part(self, region: str, specified: JsonObject, name: str) -> JsonObject:
+        part = getattr(self.find(region, specified["workspaceId"]), name)
+        if not part:
+            raise refuse("ResourceNotFoundException", f"Workspace {specified['workspaceId']} has no {name} (sandbox)")
+        return part
 
-    def create_alert_manager_definition(self, region: str, given: JsonObject) -> JsonObject:
+    def create_alert_manager_definition(self, region: str, specified: JsonObject) -> JsonObject:
         """CreateAlertManagerDefinition."""
-        if self.find(region, given["workspaceId"]).alert_manager:
+        if self.find(region, specified["workspaceId"]).alert_manager:
             raise refuse("ConflictException", "An alert manager definition already exists (sandbox)")
-        return self.put_alert_manager_definition(region, given)
+        return self.put_alert_manager_definition(region, specified)
 
-    def put_alert_manager_definition(self, region: str, given: JsonObject) -> JsonObject:
+    def put_alert_manager_definition(self, region: str, specified: JsonObject) -> JsonObject:
         """PutAlertManagerDefinition: the YAML has to hold `alertmanager_config` with a route and receivers."""
-        workspace = self.find(region, given["workspaceId"])
-        outer = _yaml(given["data"])
+        workspace = self.find(region, specified["workspaceId"])
+        outer = _yaml(specified["data"])
         inner = _yaml(outer.get("alertmanager_config") or "")
         receivers = {item.get("name") for item in inner.get("receivers", [])}
         if "route" not in inner or inner["route"].get("receiver") not in receivers:
@@ -197,70 +197,70 @@ class PrometheusWorkspaces:
             "createdAt": now(),
             **workspace.alert_manager,
             "status": _ACTIVE,
-            "data": given["data"],
+            "data": specified["data"],
             "modifiedAt": now(),
         }
         return {"status": _ACTIVE}
 
-    def describe_alert_manager_definition(self, region: str, given: JsonObject) -> JsonObject:
+    def describe_alert_manager_definition(self, region: str, specified: JsonObject) -> JsonObject:
         """DescribeAlertManagerDefinition."""
-        return {"alertManagerDefinition": self._part(region, given, "alert_manager")}
+        return {"alertManagerDefinition": self._part(region, specified, "alert_manager")}
 
-    def delete_alert_manager_definition(self, region: str, given: JsonObject) -> JsonObject:
+    def delete_alert_manager_definition(self, region: str, specified: JsonObject) -> JsonObject:
         """DeleteAlertManagerDefinition."""
-        self._part(region, given, "alert_manager").clear()
+        self._part(region, specified, "alert_manager").clear()
         return {}
 
-    def create_rule_groups_namespace(self, region: str, given: JsonObject) -> JsonObject:
+    def create_rule_groups_namespace(self, region: str, specified: JsonObject) -> JsonObject:
         """CreateRuleGroupsNamespace."""
-        if given["name"] in self.find(region, given["workspaceId"]).rules:
-            raise refuse("ConflictException", f"Rule groups namespace {given['name']} already exists (sandbox)")
-        return self._put_rules(region, given)
+        if specified["name"] in self.find(region, specified["workspaceId"]).rules:
+            raise refuse("ConflictException", f"Rule groups namespace {specified['name']} already exists (sandbox)")
+        return self._put_rules(region, specified)
 
-    def put_rule_groups_namespace(self, region: str, given: JsonObject) -> JsonObject:
+    def put_rule_groups_namespace(self, region: str, specified: JsonObject) -> JsonObject:
         """PutRuleGroupsNamespace, of one that exists."""
-        self._rules(region, given)
-        return self._put_rules(region, given)
+        self._rules(region, specified)
+        return self._put_rules(region, specified)
 
-    def _put_rules(self, region: str, given: JsonObject) -> JsonObject:
-        workspace, name = self.find(region, given["workspaceId"]), given["name"]
-        _check_rules(given["data"])
+    def _put_rules(self, region: str, specified: JsonObject) -> JsonObject:
+        workspace, name = self.find(region, specified["workspaceId"]), specified["name"]
+        _check_rules(specified["data"])
         shown = {
             "name": name,
             "arn": f"arn:aws:aps:{region}:{self.account}:rulegroupsnamespace/{workspace.identifier}/{name}",
             "status": _ACTIVE,
-            "tags": given.get("tags", {}),
+            "tags": specified.get("tags", {}),
         }
         times = {"createdAt": now(), "modifiedAt": now()}
-        workspace.rules[name] = {**times, **workspace.rules.get(name, {}), **shown, "data": given["data"]}
+        workspace.rules[name] = {**times, **workspace.rules.get(name, {}), **shown, "data": specified["data"]}
         return shown
 
-    def describe_rule_groups_namespace(self, region: str, given: JsonObject) -> JsonObject:
+    def describe_rule_groups_namespace(self, region: str, specified: JsonObject) -> JsonObject:
         """DescribeRuleGroupsNamespace."""
-        return {"ruleGroupsNamespace": self._rules(region, given)}
+        return {"ruleGroupsNamespace": self._rules(region, specified)}
 
-    def delete_rule_groups_namespace(self, region: str, given: JsonObject) -> JsonObject:
+    def delete_rule_groups_namespace(self, region: str, specified: JsonObject) -> JsonObject:
         """DeleteRuleGroupsNamespace."""
-        self._rules(region, given)
-        del self.find(region, given["workspaceId"]).rules[given["name"]]
+        self._rules(region, specified)
+        del self.find(region, specified["workspaceId"]).rules[specified["name"]]
         return {}
 
-    def list_rule_groups_namespaces(self, region: str, given: JsonObject) -> JsonObject:
+    def list_rule_groups_namespaces(self, region: str, specified: JsonObject) -> JsonObject:
         """ListRuleGroupsNamespaces, on one page."""
-        rules, wanted = self.find(region, given["workspaceId"]).rules, given.get("name", "")
+        rules, requested = self.find(region, specified["workspaceId"]).rules, specified.get("name", "")
         return {
             "ruleGroupsNamespaces": [
                 {key: value for key, value in item.items() if key != "data"}
                 for name, item in rules.items()
-                if name.startswith(wanted)
+                if name.startswith(requested)
             ]
         }
 
-    def _rules(self, region: str, given: JsonObject) -> JsonObject:
-        rules = self.find(region, given["workspaceId"]).rules
-        if given["name"] not in rules:
-            raise refuse("ResourceNotFoundException", f"Rule groups namespace not found: {given['name']} (sandbox)")
-        return rules[given["name"]]
+    def _rules(self, region: str, specified: JsonObject) -> JsonObject:
+        rules = self.find(region, specified["workspaceId"]).rules
+        if specified["name"] not in rules:
+            raise refuse("ResourceNotFoundException", f"Rule groups namespace not found: {specified['name']} (sandbox)")
+        return rules[specified["name"]]
 
 
 def _yaml(text: bytes | str) -> JsonObject:

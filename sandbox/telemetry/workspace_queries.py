@@ -50,15 +50,15 @@ class WorkspaceQueries:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Serve one request."""
         request = Request(environ)
-        found = PATH.fullmatch(request.path)
-        workspace = found and self.find(found["workspace"])
-        if not found or not workspace:
+        match = PATH.fullmatch(request.path)
+        workspace = match and self.find(match["workspace"])
+        if not match or not workspace:
             return _refusal(404, "there is no such workspace (sandbox)")(environ, start_response)
         if not installed():
             words = "there is no Prometheus on this machine to answer with (sandbox)"
             return _refusal(400, words)(environ, start_response)
         # AWS's path for writing is not Prometheus's own.
-        call = found["call"].replace("/remote_write", "/write")
+        call = match["call"].replace("/remote_write", "/write")
         query = f"?{request.query_string.decode()}" if request.query_string else ""
         forwarded = urllib.request.Request(
             f"{self._server(workspace).url}{call}{query}",

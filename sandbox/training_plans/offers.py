@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from ...config.catalog.instance_types import catalog
 from ..protocol.json_objects import JsonObject
-from .life import CURRENCY, Plan, Window, duration, kind, money
+from .lifecycle import CURRENCY, Plan, Window, duration, kind, money
 
 _FIRST_IN = timedelta(minutes=30)
 _AHEAD = timedelta(weeks=8)
@@ -70,17 +70,17 @@ class Supply:
         """The instance type, also of an UltraServer."""
         return self.instance_type or catalog().ultraservers[self.ultraserver_type].instance_type
 
-    def free(self, plans: Iterable[Plan], start: datetime, end: datetime, moment: datetime) -> int:
+    def free(self, plans: Iterable[Plan], start: datetime, end: datetime, timestamp: datetime) -> int:
         """Units that nobody has in any part of a time."""
         taken = sum(
             window.ultraservers or window.instances
             for plan in plans
-            if plan.holds(moment)
+            if plan.holds(timestamp)
             for window in plan.windows
             if (window.zone_id, window.ultraserver_type) == (self.zone_id, self.ultraserver_type)
             and window.instance_type == self.instance
             and window.start < end
-            and start < plan.end_of(window, moment)
+            and start < plan.end_of(window, timestamp)
         )
         return self.count - taken
 
@@ -175,26 +175,26 @@ class Market:
 
     def offers(
         self,
-        wanted: tuple[str, str],
+        desired: tuple[str, str],
         count: int,
         length: timedelta,
         target: list[str],
         after: datetime | None,
         before: datetime | None,
     ) -> list[Offer]:
-        """The offers for so many instances or UltraServers; `wanted` is an instance type and an UltraServer type."""
-        matching = [item for item in self.supply if (item.instance_type, item.ultraserver_type) == wanted]
+        """The offers for so many instances or UltraServers; `desired` is an instance type and an UltraServer type."""
+        matching = [item for item in self.supply if (item.instance_type, item.ultraserver_type) == desired]
         if count < 1 or length > _LONGEST:
             return []
-        found = [
+        results = [
             Offer((window,), self._fee(supply, window), tuple(target))
             for supply in matching
             for window in [*self._windows(supply, count, length, after)][:_STARTS]
         ]
         if matching and length >= timedelta(days=2):
             for second in dict.fromkeys([matching[0], matching[-1]]):
-                found += self._split(matching[0], second, count, length, target, after)
-        return [offer for offer in found if before is None or all(window.end <= before for window in offer.windows)]
+                results += self._split(matching[0], second, count, length, target, after)
+        return [offer for offer in results if before is None or all(window.end <= before for window in offer.windows)]
 
     def available(self, offer: Offer) -> bool:
         """Whether all of an offer is still free."""
@@ -273,7 +273,7 @@ class Market:
         return (Decimal(supply.usd_per_hour) * instances * hours).quantize(Decimal("0.01"))
 
 
-def _half_past_eleven(moment: datetime) -> datetime:
+def _half_past_eleven(timestamp: datetime) -> datetime:
     """The first 11:30 UTC at or after a moment."""
-    same = moment.replace(hour=11, minute=30, second=0, microsecond=0)
-    return same if same >= moment else same + timedelta(days=1)
+    same = timestamp.replace(hour=11, minute=30, second=0, microsecond=0)
+    return same if same >= timestamp else same + timedelta(days=1)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from ..protocol.json_objects import JsonObject
 from .faults import Fault, client_error, may_fail
-from .life import Extension, Plan, Window
+from .lifecycle import Extension, Plan, Window
 from .offers import ExtensionOffer, Market, Offer, Supply, default_supply
 
 DuplicateNames = Literal["refuse", "allow"]
@@ -101,9 +101,9 @@ class TrainingPlans:
             length = timedelta(hours=DurationHours) if DurationHours else None
             if TrainingPlanArn:
                 plan = self._plan(TrainingPlanArn, name)
-                found = self._market().extensions(plan, length) if self._open(plan) else []
-                self.ledger.extension_offers |= {offer.offering: offer for offer in found}
-                described = [offer.describe() for offer in found]
+                result = self._market().extensions(plan, length) if self._open(plan) else []
+                self.ledger.extension_offers |= {offer.offering: offer for offer in result}
+                described = [offer.describe() for offer in result]
                 return {"TrainingPlanOfferings": [], "TrainingPlanExtensionOfferings": described}
             if bool(InstanceType) == bool(UltraServerType):
                 raise client_error(name, "ValidationException", "Give either InstanceType or UltraServerType")
@@ -162,20 +162,20 @@ class TrainingPlans:
     ) -> JsonObject:
         """A page of the plans that can be seen already."""
         with self._lock:
-            seen = [plan for plan in self.ledger.plans if not plan.unseen]
+            observed = [plan for plan in self.ledger.plans if not plan.unseen]
             if not NextToken:
                 for plan in self.ledger.plans:
                     plan.unseen = max(0, plan.unseen - 1)
             statuses = {item["Value"] for item in Filters or []}
-            found = [
+            plans = [
                 plan
-                for plan in (self._described(plan) for plan in seen)
+                for plan in (self._described(plan) for plan in observed)
                 if (not statuses or plan["Status"] in statuses)
                 and (StartTimeAfter is None or plan["StartTime"] > StartTimeAfter)
                 and (StartTimeBefore is None or plan["StartTime"] < StartTimeBefore)
             ]
-            found.sort(key=lambda plan: plan[SortBy], reverse=SortOrder == "Descending")
-            return _page(found, "TrainingPlanSummaries", NextToken, MaxResults)
+            plans.sort(key=lambda plan: plan[SortBy], reverse=SortOrder == "Descending")
+            return _page(plans, "TrainingPlanSummaries", NextToken, MaxResults)
 
     @may_fail
     def describe_training_plan(self, *, TrainingPlanName: str) -> JsonObject:
@@ -200,13 +200,13 @@ class TrainingPlans:
                 raise client_error(
                     name, "ResourceNotFound", f"Extension offering {TrainingPlanExtensionOfferingId} is not available"
                 )
-            moment = self.clock()
+            timestamp = self.clock()
             start = max([offer.start, *(item.end for item in plan.extensions)])
             plan.extensions.append(
                 Extension(
                     TrainingPlanExtensionOfferingId,
-                    moment,
-                    moment + self.ledger.payment,
+                    timestamp,
+                    timestamp + self.ledger.payment,
                     start,
                     start + (offer.end - offer.start),
                     offer.fee,
@@ -215,7 +215,7 @@ class TrainingPlans:
                 )
             )
             self.ledger.charges.append((plan.arn, TrainingPlanExtensionOfferingId))
-            return {"TrainingPlanExtensions": plan.history(moment)}
+            return {"TrainingPlanExtensions": plan.history(timestamp)}
 
     @may_fail
     def describe_training_plan_extension_history(
@@ -224,7 +224,7 @@ class TrainingPlans:
         """A page of a plan's extensions that can be seen already."""
         with self._lock:
             plan = self._plan(TrainingPlanArn, "describe_training_plan_extension_history")
-            seen = [
+            observed = [
                 entry
                 for item, entry in zip(plan.extensions, plan.history(self.clock()), strict=True)
                 if not item.unseen
@@ -232,17 +232,17 @@ class TrainingPlans:
             if not NextToken:
                 for item in plan.extensions:
                     item.unseen = max(0, item.unseen - 1)
-            return _page(seen, "TrainingPlanExtensions", NextToken, MaxResults)
+            return _page(observed, "TrainingPlanExtensions", NextToken, MaxResults)
 
     @may_fail
     def describe_reserved_capacity(self, *, ReservedCapacityArn: str) -> JsonObject:
         """One window of a plan."""
         with self._lock:
             plan, window = self._window(ReservedCapacityArn, "describe_reserved_capacity")
-            moment = self.clock()
+            timestamp = self.clock()
             [answer] = [
                 dict(item)
-                for item in plan.describe(moment, 0)["ReservedCapacitySummaries"]
+                for item in plan.describe(timestamp, 0)["ReservedCapacitySummaries"]
                 if item["ReservedCapacityArn"] == ReservedCapacityArn
             ]
             answer.pop("AvailabilityZoneId")
@@ -291,14 +291,14 @@ class TrainingPlans:
     def places(self, plan: Plan, zone_id: str) -> list[str]:
         """One entry for each instance that clusters can still get in a zone: its UltraServer, "" for none."""
         with self._lock:
-            used, found = self.in_use(plan.arn, zone_id), list[str]()
+            used, result = self.in_use(plan.arn, zone_id), list[str]()
             for window in plan.open_windows(self.clock(), zone_id):
                 size = window.instances // max(1, window.ultraservers) - plan.spares
                 for server in window.servers:
-                    found += [server] * (size - used.get(server, 0))
-                found += [""] * (0 if window.servers else window.instances)
+                    result += [server] * (size - used.get(server, 0))
+                result += [""] * (0 if window.servers else window.instances)
             plain = used.get("", 0)
-            return found[plain:]
+            return result[plain:]
 
     def _market(self) -> Market:
         return Market(self.ledger.supply, self.zones, self.ledger.plans, self.clock())
@@ -315,7 +315,7 @@ class TrainingPlans:
 
     def _bought(self, identifier: str, name: str, offer: Offer, spares: int) -> Plan:
         """The plan that a purchase makes of an offering."""
-        moment, prefix = self.clock(), f"arn:aws:sagemaker:{self.region}:{self.account}"
+        timestamp, prefix = self.clock(), f"arn:aws:sagemaker:{self.region}:{self.account}"
         windows = [
             replace(window, arn=f"{prefix}:reserved-capacity/{identifier}-{index}")
             for index, window in enumerate(offer.windows, 1)
@@ -324,8 +324,8 @@ class TrainingPlans:
             name,
             f"{prefix}:training-plan/{identifier}",
             offer.offering,
-            moment,
-            moment + self.ledger.payment,
+            timestamp,
+            timestamp + self.ledger.payment,
             windows,
             offer.fee,
             list(offer.target),

@@ -19,7 +19,7 @@ from ..protocol.clients import Clients
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
 from ..protocol.service import refuse
-from .life import Plan
+from .lifecycle import Plan
 from .offers import default_supply
 from .plans import Ledger, TrainingPlans
 
@@ -39,9 +39,9 @@ class PlanTime:
         """The time for plans."""
         return self.moment + (now() - self.anchor) * self.speed
 
-    def set(self, moment: datetime, speed: float) -> None:
-        """Go on from another moment, at another speed."""
-        self.anchor, self.moment, self.speed = now(), moment, speed
+    def set(self, timestamp: datetime, speed: float) -> None:
+        """Continue from another moment, at another speed."""
+        self.anchor, self.moment, self.speed = now(), timestamp, speed
 
 
 class TrainingPlanService:
@@ -121,12 +121,18 @@ class TrainingPlanService:
 
     def waits(self, cluster: Cluster, group: Group) -> str | None:
         """Which window of its plan a group waits for; None when for none."""
-        plan, moment, zone_id = self._plan(cluster, group), self.now(cluster.region), _zone(cluster, group)
-        if plan is None or plan.status(moment) not in ("Scheduled", "Active") or plan.open_windows(moment, zone_id):
+        plan, timestamp, zone_id = self._plan(cluster, group), self.now(cluster.region), _zone(cluster, group)
+        if (
+            plan is None
+            or plan.status(timestamp) not in ("Scheduled", "Active")
+            or plan.open_windows(timestamp, zone_id)
+        ):
             return None
-        anywhere = plan.status(moment) == "Scheduled"
+        anywhere = plan.status(timestamp) == "Scheduled"
         starts = [
-            window.start for window in plan.windows if window.start > moment and (anywhere or window.zone_id == zone_id)
+            window.start
+            for window in plan.windows
+            if window.start > timestamp and (anywhere or window.zone_id == zone_id)
         ]
         return f"training plan {plan.name} has its next instances at {min(starts):%F %H:%M} UTC" if starts else None
 

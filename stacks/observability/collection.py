@@ -84,7 +84,7 @@ def collect(
         fleet=fleet,
         workspace=workspace,
         key=key,
-        place=eks.place if eks else None,
+        api_access=eks.api_access if eks else None,
         results=(storage.lifecycle_bucket, benchmark_prefix(environment.cluster.name)),
     )
     return metrics.function.function

@@ -8,7 +8,7 @@ from ...config.catalog.regions import region
 from ...config.settings.environment import Environment
 from ...config.settings.pipeline import Pipeline, PipelineSource
 from ...constructs.delivery.promotion_roles import GITHUB, PromotionRoles, github_jobs, only_role
-from ...planning.delivery.pipeline_steps import Place
+from ...planning.delivery.pipeline_steps import ExecutionRole
 from ...planning.delivery.promotion_roles import builder_name
 
 
@@ -44,21 +44,21 @@ class PipelineAccess(cdk.Stage):
         )
         stack = cdk.Stack(self, "access", description=f"Roles through which {environment.name} is promoted")
         partition = region(environment.region).partition
-        trusted: dict[Place, iam.IPrincipal]
+        trusted: dict[ExecutionRole, iam.IPrincipal]
         if source.on_github:
             # Jobs that only look have no approval before them, and so no GitHub environment in their token.
             branch, approved = f"ref:refs/heads/{source.branch}", f"environment:{environment.name}"
-            subjects: dict[Place, str] = {"read": branch, "prove": approved, "deploy": approved}
+            subjects: dict[ExecutionRole, str] = {"read": branch, "prove": approved, "deploy": approved}
             trusted = {
-                place: github_jobs(partition, environment.account, f"repo:{source.repository}:{subject}")
-                for place, subject in subjects.items()
+                role: github_jobs(partition, environment.account, f"repo:{source.repository}:{subject}")
+                for role, subject in subjects.items()
             }
         else:
             assert pipeline.account is not None
-            places: tuple[Place, ...] = ("read", "prove")
+            roles: tuple[ExecutionRole, ...] = ("read", "prove")
             trusted = {
-                place: only_role(partition, pipeline.account, builder_name(pipeline.name, environment.name, place))
-                for place in places
+                role: only_role(partition, pipeline.account, builder_name(pipeline.name, environment.name, role))
+                for role in roles
             }
         if provider:
             iam.CfnOIDCProvider(stack, "GitHub", url=f"https://{GITHUB}", client_id_list=["sts.amazonaws.com"])

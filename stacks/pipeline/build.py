@@ -95,10 +95,10 @@ def deploy_from_templates(parts: PipelineParts) -> None:
         for position, action in enumerate(stage["actions"]):
             if action["actionTypeId"]["provider"] != "CloudFormation" or not action.get("inputArtifacts"):
                 continue
-            place = f"Stages.{number}.Actions.{position}"
-            resource.add_property_override(f"{place}.InputArtifacts", [{"Name": f"{_BUILD}_{_TEMPLATES}"}])
+            role = f"Stages.{number}.Actions.{position}"
+            resource.add_property_override(f"{role}.InputArtifacts", [{"Name": f"{_BUILD}_{_TEMPLATES}"}])
             for key, value in action["configuration"].items():
                 _, whole, file = str(value).partition(f"{_BUILD}_Output::")
                 if whole:
                     part = f"{_BUILD}_{_TEMPLATES}::{file}"
-                    resource.add_property_override(f"{place}.Configuration.{key}", part)
+                    resource.add_property_override(f"{role}.Configuration.{key}", part)

@@ -7,7 +7,7 @@ from ...constructs.delivery.promotion_notices import Notice
 _FAILED = """\
 Promotion <execution> stopped in stage <stage> of pipeline <pipeline>. Later stages are untouched.
 What failed: CodePipeline, pipeline <pipeline>, stage <stage>; evidence of steps lies in the bucket under <execution>/.
-Fix the cause and choose Retry stage: what has passed is not repeated, and a deployment goes on where it stopped.
+Fix the cause and choose Retry stage: what has passed is not repeated, and a deployment resumes where it stopped.
 To go back, revert the commit and push: the state before is deployed like any other change, with effects and gates.
 CloudFormation has rolled back the stack that failed; the stacks before it keep the change until the revert.
 Do not choose Rollback of a stage: it deploys old templates without looking at their effects."""
@@ -26,16 +26,16 @@ def notices(pipeline: str, drift_projects: Sequence[str]) -> dict[str, Notice]:
         pipeline: Name of the pipeline.
         drift_projects: Names of the CodeBuild projects that look for drift.
     """
-    told = {name: f"$.detail.{key}" for name, key in (("stage", "stage"), ("execution", "execution-id"))}
-    told["pipeline"] = "$.detail.pipeline"
-    found = {
+    messages = {name: f"$.detail.{key}" for name, key in (("stage", "stage"), ("execution", "execution-id"))}
+    messages["pipeline"] = "$.detail.pipeline"
+    results = {
         "Failed": Notice(
             {
                 "source": ["aws.codepipeline"],
                 "detail-type": ["CodePipeline Stage Execution State Change"],
                 "detail": {"pipeline": [pipeline], "state": ["FAILED"]},
             },
-            told,
+            messages,
             _FAILED,
         ),
         "Waits": Notice(
@@ -44,12 +44,12 @@ def notices(pipeline: str, drift_projects: Sequence[str]) -> dict[str, Notice]:
                 "detail-type": ["CodePipeline Action Execution State Change"],
                 "detail": {"pipeline": [pipeline], "state": ["STARTED"], "type": {"category": ["Approval"]}},
             },
-            told,
+            messages,
             _WAITS,
         ),
     }
     if drift_projects:
-        found["Drift"] = Notice(
+        results["Drift"] = Notice(
             {
                 "source": ["aws.codebuild"],
                 "detail-type": ["CodeBuild Build State Change"],
@@ -58,4 +58,4 @@ def notices(pipeline: str, drift_projects: Sequence[str]) -> dict[str, Notice]:
             {"build": "$.detail.build-id"},
             _DRIFT,
         )
-    return found
+    return results

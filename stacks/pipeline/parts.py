@@ -15,7 +15,7 @@ from ...config.settings.storage import Storage
 from ...constructs.delivery.build_steps import Builder
 from ...constructs.storage.buckets import PrivateBucket
 from ...constructs.storage.key import EnvironmentKey
-from ...planning.delivery.pipeline_steps import Place
+from ...planning.delivery.pipeline_steps import ExecutionRole
 from ...planning.delivery.promotion_roles import builder_name, step_role_arn
 
 
@@ -52,26 +52,26 @@ class PipelineParts:
         )
         """The pipeline of CodePipeline."""
         cast(s3.Bucket, self.line.artifact_bucket).add_lifecycle_rule(expiration=cdk.Duration.days(90))
-        self._builders: dict[tuple[str, Place], Builder] = {}
+        self._builders: dict[tuple[str, ExecutionRole], Builder] = {}
 
     def build_role(self) -> Builder:
         """The role of the build, which alone writes artifacts and takes on no other role."""
         return self._new_builder("Builder", name=None, writes_artifacts=True)
 
-    def builder(self, environment: str, place: Place) -> Builder:
+    def builder(self, environment: str, role: ExecutionRole) -> Builder:
         """The role of builds for one thing in one environment: it may take on that role there and no other."""
-        key = (environment, place)
+        key = (environment, role)
         if key not in self._builders:
-            name = builder_name(self.settings.name, environment, place)
-            builder = self._new_builder(f"Builder-{environment}-{place}", name=name, writes_artifacts=False)
-            builder.grant_assume(self.variables(environment, place)["STEP_ROLE"])
+            name = builder_name(self.settings.name, environment, role)
+            builder = self._new_builder(f"Builder-{environment}-{role}", name=name, writes_artifacts=False)
+            builder.grant_assume(self.variables(environment, role)["STEP_ROLE"])
             builder.grant_evidence(self.evidence, self.key, environment)
             self._builders[key] = builder
         return self._builders[key]
 
-    def variables(self, environment: str, place: Place) -> dict[str, str]:
+    def variables(self, environment: str, execution_role: ExecutionRole) -> dict[str, str]:
         """Variables of every step for one thing in one environment."""
-        role = step_role_arn(self.settings.name, self.environments[environment], place)
+        role = step_role_arn(self.settings.name, self.environments[environment], execution_role)
         return {"STEP_ROLE": role, "EVIDENCE_BUCKET": self.evidence.bucket_name}
 
     def _new_builder(self, construct_id: str, *, name: str | None, writes_artifacts: bool) -> Builder:

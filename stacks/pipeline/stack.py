@@ -10,7 +10,7 @@ from constructs import Construct
 from ...config.settings.environment import Environment
 from ...config.settings.pipeline import Pipeline, PipelineSource, PipelineStage
 from ...constructs.delivery.build_steps import IMAGE, install_phase, login
-from ...constructs.delivery.drift_look import DriftLook
+from ...constructs.delivery.drift_check import DriftCheck
 from ...constructs.delivery.promotion_notices import PromotionNotices
 from ...planning.delivery.pipeline_steps import Step
 from .build import build, deploy_from_templates
@@ -74,10 +74,10 @@ class PipelineStack(cdk.Stack):
         pipeline.build_pipeline()
         deploy_from_templates(self._parts)
 
-        looks = [self._drift(step) for step in drift] if settings.drift.schedule != "off" else []
+        reads = [self._drift(step) for step in drift] if settings.drift.schedule != "off" else []
         if settings.notify:
-            told = notices(settings.name, [look.project.project_name for look in looks])
-            PromotionNotices(self, "Notices", emails=settings.notify, notices=told, key=self._parts.key)
+            messages = notices(settings.name, [attempt.project.project_name for attempt in reads])
+            PromotionNotices(self, "Notices", emails=settings.notify, notices=messages, key=self._parts.key)
         allow_connection(self._parts, source)
         acknowledge(self)
 
@@ -101,19 +101,19 @@ class PipelineStack(cdk.Stack):
             ),
         )
 
-    def _drift(self, step: Step) -> DriftLook:
-        """The scheduled look at one environment, with the files that were deployed last."""
+    def _drift(self, step: Step) -> DriftCheck:
+        """The scheduled check of one environment, with the files that were deployed last."""
         name, parts = str(step.environment), self._parts
-        return DriftLook(
+        return DriftCheck(
             self,
             f"Drift-{name}",
             commands=step.commands,
-            builder=parts.builder(name, step.place),
+            builder=parts.builder(name, step.role),
             schedule=parts.settings.drift.schedule,
             project_zip=f"deployed/{name}/project.zip",
             bucket=parts.evidence,
             key=parts.key,
             log_group=parts.log_group,
-            variables=parts.variables(name, step.place) | {"EXECUTION": "drift"},
+            variables=parts.variables(name, step.role) | {"EXECUTION": "drift"},
             login=login(parts.settings.packages, self.account, self.region),
         )

@@ -35,7 +35,7 @@ class PromotionSteps:
         made: dict[str, pipelines.Step] = {}
         for step in steps:
             if step.kind in ("preflight", "effects"):
-                made[step.name] = self._look(step)
+                made[step.name] = self._read_step(step)
             elif step.kind == "approval":
                 made[step.name] = self._approval(stage)
             else:
@@ -48,7 +48,7 @@ class PromotionSteps:
         for name in stage.environments:
             wave.add_stage(deployed[name], post=[gates[name]])
 
-    def _look(self, step: Step) -> pipelines.CodeBuildStep:
+    def _read_step(self, step: Step) -> pipelines.CodeBuildStep:
         """A step that reads the environment's account. The effects are those of the very templates that follow."""
         if step.kind != "effects":
             return self._step(step, step.commands)
@@ -58,7 +58,7 @@ class PromotionSteps:
         """The gates, and before them what the CDK CLI does after a deployment and CodePipeline does not."""
         name, evidence = str(step.environment), self._parts.evidence
         zip_key = f"deployed/{name}/project.zip"
-        builder = self._parts.builder(name, step.place)
+        builder = self._parts.builder(name, step.role)
         allow(builder.allowed, ["s3:PutObject"], [evidence.arn_for_objects(zip_key)])
         keep = (
             "python -m zipfile -c /tmp/project.zip ./*",
@@ -88,8 +88,8 @@ class PromotionSteps:
             partial_build_spec=codebuild.BuildSpec.from_object(
                 {"version": "0.2", "phases": {"post_build": spec["phases"]["post_build"]}}
             ),
-            env=self._parts.variables(name, step.place) | {"EXECUTION": EXECUTION},
-            role=self._parts.builder(name, step.place).role,
+            env=self._parts.variables(name, step.role) | {"EXECUTION": EXECUTION},
+            role=self._parts.builder(name, step.role).role,
             timeout=cdk.Duration.hours(8 if step.kind == "gate" else 1),
         )
 

@@ -36,8 +36,8 @@ def report(_: Path, args: argparse.Namespace) -> Report:
     help_, check, hyp = (timing.median for timing in timings.values())
     limits = [("`podwright --help`, seconds", help_, 0.25), ("`check prod` / `hyp --help`", check / hyp, 0.25)]
     times = [[name, str(timing)] for name, timing in timings.items()]
-    kept = [[name, f"{value:.2f}", f"≤ {limit}", verdict(value, limit)] for name, value, limit in limits]
-    tables = [markdown(["command", "median (range)"], times), markdown(["limit on", "measured", "limit", ""], kept)]
+    retained = [[name, f"{value:.2f}", f"≤ {limit}", verdict(value, limit)] for name, value, limit in limits]
+    tables = [markdown(["command", "median (range)"], times), markdown(["limit on", "measured", "limit", ""], retained)]
     return Report("\n\n".join(tables), all(value <= limit for _, value, limit in limits))
 
 

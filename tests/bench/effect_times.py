@@ -28,13 +28,15 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
     for case in CASES:
         both = pairs(reviewed(case.environment), edited(case))
         start = time.process_time()
-        found = changes(both, case.environment)
+        resource_changes = changes(both, case.environment)
         spent.append(time.process_time() - start)
-        right += {f"{item.type.rpartition('::')[2]} {item.action} {item.effect}" for item in found} == case.touches
+        right += {
+            f"{item.type.rpartition('::')[2]} {item.action} {item.effect}" for item in resource_changes
+        } == case.touches
     types = json.loads((DATA / "create_only.json").read_text())
     rows = Counter(row["effect"] for row in table("effects"))
     resources = sum(len(template["Resources"]) for template in reviewed("prod").values())
-    kept = right == len(CASES) and max(spent) <= _CPU_LIMIT
+    retained = right == len(CASES) and max(spent) <= _CPU_LIMIT
     return Report(
         markdown(
             ["", "", "limit", ""],
@@ -51,5 +53,5 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
                 ],
             ],
         ),
-        kept,
+        retained,
     )

@@ -26,11 +26,11 @@ def packages(folder: Path) -> dict[str, tuple[Path, str]]:
     variables = {"CDK_OUTDIR": str(folder / "handlers"), "CDK_CONTEXT_JSON": json.dumps(context)}
     command = [sys.executable, str(ROOT / "bin" / "app.py")]
     subprocess.run(command, cwd=ROOT, check=True, stderr=subprocess.DEVNULL, env=os.environ | variables)
-    found = {}
+    actual = {}
     for index in sorted((folder / "handlers").glob("asset.*/podwright/constructs/*/*/handler/index.py")):
         asset = index.parents[4]
-        found[index.parent.parent.name] = (asset, ".".join(index.relative_to(asset).with_suffix("").parts))
-    return found
+        actual[index.parent.parent.name] = (asset, ".".join(index.relative_to(asset).with_suffix("").parts))
+    return actual
 
 
 def zipped(asset: Path, file: Path) -> int:
@@ -54,7 +54,7 @@ def runtime(folder: Path) -> Path:
 
 def report(folder: Path, args: argparse.Namespace) -> Report:
     """Import times and package sizes of all handlers, beside what boto3 alone takes."""
-    brought, found = runtime(folder), packages(folder)
+    brought, actual = runtime(folder), packages(folder)
 
     def process(module: str, asset: Path | None = None) -> tuple[list[str], dict[str, str]]:
         path = [str(asset)] if asset else []
@@ -63,14 +63,17 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
         keys = {"AWS_DEFAULT_REGION": "us-west-2", "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
         return [sys.executable, "-I", "-S", "-c", program], keys
 
-    commands = {name: process(module, asset) for name, (asset, module) in found.items()}
+    commands = {name: process(module, asset) for name, (asset, module) in actual.items()}
     timings = measure_in_turn({"": process("sys"), "boto3": process("boto3"), **commands}, runs=args.runs)
     limit = timings["boto3"].median + MORE_THAN_BOTO3
-    rows, kept = [["Python alone", "", str(timings[""]), "", ""], ["boto3", "", str(timings["boto3"]), "", ""]], True
-    for name, (asset, _) in found.items():
+    rows, retained = (
+        [["Python alone", "", str(timings[""]), "", ""], ["boto3", "", str(timings["boto3"]), "", ""]],
+        True,
+    )
+    for name, (asset, _) in actual.items():
         size, seconds = zipped(asset, folder / f"{name}.zip") / 1024, timings[name].median
         good = seconds <= limit and size <= PACKAGE_KIB
         bounds = f"≤ boto3 + {MORE_THAN_BOTO3} s, ≤ {PACKAGE_KIB} KiB"
         rows.append([f"`{name}`", f"{size:.1f} KiB", str(timings[name]), bounds, verdict(not good, 0)])
-        kept = kept and good
-    return Report(markdown(["handler", "package", "import, median (range)", "limit", ""], rows), kept)
+        retained = retained and good
+    return Report(markdown(["handler", "package", "import, median (range)", "limit", ""], rows), retained)

@@ -14,7 +14,7 @@ from timing import ROOT
 
 BEFORE = "0bf0817"
 """The last commit before the rooms were rebuilt."""
-ROOMS = (
+PACKAGES = (
     "config",
     "planning",
     "constructs",
@@ -37,13 +37,13 @@ def sources_now() -> dict[str, str]:
 def sources_at(commit: str) -> dict[str, str]:
     """The same at a commit. Raises CalledProcessError where the clone does not hold it."""
     packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
-    found = {}
+    actual = {}
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         for member in archive:
             file = archive.extractfile(member) if member.name.endswith(".py") else None
             if file is not None:
-                found[member.name] = file.read().decode()
-    return found
+                actual[member.name] = file.read().decode()
+    return actual
 
 
 def statements(text: str) -> int:
@@ -55,7 +55,7 @@ def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def room_of(path: str) -> str:
+def package_of(path: str) -> str:
     """The room of a file; the sandbox was a folder of operations before it had one."""
     return "sandbox" if path.startswith("operations/sandbox/") else PurePosixPath(path).parts[0]
 
@@ -76,10 +76,10 @@ def _targets(module: str, tree: ast.AST, modules: set[str]) -> Iterator[str]:
         if not isinstance(node, ast.ImportFrom) or not 0 < node.level <= len(package):
             continue
         base = package[: len(package) - node.level + 1] + (node.module or "").split(".")
-        place = "/".join(part for part in base if part)
+        location = "/".join(part for part in base if part)
         for alias in node.names:
-            inner = f"{place}/{alias.name}"
-            yield from [inner] if inner in modules else [place] if place in modules else []
+            inner = f"{location}/{alias.name}"
+            yield from [inner] if inner in modules else [location] if location in modules else []
 
 
 def circular(edges: Mapping[str, set[str]]) -> int:
@@ -95,12 +95,12 @@ def circular(edges: Mapping[str, set[str]]) -> int:
 
 def measured(sources: Mapping[str, str]) -> dict[str, tuple[int, int, int]]:
     """Statements, modules and the modules of the fullest folder, by room."""
-    rooms = {}
-    for room in ROOMS:
-        files = [path for path in sources if room_of(path) == room]
+    layers = {}
+    for folder in PACKAGES:
+        files = [path for path in sources if package_of(path) == folder]
         folders = Counter(PurePosixPath(path).parent for path in files if not path.endswith("__init__.py"))
-        rooms[room] = sum(statements(sources[path]) for path in files), len(files), max(folders.values(), default=0)
-    return rooms
+        layers[folder] = sum(statements(sources[path]) for path in files), len(files), max(folders.values(), default=0)
+    return layers
 
 
 def report(folder: Path, args: argparse.Namespace) -> Report:
@@ -108,16 +108,16 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
     then, now = sources_at(BEFORE), sources_now()
     before, after = measured(then), measured(now)
     rows = []
-    for room in ROOMS:
-        pairs = zip(before[room], after[room], strict=True)
-        rows.append([room, *(cell for old, new in pairs for cell in (f"{old:,}", f"{new:,}"))])
-    product = [room for room in ROOMS if room != "tests"]
-    totals = [sum(rooms[room][column] for room in product) for column in (0, 1) for rooms in (before, after)]
+    for layer in PACKAGES:
+        pairs = zip(before[layer], after[layer], strict=True)
+        rows.append([layer, *(cell for old, new in pairs for cell in (f"{old:,}", f"{new:,}"))])
+    product = [layer for layer in PACKAGES if layer != "tests"]
+    totals = [sum(folders[layer][column] for layer in product) for column in (0, 1) for folders in (before, after)]
     rows.append(["all but tests", *(f"{total:,}" for total in totals), "", ""])
     header = ["room", "statements", "now", "modules", "now", "fullest folder", "now"]
     # Tests and node scripts name each other by search path, so only the package's own imports are looked at.
-    inside = {path: text for path, text in then.items() if room_of(path) in product}
-    inside_now = {path: text for path, text in now.items() if room_of(path) in product}
+    inside = {path: text for path, text in then.items() if package_of(path) in product}
+    inside_now = {path: text for path, text in now.items() if package_of(path) in product}
     on_circles = (
         f"Modules on circles of imports: {circular(imports(inside))} at {BEFORE}, {circular(imports(inside_now))} now."
     )

@@ -37,7 +37,7 @@ def refusals(passed: list[tuple[Mutation, Outcome]], folder: Path) -> list[Refus
     from podwright.stacks.feature_flags import FEATURE_FLAGS
     from podwright.stacks.stage import TrainingStage
 
-    found = []
+    actual = []
     for mutated, outcome in passed:
         assert outcome.environment
         app = cdk.App(
@@ -50,8 +50,8 @@ def refusals(passed: list[tuple[Mutation, Outcome]], folder: Path) -> list[Refus
             TrainingStage(app, environment.name, resolved=resolved)
             app.synth()
         except Exception as error:  # noqa: BLE001  whatever it is, it is what this looks for
-            found.append(Refusal(mutated.seed, mutated.origin, str(error)[-500:]))
-    return found
+            actual.append(Refusal(mutated.seed, mutated.origin, str(error)[-500:]))
+    return actual
 
 
 def report(folder: Path, args: argparse.Namespace) -> Report:
@@ -82,5 +82,5 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
     ]
     table = markdown(["mutated files", "measured", "limit", ""], rows)
     seeds = ", ".join(str(mutated.seed) for mutated, _ in chosen)
-    kept = not tracebacks and not refused and slowest <= LIMIT_SECONDS
-    return Report(f"{table}\n\nSeeds synthesized: {seeds}.", kept)
+    retained = not tracebacks and not refused and slowest <= LIMIT_SECONDS
+    return Report(f"{table}\n\nSeeds synthesized: {seeds}.", retained)

@@ -13,8 +13,8 @@ from timing import HELPERS, ROOT, Timing, measure
 
 sys.path.extend(HELPERS)
 
+import preflight_account
 import preflight_answers
-import preflight_world
 
 LIMIT = 10.0
 SLOW = 0.2
@@ -22,11 +22,11 @@ PAGES = 40
 """Pages of a hundred quotas: more than SageMaker is known to have."""
 
 
-class SlowWorld(preflight_world.World):
+class SlowAccount(preflight_account.PreflightAccount):
     """An account that takes a fifth of a second for every call, and lists SageMaker's quotas in many pages."""
 
     def answer(self, service: str, operation: str, request: dict[str, Any]) -> list[dict[str, Any]]:
-        """As the world's; only with the last page are the quotas that are wanted there."""
+        """As any account's; only with the last page are the quotas that are wanted there."""
         pages = super().answer(service, operation, request)
         many = operation == "list_service_quotas" and request["ServiceCode"] == "sagemaker"
         time.sleep(SLOW * (PAGES if many else 1))
@@ -48,8 +48,8 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
     rows.append(
         [f"{what}: a later run, which knows the codes", str(later), f"≤ {LIMIT:g} s", verdict(later.median, LIMIT)]
     )
-    kept = max(whole.median, later.median) <= LIMIT
-    return Report(markdown(["preflight", "median (range)", "limit", ""], rows), kept)
+    retained = max(whole.median, later.median) <= LIMIT
+    return Report(markdown(["preflight", "median (range)", "limit", ""], rows), retained)
 
 
 def _slow() -> tuple[Timing, Timing, int]:
@@ -62,12 +62,12 @@ def _slow() -> tuple[Timing, Timing, int]:
         return {"Quota": preflight_answers.quota(name, 100.0) | {"QuotaCode": request["QuotaCode"]}}
 
     timings: list[float] = []
-    found: list[Any] = []
+    outcomes: list[Any] = []
     for _ in range(3):
-        world = SlowWorld({("service-quotas", "get_service_quota"): by_code})
-        begun = time.monotonic()
-        found = preflight_world.examine(world, preflight_world.NEW, codes=codes)
-        timings.append(time.monotonic() - begun)
+        slow_account = SlowAccount({("service-quotas", "get_service_quota"): by_code})
+        started = time.monotonic()
+        outcomes = preflight_account.examine(slow_account, preflight_account.NEW, codes=codes)
+        timings.append(time.monotonic() - started)
         codes["sagemaker"] = {row["QuotaName"]: f"L-{number:08}" for number, row in enumerate(named)}
     assert statistics.median(timings[1:]) < timings[0]
-    return Timing((timings[0],), 0), Timing(tuple(timings[1:]), 0), len(found)
+    return Timing((timings[0],), 0), Timing(tuple(timings[1:]), 0), len(outcomes)

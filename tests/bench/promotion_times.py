@@ -13,7 +13,7 @@ from table import Report, markdown, verdict
 
 LIMIT = 300.0
 """Seconds for the first promotion of whole environments, on a quiet machine of two cores."""
-PLACES = {
+POSITIONS = {
     "dev": ("111122223333", "us-west-2", "usw2"),
     "staging": ("222233334444", "us-west-2", "usw2"),
     "prod": ("444455556666", "us-east-2", "use2"),
@@ -47,10 +47,10 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
     rows = [[kind, *(_seconds(run.steps, kind) for run in (first, again, more))] for kind in KINDS]
     rows.append(["**all**", *(f"{run.wall:.0f} s" for run in (first, again, more))])
     rows.append(["processor time of commands", *(f"{run.cpu:.0f} s" for run in (first, again, more))])
-    kept = first.wall <= LIMIT
+    retained = first.wall <= LIMIT
     rows.append([f"limit of the first: ≤ {LIMIT:.0f} s", verdict(first.wall, LIMIT), "", ""])
     header = ["step, three environments together", "first", "again, nothing changed", "one more node in each"]
-    return Report(markdown(header, rows), kept)
+    return Report(markdown(header, rows), retained)
 
 
 class _Run:
@@ -61,7 +61,7 @@ class _Run:
 
 
 def _write(root: Path, count: int) -> None:
-    for name, (account, region, zones) in PLACES.items():
+    for name, (account, region, zones) in POSITIONS.items():
         text = FILE.format(account=account, region=region, zones=zones, count=count)
         (root / f"environments/{name}.yaml").write_text(text)
 
@@ -80,5 +80,5 @@ def _promote(root: Path) -> _Run:
 
 
 def _seconds(steps: dict[str, float], kind: str) -> str:
-    found = [seconds for name, seconds in steps.items() if name.rpartition(".")[2] == kind]
-    return f"{sum(found):.0f} s" if found else "not repeated"
+    actual = [seconds for name, seconds in steps.items() if name.rpartition(".")[2] == kind]
+    return f"{sum(actual):.0f} s" if actual else "not repeated"

@@ -24,13 +24,13 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
     rows, bad, start = [], 0, time.process_time()
     for flow in FLOWS:
         cases = [case for variant in VARIANTS for case in every_case(flow, variant)]
-        found = len(list(violations(iter(cases))))
+        actual = len(list(violations(iter(cases))))
         rows.append(
-            [f"{flow}: cases, and those that end badly", f"{len(cases):,}, {found}", "0 bad", verdict(found, 0)]
+            [f"{flow}: cases, and those that end badly", f"{len(cases):,}, {actual}", "0 bad", verdict(actual, 0)]
         )
-        bad += found
-    found = len(list(violations(random_case(seed) for seed in range(RANDOM_SCHEDULES))))
-    rows.append([f"random schedules, seeds 0–{RANDOM_SCHEDULES - 1}", f"{found} bad", "0 bad", verdict(found, 0)])
+        bad += actual
+    actual = len(list(violations(random_case(seed) for seed in range(RANDOM_SCHEDULES))))
+    rows.append([f"random schedules, seeds 0–{RANDOM_SCHEDULES - 1}", f"{actual} bad", "0 bad", verdict(actual, 0)])
     seconds = time.process_time() - start
     rows.append(["CPU time of all", f"{seconds:.0f} s", f"≤ {LIMIT_SECONDS:.0f} s", verdict(seconds, LIMIT_SECONDS)])
     noticed = True

@@ -59,12 +59,12 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
             arguments = (*words, str(file), "--out", str(folder / f"{name}-{teams}"))
             commands[f"{name} {teams}"] = ([sys.executable, "-m", "podwright.operations.cli", *arguments], {})
     timings = measure_in_turn(commands, runs=args.runs)
-    rows, kept = [], True
+    rows, retained = [], True
     for name, what in (("objects", f"quotas in {GROUPS} flavors"), ("jobs", "manifests of their jobs")):
         large, small = timings[f"{name} {LARGE}"], timings[f"{name} {SMALL}"]
         growth = large.median / small.median
-        kept = kept and growth <= GROWTH
+        retained = retained and growth <= GROWTH
         shown = [f"{growth:.1f} ×", f"≤ {GROWTH} ×", verdict(growth, GROWTH)]
         rows.append([f"{LARGE} teams: {what}", str(large), f"{large.peak_mib:.0f} MiB", str(small), *shown])
     header = ["whole process", "median (range)", "largest process", f"{SMALL} teams", "growth", "limit", ""]
-    return Report(markdown(header, rows), kept)
+    return Report(markdown(header, rows), retained)

@@ -23,7 +23,7 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
     # The default network has no room for the nodes of 200 teams.
     text = environment(200).replace("zones: [usw2-az2, usw2-az3]}", _WIDE, 1)
     (folder / "teams-200.yaml").write_text(text)
-    rows, kept = [], True
+    rows, retained = [], True
     for name, file in (("prod", "prod"), ("200 teams", str(folder / "teams-200.yaml"))):
         assembly, made = folder / f"report-{name}", folder / f"report-{name}.html"
         context = {"environment": file, "chart": "stand-in"}
@@ -33,12 +33,12 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
         _seconds(command, {})
         taken = [_seconds(command, {}) for _ in range(args.runs)]
         middle, size = statistics.median(taken), made.stat().st_size / 1024
-        kept = kept and middle <= SECONDS and size <= KIB[name]
+        retained = retained and middle <= SECONDS and size <= KIB[name]
         limits = (f"≤ {SECONDS:g} s, {KIB[name]:,} KiB", verdict(max(middle / SECONDS, size / KIB[name]), 1))
         span = f"{middle:.2f} s ({min(taken):.2f}–{max(taken):.2f})"
         rows.append([f"report of {name}", span, f"{synthesis:.2f} s", f"{size:,.0f} KiB", *limits])
     header = ["whole process", "processor time, median (range)", "the synthesis before it", "file", "limit", ""]
-    return Report(markdown(header, rows), kept)
+    return Report(markdown(header, rows), retained)
 
 
 def _seconds(command: list[str], variables: dict[str, str]) -> float:

@@ -29,15 +29,22 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
         instance = types.find(name)
         assert instance
         for level in LEVELS:
-            found = bill(instance, NODES, level)
-            counts = (f"{found.by_basis.get(basis, 0):,}" for basis in ("measured", "documented", "assumed"))
+            resolved_bill = bill(instance, NODES, level)
+            counts = (f"{resolved_bill.by_basis.get(basis, 0):,}" for basis in ("measured", "documented", "assumed"))
             rows.append(
-                [name, level, f"{found.per_node:,}", *counts, f"{found.series / 1e6:.2f} million", f"${found.usd:,.0f}"]
+                [
+                    name,
+                    level,
+                    f"{resolved_bill.per_node:,}",
+                    *counts,
+                    f"{resolved_bill.series / 1e6:.2f} million",
+                    f"${resolved_bill.usd:,.0f}",
+                ]
             )
     head = ["instance type", "level", "series of a node", "measured", "documented", "assumed"]
     text = markdown([*head, f"series at {NODES:,} nodes", "a month"], rows)
-    note, kept = _counted_here()
-    return Report(f"{text}\n\n{note}", kept)
+    note, retained = _counted_here()
+    return Report(f"{text}\n\n{note}", retained)
 
 
 def _counted_here() -> tuple[str, bool]:
@@ -54,14 +61,14 @@ def _counted_here() -> tuple[str, bool]:
         "mount": len(_values(lines, "node_filesystem_size_bytes", "mountpoint")),
     }
     expected = sum(row.series * things[row.per] for row in series_rows() if row.exporter == "node")
-    kept = abs(len(lines) - expected) <= TOLERANCE * expected
+    retained = abs(len(lines) - expected) <= TOLERANCE * expected
     note = f"node_exporter on this machine: {len(lines):,} series, by the table {expected:,}"
-    return f"{note} ({'kept' if kept else '**missed**'}: within {TOLERANCE:.0%}).", kept
+    return f"{note} ({'kept' if retained else '**missed**'}: within {TOLERANCE:.0%}).", retained
 
 
 def _values(lines: list[str], metric: str, label: str) -> set[str]:
     pattern = re.compile(rf'^{metric}{{.*{label}="([^"]*)"')
-    return {found[1] for line in lines if (found := pattern.match(line))}
+    return {match[1] for line in lines if (match := pattern.match(line))}
 
 
 def _scraped() -> str:

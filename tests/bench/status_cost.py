@@ -13,11 +13,11 @@ from timing import HELPERS, Timing
 
 sys.path.extend(HELPERS)
 
-from live_world import ENVIRONMENT, Cluster, Sagemaker
+from live_account import ENVIRONMENT, Cluster, Sagemaker
 from loopback import serving
 from podwright.operations.aws.account import Account
 from podwright.operations.kubernetes.kubectl import Kubectl
-from podwright.operations.live import look
+from podwright.operations.live import reader
 
 LIMIT = 5.0
 SLOW = 0.2
@@ -27,10 +27,10 @@ SLOW = 0.2
 def report(folder: Path, args: argparse.Namespace) -> Report:
     """A refresh for clusters of several sizes. Calls of a second are what a refresh every ten seconds makes."""
     rows: list[list[str]] = []
-    kept = True
+    retained = True
     for nodes in (8, 100, 1000):
         calls, operations, timing = _refreshes(folder, nodes, args.runs)
-        kept = kept and timing.median <= LIMIT
+        retained = retained and timing.median <= LIMIT
         pages = operations["ListClusterNodes"]
         rows.append(
             [
@@ -44,19 +44,19 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
             ]
         )
     header = ["a refresh", "calls", "of them", "calls a second, every 10 s", f"seconds, {SLOW:g} s a call", "limit", ""]
-    return Report(markdown(header, rows), kept)
+    return Report(markdown(header, rows), retained)
 
 
 def _refreshes(folder: Path, nodes: int, runs: int) -> tuple[int, dict[str, int], Timing]:
     # Kubernetes answers at once here: its two requests go beside those of SageMaker.
-    look.way = lambda *_: cast(Kubectl, Cluster())  # pyrefly: ignore[bad-assignment]
+    reader.way = lambda *_: cast(Kubectl, Cluster())  # pyrefly: ignore[bad-assignment]
     with serving(Sagemaker(nodes, SLOW)) as server:
         account = Account("111122223333", "us-west-2", None, {})
         session = boto3.Session("key", "secret", region_name="us-west-2")
         account._clients["sagemaker"] = session.client("sagemaker", endpoint_url=server.url)
-        live = look.Live(ENVIRONMENT, account, folder)
-        live.look()
-        costs = [live.look()["cost"] for _ in range(runs)]
+        live = reader.Live(ENVIRONMENT, account, folder)
+        live.read()
+        costs = [live.read()["cost"] for _ in range(runs)]
     assert statistics.pstdev(cost["calls"] for cost in costs) == 0
     seconds = tuple(cost["seconds"] for cost in costs)
     return costs[0]["calls"], costs[0]["operations"], Timing(seconds, 0)

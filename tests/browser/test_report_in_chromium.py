@@ -19,12 +19,12 @@ from podwright.operations.report.architecture import architecture
 from podwright.operations.report.drawing import drawing
 from podwright.operations.report.drawing_file import drawing_file
 from podwright.operations.report.page import SHEET, page
-from report_world import DAY, LONG, NAMES, assembly, large, loaded, report
+from report_account import DAY, LONG, NAMES, assembly, large, loaded, report
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = needs(CHROMIUM, "Chromium: Debian's package chromium")
 WIDTHS = (1280, 390)
-WORLDS = list(itertools.product((1, 2, 3, 4), (1, 13, 50)))
+SIZES = list(itertools.product((1, 2, 3, 4), (1, 13, 50)))
 """Zones and groups."""
 PROBLEMS = {"overflow": 0, "beyond": [], "cut": [], "over": [], "small": []}
 """What is wrong with a page: nothing."""
@@ -106,8 +106,8 @@ def measured(chromium: Callable[..., Any], folder: Path, body: str, script: str,
     file = folder / "measured.html"
     file.write_text(f"<!doctype html><body>{body}<script>onload = () => {{ {script} }}</script></body>", "utf-8")
     done = chromium("--dump-dom", "--virtual-time-budget=5000", *arguments, file.as_uri())
-    (said,) = re.findall(r'<pre id="said">(.*)</pre>', done.stdout, re.DOTALL)
-    return json.loads(unescape(said))
+    (output,) = re.findall(r'<pre id="said">(.*)</pre>', done.stdout, re.DOTALL)
+    return json.loads(unescape(output))
 
 
 def frames(name: str, text: str) -> str:
@@ -122,13 +122,13 @@ def test_nothing_overflows_and_nothing_is_cut(
     name: str, theme: str, chromium: Callable[..., Any], tmp_path: Path
 ) -> None:
     dark = ("--force-dark-mode",) if theme == "dark" else ()
-    found = measured(chromium, tmp_path, frames(name, page(report(name))), MEASURE, *dark)
-    assert len(found) == len(WIDTHS)
-    for seen in found.values():
-        assert seen["texts"] > 100
-        assert {key: seen[key] for key in PROBLEMS} == PROBLEMS
-        assert seen["sheet"] == "12px", "the policy lets the page's own style sheet in"
-        assert seen["ground"] == {"light": "rgb(244, 246, 249)", "dark": "rgb(14, 18, 25)"}[theme]
+    actual = measured(chromium, tmp_path, frames(name, page(report(name))), MEASURE, *dark)
+    assert len(actual) == len(WIDTHS)
+    for observed in actual.values():
+        assert observed["texts"] > 100
+        assert {key: observed[key] for key in PROBLEMS} == PROBLEMS
+        assert observed["sheet"] == "12px", "the policy lets the page's own style sheet in"
+        assert observed["ground"] == {"light": "rgb(244, 246, 249)", "dark": "rgb(14, 18, 25)"}[theme]
 
 
 def test_a_drawing_with_long_names_and_many_groups_keeps_its_place(
@@ -136,25 +136,25 @@ def test_a_drawing_with_long_names_and_many_groups_keeps_its_place(
 ) -> None:
     bodies = [
         frames(f"{zones} {groups}", page(report("prod") | {"architecture": large(zones, groups)}))
-        for zones, groups in WORLDS
+        for zones, groups in SIZES
     ]
-    found = measured(chromium, tmp_path, "".join(bodies), MEASURE)
-    assert len(found) == len(WIDTHS) * len(WORLDS)
-    wrong = {name: {key: seen[key] for key in PROBLEMS} for name, seen in found.items()}
-    assert {name: seen for name, seen in wrong.items() if seen != PROBLEMS} == {}
+    actual = measured(chromium, tmp_path, "".join(bodies), MEASURE)
+    assert len(actual) == len(WIDTHS) * len(SIZES)
+    wrong = {name: {key: observed[key] for key in PROBLEMS} for name, observed in actual.items()}
+    assert {name: observed for name, observed in wrong.items() if observed != PROBLEMS} == {}
 
 
 def test_a_drawing_of_its_own_is_as_high_as_it_says(chromium: Callable[..., Any], tmp_path: Path) -> None:
-    worlds = [drawing(large(zones, groups), LONG, DAY) for zones, groups in WORLDS]
+    clusters = [drawing(large(zones, groups), LONG, DAY) for zones, groups in SIZES]
     shipped = [drawing(architecture(loaded(name).environment, assembly(name)), name) for name in NAMES]
-    body = "".join(map(drawing_file, [*shipped, *worlds]))
-    found = measured(chromium, tmp_path, body, MEASURE_FILES)
-    assert len(found) == len(NAMES) + len(WORLDS)
-    for name, seen in zip([*NAMES, *WORLDS], found, strict=True):
-        assert (seen["left"], seen["beyond"], seen["high"], seen["ranges"]) == (0, [], [], []), name
-        assert seen["ground"] == "rgb(244, 246, 249)"
+    body = "".join(map(drawing_file, [*shipped, *clusters]))
+    actual = measured(chromium, tmp_path, body, MEASURE_FILES)
+    assert len(actual) == len(NAMES) + len(SIZES)
+    for name, observed in zip([*NAMES, *SIZES], actual, strict=True):
+        assert (observed["left"], observed["beyond"], observed["high"], observed["ranges"]) == (0, [], [], []), name
+        assert observed["ground"] == "rgb(244, 246, 249)"
     # The longest names that there may be are cut, and whole in their titles; those of the repository are not.
-    assert {name: seen["cut"] for name, seen in zip(NAMES, found, strict=False) if seen["cut"]} == {}
+    assert {name: observed["cut"] for name, observed in zip(NAMES, actual, strict=False) if observed["cut"]} == {}
 
 
 def test_a_page_loads_nothing_and_complains_of_nothing(chromium: Callable[..., Any], tmp_path: Path) -> None:

@@ -217,8 +217,8 @@ def examine(mutated: Mutation) -> Outcome:
         loaded = environment_from(parse_source(mutated.text, f"{mutated.origin}.yaml"), mutated.origin)
     except InvalidFile:
         return Outcome(time.process_time() - start, None, False)
-    found = findings(loaded.environment, loaded.source)
-    return Outcome(time.process_time() - start, loaded.environment, not errors(found))
+    resolved_findings = findings(loaded.environment, loaded.source)
+    return Outcome(time.process_time() - start, loaded.environment, not errors(resolved_findings))
 
 
 @cache

@@ -40,8 +40,8 @@ def digests(cwd: Path, **environment: str) -> tuple[str, dict[str, str]]:
     command = [sys.executable, "-P", "-c", DIGESTS]
     result = subprocess.run(command, cwd=cwd, env=clean | environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    found = json.loads(result.stdout)
-    return found["at"], found["digests"]
+    actual = json.loads(result.stdout)
+    return actual["at"], actual["digests"]
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +61,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_same_from_checkout_and_wheel_and_after_importing_every_handler(installed: Path, tmp_path: Path) -> None:
     checkout, here = digests(tmp_path)
-    wheel, there = digests(tmp_path, PYTHONPATH=str(installed))
+    wheel, existing = digests(tmp_path, PYTHONPATH=str(installed))
     assert Path(checkout).resolve() == ROOT / "constructs"
     assert Path(wheel).is_relative_to(installed)
     assert list(Path(wheel).rglob("handler/__pycache__")), "the handlers were not imported with bytecode writing on"
-    assert here == there == digests(tmp_path, PYTHONPATH=str(installed))[1]
+    assert here == existing == digests(tmp_path, PYTHONPATH=str(installed))[1]
     assert {"constructs/hyperpod/lifecycle_publication/handler", "lifecycle_scripts"} <= set(here)
 
 

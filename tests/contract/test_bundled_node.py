@@ -19,8 +19,8 @@ aws_cdk.Stack(aws_cdk.App(), "S")
 
 
 def clean(path: Path, **environment: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JSII_", "CDK_"))}
-    return kept | {"PATH": str(path)} | environment
+    retained = {name: value for name, value in os.environ.items() if not name.startswith(("JSII_", "CDK_"))}
+    return retained | {"PATH": str(path)} | environment
 
 
 @pytest.fixture

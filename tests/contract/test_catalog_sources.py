@@ -61,27 +61,27 @@ def ec2_says(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "nvme_gb": row.get("InstanceStorageInfo", {}).get("TotalSizeInGB", 0),
         "architecture": "/".join(row["ProcessorInfo"]["SupportedArchitectures"]),
     }
-    said = {field: {"ec2": value} for field, value in facts.items()}
-    said["network_gbps"]["ec2-cards"] = sum(card["PeakBandwidthInGbps"] for card in cards)
-    return said
+    output = {field: {"ec2": value} for field, value in facts.items()}
+    output["network_gbps"]["ec2-cards"] = sum(card["PeakBandwidthInGbps"] for card in cards)
+    return output
 
 
 def complaints(rows: Iterable[InstanceType], ec2: dict[str, Any], listed: Iterable[Conflict]) -> list[str]:
     """Every difference that no conflict lists, and every conflict that is none any more."""
     known = {(conflict.type, conflict.field): conflict for conflict in listed}
-    found = []
+    actual = []
     for row in rows:
-        said = ec2_says(ec2[row.name.removeprefix("ml.")]) if row.name.removeprefix("ml.") in ec2 else {}
-        for field, values in said.items():
+        output = ec2_says(ec2[row.name.removeprefix("ml.")]) if row.name.removeprefix("ml.") in ec2 else {}
+        for field, values in output.items():
             held, conflict = getattr(row, field), known.get((row.name, field))
             differs = any(value != held for value in values.values())
             if differs and conflict is None:
-                found.append(f"{row.name}.{field} is {held}, {values} by EC2")
+                actual.append(f"{row.name}.{field} is {held}, {values} by EC2")
             if conflict is not None:
                 cited_of_ec2 = {key: value for key, value in conflict.values.items() if key in ("ec2", "ec2-cards")}
                 if not differs or cited_of_ec2 != values:
-                    found.append(f"conflict {row.name}.{field} cites {cited_of_ec2}, but EC2 says {values}")
-    return found
+                    actual.append(f"conflict {row.name}.{field} cites {cited_of_ec2}, but EC2 says {values}")
+    return actual
 
 
 def test_every_type_of_the_api_has_a_row_and_no_other():
@@ -195,14 +195,14 @@ def test_cluster_limits_are_those_of_the_schema():
     assert cluster.rollback_alarms == of("AutoRollbackConfiguration")["maxItems"]
     assert cluster.lifecycle_script_length == of("ClusterLifeCycleConfig", "OnCreate")["maxLength"]
     assert cluster.lifecycle_uri_length == of("ClusterLifeCycleConfig", "SourceS3Uri")["maxLength"]
-    for found, value in {
+    for actual, value in {
         "ebs_gib": of("ClusterEbsVolumeConfig", "VolumeSizeInGB"),
         "tiered_memory_percent": of("TieredStorageConfig", "InstanceMemoryAllocationPercentage"),
         "update_wait_seconds": of("DeploymentConfig", "WaitIntervalInSeconds"),
         "restricted_lustre_gib": of("FSxLustreConfig", "SizeInGiB"),
         "restricted_lustre_throughput": of("FSxLustreConfig", "PerUnitStorageThroughput"),
     }.items():
-        assert getattr(cluster, found) == (value["minimum"], value["maximum"])
+        assert getattr(cluster, actual) == (value["minimum"], value["maximum"])
 
 
 def test_quota_and_scheduler_limits_are_those_of_the_schemas():
@@ -289,8 +289,8 @@ def test_every_citation_is_used():
     root = DATA.parents[2]
     code = [
         file
-        for room in ("config", "planning", "constructs", "cdk8s_charts", "operations", "sandbox", "stacks")
-        for file in (root / room).rglob("*.py")
+        for folder in ("config", "planning", "constructs", "cdk8s_charts", "operations", "sandbox", "stacks")
+        for file in (root / folder).rglob("*.py")
     ]
     files = [file for file in [*code, *DATA.iterdir()] if file.name != "citations.csv"]
     words = {word for file in files for word in re.findall(r"[\w-]+", file.read_text(encoding="utf-8"))}

@@ -61,12 +61,12 @@ IN_THE_VPC = {"sagemaker.amazonaws.com", "codebuild.amazonaws.com", "pods.eks.am
 @cache
 def exports(name: str) -> dict[str, tuple[str, str]]:
     """(stack, logical id) behind each export that refers to a resource."""
-    found: dict[str, tuple[str, str]] = {}
+    actual: dict[str, tuple[str, str]] = {}
     for stack, template in synthesis(name).templates.items():
         for output in template.get("Outputs", {}).values():
             if "Export" in output and "Ref" in output["Value"]:
-                found[output["Export"]["Name"]] = (stack, output["Value"]["Ref"])
-    return found
+                actual[output["Export"]["Name"]] = (stack, output["Value"]["Ref"])
+    return actual
 
 
 def target(name: str, stack: str, value: Any) -> tuple[str, str]:
@@ -91,21 +91,21 @@ def subnets(properties: Any) -> Iterator[Any]:
             yield from subnets(item)
 
 
-def endpoints(found: Synthesis) -> dict[str, dict[str, Any]]:
+def endpoints(actual: Synthesis) -> dict[str, dict[str, Any]]:
     """Properties of the VPC endpoints by service, such as ecr.api."""
 
     def service(value: Any) -> str:
         text = value if isinstance(value, str) else "".join(map(str, value["Fn::Join"][1]))
         return text.partition("com.amazonaws.")[2].partition(".")[2]
 
-    resources = found.resources("AWS::EC2::VPCEndpoint").values()
+    resources = actual.resources("AWS::EC2::VPCEndpoint").values()
     return {service(resource["Properties"]["ServiceName"]): resource["Properties"] for resource in resources}
 
 
-def callers(found: Synthesis) -> dict[str, set[str]]:
+def callers(actual: Synthesis) -> dict[str, set[str]]:
     """Prefixes of the actions that each role in the VPC may take."""
     allowed: dict[str, set[str]] = {}
-    for stack, template in found.templates.items():
+    for stack, template in actual.templates.items():
         resources = template["Resources"]
         inside = {
             resource["Properties"]["Role"]["Fn::GetAtt"][0]
@@ -164,14 +164,14 @@ def test_no_subnet_gives_public_addresses(name: str) -> None:
 
 @pytest.mark.parametrize("name", CLOSED)
 def test_every_route_table_leads_to_s3(name: str) -> None:
-    found = synthesis(name)
-    tables = {address.partition("/")[2] for address in found.resources("AWS::EC2::RouteTable")}
-    assert {table["Ref"] for table in endpoints(found)["s3"]["RouteTableIds"]} == tables
+    actual = synthesis(name)
+    tables = {address.partition("/")[2] for address in actual.resources("AWS::EC2::RouteTable")}
+    assert {table["Ref"] for table in endpoints(actual)["s3"]["RouteTableIds"]} == tables
     associated = [
         association["Properties"]["SubnetId"]["Ref"]
-        for association in found.resources("AWS::EC2::SubnetRouteTableAssociation").values()
+        for association in actual.resources("AWS::EC2::SubnetRouteTableAssociation").values()
     ]
-    assert sorted(associated) == sorted(address.partition("/")[2] for address in found.resources("AWS::EC2::Subnet"))
+    assert sorted(associated) == sorted(address.partition("/")[2] for address in actual.resources("AWS::EC2::Subnet"))
 
 
 @pytest.mark.parametrize("name", CLOSED)
@@ -182,12 +182,12 @@ def test_every_feature_in_use_has_its_endpoints(name: str) -> None:
 @pytest.mark.parametrize("name", CLOSED)
 def test_interfaces_answer_under_the_services_own_names(name: str) -> None:
     """In one subnet of each zone, with DNS that needs no settings at the client."""
-    found = synthesis(name)
+    actual = synthesis(name)
     zones = {
         address.partition("/")[2]: subnet["Properties"]["AvailabilityZoneId"]
-        for address, subnet in found.resources("AWS::EC2::Subnet").items()
+        for address, subnet in actual.resources("AWS::EC2::Subnet").items()
     }
-    for service, properties in endpoints(found).items():
+    for service, properties in endpoints(actual).items():
         if service != "s3":
             assert properties["PrivateDnsEnabled"] is True, service
             placed = [zones[subnet["Ref"]] for subnet in properties["SubnetIds"]]
@@ -216,10 +216,10 @@ def test_whatever_stands_in_a_subnet_stands_in_one_of_these(name: str) -> None:
 @pytest.mark.parametrize("name", CLOSED)
 def test_every_caller_in_the_vpc_finds_an_endpoint(name: str) -> None:
     """The functions that apply charts and wait for nodes count too."""
-    found = synthesis(name)
-    there = set(endpoints(found))
-    allowed = callers(found)
+    actual = synthesis(name)
+    existing = set(endpoints(actual))
+    allowed = callers(actual)
     assert len(allowed) >= 4, "kubectl, waiter, runner and nodes have a role each"
     for role, actions in allowed.items():
         for prefix in actions:
-            assert set(CALLED[prefix] or ()) <= there, f"{role} may call {prefix}"
+            assert set(CALLED[prefix] or ()) <= existing, f"{role} may call {prefix}"

@@ -58,7 +58,7 @@ def test_everything_that_takes_tags_has_the_environments() -> None:
 
 
 def test_backups_have_the_tags_of_what_they_are_of() -> None:
-    kept = ("AutomaticBackupRetentionDays", "BackupRetentionPeriod")
-    found = [text for _, resource in resources() if any(word in (text := json.dumps(resource)) for word in kept)]
-    assert found
-    assert [text for text in found if '"CopyTagsTo' not in text] == []
+    retained = ("AutomaticBackupRetentionDays", "BackupRetentionPeriod")
+    texts = [text for _, resource in resources() if any(word in (text := json.dumps(resource)) for word in retained)]
+    assert texts
+    assert [text for text in texts if '"CopyTagsTo' not in text] == []

@@ -16,12 +16,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-ROOMS = [name.removeprefix("podwright.") for name in PACKAGES if name != "podwright"]
+FOLDERS = [name.removeprefix("podwright.") for name in PACKAGES if name != "podwright"]
 
 
 def shipped(folder: Path) -> set[str]:
     """The files of a checkout that belong to the package, as seen from its top level."""
-    files = {path for room in ROOMS for path in (folder / room).rglob("*") if path.is_file()}
+    files = {path for layer in FOLDERS for path in (folder / layer).rglob("*") if path.is_file()}
     launchers = {path for path in folder.glob("bin/*") if not path.suffix}
     data = {folder / "cdk.json", *folder.glob("docs/rules/*.md"), *folder.glob("docs/environment.schema.json")}
     own = {path for path in files - launchers if "__pycache__" not in path.parts and not path.name.startswith(".")}
@@ -51,7 +51,7 @@ def release(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy whose one commit is tagged as a version."""
     folder = tmp_path_factory.mktemp("tree")
-    for name in (*ROOMS, "docs"):
+    for name in (*FOLDERS, "docs"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "cdk.json", "README.md", ".gitignore", ".gitattributes"):
         shutil.copy(ROOT / name, folder)

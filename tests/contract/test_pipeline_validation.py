@@ -34,10 +34,10 @@ def test_validator_and_nag_find_nothing_that_nobody_accepted(assembly: Path) -> 
     assert len(reports[0]["suppressedViolations"]) > 50, "nothing was looked at"
     for plugin in reports:
         assert plugin["conclusion"] == "success", plugin["violations"]
-        for found in plugin.get("suppressedViolations", []):
-            assert found["acknowledgedAt"].count("/") >= 2, found
-            assert len(found["reason"]) >= 20, found
-            assert found["ruleName"].partition("[")[0] in ACCEPTED, found
+        for actual in plugin.get("suppressedViolations", []):
+            assert actual["acknowledgedAt"].count("/") >= 2, actual
+            assert len(actual["reason"]) >= 20, actual
+            assert actual["ruleName"].partition("[")[0] in ACCEPTED, actual
 
 
 def test_cfn_lint_finds_nothing(assembly: Path) -> None:

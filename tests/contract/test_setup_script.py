@@ -1,4 +1,4 @@
-"""bin/setup: what it does once, what it re-uses, and what it says where it cannot go on.
+"""bin/setup: what it does once, what it re-uses, and what it says where it cannot continue.
 
 pip is a stand-in that notes its arguments, so these runs need no network; CI itself starts from the real one.
 """

@@ -67,13 +67,13 @@ def test_validator_and_nag_find_nothing(reports: list[dict[str, Any]]) -> None:
 def test_acknowledgements_are_narrow_and_counted(
     reports: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    accepted = [found for plugin in reports for found in plugin.get("suppressedViolations", [])]
+    accepted = [actual for plugin in reports for actual in plugin.get("suppressedViolations", [])]
     counts: dict[str, Counter[str]] = {name: Counter() for name in NAMES}
-    for found in accepted:
+    for actual in accepted:
         # Stage, stack, construct: what is accepted for a whole stack hides what comes later.
-        assert found["acknowledgedAt"].count("/") >= 2, found
-        assert len(found["reason"]) >= 20, found
-        counts[found["acknowledgedAt"].partition("/")[0]][found["ruleName"].partition("[")[0]] += 1
+        assert actual["acknowledgedAt"].count("/") >= 2, actual
+        assert len(actual["reason"]) >= 20, actual
+        counts[actual["acknowledgedAt"].partition("/")[0]][actual["ruleName"].partition("[")[0]] += 1
     for name, rules in counts.items():
         # Network and storage alone have nothing that wants an acknowledgement.
         assert rules or not environment(name).has_cluster, f"{name}: nothing was looked at"
@@ -97,22 +97,26 @@ def places(node: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 @pytest.fixture(scope="module")
 def telling(assembly: Path) -> dict[str, list[Path]]:
     """By region the templates with a property that no longer one has: a linter says the same of the others again."""
-    seen: set[tuple[str, ...]] = set()
+    observed: set[tuple[str, ...]] = set()
     chosen: dict[str, list[Path]] = {}
     sized = [(file.stat().st_size, name, file) for name in NAMES for file in templates(assembly, name)]
     for _, name, file in sorted(sized, reverse=True):
         resources = json.loads(file.read_text())["Resources"].values()
-        shown = {place for given in resources for place in places(given.get("Properties", {}), (given["Type"],))}
-        if shown - seen:
+        shown = {
+            location
+            for provided in resources
+            for location in places(provided.get("Properties", {}), (provided["Type"],))
+        }
+        if shown - observed:
             chosen.setdefault(environment(name).region, []).append(file)
-            seen |= shown
+            observed |= shown
     return chosen
 
 
 def templates(assembly: Path, name: str) -> list[Path]:
-    found = sorted((assembly / f"assembly-{name}").glob("*.template.json"))
-    assert len(found) >= 3, name
-    return found
+    actual = sorted((assembly / f"assembly-{name}").glob("*.template.json"))
+    assert len(actual) >= 3, name
+    return actual
 
 
 def test_cfn_lint_finds_nothing(telling: dict[str, list[Path]]) -> None:

@@ -1,8 +1,8 @@
-"""What Kubernetes says of a cluster that is well: nodes, pods, their events and logs, and the workloads of Kueue."""
+"""What Kubernetes says of a cluster that is healthy: nodes, pods, their events and logs, and the workloads of Kueue."""
 
 from datetime import timedelta
 
-from doctor_world import Node, Tree, World
+from doctor_cluster import Node, SimulatedCluster, Tree
 
 _DAEMONS = {
     "aws-node": "amazon-k8s-cni:v1.21.1",
@@ -19,8 +19,8 @@ _DEPLOYMENTS = (
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
-class KubernetesWorld(World):
-    """A cluster that is well, with its Kubernetes side where EKS runs it."""
+class SimulatedEksCluster(SimulatedCluster):
+    """A cluster that is healthy, with its Kubernetes side where EKS runs it."""
 
     def __init__(self, seed: str, orchestrator: str = "eks", size: int = 4, scripts: str = "") -> None:
         super().__init__(seed, orchestrator, size, scripts)

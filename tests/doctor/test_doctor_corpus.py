@@ -52,12 +52,12 @@ def test_every_bundle_names_its_report_and_when_it_was_written_or_cited() -> Non
 
 
 def test_bundles_are_well_formed_and_whole() -> None:
-    known = tuple(source.place for source in SOURCES.values())
+    known = tuple(source.file for source in SOURCES.values())
     for label, files in MADE:
         read = Bundle.of(files)
         assert all(path == "bundle.json" or path.startswith(known) for path in files), label.name
         for source in SOURCES:
-            if SOURCES[source].place.endswith(".json"):
+            if SOURCES[source].file.endswith(".json"):
                 read.json(source)
             else:
                 assert all(line.time for path in read.logs(source) for line in read.lines(path)), label.name

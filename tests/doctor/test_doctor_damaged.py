@@ -21,8 +21,8 @@ EVERY = 4
 def damaged(value: Any, random: Random) -> Any:
     """The value without some of its fields and items, and with null for others."""
     if isinstance(value, dict):
-        kept = {key: item for key, item in value.items() if random.random() > 0.03}
-        return {key: None if random.random() < 0.02 else damaged(item, random) for key, item in kept.items()}
+        retained = {key: item for key, item in value.items() if random.random() > 0.03}
+        return {key: None if random.random() < 0.02 else damaged(item, random) for key, item in retained.items()}
     if isinstance(value, list):
         return [damaged(item, random) for item in value if random.random() > 0.03]
     return value
@@ -39,7 +39,7 @@ def remains(files: dict[str, str], random: Random) -> dict[str, str]:
 
 
 def place_of(signal: Signal) -> str:
-    """The file of a signal. Its place goes on with what is meant in it, or with the line of a log."""
+    """The file of a signal. Its place continues with what is meant in it, or with the line of a log."""
     return re.split(r"[ :]", signal.place, maxsplit=1)[0]
 
 
@@ -50,10 +50,10 @@ def test_what_is_said_of_a_damaged_bundle_is_in_what_is_left_of_it() -> None:
         diagnosis = diagnose(Bundle.of(left))
         signals = [*diagnosis.unexplained, *(signal for finding in diagnosis.findings for signal in finding.evidence)]
         assert {place_of(signal) for signal in signals} <= left.keys(), label.name
-        told = lines(diagnosis)
+        messages = lines(diagnosis)
         cluster = diagnosis.bundle.index.cluster
-        assert told[0].startswith(f"{cluster}, "), label.name
-        titles = [line.partition(". ")[2] for line in told if line[:1].isdigit() and ". " in line]
+        assert messages[0].startswith(f"{cluster}, "), label.name
+        titles = [line.partition(". ")[2] for line in messages if line[:1].isdigit() and ". " in line]
         expected = [f"{finding.cause.title} ({finding.cause.class_name})" for finding in diagnosis.findings]
         assert titles == expected, label.name
 
@@ -62,8 +62,8 @@ def test_most_causes_survive_the_damage() -> None:
     """Of one in a hundred fields and one in twenty files, the rest has the cause in four of five bundles."""
     random = Random("damage")
     broken = [(label, files) for label, files in bundles() if label.classes]
-    seen = [label.classes <= diagnose(Bundle.of(remains(files, random))).classes for label, files in broken]
-    assert sum(seen) >= 0.75 * len(broken)
+    observed = [label.classes <= diagnose(Bundle.of(remains(files, random))).classes for label, files in broken]
+    assert sum(observed) >= 0.75 * len(broken)
 
 
 def test_a_file_that_was_cut_off_is_named() -> None:

@@ -35,19 +35,19 @@ def _places(text: str) -> Iterator[tuple[str, dict[str, str]]]:
 @pytest.mark.parametrize(("kind", "text", "secret"), SECRETS, ids=[kind for kind, _, _ in SECRETS])
 def test_a_secret_is_taken_out_wherever_it_stands(kind: str, text: str, secret: str) -> None:
     del kind
-    for place, planted in _places(text):
-        kept, counts = redact(planted)
-        assert kept.keys() == planted.keys()
-        assert not [path for path, content in kept.items() if secret in content], place
-        assert counts.total() > 0, place
-        assert all(json.loads(content) for path, content in kept.items() if path.endswith(".json")), place
+    for location, planted in _places(text):
+        retained, counts = redact(planted)
+        assert retained.keys() == planted.keys()
+        assert not [path for path, content in retained.items() if secret in content], location
+        assert counts.total() > 0, location
+        assert all(json.loads(content) for path, content in retained.items() if path.endswith(".json")), location
 
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_what_is_no_secret_stays(text: str) -> None:
-    for place, planted in _places(text):
-        kept, _ = redact(planted)
-        assert [content for content in kept.values() if text in content], place
+    for location, planted in _places(text):
+        retained, _ = redact(planted)
+        assert [content for content in retained.values() if text in content], location
 
 
 def test_a_variable_whose_name_says_secret_is_taken_out_whatever_its_value() -> None:
@@ -55,15 +55,15 @@ def test_a_variable_whose_name_says_secret_is_taken_out_whatever_its_value() -> 
     names = ("DB_PASSWORD", "HF_TOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "SLURM_JWT_TOKEN")
     variables = [{"name": name, "value": "plain-words-of-" + name[::-1].lower()} for name in names]
     pods["items"][0]["spec"]["containers"][0]["env"] = variables
-    kept, _ = redact({"kubernetes/pods.json": json.dumps(pods)})
-    assert not [each for each in variables if each["value"] in kept["kubernetes/pods.json"]]
-    assert all(name in kept["kubernetes/pods.json"] for name in names)
+    retained, _ = redact({"kubernetes/pods.json": json.dumps(pods)})
+    assert not [each for each in variables if each["value"] in retained["kubernetes/pods.json"]]
+    assert all(name in retained["kubernetes/pods.json"] for name in names)
 
 
 def test_a_cluster_without_secrets_loses_nothing() -> None:
-    kept, counts = redact(WHOLE)
+    retained, counts = redact(WHOLE)
     assert not counts
-    assert {path: json.loads(text) if path.endswith(".json") else text for path, text in kept.items()} == {
+    assert {path: json.loads(text) if path.endswith(".json") else text for path, text in retained.items()} == {
         path: json.loads(text) if path.endswith(".json") else text for path, text in WHOLE.items()
     }
 
@@ -71,5 +71,5 @@ def test_a_cluster_without_secrets_loses_nothing() -> None:
 @pytest.mark.parametrize("name", [label.name for label in labels()[::14]])
 def test_doctor_says_the_same_of_a_bundle_whose_secrets_were_taken_out(name: str) -> None:
     files = bundle(name)
-    kept, _ = redact(files)
-    assert diagnose(Bundle.of(kept)).classes == diagnose(Bundle.of(files)).classes
+    retained, _ = redact(files)
+    assert diagnose(Bundle.of(retained)).classes == diagnose(Bundle.of(files)).classes

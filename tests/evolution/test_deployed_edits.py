@@ -58,8 +58,8 @@ class Deployed:
         """Deploy with these changes to the first file. Gives the physical ids afterwards."""
         synthesis = synthesize(environment_of(FILE.format(**BASE | changes), "sandbox"))
         # The first stack that fails is the last one that is tried.
-        said = next(filter(None, (self._update(name, synthesis.templates[name]) for name in STACKS)), "")
-        assert refused in said if refused else not said, said
+        output = next(filter(None, (self._update(name, synthesis.templates[name]) for name in STACKS)), "")
+        assert refused in output if refused else not output, output
         return self.ids()
 
     def _update(self, name: str, template: dict[str, Any]) -> str:
@@ -79,13 +79,13 @@ class Deployed:
 
     def ids(self) -> Ids:
         """The physical ids of stateful resources by kind."""
-        found: Ids = {kind: set() for kind in STATEFUL.values()}
+        actual: Ids = {kind: set() for kind in STATEFUL.values()}
         for stack in STACKS:
             described = self._client("cloudformation").describe_stack_resources(StackName=f"sandbox-{stack}")
             for resource in described["StackResources"]:
                 if kind := STATEFUL.get(resource["ResourceType"]):
-                    found[kind].add(resource["PhysicalResourceId"])
-        return found
+                    actual[kind].add(resource["PhysicalResourceId"])
+        return actual
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
 
 
 def without(kind: str, ids: Ids) -> Ids:
-    return {other: found for other, found in ids.items() if other != kind}
+    return {other: actual for other, actual in ids.items() if other != kind}
 
 
 def test_what_holds_data_survives_every_edit(deployed: Deployed) -> None:

@@ -60,26 +60,26 @@ def seconds(work: Callable[[], object], times: int = 10, batches: int = 10) -> f
 
 
 def test_matrix_products_are_right_and_stable(measure):
-    found = measure("gemm", "--seconds", "1", "--runs", "50")
+    actual = measure("gemm", "--seconds", "1", "--runs", "50")
     for precision in ("bf16", "tf32", "fp64"):
-        assert found[f"gemm_{precision}"]["value"] > 0
-    for name, item in found.items():
+        assert actual[f"gemm_{precision}"]["value"] > 0
+    for name, item in actual.items():
         if name.endswith(("_wrong", "_unstable")) and item["value"] is not None:
             assert item["value"] == 0, name
 
 
 def test_a_flipped_bit_in_a_product_is_found(measure):
     """Of 8192 x 8192 elements one has one wrong bit, in each format."""
-    found = measure("gemm", "--seconds", "0.2", "--runs", "10", "--flip", "1")
+    actual = measure("gemm", "--seconds", "0.2", "--runs", "10", "--flip", "1")
     for precision in ("bf16", "tf32", "fp64"):
-        assert found[f"gemm_{precision}_wrong"]["value"] == 1
-        assert found[f"gemm_{precision}_unstable"]["value"] == 1
+        assert actual[f"gemm_{precision}_wrong"]["value"] == 1
+        assert actual[f"gemm_{precision}_unstable"]["value"] == 1
 
 
 def test_fifty_clean_runs_raise_no_alarm(measure):
     for _ in range(50):
-        found = measure("gemm", "--only", "bf16", "--seconds", "0.1", "--runs", "10", "--size", "4096")
-        assert (found["gemm_bf16_wrong"]["value"], found["gemm_bf16_unstable"]["value"]) == (0, 0)
+        actual = measure("gemm", "--only", "bf16", "--seconds", "0.1", "--runs", "10", "--size", "4096")
+        assert (actual["gemm_bf16_wrong"]["value"], actual["gemm_bf16_unstable"]["value"]) == (0, 0)
 
 
 def test_bf16_products_reach_97_percent_of_pytorch(measure):
@@ -108,8 +108,8 @@ def pytorch_copy(size: int) -> float:
 def test_memory_copies_are_as_fast_as_the_better_of_pytorch_and_the_runtime(measure):
     pytorch = pytorch_copy(4 << 30)
     pytest.importorskip("torch").cuda.empty_cache()
-    found = measure("memory", "--gib", "4", "--batches", "10", "--runtime", "1")
-    ours, runtime = found["hbm_copy"], found["hbm_copy_runtime"]["peak"]
+    actual = measure("memory", "--gib", "4", "--batches", "10", "--runtime", "1")
+    ours, runtime = actual["hbm_copy"], actual["hbm_copy_runtime"]["peak"]
     print(
         f"HBM copy: ours {ours['peak']:.0f} ({ours['note']}), PyTorch {pytorch:.0f}, cudaMemcpyAsync {runtime:.0f} GB/s"
     )
@@ -118,28 +118,28 @@ def test_memory_copies_are_as_fast_as_the_better_of_pytorch_and_the_runtime(meas
 
 
 def test_memory_keeps_what_is_written(measure):
-    found = measure("memory", "--gib", "1", "--passes", "2")
-    assert found["memory_tested"]["value"] >= 90
-    assert found["memory_wrong"]["value"] == 0
-    assert all(found[f"hbm_{name}"]["value"] > 0 for name in ("read", "write", "copy", "triad"))
+    actual = measure("memory", "--gib", "1", "--passes", "2")
+    assert actual["memory_tested"]["value"] >= 90
+    assert actual["memory_wrong"]["value"] == 0
+    assert all(actual[f"hbm_{name}"]["value"] > 0 for name in ("read", "write", "copy", "triad"))
 
 
 def test_a_flipped_bit_in_memory_is_found(measure):
-    found = measure("memory", "--gib", "1", "--passes", "1", "--flip", "1")
-    assert found["memory_wrong"]["value"] == 1
-    assert "first at byte" in found["memory_wrong"]["note"]
+    actual = measure("memory", "--gib", "1", "--passes", "1", "--flip", "1")
+    assert actual["memory_wrong"]["value"] == 1
+    assert "first at byte" in actual["memory_wrong"]["note"]
 
 
 def test_transfers_between_host_and_gpu(measure):
-    found = measure("transfer", "--mib", "64", "--batches", "3", "--reads", "1000")
-    assert found["host_to_device"]["value"] > 1
-    assert found["device_to_host"]["value"] > 1
-    assert 0 < found["host_latency"]["value"] < 1000
+    actual = measure("transfer", "--mib", "64", "--batches", "3", "--reads", "1000")
+    assert actual["host_to_device"]["value"] > 1
+    assert actual["device_to_host"]["value"] > 1
+    assert 0 < actual["host_latency"]["value"] < 1000
 
 
 def test_collectives_of_the_gpus_that_there_are(measure):
     """With one GPU, NCCL starts and copies; with several, data crosses their links."""
-    found = measure("collectives", "--mib", "64", "--batches", "2")
-    wrong = {name: item["value"] for name, item in found.items() if name.endswith("_wrong")}
+    actual = measure("collectives", "--mib", "64", "--batches", "2")
+    wrong = {name: item["value"] for name, item in actual.items() if name.endswith("_wrong")}
     assert wrong == dict.fromkeys(wrong, 0)
     assert len(wrong) == 4

@@ -49,8 +49,8 @@ def event(query: str = "x[$__range]", legend: str = "{{team}} held", factor: flo
 
 def test_series_are_named_scaled_and_begin_with_whole_periods(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = Answers(monkeypatch)
-    found = index.handler(event(), None)["MetricDataResults"]
-    assert found == [
+    metric_data_results = index.handler(event(), None)["MetricDataResults"]
+    assert metric_data_results == [
         {"StatusCode": "Complete", "Label": "research held", "Timestamps": [600, 900], "Values": [50, 75]},
         {"StatusCode": "Complete", "Label": "product held", "Timestamps": [900], "Values": [100]},
     ]
@@ -72,5 +72,5 @@ def test_no_widget_gets_more_series_than_it_can_show(monkeypatch: pytest.MonkeyP
 
 
 def test_cloudwatch_is_told_what_the_arguments_are() -> None:
-    told = index.handler({"EventType": "DescribeGetMetricData"}, None)
-    assert len(told["ArgumentDefaults"]) == 3
+    messages = index.handler({"EventType": "DescribeGetMetricData"}, None)
+    assert len(messages["ArgumentDefaults"]) == 3

@@ -16,7 +16,7 @@ ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/a1b2c3d4e5f6"
 NO_CAPACITY = "We currently do not have sufficient capacity to launch new ml.p5.48xlarge instances. Please try again."
 
 
-class World:
+class EventServices:
     """The function with a table of moto's; SageMaker answers and SNS keeps what tests decide."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, dynamodb: Any) -> None:
@@ -39,7 +39,7 @@ class World:
         assert service == "dynamodb"
         return self._dynamodb
 
-    def client(self, service: str, config: object) -> "World":
+    def client(self, service: str, config: object) -> "EventServices":
         return self
 
     def describe_cluster_event(self, **request: str) -> dict[str, Any]:
@@ -69,22 +69,22 @@ class World:
 @pytest.fixture(scope="module")
 def dynamodb() -> Iterator[Any]:
     with mock_aws():
-        found: Any = boto3.Session("key", "secret", region_name="us-west-2").resource("dynamodb")
-        found.create_table(
+        resource: Any = boto3.Session("key", "secret", region_name="us-west-2").resource("dynamodb")
+        resource.create_table(
             TableName="memory",
             BillingMode="PAY_PER_REQUEST",
             AttributeDefinitions=[{"AttributeName": "Key", "AttributeType": "S"}],
             KeySchema=[{"AttributeName": "Key", "KeyType": "HASH"}],
         )
-        yield found
+        yield resource
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch, dynamodb: Any) -> World:
+def services(monkeypatch: pytest.MonkeyPatch, dynamodb: Any) -> EventServices:
     table = dynamodb.Table("memory")
     for item in table.scan()["Items"]:
         table.delete_item(Key={"Key": item["Key"]})
-    return World(monkeypatch, dynamodb)
+    return EventServices(monkeypatch, dynamodb)
 
 
 def failure(metadata: dict[str, Any] | None = None, **record: str) -> dict[str, Any]:
@@ -131,112 +131,112 @@ def described(message: str) -> dict[str, Any]:
     return {"EventDetails": {"EventDetails": {"EventMetadata": {"Instance": {"FailureMessage": message}}}}}
 
 
-def test_what_failed_is_asked_for_when_the_event_lacks_it(world: World) -> None:
+def test_what_failed_is_asked_for_when_the_event_lacks_it(services: EventServices) -> None:
     # EventBridge's copy has a null where the metadata should be, and the record itself comes a little later.
-    world.answers = [{}, described(NO_CAPACITY)]
-    world.send(EVENT, failure({"Instance": None}))
-    assert len(world.asked) == 2
-    assert world.asked[0] == {"ClusterName": "training-prod", "EventId": "83ea0bb5-be77-45e8-a458-0a87f778a205"}
-    assert NO_CAPACITY in world.mails[0]["text"]
-    assert NO_CAPACITY in world.chats[0]["content"]["description"]
+    services.answers = [{}, described(NO_CAPACITY)]
+    services.send(EVENT, failure({"Instance": None}))
+    assert len(services.asked) == 2
+    assert services.asked[0] == {"ClusterName": "training-prod", "EventId": "83ea0bb5-be77-45e8-a458-0a87f778a205"}
+    assert NO_CAPACITY in services.mails[0]["text"]
+    assert NO_CAPACITY in services.chats[0]["content"]["description"]
 
 
-def test_what_the_event_says_is_not_asked_for(world: World) -> None:
-    world.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}))
-    assert not world.asked
-    assert "At group h200 instance i-0391f86fa0fe0d465." in world.mails[0]["text"]
+def test_what_the_event_says_is_not_asked_for(services: EventServices) -> None:
+    services.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}))
+    assert not services.asked
+    assert "At group h200 instance i-0391f86fa0fe0d465." in services.mails[0]["text"]
 
 
-def test_people_hear_of_it_when_nobody_can_be_asked(world: World) -> None:
+def test_people_hear_of_it_when_nobody_can_be_asked(services: EventServices) -> None:
     refused = ClientError(
         {"Error": {"Code": "ValidationException", "Message": "not continuous"}}, "DescribeClusterEvent"
     )
-    world.answers = [refused]
-    world.send(EVENT, failure(None))
-    assert "Instance creation in Cluster training-prod and InstanceGroup h200 failed." in world.mails[0]["text"]
+    services.answers = [refused]
+    services.send(EVENT, failure(None))
+    assert "Instance creation in Cluster training-prod and InstanceGroup h200 failed." in services.mails[0]["text"]
 
 
-def test_the_shape_that_chat_shows(world: World) -> None:
-    world.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}))
-    (chat,) = world.chats
+def test_the_shape_that_chat_shows(services: EventServices) -> None:
+    services.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}))
+    (chat,) = services.chats
     assert chat["version"] == "1.0"
     assert chat["source"] == "custom"
     assert chat["content"]["textType"] == "client-markdown"
     assert chat["content"]["title"].startswith("CRITICAL: Instance of training-prod, group h200: ")
     assert chat["content"]["nextSteps"] == ["Find the cause: `podwright doctor training-prod`"]
-    assert len(world.mails[0]["subject"]) <= 100
-    assert world.mails[0]["subject"].isascii()
+    assert len(services.mails[0]["subject"]) <= 100
+    assert services.mails[0]["subject"].isascii()
 
 
-def test_without_a_channel_only_mail_is_sent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_channel_only_mail_is_sent(services: EventServices, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CHAT_TOPIC")
-    world.send(HEALTH, health("Unhealthy"))
-    assert len(world.mails) == 1
-    assert not world.chats
+    services.send(HEALTH, health("Unhealthy"))
+    assert len(services.mails) == 1
+    assert not services.chats
 
 
-def test_the_same_failure_of_many_instances_is_one_notice_an_hour(world: World) -> None:
+def test_the_same_failure_of_many_instances_is_one_notice_an_hour(services: EventServices) -> None:
     for number in range(12):
-        world.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}, InstanceId=f"i-{number:017x}"))
-    assert len(world.mails) == 1
-    world.now += 3600
-    world.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}))
-    assert len(world.mails) == 2
-    assert "11 more of this kind were held back since the last one." in world.mails[1]["text"]
+        services.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}, InstanceId=f"i-{number:017x}"))
+    assert len(services.mails) == 1
+    services.now += 3600
+    services.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}))
+    assert len(services.mails) == 2
+    assert "11 more of this kind were held back since the last one." in services.mails[1]["text"]
 
 
-def test_another_group_or_cause_is_another_notice(world: World) -> None:
-    world.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}))
-    world.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}, InstanceGroupName="burst"))
-    world.send(EVENT, failure({"Instance": {"FailureMessage": "Lifecycle scripts did not run successfully."}}))
-    assert len(world.mails) == 3
+def test_another_group_or_cause_is_another_notice(services: EventServices) -> None:
+    services.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}))
+    services.send(EVENT, failure({"Instance": {"FailureMessage": NO_CAPACITY}}, InstanceGroupName="burst"))
+    services.send(EVENT, failure({"Instance": {"FailureMessage": "Lifecycle scripts did not run successfully."}}))
+    assert len(services.mails) == 3
 
 
-def test_no_more_than_so_many_an_hour(world: World) -> None:
+def test_no_more_than_so_many_an_hour(services: EventServices) -> None:
     for number in range(MOST_IN_AN_HOUR + 4):
-        world.send(HEALTH, health("Unhealthy", f"i-{number:017x}"))
-    assert len(world.mails) == MOST_IN_AN_HOUR + 1
-    assert "more are held back until it is over" in world.mails[-1]["text"]
-    assert "held back" not in world.mails[-2]["text"]
-    world.now += 3600
-    world.send(HEALTH, health("Unhealthy", "i-0ffffffffffffffff"))
-    assert len(world.mails) == MOST_IN_AN_HOUR + 2
+        services.send(HEALTH, health("Unhealthy", f"i-{number:017x}"))
+    assert len(services.mails) == MOST_IN_AN_HOUR + 1
+    assert "more are held back until it is over" in services.mails[-1]["text"]
+    assert "held back" not in services.mails[-2]["text"]
+    services.now += 3600
+    services.send(HEALTH, health("Unhealthy", "i-0ffffffffffffffff"))
+    assert len(services.mails) == MOST_IN_AN_HOUR + 2
 
 
-def test_an_event_that_could_not_be_told_is_told_when_lambda_tries_again(world: World) -> None:
-    world.broken = 1
+def test_an_event_that_could_not_be_told_is_told_when_lambda_tries_again(services: EventServices) -> None:
+    services.broken = 1
     detail = failure({"Instance": {"FailureMessage": NO_CAPACITY}})
     with pytest.raises(ClientError):
-        world.send(EVENT, detail, "the-event")
-    world.send(EVENT, detail, "the-event")
-    assert len(world.mails) == 1
+        services.send(EVENT, detail, "the-event")
+    services.send(EVENT, detail, "the-event")
+    assert len(services.mails) == 1
 
 
-def test_a_node_that_is_well_again_is_told_of_only_after_its_illness(world: World) -> None:
-    world.send(HEALTH, health("Healthy"))
-    assert not world.mails
-    world.send(HEALTH, health("Unhealthy"))
-    world.send(HEALTH, health("Healthy"))
-    world.send(HEALTH, health("Healthy"))
-    assert [mail["subject"].split(":")[0] for mail in world.mails] == ["WARNING", "RESOLVED"]
-    assert world.chats[0]["metadata"]["threadId"] == world.chats[1]["metadata"]["threadId"]
-    assert "HyperPod repairs it: Replace." in world.mails[0]["text"]
+def test_a_node_that_is_well_again_is_told_of_only_after_its_illness(services: EventServices) -> None:
+    services.send(HEALTH, health("Healthy"))
+    assert not services.mails
+    services.send(HEALTH, health("Unhealthy"))
+    services.send(HEALTH, health("Healthy"))
+    services.send(HEALTH, health("Healthy"))
+    assert [mail["subject"].split(":")[0] for mail in services.mails] == ["WARNING", "RESOLVED"]
+    assert services.chats[0]["metadata"]["threadId"] == services.chats[1]["metadata"]["threadId"]
+    assert "HyperPod repairs it: Replace." in services.mails[0]["text"]
 
 
-@pytest.mark.parametrize(("status", "told"), [("Failed", 1), ("RollingBack", 1), ("InService", 0), ("Updating", 0)])
-def test_a_state_that_somebody_has_to_hear_of(world: World, status: str, told: int) -> None:
-    world.answers = [{"FailureMessage": "Subnet has no free addresses"}]
+@pytest.mark.parametrize(("status", "messages"), [("Failed", 1), ("RollingBack", 1), ("InService", 0), ("Updating", 0)])
+def test_a_state_that_somebody_has_to_hear_of(services: EventServices, status: str, messages: int) -> None:
+    services.answers = [{"FailureMessage": "Subnet has no free addresses"}]
     groups = [{"InstanceGroupName": "h200", "Status": "Failed", "CurrentCount": 0, "TargetCount": 16}]
-    world.send(STATE, {"ClusterName": "training-prod", "ClusterStatus": status, "InstanceGroups": groups})
-    assert len(world.mails) == told
-    if told:
-        assert "Subnet has no free addresses." in world.mails[0]["text"]
-        assert "Instance group h200 is Failed with 0 of 16 instances." in world.mails[0]["text"]
+    services.send(STATE, {"ClusterName": "training-prod", "ClusterStatus": status, "InstanceGroups": groups})
+    assert len(services.mails) == messages
+    if messages:
+        assert "Subnet has no free addresses." in services.mails[0]["text"]
+        assert "Instance group h200 is Failed with 0 of 16 instances." in services.mails[0]["text"]
 
 
 @pytest.mark.parametrize(
     "kind_and_detail", [(EVENT, failure(None, EventLevel="Info")), ("SageMaker Training Job State Change", {})]
 )
-def test_nobody_hears_of_the_rest(world: World, kind_and_detail: tuple[str, dict[str, Any]]) -> None:
-    world.send(*kind_and_detail)
-    assert not world.mails
+def test_nobody_hears_of_the_rest(services: EventServices, kind_and_detail: tuple[str, dict[str, Any]]) -> None:
+    services.send(*kind_and_detail)
+    assert not services.mails

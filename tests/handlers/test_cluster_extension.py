@@ -21,7 +21,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 ADDRESS = {"ClusterArn": CLUSTER, "ExtensionArn": ARN}
 
 
-class World:
+class StubbedSageMaker:
     """SageMaker as a list of answers, and CloudFormation."""
 
     log_group_name, log_stream_name = "group", "stream"
@@ -32,12 +32,12 @@ class World:
         self.left = [900_000]
 
     def get_remaining_time_in_millis(self) -> int:
-        """Of the Lambda context: a minute less with each look."""
+        """Of the Lambda context: a minute less with each read."""
         self.left.append(self.left[-1] - 60_000)
         return self.left[-1]
 
     def listed(self, *versions: str, owner: dict[str, str] = OWNER) -> None:
-        found = [
+        actual = [
             {
                 "ExtensionArn": ARN,
                 "ExtensionName": "sagemaker-observability",
@@ -47,8 +47,8 @@ class World:
             }
             for version in versions
         ]
-        self.stub.add_response("list_cluster_extensions", {"Extensions": found}, {"ClusterArn": CLUSTER})
-        if found:
+        self.stub.add_response("list_cluster_extensions", {"Extensions": actual}, {"ClusterArn": CLUSTER})
+        if actual:
             self.stub.add_response("list_tags", {"Tags": [owner]}, {"ResourceArn": ARN})
 
     def created(self) -> None:
@@ -72,8 +72,8 @@ class World:
         }
         self.stub.add_response("describe_cluster_extension", {"ExtensionDetails": details, **more}, ADDRESS)
 
-    def updated(self, **wanted: str) -> None:
-        expected = {**ADDRESS, "ClientToken": "request", **wanted}
+    def updated(self, **desired: str) -> None:
+        expected = {**ADDRESS, "ClientToken": "request", **desired}
         self.stub.add_response("update_cluster_extension", {"ExtensionArn": ARN}, expected)
 
     def removed(self) -> None:
@@ -106,7 +106,7 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def sagemaker(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubbedSageMaker]:
     answers = list[dict[str, Any]]()
 
     def cloudformation(call: Call) -> Reply:
@@ -116,89 +116,89 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(index.boto3, "Session", lambda: type("Session", (), {"client": lambda *_, **__: CLIENT})())
     monkeypatch.setattr(index.time, "sleep", lambda _: None)
     with serving(cloudformation) as server:
-        yield World(server.url, answers)
+        yield StubbedSageMaker(server.url, answers)
 
 
-def test_it_is_installed_with_the_request_as_token_and_waited_for(world: World) -> None:
-    world.listed()
-    world.created()
-    world.described("Creating", NodeSummary={"TotalCount": 8, "ActiveCount": 3})
-    world.described("Active", NodeSummary={"TotalCount": 8, "ActiveCount": 8})
-    answer = world.run("Create")
+def test_it_is_installed_with_the_request_as_token_and_waited_for(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.listed()
+    sagemaker.created()
+    sagemaker.described("Creating", NodeSummary={"TotalCount": 8, "ActiveCount": 3})
+    sagemaker.described("Active", NodeSummary={"TotalCount": 8, "ActiveCount": 8})
+    answer = sagemaker.run("Create")
     assert (answer["Status"], answer["Data"]) == ("SUCCESS", {"Arn": ARN, "Status": "Active"})
     assert answer["PhysicalResourceId"] == f"{CLUSTER}/sagemaker-observability"
 
 
-def test_a_request_that_runs_again_finds_what_it_made(world: World) -> None:
-    world.listed("1.2.0")
-    world.described("Active")
-    world.described("Active")
-    assert world.run("Create")["Status"] == "SUCCESS"
+def test_a_request_that_runs_again_finds_what_it_made(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.listed("1.2.0")
+    sagemaker.described("Active")
+    sagemaker.described("Active")
+    assert sagemaker.run("Create")["Status"] == "SUCCESS"
 
 
-def test_one_that_comes_into_being_meanwhile_is_ours_or_refused(world: World) -> None:
-    world.listed()
-    world.stub.add_client_error("create_cluster_extension", "ResourceInUse")
-    world.listed("1.2.0", owner={"Key": "podwright:resource", "Value": "other/Extension"})
-    answer = world.run("Create")
+def test_one_that_comes_into_being_meanwhile_is_ours_or_refused(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.listed()
+    sagemaker.stub.add_client_error("create_cluster_extension", "ResourceInUse")
+    sagemaker.listed("1.2.0", owner={"Key": "podwright:resource", "Value": "other/Extension"})
+    answer = sagemaker.run("Create")
     assert answer["Status"] == "FAILED"
     assert "this stack did not install" in answer["Reason"]
 
 
-def test_nodes_that_come_late_do_not_hold_up_a_deployment(world: World) -> None:
-    world.listed()
-    world.created()
+def test_nodes_that_come_late_do_not_hold_up_a_deployment(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.listed()
+    sagemaker.created()
     for _ in range(14):
-        world.described("Creating")
-    assert world.run("Create")["Data"]["Status"] == "Creating"
+        sagemaker.described("Creating")
+    assert sagemaker.run("Create")["Data"]["Status"] == "Creating"
 
 
-def test_a_failed_installation_says_why_and_on_how_many_nodes(world: World) -> None:
-    world.listed()
-    world.created()
+def test_a_failed_installation_says_why_and_on_how_many_nodes(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.listed()
+    sagemaker.created()
     issues = [{"Code": "AccessDenied", "Message": "aps:RemoteWrite", "NodeCount": 8}]
-    world.described("CreateFailed", Health={"Issues": issues})
-    answer = world.run("Create")
+    sagemaker.described("CreateFailed", Health={"Issues": issues})
+    answer = sagemaker.run("Create")
     assert answer["Status"] == "FAILED"
     assert "CreateFailed: AccessDenied on 8 nodes: aps:RemoteWrite" in answer["Reason"]
 
 
-def test_settings_that_are_gone_get_their_defaults_back(world: World) -> None:
+def test_settings_that_are_gone_get_their_defaults_back(sagemaker: StubbedSageMaker) -> None:
     before = {"metricsProvider": {"nodeMetrics": {"level": "BASIC"}, "networkMetrics": {"level": "ADVANCED"}}}
-    world.listed("1.2.0")
-    world.described("Active", before)
+    sagemaker.listed("1.2.0")
+    sagemaker.described("Active", before)
     change = {"metricsProvider": {"networkMetrics": None, "nodeMetrics": {"level": "ADVANCED"}}}
-    world.updated(ConfigurationValues=json.dumps(change))
-    world.described("Active")
-    assert world.run("Update")["Status"] == "SUCCESS"
+    sagemaker.updated(ConfigurationValues=json.dumps(change))
+    sagemaker.described("Active")
+    assert sagemaker.run("Update")["Status"] == "SUCCESS"
 
 
-def test_a_later_version_is_an_update_and_an_earlier_one_a_new_installation(world: World) -> None:
-    world.listed("1.1.9")
-    world.described("Active", version="1.1.9")
-    world.updated(ExtensionVersion="1.2.0")
-    world.described("Active")
-    assert world.run("Update")["Status"] == "SUCCESS"
-    world.listed("1.10.0")
-    world.removed()
-    world.created()
-    world.described("Active")
-    assert world.run("Update")["Status"] == "SUCCESS"
+def test_a_later_version_is_an_update_and_an_earlier_one_a_new_installation(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.listed("1.1.9")
+    sagemaker.described("Active", version="1.1.9")
+    sagemaker.updated(ExtensionVersion="1.2.0")
+    sagemaker.described("Active")
+    assert sagemaker.run("Update")["Status"] == "SUCCESS"
+    sagemaker.listed("1.10.0")
+    sagemaker.removed()
+    sagemaker.created()
+    sagemaker.described("Active")
+    assert sagemaker.run("Update")["Status"] == "SUCCESS"
 
 
-def test_where_it_failed_the_same_request_tries_the_nodes_again(world: World) -> None:
-    world.listed("1.2.0")
-    world.described("UpdateFailed")
-    world.updated()
-    world.described("Active")
-    assert world.run("Update")["Status"] == "SUCCESS"
+def test_where_it_failed_the_same_request_tries_the_nodes_again(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.listed("1.2.0")
+    sagemaker.described("UpdateFailed")
+    sagemaker.updated()
+    sagemaker.described("Active")
+    assert sagemaker.run("Update")["Status"] == "SUCCESS"
 
 
-def test_deletion_takes_ours_and_leaves_everything_else(world: World) -> None:
-    world.listed("1.2.0")
-    world.removed()
-    assert world.run("Delete")["Status"] == "SUCCESS"
-    world.listed("1.2.0", owner={"Key": "team", "Value": "ml"})
-    assert world.run("Delete")["Status"] == "SUCCESS"
-    world.stub.add_client_error("list_cluster_extensions", "ResourceNotFound")
-    assert world.run("Delete")["Status"] == "SUCCESS"
+def test_deletion_takes_ours_and_leaves_everything_else(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.listed("1.2.0")
+    sagemaker.removed()
+    assert sagemaker.run("Delete")["Status"] == "SUCCESS"
+    sagemaker.listed("1.2.0", owner={"Key": "team", "Value": "ml"})
+    assert sagemaker.run("Delete")["Status"] == "SUCCESS"
+    sagemaker.stub.add_client_error("list_cluster_extensions", "ResourceNotFound")
+    assert sagemaker.run("Delete")["Status"] == "SUCCESS"

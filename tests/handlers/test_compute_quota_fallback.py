@@ -27,7 +27,7 @@ OWNER = {"Key": "podwright:resource", "Value": "0a1b/Quota"}
 TAGS = [{"Key": "cost-center", "Value": "ai"}, OWNER]
 
 
-class World:
+class StubbedSageMaker:
     """SageMaker as a list of answers, and CloudFormation."""
 
     def __init__(self, cloudformation: str, answers: list[dict[str, Any]]) -> None:
@@ -59,9 +59,9 @@ class World:
 
     def listed(self, *tags: dict[str, str]) -> None:
         """Two quotas whose names hold ours, of which the second one is called so and has these tags."""
-        found = [quota("Created", 1, NEXT) | {"Name": "llm-2"}, quota("Created")]
+        actual = [quota("Created", 1, NEXT) | {"Name": "llm-2"}, quota("Created")]
         keep = ("ComputeQuotaArn", "ComputeQuotaId", "Name", "Status", "ComputeQuotaTarget", "CreationTime")
-        summaries = [{name: item[name] for name in keep} for item in found]
+        summaries = [{name: item[name] for name in keep} for item in actual]
         self.stub.add_response(
             "list_compute_quotas", {"ComputeQuotaSummaries": summaries}, {"ClusterArn": CLUSTER, "NameContains": "llm"}
         )
@@ -105,7 +105,7 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def sagemaker(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubbedSageMaker]:
     answers = list[dict[str, Any]]()
 
     def take(call: Call) -> Reply:
@@ -113,7 +113,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         return Reply(200, b"")
 
     with serving(take) as cloudformation:
-        made = World(cloudformation.url, answers)
+        made = StubbedSageMaker(cloudformation.url, answers)
         monkeypatch.setattr(index.time, "sleep", lambda _: None)
         monkeypatch.setattr(index.boto3, "Session", lambda: made)
         yield made
@@ -137,121 +137,121 @@ def quota(status: str, version: int = 1, identifier: str = ID, **more: Any) -> d
     }
 
 
-def test_a_quota_is_there_once_it_holds(world: World) -> None:
-    world.created()
-    world.described("Creating")
-    world.described("Created")
-    answer = world.run("Create")
+def test_a_quota_is_there_once_it_holds(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.created()
+    sagemaker.described("Creating")
+    sagemaker.described("Created")
+    answer = sagemaker.run("Create")
     assert (answer["Status"], answer["PhysicalResourceId"], answer["Data"]) == ("SUCCESS", ID, {"Arn": arn(ID)})
 
 
-def test_a_repeated_request_finds_what_the_first_run_made(world: World) -> None:
-    world.refused("create_compute_quota", "ConflictException")
-    world.listed(OWNER)
-    world.described("Creating")
-    world.described("Created")
-    assert world.run("Create")["PhysicalResourceId"] == ID
+def test_a_repeated_request_finds_what_the_first_run_made(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.refused("create_compute_quota", "ConflictException")
+    sagemaker.listed(OWNER)
+    sagemaker.described("Creating")
+    sagemaker.described("Created")
+    assert sagemaker.run("Create")["PhysicalResourceId"] == ID
 
 
-def test_what_somebody_else_made_is_left_alone(world: World) -> None:
-    world.refused("create_compute_quota", "ConflictException")
-    world.listed({"Key": "podwright:resource", "Value": "ffff/Quota"})
-    answer = world.run("Create")
+def test_what_somebody_else_made_is_left_alone(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.refused("create_compute_quota", "ConflictException")
+    sagemaker.listed({"Key": "podwright:resource", "Value": "ffff/Quota"})
+    answer = sagemaker.run("Create")
     assert answer["Status"] == "FAILED"
     assert f"llm exists on {CLUSTER} and this stack did not make it; delete it" in answer["Reason"]
 
 
-def test_a_failed_quota_says_why_and_goes_with_the_rollback(world: World) -> None:
-    world.created()
-    world.described("CreateFailed", FailureReason="the type is not in the cluster")
-    answer = world.run("Create")
+def test_a_failed_quota_says_why_and_goes_with_the_rollback(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.created()
+    sagemaker.described("CreateFailed", FailureReason="the type is not in the cluster")
+    answer = sagemaker.run("Create")
     assert answer["Status"] == "FAILED"
     assert "llm is CreateFailed: the type is not in the cluster" in answer["Reason"]
-    world.listed(OWNER)
-    world.described("CreateFailed")
-    world.deleted()
-    world.gone()
-    assert world.run("Delete", answer["PhysicalResourceId"])["Status"] == "SUCCESS"
+    sagemaker.listed(OWNER)
+    sagemaker.described("CreateFailed")
+    sagemaker.deleted()
+    sagemaker.gone()
+    assert sagemaker.run("Delete", answer["PhysicalResourceId"])["Status"] == "SUCCESS"
 
 
-def test_an_update_names_the_version_that_it_is_about(world: World) -> None:
-    world.described("Updated", 3, ComputeQuotaTarget={"TeamName": "llm", "FairShareWeight": 10})
-    world.updated(3)
-    world.described("Updating", 4)
-    world.described("Updated", 4)
-    world.tagged()
-    assert world.run("Update", ID)["PhysicalResourceId"] == ID
+def test_an_update_names_the_version_that_it_is_about(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.described("Updated", 3, ComputeQuotaTarget={"TeamName": "llm", "FairShareWeight": 10})
+    sagemaker.updated(3)
+    sagemaker.described("Updating", 4)
+    sagemaker.described("Updated", 4)
+    sagemaker.tagged()
+    assert sagemaker.run("Update", ID)["PhysicalResourceId"] == ID
 
 
-def test_an_update_that_came_too_late_takes_the_next_version(world: World) -> None:
+def test_an_update_that_came_too_late_takes_the_next_version(sagemaker: StubbedSageMaker) -> None:
     other: dict[str, Any] = {"ComputeQuotaTarget": {"TeamName": "llm", "FairShareWeight": 10}}
-    world.described("Updating", 3, **other)
-    world.described("Updated", 3, **other)
-    world.refused("update_compute_quota", "ConflictException")
-    world.described("Updated", 4, **other)
-    world.updated(4)
-    world.described("Updated", 5)
-    world.tagged()
-    assert world.run("Update", ID)["Status"] == "SUCCESS"
+    sagemaker.described("Updating", 3, **other)
+    sagemaker.described("Updated", 3, **other)
+    sagemaker.refused("update_compute_quota", "ConflictException")
+    sagemaker.described("Updated", 4, **other)
+    sagemaker.updated(4)
+    sagemaker.described("Updated", 5)
+    sagemaker.tagged()
+    assert sagemaker.run("Update", ID)["Status"] == "SUCCESS"
 
 
-def test_a_quarrel_ends(world: World) -> None:
+def test_a_quarrel_ends(sagemaker: StubbedSageMaker) -> None:
     for version in range(5):
-        world.described("Updated", version, ComputeQuotaTarget={"TeamName": "llm", "FairShareWeight": version})
-        world.refused("update_compute_quota", "ConflictException")
-    answer = world.run("Update", ID)
+        sagemaker.described("Updated", version, ComputeQuotaTarget={"TeamName": "llm", "FairShareWeight": version})
+        sagemaker.refused("update_compute_quota", "ConflictException")
+    answer = sagemaker.run("Update", ID)
     assert answer["Status"] == "FAILED"
     assert "SageMaker says no" in answer["Reason"]
 
 
-def test_an_update_that_a_former_run_made_is_not_made_again(world: World) -> None:
+def test_an_update_that_a_former_run_made_is_not_made_again(sagemaker: StubbedSageMaker) -> None:
     filled = [{**SETTINGS["ComputeQuotaConfig"]["ComputeQuotaResources"][0], "MemoryInGiB": 1029.3}]
     config = {**SETTINGS["ComputeQuotaConfig"], "ComputeQuotaResources": filled, "PreemptTeamTasks": "LowerPriority"}
-    world.described("Updated", 4, ComputeQuotaConfig=config)
-    world.described("Updated", 4, ComputeQuotaConfig=config)
-    world.tagged()
-    assert world.run("Update", ID)["Status"] == "SUCCESS"
+    sagemaker.described("Updated", 4, ComputeQuotaConfig=config)
+    sagemaker.described("Updated", 4, ComputeQuotaConfig=config)
+    sagemaker.tagged()
+    assert sagemaker.run("Update", ID)["Status"] == "SUCCESS"
 
 
-def test_a_quota_whose_update_failed_is_updated_again(world: World) -> None:
-    world.described("UpdateFailed", 4)
-    world.updated(4)
-    world.described("Updated", 5)
-    world.tagged()
-    assert world.run("Update", ID)["Status"] == "SUCCESS"
+def test_a_quota_whose_update_failed_is_updated_again(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.described("UpdateFailed", 4)
+    sagemaker.updated(4)
+    sagemaker.described("Updated", 5)
+    sagemaker.tagged()
+    assert sagemaker.run("Update", ID)["Status"] == "SUCCESS"
 
 
 @pytest.mark.parametrize("before", [None, {"TeamName": "vision"}], ids=["deleted by hand", "of another team"])
-def test_another_quota_is_made_in_place_of(world: World, before: dict[str, Any] | None) -> None:
+def test_another_quota_is_made_in_place_of(sagemaker: StubbedSageMaker, before: dict[str, Any] | None) -> None:
     if before:
-        world.described("Created", ComputeQuotaTarget=before)
+        sagemaker.described("Created", ComputeQuotaTarget=before)
     else:
-        world.gone()
-    world.created(NEXT)
-    world.described("Created", identifier=NEXT)
-    assert world.run("Update", ID)["PhysicalResourceId"] == NEXT, "CloudFormation then deletes the old one"
+        sagemaker.gone()
+    sagemaker.created(NEXT)
+    sagemaker.described("Created", identifier=NEXT)
+    assert sagemaker.run("Update", ID)["PhysicalResourceId"] == NEXT, "CloudFormation then deletes the old one"
 
 
-def test_what_is_gone_needs_no_deletion(world: World) -> None:
-    world.gone()
-    assert world.run("Delete", ID)["Status"] == "SUCCESS"
+def test_what_is_gone_needs_no_deletion(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.gone()
+    assert sagemaker.run("Delete", ID)["Status"] == "SUCCESS"
 
 
-def test_a_deletion_waits_until_it_is_done_and_says_what_went_wrong(world: World) -> None:
-    world.described("Updating")
-    world.described("Updated")
-    world.deleted()
-    world.described("Deleting")
-    world.described("DeleteFailed", FailureReason="workloads run in its queue")
-    answer = world.run("Delete", ID)
+def test_a_deletion_waits_until_it_is_done_and_says_what_went_wrong(sagemaker: StubbedSageMaker) -> None:
+    sagemaker.described("Updating")
+    sagemaker.described("Updated")
+    sagemaker.deleted()
+    sagemaker.described("Deleting")
+    sagemaker.described("DeleteFailed", FailureReason="workloads run in its queue")
+    answer = sagemaker.run("Delete", ID)
     assert answer["Status"] == "FAILED"
     assert "llm is DeleteFailed: workloads run in its queue" in answer["Reason"]
 
 
-def test_a_scheduler_configuration_goes_the_same_way(world: World) -> None:
+def test_a_scheduler_configuration_goes_the_same_way(sagemaker: StubbedSageMaker) -> None:
     made = f"arn:aws:sagemaker:us-west-2:111122223333:cluster-scheduler-config/{ID}"
     config = {"FairShare": "Enabled", "PriorityClasses": [{"Name": "training", "Weight": 70}]}
-    world.stub.add_response(
+    sagemaker.stub.add_response(
         "create_cluster_scheduler_config",
         {"ClusterSchedulerConfigArn": made, "ClusterSchedulerConfigId": ID},
         {"Name": "prod", "ClusterArn": CLUSTER, "SchedulerConfig": config, "Tags": ANY},
@@ -264,7 +264,7 @@ def test_a_scheduler_configuration_goes_the_same_way(world: World) -> None:
         "Status": "Created",
         "CreationTime": datetime(2026, 11, 1, tzinfo=UTC),
     }
-    world.stub.add_response("describe_cluster_scheduler_config", described, {"ClusterSchedulerConfigId": ID})
+    sagemaker.stub.add_response("describe_cluster_scheduler_config", described, {"ClusterSchedulerConfigId": ID})
     properties = {"Name": "prod", "ClusterArn": CLUSTER, "Settings": json.dumps({"SchedulerConfig": config})}
     event = {
         "RequestType": "Create",
@@ -273,6 +273,6 @@ def test_a_scheduler_configuration_goes_the_same_way(world: World) -> None:
         "ResourceType": "Custom::PodwrightSchedulerConfig",
         "ResourceProperties": properties,
     }
-    with world.stub:
-        answer = index.handle(event, world)
+    with sagemaker.stub:
+        answer = index.handle(event, sagemaker)
     assert (answer.physical_id, answer.data) == (ID, {"Arn": made})

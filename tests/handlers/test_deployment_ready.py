@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nodes_ready_world import World, encoded, self_signed, worlds
+from nodes_ready_services import NodesReadyServices, encoded, nodes_ready_services, self_signed
 
 PROPERTIES = {
     "EksClusterName": "prod-eks",
@@ -23,8 +23,8 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def world(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    yield from worlds(certificate, monkeypatch)
+def services(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NodesReadyServices]:
+    yield from nodes_ready_services(certificate, monkeypatch)
 
 
 def deployment(ready: int, updated: int = 2, observed: int = 4, **more: Any) -> dict[str, Any]:
@@ -32,25 +32,25 @@ def deployment(ready: int, updated: int = 2, observed: int = 4, **more: Any) -> 
     return {"metadata": {"generation": 4}, "spec": {"replicas": 2}, "status": status | more}
 
 
-def look(world: World, *answers: tuple[int, Any]) -> None:
-    """What Kubernetes answers, one look after the other; the cluster is described before each."""
-    world.say(*answers)
-    certificate = {"endpoint": world.kubernetes.url, "certificateAuthority": {"data": encoded(world.authority)}}
+def observe(services: NodesReadyServices, *answers: tuple[int, Any]) -> None:
+    """What Kubernetes answers, one read after the other; the cluster is described before each."""
+    services.say(*answers)
+    certificate = {"endpoint": services.kubernetes.url, "certificateAuthority": {"data": encoded(services.authority)}}
     for _ in answers:
-        world.stubs["eks"].add_response("describe_cluster", {"cluster": certificate}, {"name": "prod-eks"})
+        services.stubs["eks"].add_response("describe_cluster", {"cluster": certificate}, {"name": "prod-eks"})
 
 
-def run(world: World, request: str = "Create", **more: Any) -> dict[str, Any] | None:
-    return world.run(request, ResourceType="Custom::PodwrightDeploymentReady", ResourceProperties=PROPERTIES, **more)
+def run(services: NodesReadyServices, request: str = "Create", **more: Any) -> dict[str, Any] | None:
+    return services.run(request, ResourceType="Custom::PodwrightDeploymentReady", ResourceProperties=PROPERTIES, **more)
 
 
-def test_a_deployment_whose_replicas_are_ready_answers_at_once(world: World) -> None:
-    look(world, (200, deployment(2)))
-    answer = run(world)
+def test_a_deployment_whose_replicas_are_ready_answers_at_once(services: NodesReadyServices) -> None:
+    observe(services, (200, deployment(2)))
+    answer = run(services)
     assert answer
     assert (answer["Status"], answer["Data"]) == ("SUCCESS", {"Ready": "2"})
     assert answer["PhysicalResourceId"] == "prod-eks/kueue-system/kueue-controller-manager"
-    (call,) = world.kubernetes.calls
+    (call,) = services.kubernetes.calls
     assert call.path == "/apis/apps/v1/namespaces/kueue-system/deployments/kueue-controller-manager"
 
 
@@ -77,30 +77,32 @@ def test_a_deployment_whose_replicas_are_ready_answers_at_once(world: World) -> 
         "no status",
     ],
 )
-def test_it_waits_for_every_replica_of_the_latest_revision(world: World, early: tuple[int, Any]) -> None:
-    look(world, early, (200, deployment(2)))
-    started = world.now
-    answer = run(world)
+def test_it_waits_for_every_replica_of_the_latest_revision(
+    services: NodesReadyServices, early: tuple[int, Any]
+) -> None:
+    observe(services, early, (200, deployment(2)))
+    started = services.now
+    answer = run(services)
     assert answer
     assert answer["Status"] == "SUCCESS"
-    assert world.now - started == 15
+    assert services.now - started == 15
 
 
-def test_a_deployment_of_no_replicas_is_not_ready(world: World) -> None:
-    look(world, (200, {"metadata": {}, "spec": {"replicas": 0}, "status": {}}))
-    answer = run(world, Deadline=world.now)
+def test_a_deployment_of_no_replicas_is_not_ready(services: NodesReadyServices) -> None:
+    observe(services, (200, {"metadata": {}, "spec": {"replicas": 0}, "status": {}}))
+    answer = run(services, Deadline=services.now)
     assert answer
     assert answer["Status"] == "FAILED"
 
 
-def test_a_deadline_tells_what_the_conditions_say(world: World) -> None:
+def test_a_deadline_tells_what_the_conditions_say(services: NodesReadyServices) -> None:
     conditions = [
         {"type": "Available", "status": "False", "message": "Deployment does not have minimum availability."},
         {"type": "Progressing", "status": "True", "message": "ReplicaSet is progressing."},
         {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"},
     ]
-    look(world, (200, deployment(1, conditions=conditions)))
-    answer = run(world, Deadline=world.now)
+    observe(services, (200, deployment(1, conditions=conditions)))
+    answer = run(services, Deadline=services.now)
     assert answer
     assert answer["Status"] == "FAILED"
     assert (
@@ -110,8 +112,8 @@ def test_a_deadline_tells_what_the_conditions_say(world: World) -> None:
     assert "progressing" not in answer["Reason"]
 
 
-def test_deleting_a_wait_touches_nothing(world: World) -> None:
-    answer = run(world, "Delete", PhysicalResourceId="prod-eks/kueue-system/kueue-controller-manager")
+def test_deleting_a_wait_touches_nothing(services: NodesReadyServices) -> None:
+    answer = run(services, "Delete", PhysicalResourceId="prod-eks/kueue-system/kueue-controller-manager")
     assert answer
     assert answer["Status"] == "SUCCESS"
-    assert world.kubernetes.calls == []
+    assert services.kubernetes.calls == []

@@ -123,25 +123,25 @@ def test_instances_and_prices_by_group_and_type(stubs: dict[str, Stubber]) -> No
 
 def test_nodes_by_what_sagemaker_says_of_them(stubs: dict[str, Stubber]) -> None:
     listed(stubs["sagemaker"], IncludeNodeLogicalIds=True)
-    found = values(fleet.nodes(Session(), FACTS))  # type: ignore[arg-type]
-    assert found["podwright_nodes(h200 Running)"] == 2
-    assert found["podwright_nodes(h200 Failure)"] == 1
-    assert found["podwright_node_status(h200 i-00000000000000002 n2 Failure)"] == 1
-    assert found["podwright_node_launched_timestamp_seconds(h200 i-00000000000000000 n0)"] == LAUNCHED.timestamp()
-    assert len(found) == 8
+    actual = values(fleet.nodes(Session(), FACTS))  # type: ignore[arg-type]
+    assert actual["podwright_nodes(h200 Running)"] == 2
+    assert actual["podwright_nodes(h200 Failure)"] == 1
+    assert actual["podwright_node_status(h200 i-00000000000000002 n2 Failure)"] == 1
+    assert actual["podwright_node_launched_timestamp_seconds(h200 i-00000000000000000 n0)"] == LAUNCHED.timestamp()
+    assert len(actual) == 8
 
 
 def test_health_and_faults_as_kubernetes_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = "sagemaker.amazonaws.com"
+    actual = "sagemaker.amazonaws.com"
     nodes = [
-        ("hyperpod-i-1", {f"{of}/instance-group-name": "h200", f"{of}/node-health-status": "Schedulable"}),
+        ("hyperpod-i-1", {f"{actual}/instance-group-name": "h200", f"{actual}/node-health-status": "Schedulable"}),
         (
             "hyperpod-i-2",
             {
-                f"{of}/instance-group-name": "h200",
-                f"{of}/node-health-status": "UnschedulablePendingReplacement",
-                f"{of}/deep-health-check-status": "Failed",
-                f"{of}/fault-types": "NvidiaXid",
+                f"{actual}/instance-group-name": "h200",
+                f"{actual}/node-health-status": "UnschedulablePendingReplacement",
+                f"{actual}/deep-health-check-status": "Failed",
+                f"{actual}/fault-types": "NvidiaXid",
             },
         ),
         ("somebody-elses", {}),
@@ -168,11 +168,11 @@ def test_plans_with_their_windows_instances_and_price(stubs: dict[str, Stubber])
         "AvailableInstanceCount": 2,
     }
     stubs["sagemaker"].add_response("describe_training_plan", answer, {"TrainingPlanName": "h200-q1"})
-    found = values(fleet.plans(Session(), FACTS))  # type: ignore[arg-type]
-    assert found["podwright_plan_instances( h200 total)"] == 16
-    assert found["podwright_plan_instances( h200 available)"] == 2
-    assert found["podwright_plan_end_timestamp_seconds( h200)"] == 1797593400
-    assert found["podwright_plan_upfront_usd( h200)"] == 900000.5
+    actual = values(fleet.plans(Session(), FACTS))  # type: ignore[arg-type]
+    assert actual["podwright_plan_instances( h200 total)"] == 16
+    assert actual["podwright_plan_instances( h200 available)"] == 2
+    assert actual["podwright_plan_end_timestamp_seconds( h200)"] == 1797593400
+    assert actual["podwright_plan_upfront_usd( h200)"] == 900000.5
 
 
 def bucket(stub: Stubber, tag: str, record: dict[str, Any] | None) -> None:
@@ -188,16 +188,16 @@ def bucket(stub: Stubber, tag: str, record: dict[str, Any] | None) -> None:
 def test_benchmarks_of_nodes_that_are_there_read_once_for_each_version(stubs: dict[str, Stubber]) -> None:
     listed(stubs["sagemaker"])
     bucket(stubs["s3"], "one", RESULTS)
-    found = values(benchmarks.benchmarks(Session(), FACTS))  # type: ignore[arg-type]
+    actual = values(benchmarks.benchmarks(Session(), FACTS))  # type: ignore[arg-type]
     node = f"{NODES[0]['InstanceId']} ml.p5en.48xlarge"
-    assert found["podwright_benchmark_value(h200 " + node + " gemm_bf16 TFLOPS)"] == 650.0
-    assert found["podwright_benchmark_value(h200 " + node + " pingpong us)"] == 9.0
-    assert found["podwright_benchmark_limit(h200 ml.p5en.48xlarge gemm_bf16 TFLOPS)"] == 600.0
-    assert found["podwright_benchmark_verdict(h200 " + node + " warn)"] == 1
-    assert found["podwright_benchmark_verdict(h200 " + node + " fail)"] == 0
+    assert actual["podwright_benchmark_value(h200 " + node + " gemm_bf16 TFLOPS)"] == 650.0
+    assert actual["podwright_benchmark_value(h200 " + node + " pingpong us)"] == 9.0
+    assert actual["podwright_benchmark_limit(h200 ml.p5en.48xlarge gemm_bf16 TFLOPS)"] == 600.0
+    assert actual["podwright_benchmark_verdict(h200 " + node + " warn)"] == 1
+    assert actual["podwright_benchmark_verdict(h200 " + node + " fail)"] == 0
     listed(stubs["sagemaker"])
     bucket(stubs["s3"], "one", None)
-    assert values(benchmarks.benchmarks(Session(), FACTS)) == found  # type: ignore[arg-type]
+    assert values(benchmarks.benchmarks(Session(), FACTS)) == actual  # type: ignore[arg-type]
     listed(stubs["sagemaker"])
     bucket(stubs["s3"], "two", {**RESULTS, "instance_id": "i-gone"})
     assert not values(benchmarks.benchmarks(Session(), FACTS))  # type: ignore[arg-type]
@@ -220,8 +220,8 @@ def test_a_source_that_cannot_be_asked_is_named_and_the_others_are_written(
     monkeypatch.setattr(index.time, "time", lambda: 60.0)  # not one of the minutes in which benchmarks are read
     answer = index.handler({**FACTS, "eks_cluster": None}, None)
     assert answer == {"written": 12, "unseen": ["nodes", "plans"]}
-    seen = {item.labels["source"]: item.value for item in written if item.name == "podwright_source_seen"}
-    assert seen == {"instances": True, "nodes": False, "health": True, "plans": False}
+    observed = {item.labels["source"]: item.value for item in written if item.name == "podwright_source_seen"}
+    assert observed == {"instances": True, "nodes": False, "health": True, "plans": False}
     assert {item.labels["cluster_name"] for item in written} == {"prod"}
 
 
@@ -235,7 +235,7 @@ def test_everything_that_is_written_is_in_the_table(stubs: dict[str, Stubber]) -
 
 @needs(prometheus.installed(), "Prometheus: Debian's package prometheus")
 def test_prometheus_takes_what_is_written(tmp_path: Path) -> None:
-    moment = float(int(time.time()))
+    timestamp = float(int(time.time()))
     samples = [
         Sample("podwright_instances", {"state": "current", "empty": "", "n": str(n)}, n / 2) for n in range(2500)
     ]
@@ -256,14 +256,14 @@ def test_prometheus_takes_what_is_written(tmp_path: Path) -> None:
 
     with prometheus.serving(tmp_path, "--web.enable-remote-write-receiver") as ready:
         with serving(forward) as service:
-            assert write(SESSION, f"{service.url}/workspaces/ws-1/", samples, moment) == 2500
+            assert write(SESSION, f"{service.url}/workspaces/ws-1/", samples, timestamp) == 2500
             assert len(service.calls) == 2
         assert not refusals
-        [count] = ready.instant("count(podwright_instances)", moment)
+        [count] = ready.instant("count(podwright_instances)", timestamp)
         assert count["value"][1] == "2500"
-        [found] = ready.instant('podwright_instances{n="2499"}', moment)
-        assert found["metric"] == {"__name__": "podwright_instances", "n": "2499", "state": "current"}
-        assert found["value"][1] == "1249.5"
+        [actual] = ready.instant('podwright_instances{n="2499"}', timestamp)
+        assert actual["metric"] == {"__name__": "podwright_instances", "n": "2499", "state": "current"}
+        assert actual["value"][1] == "1249.5"
 
 
 def test_a_block_of_literals_holds_what_went_in() -> None:

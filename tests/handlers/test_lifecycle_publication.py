@@ -83,24 +83,24 @@ def test_lays_out_the_scripts_the_facts_and_a_manifest_of_both(s3: Any) -> None:
     uri = publish()
     digest = uri.removeprefix(f"s3://{BUCKET}/{PREFIX}/")
     assert len(digest) == 64
-    found = {key.removeprefix(f"{PREFIX}/{digest}/"): data for key, data in published(s3).items()}
-    manifest = json.loads(found.pop("manifest.json"))
-    assert json.loads(found["node.json"]) == FACTS
-    assert "provisioning_parameters.json" not in found
-    assert {name: data for name, data in found.items() if name != "node.json"} == FILES
+    actual = {key.removeprefix(f"{PREFIX}/{digest}/"): data for key, data in published(s3).items()}
+    manifest = json.loads(actual.pop("manifest.json"))
+    assert json.loads(actual["node.json"]) == FACTS
+    assert "provisioning_parameters.json" not in actual
+    assert {name: data for name, data in actual.items() if name != "node.json"} == FILES
     assert manifest["digest"] == digest
-    assert manifest["files"] == {name: hashlib.sha256(data).hexdigest() for name, data in found.items()}
+    assert manifest["files"] == {name: hashlib.sha256(data).hexdigest() for name, data in actual.items()}
 
 
 def test_parameters_of_slurm_lie_beside_the_facts_and_count_in_the_digest(s3: Any) -> None:
     parameters = {"version": "1.0.0", "controller_group": "controller"}
     plain, uri = publish(), publish(ProvisioningParameters=json.dumps(parameters))
     below = uri.removeprefix(f"s3://{BUCKET}/")
-    found = published(s3, below)
+    actual = published(s3, below)
     assert uri != plain
-    assert json.loads(found[f"{below}/provisioning_parameters.json"]) == parameters
-    manifest = json.loads(found[f"{below}/manifest.json"])
-    written = found[f"{below}/provisioning_parameters.json"]
+    assert json.loads(actual[f"{below}/provisioning_parameters.json"]) == parameters
+    manifest = json.loads(actual[f"{below}/manifest.json"])
+    written = actual[f"{below}/provisioning_parameters.json"]
     assert manifest["files"]["provisioning_parameters.json"] == hashlib.sha256(written).hexdigest()
     assert publish(ProvisioningParameters=json.dumps(parameters | {"controller_group": "head"})) not in (plain, uri)
 
@@ -207,8 +207,8 @@ def test_carriage_returns_in_data_are_no_fault(s3: Any) -> None:
 
 
 def versions(s3: Any, below: str) -> int:
-    found = s3.list_object_versions(Bucket=BUCKET, Prefix=below)
-    return len(found.get("Versions", [])) + len(found.get("DeleteMarkers", []))
+    object_versions = s3.list_object_versions(Bucket=BUCKET, Prefix=below)
+    return len(object_versions.get("Versions", [])) + len(object_versions.get("DeleteMarkers", []))
 
 
 def test_delete_removes_every_version_below_the_prefix_and_nothing_else(s3: Any) -> None:

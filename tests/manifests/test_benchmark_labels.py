@@ -17,7 +17,7 @@ import cel
 import kubernetes_validate
 import pytest
 
-from benchmark_world import record
+from benchmark_services import record
 from podwright.cdk8s_charts.benchmark_labels.chart import BenchmarkLabels
 from podwright.cdk8s_charts.benchmark_labels.handler import benchmark_labeller
 from podwright.config.catalog.images import Image
@@ -39,8 +39,8 @@ def chart(mirror: dict[str, Image] | None = None, **policies: str | None) -> lis
 
 
 def only(kind: str, manifests: list[dict[str, Any]]) -> dict[str, Any]:
-    (found,) = [item for item in manifests if item["kind"] == kind]
-    return found
+    (items,) = [item for item in manifests if item["kind"] == kind]
+    return items
 
 
 def pod(manifests: list[dict[str, Any]]) -> dict[str, Any]:
@@ -54,11 +54,11 @@ def test_manifests_fit_kubernetes(version: str) -> None:
 
 
 def test_runs_on_the_groups_that_are_measured_whatever_their_taints() -> None:
-    found = pod(chart(b="report", a="gate", c="skip", d=None))
-    (term,) = found["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    actual = pod(chart(b="report", a="gate", c="skip", d=None))
+    (term,) = actual["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     key = "sagemaker.amazonaws.com/instance-group-name"
     assert term["matchExpressions"] == [{"key": key, "operator": "In", "values": ["a", "b", "d"]}]
-    assert found["tolerations"] == [{"operator": "Exists"}]
+    assert actual["tolerations"] == [{"operator": "Exists"}]
 
 
 def test_where_nothing_is_measured_there_is_nothing() -> None:
@@ -66,16 +66,16 @@ def test_where_nothing_is_measured_there_is_nothing() -> None:
 
 
 def test_the_pod_can_do_little_on_its_node() -> None:
-    found = pod(chart(a="gate"))
-    (container,) = found["containers"]
-    assert found["securityContext"]["runAsNonRoot"]
+    actual = pod(chart(a="gate"))
+    (container,) = actual["containers"]
+    assert actual["securityContext"]["runAsNonRoot"]
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
     assert all(mount["readOnly"] for mount in container["volumeMounts"])
-    (host,) = [volume["hostPath"]["path"] for volume in found["volumes"] if "hostPath" in volume]
+    (host,) = [volume["hostPath"]["path"] for volume in actual["volumes"] if "hostPath" in volume]
     assert f"{host}/benchmarks.json" == RECORD
     assert {item["name"]: item.get("value") for item in container["env"]}["RECORD"] == RECORD
     assert only("ClusterRole", chart(a="gate"))["rules"] == [
@@ -85,8 +85,8 @@ def test_the_pod_can_do_little_on_its_node() -> None:
 
 def test_a_mirrored_image_takes_its_place() -> None:
     copied = Image("r.example", "podwright/python", "3", "sha256:" + "d" * 64)
-    found = pod(chart({"public.ecr.aws/docker/library/python": copied}, a="gate"))
-    assert found["containers"][0]["image"] == str(copied)
+    actual = pod(chart({"public.ecr.aws/docker/library/python": copied}, a="gate"))
+    assert actual["containers"][0]["image"] == str(copied)
 
 
 def test_the_script_that_is_shipped_is_the_script_that_is_tested() -> None:
@@ -99,8 +99,8 @@ def test_the_script_that_is_shipped_is_the_script_that_is_tested() -> None:
 
 def node(**metadata: Any) -> dict[str, Any]:
     labels = {"kubernetes.io/hostname": "ip-10-0-0-1"}
-    given = {"name": "node-1", "labels": labels, "annotations": {"volumes.kubernetes.io/attach": "true"}}
-    return {"metadata": given | metadata, "spec": {"providerID": "aws:///i-1"}}
+    provided = {"name": "node-1", "labels": labels, "annotations": {"volumes.kubernetes.io/attach": "true"}}
+    return {"metadata": provided | metadata, "spec": {"providerID": "aws:///i-1"}}
 
 
 def admitted(new: dict[str, Any], old: dict[str, Any], pod_node: str | None = "node-1", user: str = USER) -> bool:

@@ -97,10 +97,10 @@ def upstream(tmp_path: Path) -> Iterator[tuple[Upstream, Chart]]:
             "charts/top/charts/near-0.1.0.tgz": "an old package beside the folder",
             "charts/top/charts/away-1.0.0.tgz": "an old package of the other one",
         }
-        wanted = dataclasses.replace(
+        expected = dataclasses.replace(
             chart(HYPERPOD_DEPENDENCIES), archive=f"{server.url}/repository.tar.gz", folder="charts/top", nested=()
         )
-        yield made, wanted
+        yield made, expected
 
 
 @pytest.fixture
@@ -111,8 +111,8 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_a_chart_is_fetched_with_its_subcharts(upstream: tuple[Upstream, Chart], project: Path) -> None:
-    _, wanted = upstream
-    archive = fetch(project, wanted)
+    _, expected = upstream
+    archive = fetch(project, expected)
     with zipfile.ZipFile(archive.path) as packed:
         names = packed.namelist()
     assert names == [
@@ -123,62 +123,62 @@ def test_a_chart_is_fetched_with_its_subcharts(upstream: tuple[Upstream, Chart],
         "charts/near/templates/a.yaml",
         "templates/a.yaml",
     ]
-    locked = read_artifacts(project).charts[wanted.name]
+    locked = read_artifacts(project).charts[expected.name]
     assert locked.sha256 == hashlib.sha256(archive.path.read_bytes()).hexdigest() == archive.digest
     assert locked.images == ("example.invalid/away:1", "example.invalid/near:1", "example.invalid/top:1")
-    assert (locked.revision, locked.repository) == (wanted.revision, wanted.repository)
-    assert chart_archive(project, wanted) == archive
+    assert (locked.revision, locked.repository) == (expected.revision, expected.repository)
+    assert chart_archive(project, expected) == archive
 
 
 def test_the_digest_is_the_same_on_every_machine(
     upstream: tuple[Upstream, Chart], project: Path, tmp_path: Path
 ) -> None:
     """Although every download has other times in it."""
-    _, wanted = upstream
-    first = fetch(project, wanted).digest
+    _, expected = upstream
+    first = fetch(project, expected).digest
     other = tmp_path / "other"
     other.mkdir()
-    assert fetch(other, wanted).digest == first
+    assert fetch(other, expected).digest == first
 
 
 def test_a_lost_archive_comes_back_as_it_was(upstream: tuple[Upstream, Chart], project: Path) -> None:
-    _, wanted = upstream
-    archive = fetch(project, wanted)
+    _, expected = upstream
+    archive = fetch(project, expected)
     before = (project / "artifacts.lock").read_bytes()
     archive.path.unlink()
-    assert [finding.id for finding in chart_findings(project, wanted)] == ["CHT003"]
-    assert fetch(project, wanted) == archive
-    assert chart_findings(project, wanted) == []
+    assert [finding.id for finding in chart_findings(project, expected)] == ["CHT003"]
+    assert fetch(project, expected) == archive
+    assert chart_findings(project, expected) == []
     assert (project / "artifacts.lock").read_bytes() == before
 
 
 def test_an_archive_that_is_there_is_not_fetched_again(upstream: tuple[Upstream, Chart], project: Path) -> None:
-    made, wanted = upstream
-    archive = fetch(project, wanted)
+    made, expected = upstream
+    archive = fetch(project, expected)
     made.files = {}
-    assert fetch(project, wanted) == archive
+    assert fetch(project, expected) == archive
 
 
 def test_a_source_that_changed_under_its_commit_is_refused(upstream: tuple[Upstream, Chart], project: Path) -> None:
-    made, wanted = upstream
-    archive = fetch(project, wanted)
+    made, expected = upstream
+    archive = fetch(project, expected)
     archive.path.unlink()
     made.subchart = "example.invalid/away:2"
     with pytest.raises(CommandError, match="for the same commit"):
-        fetch(project, wanted)
+        fetch(project, expected)
     assert not archive.path.exists()
-    assert fetch(project, wanted, update=True).digest != archive.digest
-    assert "example.invalid/away:2" in read_artifacts(project).charts[wanted.name].images
+    assert fetch(project, expected, update=True).digest != archive.digest
+    assert "example.invalid/away:2" in read_artifacts(project).charts[expected.name].images
 
 
 def test_another_commit_needs_a_word(upstream: tuple[Upstream, Chart], project: Path) -> None:
-    _, wanted = upstream
-    fetch(project, wanted)
-    newer = dataclasses.replace(wanted, revision="f" * 40)
+    _, expected = upstream
+    fetch(project, expected)
+    newer = dataclasses.replace(expected, revision="f" * 40)
     with pytest.raises(CommandError, match=r"this podwright pins 0\.1\.0 at ffffffffffff"):
         fetch(project, newer)
     fetch(project, newer, update=True)
-    assert read_artifacts(project).charts[wanted.name].revision == "f" * 40
+    assert read_artifacts(project).charts[expected.name].revision == "f" * 40
 
 
 @pytest.mark.parametrize(
@@ -193,18 +193,18 @@ def test_another_commit_needs_a_word(upstream: tuple[Upstream, Chart], project: 
 def test_a_download_that_is_not_what_was_asked_for(
     upstream: tuple[Upstream, Chart], project: Path, change: dict[str, str], message: str
 ) -> None:
-    _, wanted = upstream
+    _, expected = upstream
     with pytest.raises(CommandError, match=message):
-        fetch(project, dataclasses.replace(wanted, **change))
+        fetch(project, dataclasses.replace(expected, **change))
     assert not (project / "artifacts.lock").exists()
 
 
 def test_a_path_that_leads_out_of_the_folder_is_left_out(
     upstream: tuple[Upstream, Chart], project: Path, tmp_path: Path
 ) -> None:
-    made, wanted = upstream
+    made, expected = upstream
     made.files["charts/top/../../../escaped"] = "x"
-    archive = fetch(project, wanted)
+    archive = fetch(project, expected)
     with zipfile.ZipFile(archive.path) as packed:
         assert [name for name in packed.namelist() if "escaped" in name] == []
     assert not list(tmp_path.rglob("escaped"))
@@ -213,21 +213,21 @@ def test_a_path_that_leads_out_of_the_folder_is_left_out(
 def test_the_subcharts_of_a_subchart_are_fetched_where_that_is_wanted(
     upstream: tuple[Upstream, Chart], project: Path
 ) -> None:
-    made, wanted = upstream
+    made, expected = upstream
     (away,) = [
         item for item in json.loads(made.files["charts/top/Chart.yaml"])["dependencies"] if item["name"] == "away"
     ]
     near = {"apiVersion": "v2", "name": "near", "version": "0.1.0", "dependencies": [away]}
     made.files["charts/top/charts/near/Chart.yaml"] = json.dumps(near)
-    archive = fetch(project, dataclasses.replace(wanted, nested=("near",)))
+    archive = fetch(project, dataclasses.replace(expected, nested=("near",)))
     with zipfile.ZipFile(archive.path) as packed:
         assert "charts/near/charts/away/Chart.yaml" in packed.namelist()
 
 
 def test_a_release_is_taken_as_it_is_packed(upstream: tuple[Upstream, Chart], project: Path) -> None:
-    made, wanted = upstream
-    address = wanted.archive.replace("repository.tar.gz", "charts/away-1.2.3.tgz")
-    released = dataclasses.replace(wanted, name="away", archive=address, folder="", version="1.2.3", revision="1.2.3")
+    made, expected = upstream
+    address = expected.archive.replace("repository.tar.gz", "charts/away-1.2.3.tgz")
+    released = dataclasses.replace(expected, name="away", archive=address, folder="", version="1.2.3", revision="1.2.3")
     archive = fetch(project, released)
     with zipfile.ZipFile(archive.path) as packed:
         assert packed.namelist() == ["Chart.yaml", "templates/a.yaml"]
@@ -242,19 +242,19 @@ def test_a_release_is_taken_as_it_is_packed(upstream: tuple[Upstream, Chart], pr
 def test_charts_of_all_environments_are_fetched_beside_each_other(
     upstream: tuple[Upstream, Chart], project: Path
 ) -> None:
-    _, wanted = upstream
-    address = wanted.archive.replace("repository.tar.gz", "charts/away-1.2.3.tgz")
-    released = dataclasses.replace(wanted, name="away", archive=address, folder="", version="1.2.3", revision="1.2.3")
-    fetch(project, wanted)
+    _, expected = upstream
+    address = expected.archive.replace("repository.tar.gz", "charts/away-1.2.3.tgz")
+    released = dataclasses.replace(expected, name="away", archive=address, folder="", version="1.2.3", revision="1.2.3")
+    fetch(project, expected)
     fetch(project, released)
     assert set(read_artifacts(project).charts) == {"hyperpod-dependencies", "away"}
-    assert chart_findings(project, wanted) == chart_findings(project, released) == []
+    assert chart_findings(project, expected) == chart_findings(project, released) == []
 
 
 def test_a_release_in_a_registry_is_pulled_by_helm(
     upstream: tuple[Upstream, Chart], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, wanted = upstream
+    made, expected = upstream
     asked: list[tuple[str, ...]] = []
 
     def pull(*arguments: str) -> str:
@@ -264,7 +264,7 @@ def test_a_release_in_a_registry_is_pulled_by_helm(
 
     monkeypatch.setattr("podwright.operations.artifacts.charts.helm", pull)
     released = dataclasses.replace(
-        wanted, name="away", archive="oci://r.example/charts/away", folder="", version="1.2.3", revision="1.2.3"
+        expected, name="away", archive="oci://r.example/charts/away", folder="", version="1.2.3", revision="1.2.3"
     )
     archive = fetch(project, released)
     assert asked == [("pull", "oci://r.example/charts/away", "--version", "1.2.3")]
@@ -277,9 +277,9 @@ def test_the_command_fetches_what_the_environments_of_the_project_install(
 ) -> None:
     asked: list[tuple[str, bool]] = []
 
-    def note(root: Path, wanted: Chart, *, update: bool) -> ChartArchive:
-        asked.append((wanted.name, update))
-        return ChartArchive(wanted.name, root / f"{wanted.name}.zip", "0" * 64)
+    def note(root: Path, expected: Chart, *, update: bool) -> ChartArchive:
+        asked.append((expected.name, update))
+        return ChartArchive(expected.name, root / f"{expected.name}.zip", "0" * 64)
 
     monkeypatch.setattr(charts, "fetch", note)
     (project / "environments").mkdir()

@@ -45,8 +45,8 @@ def test_each_file_is_a_definition_with_its_source(name: str) -> None:
     ],
 )
 def test_what_a_schema_refuses(manifest: dict[str, Any], reason: str | None) -> None:
-    found = custom_kinds.violations(manifest)
-    assert found == [] if reason is None else reason in found[0]
+    violations = custom_kinds.violations(manifest)
+    assert violations == [] if reason is None else reason in violations[0]
 
 
 def test_a_kind_or_version_without_a_schema_is_said() -> None:
@@ -85,5 +85,5 @@ def test_a_pod_template_is_checked_as_kubernetes_checks_one() -> None:
     good = {"template": {"spec": {"containers": [{"name": "a", "image": "b"}]}}}
     assert custom_kinds.violations_of(schema, good) == []
     bad = {"template": {"spec": {"containers": [{"name": "a", "immage": "b"}]}}}
-    (found,) = custom_kinds.violations_of(schema, bad)
-    assert ".".join(map(str, found.absolute_path)) == "template.spec.containers.0"
+    (validation_errors,) = custom_kinds.violations_of(schema, bad)
+    assert ".".join(map(str, validation_errors.absolute_path)) == "template.spec.containers.0"

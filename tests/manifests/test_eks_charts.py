@@ -39,10 +39,10 @@ def test_without_neuron_devices_there_is_nothing() -> None:
 
 def test_the_plugin_runs_on_neuron_nodes_whatever_their_taints() -> None:
     taints = [{"key": "team", "value": "a", "effect": "NoExecute"}]
-    found = pod(neuron("ml.trn2.48xlarge", "ml.trn1.32xlarge", "ml.m5.4xlarge", taints=taints))
-    (term,) = found["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    actual = pod(neuron("ml.trn2.48xlarge", "ml.trn1.32xlarge", "ml.m5.4xlarge", taints=taints))
+    (term,) = actual["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term["matchExpressions"][0]["values"] == ["ml.trn1.32xlarge", "ml.trn2.48xlarge"]
-    keys = {(item["key"], item.get("effect")) for item in found["tolerations"]}
+    keys = {(item["key"], item.get("effect")) for item in actual["tolerations"]}
     assert {
         ("sagemaker.amazonaws.com/node-health-status", "NoSchedule"),
         ("aws.amazon.com/neuron", "NoSchedule"),

@@ -5,7 +5,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from job_world import aws_model, planned, rendered, with_jobs
+from job_environment import aws_model, planned, rendered, with_jobs
 from podwright.sandbox.kubernetes import custom_kinds
 
 _MODEL = "sagemaker/hyperpod/training/config/hyperpod_pytorch_job_unified_config.py"
@@ -91,10 +91,12 @@ def fields_of(known: Any) -> set[str]:
         children = known.get("properties", {})
     else:
         children = {name: _model(field.annotation) for name, field in known.model_fields.items()} if known else {}
-    found = set()
+    actual = set()
     for name, child in children.items():
-        found |= {name} | ({f"{name}.{inner}" for inner in fields_of(child)} if name != "template" and child else set())
-    return found
+        actual |= {name} | (
+            {f"{name}.{inner}" for inner in fields_of(child)} if name != "template" and child else set()
+        )
+    return actual
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:
@@ -189,9 +191,9 @@ def test_a_part_of_a_node_is_a_part_of_everything() -> None:
 
 
 def test_tiered_checkpoints_take_their_memory_first() -> None:
-    world = {"cluster": {"tiered_checkpoints": {"memory_percent": 25}}}
+    overrides = {"cluster": {"tiered_checkpoints": {"memory_percent": 25}}}
     whole = planned(with_jobs({"job": {"kind": "hyperpod_pytorch"}})).pod.resources["memory"]
-    rest = planned(with_jobs({"job": {"kind": "hyperpod_pytorch"}}, **world)).pod.resources["memory"]
+    rest = planned(with_jobs({"job": {"kind": "hyperpod_pytorch"}}, **overrides)).pod.resources["memory"]
     assert whole - rest == 2048 * 1024 // 4
 
 
@@ -210,7 +212,7 @@ def test_checkpointless_keeps_the_agent_the_first_process() -> None:
 def test_pods_go_only_to_healthy_nodes_and_through_the_taints_of_their_group() -> None:
     taint = {"key": "reserved", "value": "llm", "effect": "NoSchedule"}
     group = {"instance_type": "ml.p5.48xlarge", "count": 8, "zone": "usw2-az2", "taints": [taint]}
-    (manifest,) = rendered("hyperpod_pytorch", world={"groups": {"h100": group}})
+    (manifest,) = rendered("hyperpod_pytorch", overrides={"groups": {"h100": group}})
     pod = manifest["spec"]["replicaSpecs"][0]["template"]["spec"]
     assert pod["tolerations"] == [taint | {"operator": "Equal"}]
     (term,) = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
@@ -222,7 +224,7 @@ def test_one_ultraserver_where_it_is_large_enough() -> None:
     group = {"instance_type": "ml.p6e-gb200.36xlarge", "count": 18, "zone": "usw2-az2"}
     plan = {"teams": {"llm": {"quota": {"gb200": 18}}}, "groups": {"gb200": group}}
     domain, manifest = rendered(
-        "hyperpod_pytorch", world=plan, group="gb200", nodes=18, parallelism={"tensor": 4, "expert": 18}
+        "hyperpod_pytorch", overrides=plan, group="gb200", nodes=18, parallelism={"tensor": 4, "expert": 18}
     )
     assert domain["spec"]["numNodes"] == 18
     assert custom_kinds.violations(manifest) == []
@@ -234,7 +236,7 @@ def test_one_ultraserver_where_it_is_large_enough() -> None:
     assert template["spec"]["nodeSelector"]["kubernetes.io/arch"] == "arm64"
     values = {each["name"]: each["value"] for each in template["spec"]["containers"][0]["env"]}
     assert (values["TENSOR_MODEL_PARALLEL_SIZE"], values["EXPERT_MODEL_PARALLEL_SIZE"]) == ("4", "18")
-    _, far = rendered("hyperpod_pytorch", world=plan, group="gb200", nodes=36)
+    _, far = rendered("hyperpod_pytorch", overrides=plan, group="gb200", nodes=36)
     annotations = far["spec"]["replicaSpecs"][0]["template"]["metadata"]["annotations"]
     assert annotations == {"kueue.x-k8s.io/podset-preferred-topology": level}
 

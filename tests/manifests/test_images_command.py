@@ -41,8 +41,8 @@ MPI, NVIDIA = "docker.io/mpioperator/mpi-operator:stand-in", "nvcr.io/nvidia/k8s
 
 
 def listed(environment: Environment, root: Path) -> dict[str, str]:
-    found = images.images(environment, stand_ins(environment), read_artifacts(root))
-    return {str(image.original): image.served for image in found}
+    run_images = images.images(environment, stand_ins(environment), read_artifacts(root))
+    return {str(image.original): image.served for image in run_images}
 
 
 def test_images_are_listed_with_where_they_come_from(tmp_path: Path) -> None:
@@ -78,9 +78,9 @@ class Ecr:
         token = base64.b64encode(b"AWS:password").decode()
         self.stub.add_response("get_authorization_token", {"authorizationData": [{"authorizationToken": token}]})
 
-    def expect(self, *repositories: str, there: bool = False) -> None:
+    def expect(self, *repositories: str, existing: bool = False) -> None:
         for repository in repositories:
-            if there:
+            if existing:
                 self.stub.add_client_error("create_repository", "RepositoryAlreadyExistsException")
             else:
                 self.stub.add_response(
@@ -99,7 +99,7 @@ class Ecr:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     """The account, and the two registries from which images come."""
     own, nvcr, hub = Double(), Double(), Double()
     with serving(own.answer) as first, serving(nvcr.answer) as second, serving(hub.answer) as third:
@@ -117,56 +117,56 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(account=Ecr(own), own=own, nvcr=nvcr, hub=hub)
 
 
-def mirror(world: SimpleNamespace, root: Path) -> int:
-    return images.mirror(ENVIRONMENT, root, stand_ins(ENVIRONMENT), world.account)
+def mirror(account: SimpleNamespace, root: Path) -> int:
+    return images.mirror(ENVIRONMENT, root, stand_ins(ENVIRONMENT), account.account)
 
 
-def test_foreign_images_are_copied_and_locked(world: SimpleNamespace, tmp_path: Path) -> None:
-    digests = {MPI: world.hub.image("stand-in", b"mpi"), NVIDIA: world.nvcr.image("stand-in", b"nvidia")}
-    world.account.expect("docker.io/mpioperator/mpi-operator", "nvcr.io/nvidia/k8s-device-plugin")
-    assert mirror(world, tmp_path) == 0
+def test_foreign_images_are_copied_and_locked(account: SimpleNamespace, tmp_path: Path) -> None:
+    digests = {MPI: account.hub.image("stand-in", b"mpi"), NVIDIA: account.nvcr.image("stand-in", b"nvidia")}
+    account.account.expect("docker.io/mpioperator/mpi-operator", "nvcr.io/nvidia/k8s-device-plugin")
+    assert mirror(account, tmp_path) == 0
     assert read_artifacts(tmp_path).mirrors == {REGISTRY: digests}
-    assert world.own.blobs == world.hub.blobs | world.nvcr.blobs
+    assert account.own.blobs == account.hub.blobs | account.nvcr.blobs
     served = listed(ENVIRONMENT, tmp_path)
     assert served[NVIDIA] == f"mirrored: {REGISTRY}/podwright/{NVIDIA}@{digests[NVIDIA]}"
 
 
-def test_a_second_run_finds_everything_there(world: SimpleNamespace, tmp_path: Path) -> None:
-    digest = world.hub.image("stand-in", b"mpi")
-    world.own.image("stand-in", b"mpi")
-    world.nvcr.image("stand-in", b"mpi")
+def test_a_second_run_finds_everything_there(account: SimpleNamespace, tmp_path: Path) -> None:
+    digest = account.hub.image("stand-in", b"mpi")
+    account.own.image("stand-in", b"mpi")
+    account.nvcr.image("stand-in", b"mpi")
     names = ("docker.io/mpioperator/mpi-operator", "nvcr.io/nvidia/k8s-device-plugin")
-    world.account.expect(*names, there=True)
-    assert mirror(world, tmp_path) == 0
+    account.account.expect(*names, existing=True)
+    assert mirror(account, tmp_path) == 0
     assert read_artifacts(tmp_path).mirrors[REGISTRY][MPI] == digest
 
 
-def test_a_tag_that_moved_is_not_passed_off(world: SimpleNamespace, tmp_path: Path) -> None:
-    world.own.image("stand-in", b"old")
-    world.hub.image("stand-in", b"new")
-    world.account.expect("docker.io/mpioperator/mpi-operator", there=True)
+def test_a_tag_that_moved_is_not_passed_off(account: SimpleNamespace, tmp_path: Path) -> None:
+    account.own.image("stand-in", b"old")
+    account.hub.image("stand-in", b"new")
+    account.account.expect("docker.io/mpioperator/mpi-operator", existing=True)
     with pytest.raises(CommandError, match="upstream has moved that tag"):
-        mirror(world, tmp_path)
+        mirror(account, tmp_path)
 
 
-def test_an_interrupted_run_keeps_what_it_copied(world: SimpleNamespace, tmp_path: Path) -> None:
-    world.hub.image("stand-in", b"mpi")
-    world.account.expect("docker.io/mpioperator/mpi-operator", "nvcr.io/nvidia/k8s-device-plugin")
+def test_an_interrupted_run_keeps_what_it_copied(account: SimpleNamespace, tmp_path: Path) -> None:
+    account.hub.image("stand-in", b"mpi")
+    account.account.expect("docker.io/mpioperator/mpi-operator", "nvcr.io/nvidia/k8s-device-plugin")
     with pytest.raises(CommandError, match=r"k8s-device-plugin:stand-in cannot be copied: HTTP status 404"):
-        mirror(world, tmp_path)
+        mirror(account, tmp_path)
     assert list(read_artifacts(tmp_path).mirrors[REGISTRY]) == [MPI]
 
 
 def test_an_image_that_no_value_names_is_told(
-    world: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    account: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.hub.image("stand-in", b"mpi")
-    world.nvcr.image("stand-in", b"nvidia")
-    world.account.expect("docker.io/mpioperator/mpi-operator", "nvcr.io/nvidia/k8s-device-plugin")
+    account.hub.image("stand-in", b"mpi")
+    account.nvcr.image("stand-in", b"nvidia")
+    account.account.expect("docker.io/mpioperator/mpi-operator", "nvcr.io/nvidia/k8s-device-plugin")
     bare = {name: path for name, path in CHART.image_values.items() if "nvcr.io" not in name}
     changed = dataclasses.replace(CHART, image_values=bare)
     monkeypatch.setattr(images, "chart", lambda name: changed)
-    assert images.mirror(ENVIRONMENT, tmp_path, stand_ins(ENVIRONMENT), world.account) == 1
+    assert images.mirror(ENVIRONMENT, tmp_path, stand_ins(ENVIRONMENT), account.account) == 1
     assert "has a value for nvcr.io/nvidia/k8s-device-plugin" in capsys.readouterr().out
 
 

@@ -8,7 +8,7 @@ import kubernetes_validate
 import pytest
 from pydantic import ValidationError
 
-from job_world import aws_model, planned, rendered, with_jobs
+from job_environment import aws_model, planned, rendered, with_jobs
 from podwright.cdk8s_charts.jobs.recipe import arguments, script
 from podwright.sandbox.kubernetes import custom_kinds
 
@@ -140,9 +140,9 @@ def test_nccl_test_fails_below_what_is_expected(printed: str, code: int, words: 
 
 
 def test_a_notebook_takes_parts_of_two_gpus_with_kai() -> None:
-    world = {"governance": {"engine": "kai", "kai": {"gpu_sharing": True}}}
+    overrides = {"governance": {"engine": "kai", "kai": {"gpu_sharing": True}}}
     (manifest,) = rendered(
-        "job", world=world, gpu_share={"memory_mib": 20480, "devices": 2}, command=["jupyter", "lab"]
+        "job", overrides=overrides, gpu_share={"memory_mib": 20480, "devices": 2}, command=["jupyter", "lab"]
     )
     template = manifest["spec"]["template"]
     assert template["metadata"]["annotations"] == {"gpu-memory": "20480", "gpu-fraction-num-devices": "2"}
@@ -162,7 +162,7 @@ def test_a_notebook_takes_parts_of_two_gpus_with_kai() -> None:
     ],
 )
 def test_each_engine_finds_the_pods_of_a_job(engine: str, labels: dict[str, str], scheduler: str | None) -> None:
-    (manifest,) = rendered("pytorch", world={"governance": {"engine": engine}}, nodes=2)
+    (manifest,) = rendered("pytorch", overrides={"governance": {"engine": engine}}, nodes=2)
     template = manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
     assert labels.items() <= template["metadata"]["labels"].items()
     assert template["spec"].get("schedulerName") == scheduler
@@ -170,7 +170,7 @@ def test_each_engine_finds_the_pods_of_a_job(engine: str, labels: dict[str, str]
 
 
 def test_without_teams_a_job_waits_in_no_queue() -> None:
-    (manifest,) = rendered("job", world={"teams": {}, "governance": {"priorities": {}}}, namespace="research")
+    (manifest,) = rendered("job", overrides={"teams": {}, "governance": {"priorities": {}}}, namespace="research")
     assert manifest["metadata"]["namespace"] == "research"
     assert not any("queue" in label for label in manifest["metadata"]["labels"])
 
@@ -205,9 +205,9 @@ def test_the_launcher_of_recipes_learns_queue_nodes_and_elastic_policy() -> None
     elastic = {"min_replicas": 1, "max_replicas": 4, "step": 1}
     job = {"kind": "recipe", "path": "fine-tuning/llama/x", "elastic": elastic, "mounts": {"/data": "data"}}
     environment = with_jobs({"job": job | {"priority": "training", "overrides": {"recipes.a": "b c"}}})
-    given = dict(argument.split("=", 1) for argument in arguments(planned(environment)))
+    provided = dict(argument.split("=", 1) for argument in arguments(planned(environment)))
     assert (
-        given.items()
+        provided.items()
         >= {
             "recipes": "fine-tuning/llama/x",
             "instance_type": "p5.48xlarge",

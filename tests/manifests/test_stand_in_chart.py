@@ -90,10 +90,10 @@ def test_a_chart_without_a_stand_in_of_its_own_shows_its_values() -> None:
     other = dataclasses.replace(CHART, name="other", namespace="elsewhere")
     archive = stand_in(other)
     assert (archive.name, archive.stand_in) == ("other", True)
-    found = YAML(typ="safe").load(render(archive, other, {"a": {"b": [1]}}))
-    kubernetes_validate.validate(found, "1.34", strict=True)
-    assert (found["metadata"]["name"], found["metadata"]["namespace"]) == ("other-stand-in", "elsewhere")
-    assert json.loads(found["data"]["values.json"])["a"] == {"b": [1]}
+    actual = YAML(typ="safe").load(render(archive, other, {"a": {"b": [1]}}))
+    kubernetes_validate.validate(actual, "1.34", strict=True)
+    assert (actual["metadata"]["name"], actual["metadata"]["namespace"]) == ("other-stand-in", "elsewhere")
+    assert json.loads(actual["data"]["values.json"])["a"] == {"b": [1]}
 
 
 def test_a_chart_that_does_not_render_says_why(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from podwright.planning.kubernetes.deployed_values import DeployedValues, Lustre
 
 LUSTRE = LustreValues("fs-0123456789abcdef0", "fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com", "abcdefgh")
 VALUES = DeployedValues("arn", "prod", "bucket", {"lustre": LUSTRE}, {})
-PLACE = SystemPlacement({"group": "system"}, ({"key": "system", "operator": "Exists", "effect": "NoSchedule"},))
+PLACEMENT = SystemPlacement({"group": "system"}, ({"key": "system", "operator": "Exists", "effect": "NoSchedule"},))
 EVERYTHING = {
     "roles": {"arn:aws:iam::111122223333:role/Llm": "edit"},
     "service_accounts": {"trainer": {"checkpoints": True}},
@@ -32,9 +32,9 @@ Object = dict[str, Any]
 
 def objects(access: Mapping[str, Any] | None = None, engine: Any = "kueue") -> dict[tuple[str, str], Object]:
     teams = {"llm": Team.model_validate({"access": access})}
-    folders = team_folders(teams, VALUES, PLACE)
-    found = [*team_roles(), *folders, *team_namespaces(engine, teams), *team_objects(engine, teams, VALUES)]
-    return {(item["kind"], item["metadata"]["name"]): item for item in found}
+    folders = team_folders(teams, VALUES, PLACEMENT)
+    actual = [*team_roles(), *folders, *team_namespaces(engine, teams), *team_objects(engine, teams, VALUES)]
+    return {(item["kind"], item["metadata"]["name"]): item for item in actual}
 
 
 @pytest.mark.parametrize("version", ["1.34", "1.35"])
@@ -52,10 +52,10 @@ def test_every_kind_that_kubectl_does_not_prune_is_always_there() -> None:
 
 
 def test_a_setting_that_is_absent_has_no_effect() -> None:
-    found = objects(None)
-    assert found["ResourceQuota", "podwright-caps"]["spec"] == {}
-    assert found["LimitRange", "podwright-limits"]["spec"] == {"limits": []}
-    policy = found["NetworkPolicy", "podwright"]["spec"]
+    actual = objects(None)
+    assert actual["ResourceQuota", "podwright-caps"]["spec"] == {}
+    assert actual["LimitRange", "podwright-limits"]["spec"] == {"limits": []}
+    policy = actual["NetworkPolicy", "podwright"]["spec"]
     assert (policy["ingress"], policy["egress"]) == ([{}], [{}])
 
 
@@ -105,22 +105,22 @@ def test_hyperpods_pods_reach_the_agent_and_its_memory_is_reached() -> None:
 
 
 def test_a_claim_is_one_folder_and_bound_to_one_volume() -> None:
-    found = objects(EVERYTHING)
-    volume, claim = found["PersistentVolume", "team-llm-work"]["spec"], found["PersistentVolumeClaim", "work"]["spec"]
+    actual = objects(EVERYTHING)
+    volume, claim = actual["PersistentVolume", "team-llm-work"]["spec"], actual["PersistentVolumeClaim", "work"]["spec"]
     assert volume["csi"]["volumeAttributes"] == {"dnsname": LUSTRE.dns_name, "mountname": "abcdefgh/teams/llm"}
     assert volume["claimRef"] | {"name": "work", "namespace": "team-llm"} == volume["claimRef"]
     assert (claim["volumeName"], claim["storageClassName"]) == ("team-llm-work", "")
     assert volume["persistentVolumeReclaimPolicy"] == "Retain"
-    assert found["PersistentVolume", "team-llm-data"]["spec"]["mountOptions"] == ["flock", "ro"]
-    handles = {item["spec"]["csi"]["volumeHandle"] for (kind, _), item in found.items() if kind == "PersistentVolume"}
+    assert actual["PersistentVolume", "team-llm-data"]["spec"]["mountOptions"] == ["flock", "ro"]
+    handles = {item["spec"]["csi"]["volumeHandle"] for (kind, _), item in actual.items() if kind == "PersistentVolume"}
     assert len(handles) == 3
     assert max(map(len, handles)) <= 128
 
 
 def test_a_job_makes_the_folders_and_another_one_comes_with_others(tmp_path: Path) -> None:
-    found = objects(EVERYTHING)
-    (name,) = [name for kind, name in found if kind == "Job"]
-    pod = found["Job", name]["spec"]["template"]["spec"]
+    actual = objects(EVERYTHING)
+    (name,) = [name for kind, name in actual if kind == "Job"]
+    pod = actual["Job", name]["spec"]["template"]["spec"]
     assert (pod["nodeSelector"], [item["key"] for item in pod["tolerations"]]) == ({"group": "system"}, ["system"])
     *command, first, second = pod["containers"][0]["command"]
     assert (first, second) == ("/root-of-lustre/datasets", "/root-of-lustre/teams/llm")

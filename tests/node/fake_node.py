@@ -91,8 +91,8 @@ class FakeNode:
     @property
     def log(self) -> str:
         """What CloudWatch would keep, or of `only` what it printed."""
-        kept = self.root / "var/log/provision/provisioning.log"
-        return (kept if kept.exists() else self.root / "only.log").read_text()
+        retained = self.root / "var/log/provision/provisioning.log"
+        return (retained if retained.exists() else self.root / "only.log").read_text()
 
     @property
     def events(self) -> list[dict[str, Any]]:

@@ -43,8 +43,10 @@ APART = ("var/log", "run/fake/calls", "run/fake-systemd.log", "run/podwright.loc
 TRIES = 3
 
 
-def watch(root: Path, seen: Callable[[str, int], None]) -> None:
-    """Call `seen` before each change below `root` and each command, with the step and its number within the step."""
+def watch(root: Path, observed: Callable[[str, int], None]) -> None:
+    """Call `observed` before each change below `root` and each command, with the step and its number within the
+    step.
+    """
     counts: dict[str, int] = {}
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
@@ -59,7 +61,7 @@ def watch(root: Path, seen: Callable[[str, int], None]) -> None:
             return
         step = threading.current_thread().name
         counts[step] = counts.get(step, 0) + 1
-        seen(step, counts[step])
+        observed(step, counts[step])
 
     sys.addaudithook(hook)
 
@@ -101,14 +103,14 @@ def set_up(task: dict[str, Any], root: Path, prepare: Callable[[], None]) -> int
 
 def state(root: Path) -> dict[str, str]:
     """Every path below the root with kind, mode, owner and content, and every mount."""
-    found = {str(path.relative_to(root)): described(path) for path in walk(root)}
+    actual = {str(path.relative_to(root)): described(path) for path in walk(root)}
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields, _, source = line.partition(" - ")
         _, _, _, inside, point, options = fields.split()[:6]
         if point.startswith(f"{root}/"):
             name = f"mount {point.removeprefix(str(root))}"
-            found[name] = f"{found.get(name, '')}{inside.rpartition('root/')[2]} {options} {source.split()[0]};"
-    return found
+            actual[name] = f"{actual.get(name, '')}{inside.rpartition('root/')[2]} {options} {source.split()[0]};"
+    return actual
 
 
 def walk(folder: Path) -> Iterator[Path]:

@@ -82,7 +82,7 @@ def test_devices_that_are_missing(folder: Path) -> None:
     failed(node, step="efa", says="has 16 EFA devices and the kernel shows 15")
     assert "error step=gpus" in node.log
     assert "has 8 GPUs and nvidia-smi shows 7; `dmesg | grep -e NVRM -e Xid` tells why" in node.log
-    # What needs them has not begun; what does not has gone on.
+    # What needs them has not begun; what does not has continued.
     outcomes = {name: step["outcome"] for name, step in node.summary["steps"].items()}
     assert outcomes["persistence"] == outcomes["fabric-manager"] == "held"
     assert outcomes["storage"] == outcomes["clock"] == "changed"

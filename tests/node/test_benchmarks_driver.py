@@ -133,8 +133,8 @@ def test_programs_are_fetched_once_and_leave_nothing_beside_them(box):
     box.run(facts)
     box.run(facts)
     assert len(box.fetches.read_text().splitlines()) == 1
-    (found,) = (box.root / HOME).iterdir()
-    assert found.name == facts["archives"][0]["sha256"][:16]
+    (actual,) = (box.root / HOME).iterdir()
+    assert actual.name == facts["archives"][0]["sha256"][:16]
 
 
 @pytest.mark.parametrize(
@@ -232,10 +232,10 @@ def test_compiling_on_the_node_needs_a_compiler(box, monkeypatch):
 def test_loops_of_a_real_fi_pingpong(monkeypatch):
     """Over TCP, because there is no EFA here; the rate is this machine's and means nothing."""
     monkeypatch.setattr(efa, "ROUNDS", {"quick": "5"})
-    found = efa.measure(1, "quick", say, provider="tcp")
-    assert found
-    assert all(loop.value and loop.value > 0 for loop in found)
-    assert [loop.devices for loop in found] == [(index,) for index in range(len(found))]
+    measureds = efa.measure(1, "quick", say, provider="tcp")
+    assert measureds
+    assert all(loop.value and loop.value > 0 for loop in measureds)
+    assert [loop.devices for loop in measureds] == [(index,) for index in range(len(measureds))]
 
 
 EFA_TOOLS = {
@@ -249,7 +249,7 @@ EFA_TOOLS = {
 
 
 @pytest.mark.parametrize(
-    ("broken", "seen"),
+    ("broken", "observed"),
     [
         ("none", [(8.0, False), (8.0, False)]),
         ("rdmap1-rdm", [(8.0, False), (None, True)]),
@@ -259,11 +259,11 @@ EFA_TOOLS = {
         ("rdmap", [(None, False), (None, False)]),
     ],
 )
-def test_efa_devices(box, broken, seen):
+def test_efa_devices(box, broken, observed):
     for name, text in EFA_TOOLS.items():
         script(box.tools / name, text.replace("{broken}", broken).replace("{{", "{").replace("}}", "}"))
-    found = efa.measure(2, "quick", say)
-    assert [(loop.value and round(loop.value, 1), loop.failed) for loop in found] == seen
+    measureds = efa.measure(2, "quick", say)
+    assert [(loop.value and round(loop.value, 1), loop.failed) for loop in measureds] == observed
 
 
 def test_neuron_devices(box):
@@ -272,34 +272,34 @@ def test_neuron_devices(box):
         box.tools / "nccom-test",
         'case "$*" in *--check*) exit 0 ;; *"-r 4 "*all_reduce) echo "Avg bus bandwidth:	37.0281GB/s" ;; esac',
     )
-    found = {item.name: item for item in neuron.measure(2, "quick", say)}
-    assert found["neuron_devices"].value == 2
-    assert found["neuron_all_reduce"].value == pytest.approx(37.0281)
-    assert found["neuron_all_reduce_wrong"].value == 0
+    actual = {item.name: item for item in neuron.measure(2, "quick", say)}
+    assert actual["neuron_devices"].value == 2
+    assert actual["neuron_all_reduce"].value == pytest.approx(37.0281)
+    assert actual["neuron_all_reduce_wrong"].value == 0
     script(box.tools / "nccom-test", "echo unknown option >&2; exit 2")
     assert [(item.value, item.failed) for item in neuron.measure(2, "quick", say)[1:]] == [(None, False)] * 2
 
 
 def test_files_are_measured_and_removed(tmp_path):
-    found = {item.name: item for item in files.measure(tmp_path, "lustre", "quick", say, mib=8)}
-    assert set(found) == {f"lustre_{name}" for name in ("write", "read", "wrong", "create", "stat", "remove")}
-    assert found["lustre_wrong"].value == 0
-    assert all(item.value and item.value > 0 for name, item in found.items() if name != "lustre_wrong")
+    actual = {item.name: item for item in files.measure(tmp_path, "lustre", "quick", say, mib=8)}
+    assert set(actual) == {f"lustre_{name}" for name in ("write", "read", "wrong", "create", "stat", "remove")}
+    assert actual["lustre_wrong"].value == 0
+    assert all(item.value and item.value > 0 for name, item in actual.items() if name != "lustre_wrong")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_system_that_refuses_costs_no_node(tmp_path):
     (tmp_path / "file").touch()
-    (found,) = files.measure(tmp_path / "file", "lustre", "quick", say)
-    assert not found.failed
-    assert "Not a directory" in found.reason
+    (measureds,) = files.measure(tmp_path / "file", "lustre", "quick", say)
+    assert not measureds.failed
+    assert "Not a directory" in measureds.reason
 
 
 def test_a_read_that_returns_something_else_is_seen(tmp_path, monkeypatch):
-    kept = files.os.fsync
+    retained = files.os.fsync
 
     def damage(descriptor: int) -> None:
-        kept(descriptor)
+        retained(descriptor)
         (large,) = tmp_path.rglob("large")
         with large.open("r+b") as file:
             file.seek(5 << 20)
@@ -308,8 +308,8 @@ def test_a_read_that_returns_something_else_is_seen(tmp_path, monkeypatch):
             file.write(bytes([byte[0] ^ 1]))
 
     monkeypatch.setattr(files.os, "fsync", damage)
-    found = {item.name: item.value for item in files.measure(tmp_path, "lustre", "quick", say, mib=8)}
-    assert found["lustre_wrong"] == 1
+    actual = {item.name: item.value for item in files.measure(tmp_path, "lustre", "quick", say, mib=8)}
+    assert actual["lustre_wrong"] == 1
 
 
 def test_tasks_of_a_job_share_the_id(tmp_path):
@@ -330,23 +330,23 @@ def test_tasks_of_a_job_share_the_id(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("variables", "place"),
+    ("variables", "location"),
     [
-        ({"WORLD_SIZE": "4", "RANK": "2", "MASTER_ADDR": "job-0"}, job.Place(4, 2, "job-0")),
+        ({"WORLD_SIZE": "4", "RANK": "2", "MASTER_ADDR": "job-0"}, job.TaskRank(4, 2, "job-0")),
         (
             {"SLURM_NNODES": "2", "SLURM_NODEID": "1", "SLURM_JOB_NODELIST": "ip-[1-2]", "RANK": "9"},
-            job.Place(2, 1, "ip-1"),
+            job.TaskRank(2, 1, "ip-1"),
         ),
     ],
 )
-def test_where_a_task_is(box, variables, place):
+def test_where_a_task_is(box, variables, location):
     script(box.tools / "scontrol", '[[ "$*" == "show hostnames ip-[1-2]" ]] && printf "ip-1\\nip-2\\n"')
-    assert job.Place.here(variables) == place
+    assert job.TaskRank.from_environment(variables) == location
 
 
 def test_a_task_alone_says_how_to_start_it():
     with pytest.raises(Unavailable, match=r"WORLD_SIZE.*srun --ntasks-per-node=1"):
-        job.Place.here({})
+        job.TaskRank.from_environment({})
 
 
 def test_the_command_prints_a_record(box, tmp_path):
@@ -362,7 +362,7 @@ def test_the_command_prints_a_record(box, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("written", "kind", "said"),
+    ("written", "kind", "output"),
     [
         (None, "ml.p5en.48xlarge", "node.json does not describe the cluster ([Errno 2]"),
         ("{", "ml.p5en.48xlarge", "node.json does not describe the cluster (Expecting"),
@@ -374,11 +374,11 @@ def test_the_command_prints_a_record(box, tmp_path):
         ),
     ],
 )
-def test_the_command_measures_nothing_that_it_does_not_know(tmp_path, monkeypatch, capsys, written, kind, said):
+def test_the_command_measures_nothing_that_it_does_not_know(tmp_path, monkeypatch, capsys, written, kind, output):
     monkeypatch.setattr(by_hand, "__file__", str(tmp_path / "podwright_benchmarks/__main__.py"))
     if written:
         (tmp_path / "node.json").write_text(written)
     with pytest.raises(SystemExit) as ended:
         by_hand.main(["run", kind])
     assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    assert output in capsys.readouterr().err

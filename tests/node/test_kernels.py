@@ -69,9 +69,9 @@ def test_takes_its_library_from_beside_itself(built, name, library):
     loaded = subprocess.run(["ldd", built / "bin" / name], capture_output=True, text=True, check=True).stdout
     assert "not found" not in loaded
     assert "libcudart" not in loaded, "the runtime is inside"
-    found = dict(re.findall(r"(libcublasLt\.so\.13|libnccl\.so\.2) => (\S+)", loaded))
-    assert set(found) == ({library} if library else set())
-    assert all(Path(path).parent.resolve() == (built / "lib").resolve() for path in found.values())
+    actual = dict(re.findall(r"(libcublasLt\.so\.13|libnccl\.so\.2) => (\S+)", loaded))
+    assert set(actual) == ({library} if library else set())
+    assert all(Path(path).parent.resolve() == (built / "lib").resolve() for path in actual.values())
 
 
 @needs_compiler
@@ -83,9 +83,9 @@ def test_starts_on_the_oldest_image(built):
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="this machine may have a driver")
 @pytest.mark.parametrize("name", NAMES)
 def test_without_a_driver_nothing_is_measured_and_nothing_fails(built, name):
-    (found,) = results([str(built / "bin" / name)], name=name, devices=(0,), environment={}, seconds=60)
-    assert (found.value, found.failed) == (None, False)
-    assert "cudaErrorInsufficientDriver" in found.reason
+    (measureds,) = results([str(built / "bin" / name)], name=name, devices=(0,), environment={}, seconds=60)
+    assert (measureds.value, measureds.failed) == (None, False)
+    assert "cudaErrorInsufficientDriver" in measureds.reason
 
 
 @needs_compiler

@@ -40,8 +40,8 @@ def kill(
 ) -> dict[str, Any]:
     """What killing.py says about that kind of node."""
     slurm = [f"slurm-{file.stem.replace('_', '-')}" for file in (SCRIPTS / "podwright_node/slurm").glob("*.py")]
-    given = {"stride": stride, "spoilt": spoilt, "steps": steps, "without": slurm}
-    return kill_runs("killing.py", folder, {"file_systems": False, **given, **NODES[name]})
+    provided = {"stride": stride, "spoilt": spoilt, "steps": steps, "without": slurm}
+    return kill_runs("killing.py", folder, {"file_systems": False, **provided, **NODES[name]})
 
 
 @pytest.mark.parametrize("name", NODES)
@@ -74,8 +74,8 @@ def test_killed_in_the_middle_of_a_copy(folder: Path, service: str) -> None:
     half = 'mkdir -p "${@: -1}/half"; kill -9 $PPID'
     node.put("fakes/cp", f'#!/bin/bash\n[[ "$*" == *{service} ]] || exec {real} "$@"\n{half}\n')
     (node.root / "fakes/cp").chmod(0o755)
-    look = "find $PODWRIGHT_ROOT/var/lib/containerd $PODWRIGHT_ROOT/var/lib/kubelet -printf '%P\\n'"
-    result = node.shell(f"nvme; on_create && exit 3; rm $PODWRIGHT_ROOT/fakes/cp; on_create; {look}")
+    attempt = "find $PODWRIGHT_ROOT/var/lib/containerd $PODWRIGHT_ROOT/var/lib/kubelet -printf '%P\\n'"
+    result = node.shell(f"nvme; on_create && exit 3; rm $PODWRIGHT_ROOT/fakes/cp; on_create; {attempt}")
     assert result.returncode == 0, result.stderr
     assert "failed with status 137" in node.log
     assert set(result.stdout.split()) == {"io.containerd.content", "io.containerd.content/blob", "config.json"}

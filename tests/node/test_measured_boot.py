@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 
-from benchmark_world import record
+from benchmark_services import record
 from fake_node import FakeNode, make_node, publish
 from podwright.planning.node.benchmark_results import benchmark_schema
 
@@ -65,17 +65,17 @@ def manifest(bundle: Path) -> str:
 
 
 def kept(node: FakeNode) -> dict[str, Any]:
-    found = json.loads((node.root / "var/lib/podwright/benchmarks.json").read_text())
-    jsonschema.Draft202012Validator(benchmark_schema()).validate(found)
-    assert json.loads((node.root / f"s3/test/benchmarks/results/workers/{INSTANCE}.json").read_text()) == found
-    return found
+    actual = json.loads((node.root / "var/lib/podwright/benchmarks.json").read_text())
+    jsonschema.Draft202012Validator(benchmark_schema()).validate(actual)
+    assert json.loads((node.root / f"s3/test/benchmarks/results/workers/{INSTANCE}.json").read_text()) == actual
+    return actual
 
 
 def test_a_node_is_measured_after_all_other_steps_and_publishes(folder: Path) -> None:
     node = measured_node(folder, "report")
     assert node.shell("on_create").returncode == 0, node.log
-    found = kept(node)
-    assert (found["group"], found["instance_id"], found["decision"]["action"]) == ("workers", INSTANCE, "keep")
+    actual = kept(node)
+    assert (actual["group"], actual["instance_id"], actual["decision"]["action"]) == ("workers", INSTANCE, "keep")
     assert [event["step"] for event in node.events if event["event"] == "changed"][-1] == "benchmarks"
     (line,) = [line for line in node.log.splitlines() if line.startswith('{"_aws"')]
     assert json.loads(line)["InstanceGroup"] == "workers"
@@ -90,10 +90,10 @@ def test_a_gate_fails_the_boot_with_the_measurement_in_the_last_lines(folder: Pa
     node = measured_node(folder, "gate", record("fail"))
     for _ in range(2):
         assert node.shell("on_create").returncode == 1
-        said = node.log.splitlines()[-2]
-        assert "error step=benchmarks" in said
-        assert "the benchmarks failed: gemm_bf16[0] (700.0 is fail)" in said
-        assert "HyperPod replaces this node (replacement 1 of at most 2 within 7 days)" in said
+        output = node.log.splitlines()[-2]
+        assert "error step=benchmarks" in output
+        assert "the benchmarks failed: gemm_bf16[0] (700.0 is fail)" in output
+        assert "HyperPod replaces this node (replacement 1 of at most 2 within 7 days)" in output
     assert (node.root / "runs").read_text() == "x", "a node is measured once"
     assert kept(node)["decision"]["action"] == "exit"
     claims = json.loads((node.root / "s3/test/benchmarks/replacements/workers/2026-11.json").read_text())["claims"]

@@ -120,11 +120,11 @@ def _parent(root: Any, path: Path) -> Any:
     return root
 
 
-def distinct(found: Iterator[Corruption]) -> Iterator[Corruption]:
+def distinct(actual: Iterator[Corruption]) -> Iterator[Corruption]:
     """Each corruption once for a resource type and a place in its schema, whatever the resource."""
-    seen = set[tuple[str, str, str, str]]()
-    for item in found:
-        place = "/".join("*" if isinstance(part, int) else part for part in item.path)
-        if (key := (item.resource_type, place, item.kind, item.names)) not in seen:
-            seen.add(key)
+    observed = set[tuple[str, str, str, str]]()
+    for item in actual:
+        location = "/".join("*" if isinstance(part, int) else part for part in item.path)
+        if (key := (item.resource_type, location, item.kind, item.names)) not in observed:
+            observed.add(key)
             yield item

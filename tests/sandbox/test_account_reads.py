@@ -39,8 +39,8 @@ def test_quotas_are_plenty_until_somebody_says_otherwise(aws: Aws, quotas: Calla
 
     def value() -> float:
         pages = aws("service-quotas").get_paginator("list_service_quotas").paginate(ServiceCode="sagemaker")
-        [found] = [quota for page in pages for quota in page["Quotas"] if quota["QuotaName"] == name]
-        return found["Value"]
+        [actual] = [quota for page in pages for quota in page["Quotas"] if quota["QuotaName"] == name]
+        return actual["Value"]
 
     assert value() > 10_000
     quotas({"sagemaker": {name: 8}})
@@ -80,7 +80,9 @@ def test_hyperpod_keeps_to_the_quotas_that_were_set(aws: Aws, quotas: Callable[[
         sagemaker.update_cluster(**cluster(4))
     sagemaker.update_cluster(**cluster(3))
     sagemaker.delete_cluster(ClusterName="within")
-    while any(found["ClusterName"] == "within" for found in sagemaker.list_clusters()["ClusterSummaries"]):
+    while any(
+        cluster_summary["ClusterName"] == "within" for cluster_summary in sagemaker.list_clusters()["ClusterSummaries"]
+    ):
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -119,8 +121,8 @@ def test_billing_sees_the_tags_of_stacks_and_they_are_activated(aws: Aws, stack:
     waiter.wait(StackName=stack.name, WaiterConfig={"Delay": 1})
     ce, keys = aws("ce"), ["cost-of", "nowhere"]
     assert ce.list_cost_allocation_tags(TagKeys=["of-topic"])["CostAllocationTags"][0]["Status"] == "Inactive"
-    found = ce.list_cost_allocation_tags(TagKeys=keys)["CostAllocationTags"]
-    assert [(tag["TagKey"], tag["Status"]) for tag in found] == [("cost-of", "Inactive")]
+    cost_allocation_tags = ce.list_cost_allocation_tags(TagKeys=keys)["CostAllocationTags"]
+    assert [(tag["TagKey"], tag["Status"]) for tag in cost_allocation_tags] == [("cost-of", "Inactive")]
     changes = [{"TagKey": key, "Status": "Active"} for key in keys]
     [error] = ce.update_cost_allocation_tags_status(CostAllocationTagsStatus=changes)["Errors"]
     assert error["TagKey"] == "nowhere"

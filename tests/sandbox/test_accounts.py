@@ -27,7 +27,7 @@ Clients = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def of(sandbox: Running) -> Clients:
+def clients_of(sandbox: Running) -> Clients:
     """Gives a boto3 client of a service of an account."""
 
     def client(account: str, service: str, region: str = "us-west-2") -> Any:
@@ -38,8 +38,8 @@ def of(sandbox: Running) -> Clients:
 
 
 @pytest.mark.parametrize("account", [SANDBOX_ACCOUNT, DEV, PROD])
-def test_the_access_key_decides_the_account(of: Clients, account: str) -> None:
-    assert of(account, "sts").get_caller_identity()["Account"] == account
+def test_the_access_key_decides_the_account(clients_of: Clients, account: str) -> None:
+    assert clients_of(account, "sts").get_caller_identity()["Account"] == account
 
 
 def test_an_unknown_key_is_of_the_first_account(sandbox: Running) -> None:
@@ -48,26 +48,27 @@ def test_an_unknown_key_is_of_the_first_account(sandbox: Running) -> None:
     assert identity["Account"] == SANDBOX_ACCOUNT
 
 
-def test_stacks_are_apart_by_account_and_region(of: Clients, sandbox: Running) -> None:
+def test_stacks_are_apart_by_account_and_region(clients_of: Clients, sandbox: Running) -> None:
     name = f"apart-{uuid.uuid4().hex[:8]}"
     values = [(DEV, "us-west-2"), (DEV, "us-east-2"), (PROD, "us-west-2")]
     for account, region in values:
-        stack = StackUnderTest(of(account, "cloudformation", region), name)
+        stack = StackUnderTest(clients_of(account, "cloudformation", region), name)
         who = {"Fn::Join": [" ", [{"Ref": "AWS::AccountId"}, {"Ref": "AWS::Region"}]]}
         parameter = {"Type": "AWS::SSM::Parameter", "Properties": {"Name": f"/{name}", "Type": "String", "Value": who}}
         exports = {"Here": {"Value": who, "Export": {"Name": name}}}
         assert stack.create({"P": parameter}, Outputs=exports) == "CREATE_COMPLETE", stack.events()
         assert stack.describe()["StackId"].startswith(f"arn:aws:cloudformation:{region}:{account}:stack/{name}/")
     for account, region in values:
-        shown = of(account, "ssm", region).get_parameter(Name=f"/{name}")["Parameter"]["Value"]
+        shown = clients_of(account, "ssm", region).get_parameter(Name=f"/{name}")["Parameter"]["Value"]
         exported = {
-            item["Name"]: item["Value"] for item in of(account, "cloudformation", region).list_exports()["Exports"]
+            item["Name"]: item["Value"]
+            for item in clients_of(account, "cloudformation", region).list_exports()["Exports"]
         }
         assert shown == exported[name] == f"{account} {region}"
     with pytest.raises(ClientError, match="does not exist"):
-        of(PROD, "cloudformation", "us-east-2").describe_stacks(StackName=name)
-    assert StackUnderTest(of(PROD, "cloudformation"), name).delete() == "DELETE_COMPLETE"
-    assert StackUnderTest(of(DEV, "cloudformation"), name).describe()["StackStatus"] == "CREATE_COMPLETE"
+        clients_of(PROD, "cloudformation", "us-east-2").describe_stacks(StackName=name)
+    assert StackUnderTest(clients_of(PROD, "cloudformation"), name).delete() == "DELETE_COMPLETE"
+    assert StackUnderTest(clients_of(DEV, "cloudformation"), name).describe()["StackStatus"] == "CREATE_COMPLETE"
 
 
 def trust(principal: Any, **more: Any) -> str:
@@ -75,16 +76,16 @@ def trust(principal: Any, **more: Any) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
-def test_a_role_of_another_account_is_taken_by_those_whom_it_trusts(of: Clients, sandbox: Running) -> None:
-    iam, name = of(PROD, "iam"), f"deploy-{uuid.uuid4().hex[:8]}"
+def test_a_role_of_another_account_is_taken_by_those_whom_it_trusts(clients_of: Clients, sandbox: Running) -> None:
+    iam, name = clients_of(PROD, "iam"), f"deploy-{uuid.uuid4().hex[:8]}"
     wish = {"RoleArn": f"arn:aws:iam::{PROD}:role/{name}", "RoleSessionName": "test"}
     with pytest.raises(ClientError, match="not authorized to perform: sts:AssumeRole"):
-        of(SANDBOX_ACCOUNT, "sts").assume_role(**wish)
+        clients_of(SANDBOX_ACCOUNT, "sts").assume_role(**wish)
     iam.create_role(RoleName=name, AssumeRolePolicyDocument=trust(f"arn:aws:iam::{SANDBOX_ACCOUNT}:root"))
     with pytest.raises(ClientError, match="AccessDenied"):
-        of(DEV, "sts").assume_role(**wish)
-    given = of(SANDBOX_ACCOUNT, "sts").assume_role(**wish)["Credentials"]
-    session = boto3.Session(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], "us-west-2")
+        clients_of(DEV, "sts").assume_role(**wish)
+    provided = clients_of(SANDBOX_ACCOUNT, "sts").assume_role(**wish)["Credentials"]
+    session = boto3.Session(provided["AccessKeyId"], provided["SecretAccessKey"], provided["SessionToken"], "us-west-2")
     identity = session.client("sts", endpoint_url=sandbox.endpoint).get_caller_identity()
     assert (identity["Account"], identity["Arn"].split("/")[1]) == (PROD, name)
 
@@ -92,8 +93,8 @@ def test_a_role_of_another_account_is_taken_by_those_whom_it_trusts(of: Clients,
         RoleName=name, PolicyDocument=trust(SANDBOX_ACCOUNT, Condition={"StringEquals": {"sts:ExternalId": "agreed"}})
     )
     with pytest.raises(ClientError, match="AccessDenied"):
-        of(SANDBOX_ACCOUNT, "sts").assume_role(**wish)
-    of(SANDBOX_ACCOUNT, "sts").assume_role(**wish, ExternalId="agreed")
+        clients_of(SANDBOX_ACCOUNT, "sts").assume_role(**wish)
+    clients_of(SANDBOX_ACCOUNT, "sts").assume_role(**wish, ExternalId="agreed")
 
     both = [
         *json.loads(trust(SANDBOX_ACCOUNT))["Statement"],
@@ -103,32 +104,32 @@ def test_a_role_of_another_account_is_taken_by_those_whom_it_trusts(of: Clients,
         RoleName=name, PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": both})
     )
     with pytest.raises(ClientError, match="AccessDenied"):
-        of(SANDBOX_ACCOUNT, "sts").assume_role(**wish)
+        clients_of(SANDBOX_ACCOUNT, "sts").assume_role(**wish)
 
 
-def test_names_of_buckets_are_everybodys_and_their_objects_are_not(of: Clients) -> None:
+def test_names_of_buckets_are_everybodys_and_their_objects_are_not(clients_of: Clients) -> None:
     name = f"artifacts-{uuid.uuid4().hex[:8]}"
     here = {"LocationConstraint": "us-west-2"}
-    of(DEV, "s3").create_bucket(Bucket=name, CreateBucketConfiguration=here)
-    of(DEV, "s3").put_object(Bucket=name, Key="proof", Body=b"passed")
+    clients_of(DEV, "s3").create_bucket(Bucket=name, CreateBucketConfiguration=here)
+    clients_of(DEV, "s3").put_object(Bucket=name, Key="proof", Body=b"passed")
     with pytest.raises(ClientError, match="BucketAlreadyExists"):
-        of(PROD, "s3").create_bucket(Bucket=name, CreateBucketConfiguration=here)
+        clients_of(PROD, "s3").create_bucket(Bucket=name, CreateBucketConfiguration=here)
     with pytest.raises(ClientError, match="AccessDenied"):
-        of(PROD, "s3").get_object(Bucket=name, Key="proof")
+        clients_of(PROD, "s3").get_object(Bucket=name, Key="proof")
     statement = {"Effect": "Allow", "Action": "s3:GetObject", "Principal": {"AWS": PROD}, "Resource": "*"}
-    of(DEV, "s3").put_bucket_policy(Bucket=name, Policy=json.dumps({"Statement": [statement]}))
-    assert of(PROD, "s3").get_object(Bucket=name, Key="proof")["Body"].read() == b"passed"
+    clients_of(DEV, "s3").put_bucket_policy(Bucket=name, Policy=json.dumps({"Statement": [statement]}))
+    assert clients_of(PROD, "s3").get_object(Bucket=name, Key="proof")["Body"].read() == b"passed"
     with pytest.raises(ClientError, match="AccessDenied"):
-        of(SANDBOX_ACCOUNT, "s3").get_object(Bucket=name, Key="proof")
-    assert name not in [bucket["Name"] for bucket in of(PROD, "s3").list_buckets()["Buckets"]]
+        clients_of(SANDBOX_ACCOUNT, "s3").get_object(Bucket=name, Key="proof")
+    assert name not in [bucket["Name"] for bucket in clients_of(PROD, "s3").list_buckets()["Buckets"]]
 
 
-def test_clusters_and_their_kubernetes_are_apart(of: Clients, sandbox: Running) -> None:
+def test_clusters_and_their_kubernetes_are_apart(clients_of: Clients, sandbox: Running) -> None:
     name, endpoints = f"twin-{uuid.uuid4().hex[:8]}", []
     for account in (DEV, PROD):
-        around = surroundings(lambda service, account=account: of(account, service))
-        eks_cluster(lambda service, account=account: of(account, service), around, name)
-        endpoints.append(of(account, "eks").describe_cluster(name=name)["cluster"]["endpoint"])
+        around = surroundings(lambda service, account=account: clients_of(account, service))
+        eks_cluster(lambda service, account=account: clients_of(account, service), around, name)
+        endpoints.append(clients_of(account, "eks").describe_cluster(name=name)["cluster"]["endpoint"])
     assert len(set(endpoints)) == 2
 
     import ssl
@@ -150,20 +151,26 @@ def test_clusters_and_their_kubernetes_are_apart(of: Clients, sandbox: Running) 
     assert [ask(PROD, endpoints[0]), ask(DEV, endpoints[1])] == [401, 401]
 
 
-def test_commands_find_only_the_stacks_of_their_environment(of: Clients, sandbox: Running, tmp_path: Any) -> None:
+def test_commands_find_only_the_stacks_of_their_environment(
+    clients_of: Clients, sandbox: Running, tmp_path: Any
+) -> None:
     account = Account(DEV, "eu-west-1", sandbox.endpoint, {})
     assert not is_bootstrapped(account)
-    of(DEV, "ssm", "eu-west-1").put_parameter(Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String")
+    clients_of(DEV, "ssm", "eu-west-1").put_parameter(
+        Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String"
+    )
     assert is_bootstrapped(account)
     assert not is_bootstrapped(Account(PROD, "eu-west-1", sandbox.endpoint, {}))
     assert not is_bootstrapped(Account(DEV, "eu-central-1", sandbox.endpoint, {}))
     topic = {"T": {"Type": "AWS::SNS::Topic"}}
-    assert StackUnderTest(of(DEV, "cloudformation", "eu-west-1"), "dev-network").create(topic) == "CREATE_COMPLETE"
+    assert (
+        StackUnderTest(clients_of(DEV, "cloudformation", "eu-west-1"), "dev-network").create(topic) == "CREATE_COMPLETE"
+    )
     assert [stack.name for stack in deployed_stacks(account, "dev", tmp_path)] == ["dev-network"]
     assert deployed_stacks(Account(PROD, "eu-west-1", sandbox.endpoint, {}), "dev", tmp_path) == []
 
 
-def test_the_sandboxs_own_operations_say_whose(of: Clients, sandbox: Running) -> None:
+def test_the_sandboxs_own_operations_say_whose(clients_of: Clients, sandbox: Running) -> None:
     def quotas(query: str, body: bytes | None = None) -> dict[str, Any]:
         url, method = f"{sandbox.endpoint}/podwright/quotas{query}", "PUT" if body else "GET"
         with urllib.request.urlopen(urllib.request.Request(url, body, method=method)) as answer:

@@ -93,8 +93,8 @@ OUTPUTS = {name: {"Value": {"Fn::GetAtt": ["Thing", name]}} for name in ("Role",
 
 
 def requests(aws: Aws, bucket: str, kind: str) -> list[dict[str, Any]]:
-    found = aws("s3").list_objects_v2(Bucket=bucket, Prefix=f"{kind}-").get("Contents", [])
-    return [json.load(aws("s3").get_object(Bucket=bucket, Key=item["Key"])["Body"]) for item in found]
+    actual = aws("s3").list_objects_v2(Bucket=bucket, Prefix=f"{kind}-").get("Contents", [])
+    return [json.load(aws("s3").get_object(Bucket=bucket, Key=item["Key"])["Body"]) for item in actual]
 
 
 def test_life_of_a_custom_resource(stack: StackUnderTest, aws: Aws, bucket: str) -> None:
@@ -161,20 +161,20 @@ def test_a_function_finds_nothing_of_this_machine(aws: Aws, stack: StackUnderTes
     code += "    names = ('boto3', 'aws_cdk', 'moto', 'podwright')\n"
     code += "    found = [name for name in names if importlib.util.find_spec(name)]\n"
     code += "    return {'found': found, 'home': os.environ.get('HOME')}"
-    found = resources("none")
-    found.pop("Thing")
-    found["Function"]["Properties"] |= {"Code": {"ZipFile": code}, "Handler": "index.handler"}
-    stack.create(found)
+    actual = resources("none")
+    actual.pop("Thing")
+    actual["Function"]["Properties"] |= {"Code": {"ZipFile": code}, "Handler": "index.handler"}
+    stack.create(actual)
     answer = aws("lambda").invoke(FunctionName=stack.physical_id("Function"))
     assert json.load(answer["Payload"]) == {"found": ["boto3"], "home": None}
 
 
 def test_a_function_is_stopped_at_its_timeout(aws: Aws, stack: StackUnderTest) -> None:
-    found = resources("none")
-    found.pop("Thing")
+    actual = resources("none")
+    actual.pop("Thing")
     code = "def handler(event, context):\n    while True: pass"
-    found["Function"]["Properties"] |= {"Code": {"ZipFile": code}, "Handler": "index.handler", "Timeout": 1}
-    stack.create(found)
+    actual["Function"]["Properties"] |= {"Code": {"ZipFile": code}, "Handler": "index.handler", "Timeout": 1}
+    stack.create(actual)
     answer = aws("lambda").invoke(FunctionName=stack.physical_id("Function"))
     assert "Task timed out after 1.00 seconds" in json.load(answer["Payload"])["errorMessage"]
     assert answer["FunctionError"] == "Unhandled"

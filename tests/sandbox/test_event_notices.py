@@ -43,8 +43,8 @@ def heard(aws: Aws, queue: str, word: str) -> str:
         for message in aws("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", []):
             aws("sqs").delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
             others.append(message["Body"])
-        if found := [text for text in others if word in text]:
-            return found[0]
+        if texts := [text for text in others if word in text]:
+            return texts[0]
         time.sleep(0.1)
     raise AssertionError(f"nobody said {word}: {others}")
 
@@ -88,7 +88,7 @@ def test_a_fault_becomes_a_message(aws: Aws, sandbox: Running) -> None:
             break
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    time.sleep(0.3)  # whoever listens is told of what happens from the next look on
+    time.sleep(0.3)  # whoever listens is told of what happens from the next read on
     body = json.dumps({"nodes": [{"node": node["InstanceId"], "kind": "xid-replace"}]}).encode()
     urllib.request.urlopen(
         urllib.request.Request(f"{sandbox.endpoint}/podwright/faults", data=body, method="PUT")

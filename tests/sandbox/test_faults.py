@@ -24,8 +24,8 @@ def around(aws: Aws) -> Surroundings:
 
 @pytest.fixture(scope="module")
 def put(sandbox: Running) -> Iterator[Callable[..., Any]]:
-    def send(**given: Any) -> Any:
-        body = json.dumps(given).encode()
+    def send(**provided: Any) -> Any:
+        body = json.dumps(provided).encode()
         request = urllib.request.Request(f"{sandbox.endpoint}/podwright/faults", data=body, method="PUT")
         with urllib.request.urlopen(request) as answer:
             return json.load(answer)
@@ -50,9 +50,9 @@ def cluster(aws: Aws, around: Surroundings) -> dict[str, Any]:
     return group
 
 
-def until(found: Callable[[], Any]) -> Any:
+def until(actual: Callable[[], Any]) -> Any:
     deadline = time.monotonic() + 180
-    while not (result := found()):
+    while not (result := actual()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return result
@@ -65,8 +65,8 @@ def nodes(aws: Aws) -> list[dict[str, Any]]:
 def lines(aws: Aws, stream: str) -> list[str]:
     arn = aws("sagemaker").describe_cluster(ClusterName=NAME)["ClusterArn"]
     group = f"/aws/sagemaker/Clusters/{NAME}/{arn.rpartition('/')[2]}"
-    found = aws("logs").filter_log_events(logGroupName=group, logStreamNamePrefix=stream)["events"]
-    return [event["message"] for event in found]
+    events = aws("logs").filter_log_events(logGroupName=group, logStreamNamePrefix=stream)["events"]
+    return [event["message"] for event in events]
 
 
 def test_a_broken_node_is_replaced_and_everybody_hears(aws: Aws, cluster: dict[str, Any], put: Any) -> None:
@@ -85,12 +85,12 @@ def test_a_broken_node_is_replaced_and_everybody_hears(aws: Aws, cluster: dict[s
         return [event["detail"] for event in heard if event["detail-type"] == f"SageMaker HyperPod Cluster {kind}"]
 
     [first] = nodes(aws)
-    time.sleep(0.3)  # whoever listens is told of what happens from the next look on
+    time.sleep(0.3)  # whoever listens is told of what happens from the next read on
     before = sagemaker.list_cluster_events(ClusterName=NAME, SortOrder="Ascending")["Events"][-1]["EventTime"]
     assert put(nodes=[{"node": first["InstanceId"], "kind": "xid-replace"}])["lifecycle"] == {}
-    [told] = until(lambda: hear("Node Health Event"))
-    assert told["InstanceId"] == first["InstanceId"]
-    assert "NvidiaErrorTerminate" in told["HealthSummary"]["HealthStatusReason"]
+    [messages] = until(lambda: hear("Node Health Event"))
+    assert messages["InstanceId"] == first["InstanceId"]
+    assert "NvidiaErrorTerminate" in messages["HealthSummary"]["HealthStatusReason"]
     assert "Xid (PCI:0000:53:00): 74" in "".join(lines(aws, "SagemakerHealthMonitoringAgent/gpu/"))
 
     def fresh() -> list[dict[str, Any]]:
@@ -128,13 +128,13 @@ def test_failing_lifecycle_scripts_leave_their_log(aws: Aws, cluster: dict[str, 
 
 def test_a_deep_health_check_takes_nodes_out_of_work(aws: Aws, cluster: dict[str, Any]) -> None:
     sagemaker = aws("sagemaker")
-    wanted = {"InstanceGroupName": "gpu", "DeepHealthChecks": ["InstanceStress"]}
-    sagemaker.start_cluster_health_check(ClusterName=NAME, DeepHealthCheckConfigurations=[wanted])
+    expected = {"InstanceGroupName": "gpu", "DeepHealthChecks": ["InstanceStress"]}
+    sagemaker.start_cluster_health_check(ClusterName=NAME, DeepHealthCheckConfigurations=[expected])
     assert {node["InstanceStatus"]["Status"] for node in nodes(aws)} == {"DeepHealthCheckInProgress"}
     [operation] = sagemaker.list_cluster_operations(ClusterName=NAME)["ClusterOperationSummaries"]
     assert (operation["Type"], operation["Status"]) == ("DeepHealthCheck", "InProgress")
     with pytest.raises(ClientError, match="cannot be checked now"):
-        sagemaker.start_cluster_health_check(ClusterName=NAME, DeepHealthCheckConfigurations=[wanted])
+        sagemaker.start_cluster_health_check(ClusterName=NAME, DeepHealthCheckConfigurations=[expected])
     until(lambda: {node["InstanceStatus"]["Status"] for node in nodes(aws)} == {"Running"})
     assert sagemaker.list_cluster_operations(ClusterName=NAME, Status="InProgress")["ClusterOperationSummaries"] == []
     assert lines(aws, "DeepHealthCheckResults/")
@@ -142,8 +142,8 @@ def test_a_deep_health_check_takes_nodes_out_of_work(aws: Aws, cluster: dict[str
 
 def test_an_extension_is_installed_changed_and_removed(aws: Aws, cluster: dict[str, Any]) -> None:
     sagemaker = aws("sagemaker")
-    place = {"ClusterArn": sagemaker.describe_cluster(ClusterName=NAME)["ClusterArn"]}
-    asked = {"ExtensionName": "sagemaker-observability", "ExtensionVersion": "1.0.0", "ClientToken": "once", **place}
+    location = {"ClusterArn": sagemaker.describe_cluster(ClusterName=NAME)["ClusterArn"]}
+    asked = {"ExtensionName": "sagemaker-observability", "ExtensionVersion": "1.0.0", "ClientToken": "once", **location}
     values = json.dumps({"metricsProvider": {"nodeMetrics": {"level": "BASIC"}, "networkMetrics": {"level": "BASIC"}}})
     tags = [{"Key": "a", "Value": "b"}]
     arn = sagemaker.create_cluster_extension(**asked, ConfigurationValues=values, Tags=tags)["ExtensionArn"]
@@ -151,7 +151,7 @@ def test_an_extension_is_installed_changed_and_removed(aws: Aws, cluster: dict[s
     with pytest.raises(ClientError, match="ConflictException"):
         sagemaker.create_cluster_extension(**asked | {"ClientToken": "again"})
     assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == tags
-    named = {"ExtensionArn": arn, **place}
+    named = {"ExtensionArn": arn, **location}
 
     def status() -> str:
         return sagemaker.describe_cluster_extension(**named)["ExtensionDetails"]["Status"]
@@ -166,16 +166,16 @@ def test_an_extension_is_installed_changed_and_removed(aws: Aws, cluster: dict[s
     with pytest.raises(ClientError, match="earlier version"):
         sagemaker.update_cluster_extension(**named, ExtensionVersion="1.0.0")
     sagemaker.delete_cluster_extension(**named)
-    until(lambda: not sagemaker.list_cluster_extensions(**place)["Extensions"])
+    until(lambda: not sagemaker.list_cluster_extensions(**location)["Extensions"])
 
 
 def test_what_a_fault_cannot_be(cluster: dict[str, Any], aws: Aws, put: Any) -> None:
-    for given, words in (
+    for provided, words in (
         ({"nodes": [{"node": "i-0", "kind": "xid-replace"}]}, "there is no node i-0"),
         ({"nodes": [{"node": nodes(aws)[0]["InstanceId"], "kind": "rust"}]}, "unknown kind rust"),
         ({"rust": []}, "unknown keys: rust"),
     ):
         with pytest.raises(urllib.error.HTTPError) as refusal:
-            put(**given)
+            put(**provided)
         assert words in refusal.value.read().decode()
         refusal.value.close()

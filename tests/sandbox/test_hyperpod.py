@@ -51,23 +51,23 @@ def cluster(around: Surroundings, name: str, *groups: dict[str, Any], **more: An
 
 def wait(aws: Aws, name: str, status: str = "InService") -> dict[str, Any]:
     deadline = time.monotonic() + 180
-    while (found := aws("sagemaker").describe_cluster(ClusterName=name))["ClusterStatus"] != status:
-        assert time.monotonic() < deadline, found["ClusterStatus"]
+    while (actual := aws("sagemaker").describe_cluster(ClusterName=name))["ClusterStatus"] != status:
+        assert time.monotonic() < deadline, actual["ClusterStatus"]
         time.sleep(0.05)
-    return found
+    return actual
 
 
 def nodes(aws: Aws, name: str) -> dict[str, str]:
-    found = aws("sagemaker").list_cluster_nodes(ClusterName=name)["ClusterNodeSummaries"]
-    return {node["InstanceId"]: node["InstanceStatus"]["Status"] for node in found}
+    cluster_node_summaries = aws("sagemaker").list_cluster_nodes(ClusterName=name)["ClusterNodeSummaries"]
+    return {node["InstanceId"]: node["InstanceStatus"]["Status"] for node in cluster_node_summaries}
 
 
 def running(aws: Aws, name: str, count: int) -> set[str]:
     deadline = time.monotonic() + 180
-    while (found := nodes(aws, name)) and list(found.values()) != ["Running"] * count:
-        assert time.monotonic() < deadline, found
+    while (actual := nodes(aws, name)) and list(actual.values()) != ["Running"] * count:
+        assert time.monotonic() < deadline, actual
         time.sleep(0.05)
-    return set(found)
+    return set(actual)
 
 
 def test_nodes_boot_scale_and_go(aws: Aws, around: Surroundings) -> None:
@@ -75,10 +75,10 @@ def test_nodes_boot_scale_and_go(aws: Aws, around: Surroundings) -> None:
     sagemaker.create_cluster(**cluster(around, "life", group(around, OnStartDeepHealthChecks=["InstanceStress"])))
     # A busy machine may look at them only when they run.
     assert set(nodes(aws, "life").values()) <= {"Pending", "DeepHealthCheckInProgress", "Running"}
-    found = wait(aws, "life")
+    actual = wait(aws, "life")
     first = running(aws, "life", 2)
     assert all(name.startswith("i-") and len(name) == 19 for name in first)
-    assert (found["InstanceGroups"][0]["CurrentCount"], found["InstanceGroups"][0]["TargetCount"]) == (2, 2)
+    assert (actual["InstanceGroups"][0]["CurrentCount"], actual["InstanceGroups"][0]["TargetCount"]) == (2, 2)
 
     details = sagemaker.describe_cluster_node(ClusterName="life", NodeId=min(first))["NodeDetails"]
     assert details["Placement"]["AvailabilityZoneId"] == "usw2-az1"
@@ -159,8 +159,8 @@ def test_continuous_provisioning_goes_on_when_capacity_comes(
     sagemaker.create_cluster(**cluster(around, "steady", *groups, NodeProvisioningMode="Continuous"))
     wait(aws, "steady")
     running(aws, "steady", 1)
-    found = {item["InstanceGroupName"]: item for item in wait(aws, "steady")["InstanceGroups"]}
-    assert {name: (item["CurrentCount"], item["TargetCount"], item["Status"]) for name, item in found.items()} == {
+    actual = {item["InstanceGroupName"]: item for item in wait(aws, "steady")["InstanceGroups"]}
+    assert {name: (item["CurrentCount"], item["TargetCount"], item["Status"]) for name, item in actual.items()} == {
         "gpu": (0, 2, "Degraded"),
         "elsewhere": (1, 1, "InService"),
     }
@@ -179,15 +179,15 @@ def test_batch_operations(aws: Aws, around: Surroundings) -> None:
     sagemaker.create_cluster(**cluster(around, "batch", NodeProvisioningMode="Continuous"))
     wait(aws, "batch")
     first = running(aws, "batch", 2)
-    wanted = [{"InstanceGroupName": name, "IncrementTargetCountBy": 1} for name in ("gpu", "nothing")]
-    added = sagemaker.batch_add_cluster_nodes(ClusterName="batch", NodesToAdd=wanted)
+    expected = [{"InstanceGroupName": name, "IncrementTargetCountBy": 1} for name in ("gpu", "nothing")]
+    added = sagemaker.batch_add_cluster_nodes(ClusterName="batch", NodesToAdd=expected)
     assert [item["InstanceGroupName"] for item in added["Successful"]] == ["gpu"]
     assert [item["ErrorCode"] for item in added["Failed"]] == ["InstanceGroupNotFound"]
     three = running(aws, "batch", 3)
-    gone, other = min(three), max(three)
-    answer = sagemaker.batch_delete_cluster_nodes(ClusterName="batch", NodeIds=[gone, "i-00000000000000000"])
-    assert (answer["Successful"], [item["Code"] for item in answer["Failed"]]) == ([gone], ["NodeIdNotFound"])
-    assert gone not in running(aws, "batch", 2)
+    deleted, other = min(three), max(three)
+    answer = sagemaker.batch_delete_cluster_nodes(ClusterName="batch", NodeIds=[deleted, "i-00000000000000000"])
+    assert (answer["Successful"], [item["Code"] for item in answer["Failed"]]) == ([deleted], ["NodeIdNotFound"])
+    assert deleted not in running(aws, "batch", 2)
     sagemaker.batch_replace_cluster_nodes(ClusterName="batch", NodeIds=[other])
     assert other not in running(aws, "batch", 2)
     assert first != running(aws, "batch", 2)

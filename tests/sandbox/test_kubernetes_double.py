@@ -181,8 +181,8 @@ def test_a_chart_brings_its_custom_kinds_also_where_another_stands_in(
         "Queues": {**cluster.manifests(flavor), "DependsOn": ["Release"]},
     }  # fmt: skip
     assert stack.create(resources) == "CREATE_COMPLETE", stack.reasons("Queues")
-    (found,) = cluster.get("/apis/kueue.x-k8s.io/v1beta2/resourceflavors")["items"]
-    assert found["metadata"]["name"] == "h200"
+    (items,) = cluster.get("/apis/kueue.x-k8s.io/v1beta2/resourceflavors")["items"]
+    assert items["metadata"]["name"] == "h200"
 
 
 def client(cluster: Cluster, folder: Path, program: Any, *arguments: str) -> str:

@@ -40,7 +40,7 @@ def everything() -> list[Corruption]:
         for region, template in templates()
         for kind, properties in resolved_properties(template, region).values()
     ]
-    return list(distinct(item for region, kind, found in resources for item in corruptions(kind, found, region)))
+    return list(distinct(item for region, kind, actual in resources for item in corruptions(kind, actual, region)))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -100,9 +100,9 @@ def test_a_change_set_is_refused_early_with_every_place(aws: Aws) -> None:
     body = '{"Resources": {"Queue": {"Type": "AWS::SQS::Queue", "Properties": {"Delay": 1, "KmsMasterKeyId": {}}}}}'
     client = aws("cloudformation")
     client.create_change_set(StackName="early", ChangeSetName="set", ChangeSetType="CREATE", TemplateBody=body)
-    found = client.describe_change_set(StackName="early", ChangeSetName="set")
-    assert (found["Status"], found["ExecutionStatus"]) == ("FAILED", "UNAVAILABLE")
-    assert "AWS::EarlyValidation::PropertyValidation" in found["StatusReason"]
+    actual = client.describe_change_set(StackName="early", ChangeSetName="set")
+    assert (actual["Status"], actual["ExecutionStatus"]) == ("FAILED", "UNAVAILABLE")
+    assert "AWS::EarlyValidation::PropertyValidation" in actual["StatusReason"]
     events = client.describe_events(StackName="early", ChangeSetName="set")["OperationEvents"]
     assert {event["ValidationPath"] for event in events} == {
         "/Resources/Queue/Properties",

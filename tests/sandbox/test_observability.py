@@ -45,29 +45,29 @@ def rules(data: str = RULES) -> dict[str, Any]:
 def test_a_prometheus_workspace_is_what_its_resource_says(aws: Aws, stack: StackUnderTest) -> None:
     output = {"Id": {"Value": {"Fn::GetAtt": ["Metrics", "WorkspaceId"]}}}
     assert stack.create({"Metrics": workspace(), "Rules": rules()}, Outputs=output) == "CREATE_COMPLETE", stack.log()
-    amp, found = aws("amp"), {"workspaceId": stack.outputs()["Id"]}
-    shown = amp.describe_workspace(**found)["workspace"]
+    amp, actual = aws("amp"), {"workspaceId": stack.outputs()["Id"]}
+    shown = amp.describe_workspace(**actual)["workspace"]
     assert (shown["alias"], shown["tags"], shown["status"]) == ("prod", {"team": "platform"}, {"statusCode": "ACTIVE"})
-    configuration = amp.describe_workspace_configuration(**found)["workspaceConfiguration"]
+    configuration = amp.describe_workspace_configuration(**actual)["workspaceConfiguration"]
     assert configuration["retentionPeriodInDays"] == 30
     assert configuration["limitsPerLabelSet"] == [{"limits": {"maxSeries": 5}, "labelSet": {"team": "a"}}]
-    assert amp.describe_logging_configuration(**found)["loggingConfiguration"]["logGroupArn"].endswith("amp:*")
-    definition = amp.describe_alert_manager_definition(**found)["alertManagerDefinition"]
+    assert amp.describe_logging_configuration(**actual)["loggingConfiguration"]["logGroupArn"].endswith("amp:*")
+    definition = amp.describe_alert_manager_definition(**actual)["alertManagerDefinition"]
     assert definition["data"].decode() == ALERT_MANAGER
-    assert amp.describe_rule_groups_namespace(name="all", **found)["ruleGroupsNamespace"]["data"].decode() == RULES
+    assert amp.describe_rule_groups_namespace(name="all", **actual)["ruleGroupsNamespace"]["data"].decode() == RULES
 
     changed = workspace(WorkspaceConfiguration={"RetentionPeriodInDays": 60})
     del changed["Properties"]["AlertManagerDefinition"]
     data = RULES.replace("sum", "max")
     assert stack.update({"Metrics": changed, "Rules": rules(data)}, Outputs=output) == "UPDATE_COMPLETE", stack.log()
-    configuration = amp.describe_workspace_configuration(**found)["workspaceConfiguration"]
+    configuration = amp.describe_workspace_configuration(**actual)["workspaceConfiguration"]
     assert configuration["retentionPeriodInDays"] == 60
-    assert amp.describe_rule_groups_namespace(name="all", **found)["ruleGroupsNamespace"]["data"].decode() == data
+    assert amp.describe_rule_groups_namespace(name="all", **actual)["ruleGroupsNamespace"]["data"].decode() == data
     with pytest.raises(ClientError, match="ResourceNotFoundException"):
-        amp.describe_alert_manager_definition(**found)
+        amp.describe_alert_manager_definition(**actual)
     assert stack.delete() == "DELETE_COMPLETE"
     with pytest.raises(ClientError, match="ResourceNotFoundException"):
-        amp.describe_workspace(**found)
+        amp.describe_workspace(**actual)
 
 
 @needs(installed(), "Prometheus and promtool: Debian's package prometheus")
@@ -86,16 +86,16 @@ def test_an_alert_manager_without_its_receiver_is_refused(stack: StackUnderTest)
 def test_a_workspace_takes_samples_and_answers_queries(aws: Aws, stack: StackUnderTest) -> None:
     outputs = {"Endpoint": {"Value": {"Fn::GetAtt": ["Metrics", "PrometheusEndpoint"]}}}
     assert stack.create({"Metrics": workspace(), "Rules": rules()}, Outputs=outputs) == "CREATE_COMPLETE", stack.log()
-    endpoint, moment = stack.outputs()["Endpoint"], time.time()
+    endpoint, timestamp = stack.outputs()["Endpoint"], time.time()
     samples = [
         Sample("podwright_nodes", {"status": status}, count) for status, count in (("Running", 3), ("Failure", 1))
     ]
-    assert write(boto3.Session("sandbox", "sandbox", region_name="us-west-2"), endpoint, samples, moment) == 2
+    assert write(boto3.Session("sandbox", "sandbox", region_name="us-west-2"), endpoint, samples, timestamp) == 2
     server = Prometheus(endpoint.rstrip("/"))
-    found = server.instant("sum(podwright_nodes)", moment)
-    assert [item["value"][1] for item in found] == ["4"]
+    actual = server.instant("sum(podwright_nodes)", timestamp)
+    assert [item["value"][1] for item in actual] == ["4"]
     with pytest.raises(QueryError, match="unclosed left parenthesis"):
-        server.instant("sum(podwright_nodes", moment)
+        server.instant("sum(podwright_nodes", timestamp)
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{endpoint}api/v1/rules") as answer:
         [group] = json.load(answer)["data"]["groups"]
     assert [rule["name"] for rule in group["rules"]] == ["a:b"]
@@ -140,13 +140,13 @@ def test_dashboards_go_into_a_grafana_workspace(aws: Aws, stack: StackUnderTest,
     outputs = {name: {"Value": {"Fn::GetAtt": ["Grafana", name]}} for name in ("Id", "Endpoint")}
     resources = {"Grafana": {"Type": "AWS::Grafana::Workspace", "Properties": properties}}
     assert stack.create(resources, Outputs=outputs) == "CREATE_COMPLETE", stack.log()
-    client, found = aws("grafana"), {"workspaceId": stack.outputs()["Id"]}
-    shown = client.describe_workspace(**found)["workspace"]
+    client, actual = aws("grafana"), {"workspaceId": stack.outputs()["Id"]}
+    shown = client.describe_workspace(**actual)["workspace"]
     assert shown["authentication"] == {"providers": ["SAML"], "samlConfigurationStatus": "CONFIGURED"}
 
-    account = client.create_workspace_service_account(name="robot", grafanaRole="ADMIN", **found)
+    account = client.create_workspace_service_account(name="robot", grafanaRole="ADMIN", **actual)
     token = client.create_workspace_service_account_token(
-        name="now", secondsToLive=60, serviceAccountId=account["id"], **found
+        name="now", secondsToLive=60, serviceAccountId=account["id"], **actual
     )["serviceAccountToken"]
     grafana = Grafana(sandbox, stack.outputs()["Endpoint"], token["key"])
     source = {"uid": "amp", "name": "Metrics", "type": "prometheus", "access": "proxy", "url": "https://x"}
@@ -161,13 +161,13 @@ def test_dashboards_go_into_a_grafana_workspace(aws: Aws, stack: StackUnderTest,
     assert [item["uid"] for item in grafana.call("GET", "/search")] == ["podwright", "cluster"]
     assert grafana.refused("GET", "/dashboards/uid/none") == 404
 
-    client.delete_workspace_service_account_token(tokenId=token["id"], serviceAccountId=account["id"], **found)
+    client.delete_workspace_service_account_token(tokenId=token["id"], serviceAccountId=account["id"], **actual)
     assert grafana.refused("GET", "/search") == 401
 
 
 def test_alarms_dashboards_rules_and_budgets_reach_their_services(aws: Aws, stack: StackUnderTest) -> None:
     def resources(limit: int, threshold: int) -> dict[str, Any]:
-        told = {
+        messages = {
             "Notification": {
                 "NotificationType": "FORECASTED",
                 "ComparisonOperator": "GREATER_THAN",
@@ -185,7 +185,7 @@ def test_alarms_dashboards_rules_and_budgets_reach_their_services(aws: Aws, stac
             "Topic": {"Type": "AWS::SNS::Topic"},
             "Budget": {
                 "Type": "AWS::Budgets::Budget",
-                "Properties": {"Budget": budget, "NotificationsWithSubscribers": [told]},
+                "Properties": {"Budget": budget, "NotificationsWithSubscribers": [messages]},
             },
             "Alarm": {"Type": "AWS::CloudWatch::Alarm", "Properties": alarm},
             "Board": {"Type": "AWS::CloudWatch::Dashboard", "Properties": {"DashboardBody": body}},
@@ -209,8 +209,8 @@ def test_alarms_dashboards_rules_and_budgets_reach_their_services(aws: Aws, stac
         name = stack.physical_id("Budget")
         budget = aws("budgets").describe_budget(AccountId=ACCOUNT, BudgetName=name)["Budget"]
         assert budget["BudgetLimit"] == {"Amount": str(limit), "Unit": "USD"}
-        told = aws("budgets").describe_notifications_for_budget(AccountId=ACCOUNT, BudgetName=name)["Notifications"]
-        assert [item["Threshold"] for item in told] == [threshold]
+        reported = aws("budgets").describe_notifications_for_budget(AccountId=ACCOUNT, BudgetName=name)["Notifications"]
+        assert [item["Threshold"] for item in reported] == [threshold]
         cloudwatch = aws("cloudwatch")
         [alarm] = cloudwatch.describe_alarms(AlarmNames=[stack.physical_id("Alarm")])["MetricAlarms"]
         assert alarm["Threshold"] == threshold

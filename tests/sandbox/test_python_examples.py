@@ -48,15 +48,15 @@ def deploy(cdk: Callable[..., str], tmp_path: Path) -> Deploy:
 
 def lock_a_chart(project: Path) -> None:
     """What `podwright chart fetch` leaves in a project, with a chart of our own for the real one."""
-    wanted = chart(HYPERPOD_DEPENDENCIES)
-    archive = stand_in(wanted)
-    file = archive_file(project, wanted, archive.digest)
+    expected = chart(HYPERPOD_DEPENDENCIES)
+    archive = stand_in(expected)
+    file = archive_file(project, expected, archive.digest)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(pack(archive.path))
     locked = LockedChart(
-        version=wanted.version, repository=wanted.repository, revision=wanted.revision, sha256=archive.digest
+        version=expected.version, repository=expected.repository, revision=expected.revision, sha256=archive.digest
     )
-    write_artifacts(project, Artifacts(charts={wanted.name: locked}))
+    write_artifacts(project, Artifacts(charts={expected.name: locked}))
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +108,10 @@ def test_a_lustre_file_system_alone(aws: Aws, deploy: Deploy, around: Surroundin
     subnet = aws("ec2").describe_subnets(SubnetIds=around.subnets[:1])["Subnets"][0]
     deploy("lustre_with_efa", VPC=subnet["VpcId"], SUBNET=subnet["SubnetId"], CLIENTS=around.security_group)
     everything = aws("fsx").describe_file_systems()["FileSystems"]
-    found = [item for item in everything if subnet["SubnetId"] in item["SubnetIds"]]
-    assert [(item["StorageCapacity"], item["LustreConfiguration"]["EfaEnabled"]) for item in found] == [(9600, True)]
+    items = [item for item in everything if subnet["SubnetId"] in item["SubnetIds"]]
+    assert [(item["StorageCapacity"], item["LustreConfiguration"]["EfaEnabled"]) for item in items] == [(9600, True)]
     alarms = aws("cloudwatch").describe_alarms()["MetricAlarms"]
-    assert found[0]["FileSystemId"] in [alarm["Dimensions"][0]["Value"] for alarm in alarms if alarm["Dimensions"]]
+    assert items[0]["FileSystemId"] in [alarm["Dimensions"][0]["Value"] for alarm in alarms if alarm["Dimensions"]]
 
 
 def test_quotas_of_an_existing_cluster(aws: Aws, deploy: Deploy) -> None:

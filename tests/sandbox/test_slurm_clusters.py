@@ -49,8 +49,8 @@ def cluster(around: Surroundings, name: str, groups: dict[str, dict[str, Any] | 
 
 def states(aws: Aws, name: str) -> dict[str, str]:
     """The status of the only node of each group."""
-    found = aws("sagemaker").list_cluster_nodes(ClusterName=name)["ClusterNodeSummaries"]
-    return {node["InstanceGroupName"]: node["InstanceStatus"]["Status"] for node in found}
+    cluster_node_summaries = aws("sagemaker").list_cluster_nodes(ClusterName=name)["ClusterNodeSummaries"]
+    return {node["InstanceGroupName"]: node["InstanceStatus"]["Status"] for node in cluster_node_summaries}
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -68,13 +68,13 @@ def test_the_controller_comes_first_and_the_cluster_waits_for_a_login_node(aws: 
     groups = {"controller": CONTROLLER, "login": LOGIN, "gpu": COMPUTE}
     aws("sagemaker").create_cluster(**cluster(around, "ordered", groups, **CONTINUOUS))
     while status(aws, "ordered") == "Creating":
-        seen = states(aws, "ordered")
-        assert set(seen) == {"controller"} or seen["controller"] == "Running"
+        observed = states(aws, "ordered")
+        assert set(observed) == {"controller"} or observed["controller"] == "Running"
     assert status(aws, "ordered") == "InService"
     assert states(aws, "ordered")["login"] == "Running"
     until(lambda: set(states(aws, "ordered")) == set(groups))
-    found = aws("sagemaker").list_cluster_nodes(ClusterName="ordered")["ClusterNodeSummaries"]
-    assert min(found, key=lambda node: node["LaunchTime"])["InstanceGroupName"] == "controller"
+    cluster_node_summaries = aws("sagemaker").list_cluster_nodes(ClusterName="ordered")["ClusterNodeSummaries"]
+    assert min(cluster_node_summaries, key=lambda node: node["LaunchTime"])["InstanceGroupName"] == "controller"
     described = aws("sagemaker").describe_cluster(ClusterName="ordered")["InstanceGroups"]
     assert {item["InstanceGroupName"]: item["SlurmConfig"] for item in described} == groups
 

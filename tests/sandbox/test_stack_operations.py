@@ -153,9 +153,9 @@ def test_termination_protection(stack: StackUnderTest) -> None:
 
 def test_retained_resources_stay(stack: StackUnderTest, aws: Aws) -> None:
     stack.create({"Kept": parameter("x", DeletionPolicy="Retain"), "Gone": parameter("y")})
-    kept, stack_id = stack.physical_id("Kept"), stack.describe()["StackId"]
+    retained, stack_id = stack.physical_id("Kept"), stack.describe()["StackId"]
     assert stack.delete() == "DELETE_COMPLETE"
-    assert aws("ssm").get_parameter(Name=kept)["Parameter"]["Value"] == "x"
+    assert aws("ssm").get_parameter(Name=retained)["Parameter"]["Value"] == "x"
     stack.name = stack_id
     assert "Kept DELETE_SKIPPED" in stack.log()
 
@@ -218,8 +218,8 @@ def test_stack_tags_reach_resources_below_their_own(stack: StackUnderTest, aws: 
     vpc = {"CidrBlock": "10.78.0.0/16", "Tags": [{"Key": "own", "Value": "kept"}, {"Key": "both", "Value": "own"}]}
     tags = [{"Key": "both", "Value": "stack"}, {"Key": "team", "Value": "ml"}]
     stack.create({"Vpc": {"Type": "AWS::EC2::VPC", "Properties": vpc}}, options={"Tags": tags})
-    found = aws("ec2").describe_vpcs(VpcIds=[stack.physical_id("Vpc")])["Vpcs"][0]["Tags"]
-    assert {tag["Key"]: tag["Value"] for tag in found} == {"own": "kept", "both": "own", "team": "ml"}
+    actual = aws("ec2").describe_vpcs(VpcIds=[stack.physical_id("Vpc")])["Vpcs"][0]["Tags"]
+    assert {tag["Key"]: tag["Value"] for tag in actual} == {"own": "kept", "both": "own", "team": "ml"}
 
 
 def test_a_paused_failure_is_rolled_back_on_demand(stack: StackUnderTest, aws: Aws) -> None:

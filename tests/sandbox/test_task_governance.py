@@ -39,8 +39,12 @@ def test_quotas_come_change_and_go_with_their_stack(aws: Aws, governed: Governed
     outputs = {"Id": {"Value": {"Fn::GetAtt": ["Llm", "ComputeQuotaId"]}}}
     assert stack.create(made, Outputs=outputs) == "CREATE_COMPLETE", stack.log()
     identifier = stack.describe()["Outputs"][0]["OutputValue"]
-    found = aws("sagemaker").describe_compute_quota(ComputeQuotaId=identifier)
-    assert (found["Name"], found["Status"], found["ComputeQuotaVersion"]) == ("llm", "Created", 1)
+    compute_quota = aws("sagemaker").describe_compute_quota(ComputeQuotaId=identifier)
+    assert (compute_quota["Name"], compute_quota["Status"], compute_quota["ComputeQuotaVersion"]) == (
+        "llm",
+        "Created",
+        1,
+    )
 
     assert {"hyperpod-ns-llm", "hyperpod-ns-vision"} <= governed.names("namespaces", "v1")
     assert governed.names("workloadpriorityclasses") == {"inference-priority", "training-priority"}

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError, HTTPClientError
 from podwright.config.catalog.sandbox_account import access_key
 from podwright.config.errors import CommandError
 from podwright.config.settings.environment import Environment
-from podwright.operations.aws.sandbox_plans import make_known
+from podwright.operations.aws.sandbox_plans import register_plan
 from podwright.operations.aws.sandbox_server import Running
 from sandbox_network import Surroundings, eks_cluster, surroundings
 
@@ -43,7 +43,7 @@ def around(here: Aws) -> Surroundings:
 
 
 @pytest.fixture(scope="module")
-def knobs(sandbox: Running) -> Callable[..., dict[str, Any]]:
+def controls(sandbox: Running) -> Callable[..., dict[str, Any]]:
     def turn(**changes: Any) -> dict[str, Any]:
         body = json.dumps({"region": REGION, **changes}, default=datetime.isoformat).encode()
         request = urllib.request.Request(f"{sandbox.endpoint}/podwright/training-plans", data=body, method="PUT")
@@ -54,15 +54,15 @@ def knobs(sandbox: Running) -> Callable[..., dict[str, Any]]:
     return turn
 
 
-Knobs = Callable[..., dict[str, Any]]
+SetControls = Callable[..., dict[str, Any]]
 
 
 def offer(here: Aws, **wish: Any) -> dict[str, Any]:
     wish = wish or {"InstanceType": "ml.p5en.48xlarge", "InstanceCount": 2}
-    found = here("sagemaker").search_training_plan_offerings(
+    training_plan_offerings = here("sagemaker").search_training_plan_offerings(
         **wish, DurationHours=48, TargetResources=["hyperpod-cluster"]
     )["TrainingPlanOfferings"]
-    return next(item for item in found if len(item["ReservedCapacityOfferings"]) == 1)
+    return next(item for item in training_plan_offerings if len(item["ReservedCapacityOfferings"]) == 1)
 
 
 def buy(here: Aws, name: str, **wish: Any) -> str:
@@ -99,17 +99,17 @@ def group(here: Aws, name: str) -> dict[str, Any]:
     while True:
         nodes = here("sagemaker").list_cluster_nodes(ClusterName=name)["ClusterNodeSummaries"]
         cluster = here("sagemaker").describe_cluster(ClusterName=name)
-        [found] = cluster["InstanceGroups"]
+        [instance_groups] = cluster["InstanceGroups"]
         settled = {node["InstanceStatus"]["Status"] for node in nodes} <= {"Running"}
         if cluster["ClusterStatus"] in ("InService", "Failed") and settled:
-            return found | {"Cluster": cluster, "Nodes": nodes}
+            return instance_groups | {"Cluster": cluster, "Nodes": nodes}
         assert time.monotonic() < deadline, cluster
         time.sleep(0.05)
 
 
 @pytest.mark.parametrize("mode", ["Continuous", None])
 def test_a_group_has_nodes_while_its_plan_has_a_window(
-    here: Aws, around: Surroundings, knobs: Knobs, mode: str | None
+    here: Aws, around: Surroundings, controls: SetControls, mode: str | None
 ) -> None:
     name = f"plan-{mode or 'whole'}".lower()
     arn = buy(here, name)
@@ -122,30 +122,30 @@ def test_a_group_has_nodes_while_its_plan_has_a_window(
     if mode:
         [event, *_] = here("sagemaker").list_cluster_events(ClusterName=name, ResourceType="InstanceGroup")["Events"]
         assert f"training plan {name} has its next instances at {start:%F %H:%M} UTC" in event["Description"]
-    knobs(at=start)
+    controls(at=start)
     running = group(here, name)
     assert (running["TrainingPlanStatus"], running["CurrentCount"]) == ("Active", 2)
     assert (plan(here, arn)["InUseInstanceCount"], plan(here, arn)["AvailableInstanceCount"]) == (2, 0)
-    knobs(at=end - timedelta(minutes=31))
+    controls(at=end - timedelta(minutes=31))
     assert group(here, name)["CurrentCount"] == 2
-    knobs(at=end - timedelta(minutes=29))
+    controls(at=end - timedelta(minutes=29))
     assert (group(here, name)["CurrentCount"], plan(here, arn)["Status"]) == (0, "Active")
-    knobs(at=end)
+    controls(at=end)
     assert group(here, name)["TrainingPlanStatus"] == "Expired"
 
 
-def test_a_plan_of_another_zone_gives_no_capacity(here: Aws, around: Surroundings, knobs: Knobs) -> None:
+def test_a_plan_of_another_zone_gives_no_capacity(here: Aws, around: Surroundings, controls: SetControls) -> None:
     arn = buy(here, "elsewhere")
-    knobs(advance_hours=1)
+    controls(advance_hours=1)
     assert zone_id(here, arn) == ZONES[0]
     create(here, around, "elsewhere", arn, subnet=1)
     cluster = group(here, "elsewhere")["Cluster"]
     assert (cluster["ClusterStatus"], cluster["FailureMessage"]) == ("Failed", NO_CAPACITY)
 
 
-def test_groups_share_a_plan_as_far_as_it_goes(here: Aws, around: Surroundings, knobs: Knobs) -> None:
+def test_groups_share_a_plan_as_far_as_it_goes(here: Aws, around: Surroundings, controls: SetControls) -> None:
     arn = buy(here, "shared", InstanceType="ml.p5en.48xlarge", InstanceCount=3)
-    knobs(advance_hours=1)
+    controls(advance_hours=1)
     for name in ("first", "second"):
         create(here, around, f"shared-{name}", arn, NodeProvisioningMode="Continuous")
     assert [group(here, f"shared-{name}")["CurrentCount"] for name in ("first", "second")] == [2, 1]
@@ -153,20 +153,25 @@ def test_groups_share_a_plan_as_far_as_it_goes(here: Aws, around: Surroundings, 
     assert group(here, "shared-second")["CurrentCount"] == 2
 
 
-def test_nodes_of_ultraservers_say_which(here: Aws, around: Surroundings, knobs: Knobs) -> None:
+def test_nodes_of_ultraservers_say_which(here: Aws, around: Surroundings, controls: SetControls) -> None:
     arn = buy(here, "domain", UltraServerType=U72, UltraServerCount=2)
-    knobs(advance_hours=1)
+    controls(advance_hours=1)
     eks = eks_cluster(here, around, "domain")
     sized = {"InstanceType": "ml.p6e-gb200.36xlarge", "InstanceCount": 20}
     create(here, around, "domain", arn, group=sized)
     servers = [node["UltraServerInfo"] for node in group(here, "domain")["Nodes"]]
     [capacity] = plan(here, arn)["ReservedCapacitySummaries"]
-    found = here("sagemaker").list_ultra_servers_by_reserved_capacity(
+    ultra_servers = here("sagemaker").list_ultra_servers_by_reserved_capacity(
         ReservedCapacityArn=capacity["ReservedCapacityArn"]
     )["UltraServers"]
-    assert [(server["InUseInstanceCount"], server["AvailableInstanceCount"]) for server in found] == [(17, 0), (3, 14)]
+    assert [(server["InUseInstanceCount"], server["AvailableInstanceCount"]) for server in ultra_servers] == [
+        (17, 0),
+        (3, 14),
+    ]
     assert servers == [
-        {"Id": server["UltraServerId"], "Type": U72} for server in found for _ in range(server["InUseInstanceCount"])
+        {"Id": server["UltraServerId"], "Type": U72}
+        for server in ultra_servers
+        for _ in range(server["InUseInstanceCount"])
     ]
     assert eks["status"]
 
@@ -180,25 +185,25 @@ def test_nodes_of_ultraservers_say_which(here: Aws, around: Surroundings, knobs:
     ],
 )
 def test_a_plan_that_does_not_fit_is_refused(
-    here: Aws, around: Surroundings, knobs: Knobs, target: str | None, kind: str, words: str
+    here: Aws, around: Surroundings, controls: SetControls, target: str | None, kind: str, words: str
 ) -> None:
     arn = f"arn:aws:sagemaker:{REGION}:123456789012:training-plan/unknown"
     if target:
         sagemaker = here("sagemaker")
-        [found, *_] = sagemaker.search_training_plan_offerings(
+        [actual, *_] = sagemaker.search_training_plan_offerings(
             InstanceType="ml.p5en.48xlarge", InstanceCount=1, TargetResources=[target]
         )["TrainingPlanOfferings"]
         arn = sagemaker.create_training_plan(
-            TrainingPlanName=f"for-{target}", TrainingPlanOfferingId=found["TrainingPlanOfferingId"]
+            TrainingPlanName=f"for-{target}", TrainingPlanOfferingId=actual["TrainingPlanOfferingId"]
         )["TrainingPlanArn"]
     with pytest.raises(ClientError, match=words):
         create(here, around, "refused", arn, group={"InstanceType": kind})
 
 
-def test_a_plan_whose_payment_failed_is_refused(here: Aws, around: Surroundings, knobs: Knobs) -> None:
-    knobs(payment_failure="The payment was declined")
+def test_a_plan_whose_payment_failed_is_refused(here: Aws, around: Surroundings, controls: SetControls) -> None:
+    controls(payment_failure="The payment was declined")
     arn = buy(here, "unpaid")
-    knobs(payment_failure="")
+    controls(payment_failure="")
     assert (plan(here, arn)["Status"], plan(here, arn)["StatusMessage"]) == ("Failed", "The payment was declined")
     with pytest.raises(ClientError, match="is Failed; only one that is Scheduled or Active"):
         create(here, around, "refused", arn)
@@ -215,10 +220,10 @@ def test_a_plan_whose_payment_failed_is_refused(here: Aws, around: Surroundings,
     ],
 )
 def test_faults_reach_the_client(
-    here: Aws, knobs: Knobs, fault: dict[str, Any], error: type[Exception], bought: bool
+    here: Aws, controls: SetControls, fault: dict[str, Any], error: type[Exception], bought: bool
 ) -> None:
     name = "-".join(["fault", *map(str, fault.values())])
-    knobs(faults=[{"operation": "create_training_plan", **fault}])
+    controls(faults=[{"operation": "create_training_plan", **fault}])
     with pytest.raises(error) as raised:
         buy(here, name)
     if isinstance(raised.value, ClientError):
@@ -229,25 +234,25 @@ def test_faults_reach_the_client(
     assert (name in {item["TrainingPlanName"] for item in listed}) is bought
 
 
-def test_time_can_go_faster(here: Aws, knobs: Knobs) -> None:
+def test_time_can_go_faster(here: Aws, controls: SetControls) -> None:
     began = time.monotonic()
-    before = datetime.fromisoformat(knobs(speed=36_000)["at"])
+    before = datetime.fromisoformat(controls(speed=36_000)["at"])
     time.sleep(0.2)
-    after = datetime.fromisoformat(knobs(speed=1)["at"])
+    after = datetime.fromisoformat(controls(speed=1)["at"])
     assert timedelta(hours=2) <= after - before <= timedelta(seconds=36_000 * (time.monotonic() - began))
 
 
-def test_plans_of_elsewhere_can_be_made_known(here: Aws, around: Surroundings, knobs: Knobs) -> None:
+def test_plans_of_elsewhere_can_be_made_known(here: Aws, around: Surroundings, controls: SetControls) -> None:
     arn = f"arn:aws:sagemaker:{REGION}:111122223333:training-plan/known"
     parts = [
         {"zone": ZONES[0], "count": 18},
         {"zone": ZONES[1], "count": 18, "start": datetime(2032, 1, 1, tzinfo=UTC)},
     ]
-    shown = knobs(existing=[{"arn": arn, "ultraserver_type": U72, "spares": 1, "parts": parts}])
+    shown = controls(existing=[{"arn": arn, "ultraserver_type": U72, "spares": 1, "parts": parts}])
     assert {"arn": arn, "status": "Active", "end": "2032-01-29T00:00:00+00:00"} in shown["plans"]
-    found = plan(here, arn)
-    assert (found["AvailableInstanceCount"], found["TotalUltraServerCount"]) == (17, 1)
-    assert [part["AvailabilityZoneId"] for part in found["ReservedCapacitySummaries"]] == list(ZONES)
+    actual = plan(here, arn)
+    assert (actual["AvailableInstanceCount"], actual["TotalUltraServerCount"]) == (17, 1)
+    assert [part["AvailabilityZoneId"] for part in actual["ReservedCapacitySummaries"]] == list(ZONES)
 
 
 def test_plans_that_a_file_names_are_known_once_its_sandbox_is_used(sandbox: Running) -> None:
@@ -268,11 +273,11 @@ def test_plans_that_a_file_names_are_known_once_its_sandbox_is_used(sandbox: Run
     with pytest.raises(ClientError, match="ResourceNotFound"):
         plan(here, arn)
     for _ in range(2):
-        make_known(Environment.model_validate(values), sandbox.endpoint)
+        register_plan(Environment.model_validate(values), sandbox.endpoint)
     assert (plan(here, arn)["Status"], plan(here, arn)["AvailableInstanceCount"]) == ("Active", 4)
     values["training_plans"] = {"named": {"arn": f"{arn}-2", "zone": "use2-az9", "count": 4}}
     with pytest.raises(CommandError, match="us-east-2 has the zones use2-az1"):
-        make_known(Environment.model_validate(values), sandbox.endpoint)
+        register_plan(Environment.model_validate(values), sandbox.endpoint)
 
 
 @pytest.mark.parametrize(
@@ -285,9 +290,9 @@ def test_plans_that_a_file_names_are_known_once_its_sandbox_is_used(sandbox: Run
     ],
 )
 def test_what_the_sandbox_cannot_do_is_refused_with_the_reason(
-    knobs: Knobs, changes: dict[str, Any], words: str
+    controls: SetControls, changes: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(urllib.error.HTTPError) as raised:
-        knobs(**changes)
+        controls(**changes)
     assert raised.value.code == 400
     assert words in raised.value.read().decode()

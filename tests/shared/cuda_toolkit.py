@@ -7,5 +7,5 @@ from pathlib import Path
 def toolkit() -> Path:
     """The folder with `bin/nvcc`; NCCL lies beside it."""
     spec = find_spec("nvidia")
-    places = spec.submodule_search_locations if spec else None
-    return next(Path(place, "cu13") for place in places or () if Path(place, "cu13/bin/nvcc").is_file())
+    locations = spec.submodule_search_locations if spec else None
+    return next(Path(location, "cu13") for location in locations or () if Path(location, "cu13/bin/nvcc").is_file())

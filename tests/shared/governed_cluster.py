@@ -62,8 +62,8 @@ class GovernedCluster:
 
     def names(self, kind: str, group: str = "kueue.x-k8s.io/v1beta2") -> set[str]:
         """The names of all objects of a kind."""
-        found = self.kubernetes(f"/apis/{group}/{kind}" if group != "v1" else f"/api/v1/{kind}")
-        return {item["metadata"]["name"] for item in found["items"]}
+        actual = self.kubernetes(f"/apis/{group}/{kind}" if group != "v1" else f"/api/v1/{kind}")
+        return {item["metadata"]["name"] for item in actual["items"]}
 
 
 def quota(team: str, count: int = 1, **more: Any) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def quota(team: str, count: int = 1, **more: Any) -> dict[str, Any]:
 def until(condition: Callable[[], Any]) -> Any:
     """What `condition` gives once that is true."""
     deadline = time.monotonic() + 180
-    while not (found := condition()):
+    while not (actual := condition()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    return found
+    return actual

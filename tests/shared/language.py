@@ -60,8 +60,8 @@ WHOLE = {
 """Words that say nothing as the name of a variable or parameter. As a part of a name they may be exact (`not_found`,
 `in_place`), and some are keys of JSON that others read, so fields keep them."""
 
-ALLOWED = {"look_up_subnets", "hugging_face", "operations/promotion/run.py look"}
-"""Names whose part means something else here, or that a field of one file keeps because tests hand it over by text."""
+ALLOWED = {"look_up_subnets", "hugging_face"}
+"""Names whose part means something else here."""
 
 PHRASES = {
     r"\b(?:go|goes) on\b(?!ly)": "continue, resume, keep …ing",
@@ -123,8 +123,7 @@ def misnamed(root: Path, folders: tuple[str, ...]) -> Iterator[Use]:
     """Names with a word that is not used."""
     for file in modules(root, folders):
         for name, line, variable in names(ast.parse(file.read_text())):
-            allowed = name.strip("_").lower() in ALLOWED or f"{file.relative_to(root)} {name}" in ALLOWED
-            if name.startswith("test_") or allowed:
+            if name.startswith("test_") or name.strip("_").lower() in ALLOWED:
                 continue
             instead = WHOLE.get(name) if variable else None
             instead = instead or next(filter(None, map(PARTS.get, words(name))), None)

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 
-def require(there: object, what: str) -> None:
-    """Go on where a part is there; without it fail where `CI` is set, and skip elsewhere."""
-    if there:
+def require(existing: object, what: str) -> None:
+    """Continue where a part is there; without it fail where `CI` is set, and skip elsewhere."""
+    if existing:
         return
     if os.environ.get("CI"):
         pytest.fail(f"needs {what}; in CI a missing part is no reason to skip", pytrace=False)
     pytest.skip(f"needs {what}")
 
 
-def needs(there: object, what: str) -> pytest.MarkDecorator:
+def needs(existing: object, what: str) -> pytest.MarkDecorator:
     """A mark for tests and modules that does the same before their fixtures are made (see conftest.py)."""
-    return pytest.mark.needs(bool(there), what)
+    return pytest.mark.needs(bool(existing), what)
 
 
 def needs_programs(*names: str, package: str) -> pytest.MarkDecorator:
@@ -39,7 +39,7 @@ def python_39() -> str:
         for python in filter(None, installed)
         if subprocess.run([python, "--version"], capture_output=True).returncode == 0
     )
-    found = next(working, "")
-    if not found:
+    actual = next(working, "")
+    if not actual:
         pytest.skip("needs Python 3.9, which Amazon Linux 2023 has")
-    return found
+    return actual

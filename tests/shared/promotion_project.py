@@ -28,7 +28,7 @@ pipeline:
     - {environments: prod, manual: true}
 """
 # An environment of each: account and region. staging-east is where no other is.
-PLACES = {
+POSITIONS = {
     "dev": ("111122223333", "us-west-2"),
     "staging-west": ("123456789012", "us-west-2"),
     "staging-east": ("123456789012", "us-east-1"),
@@ -48,7 +48,7 @@ instance_groups: {{system: {{instance_type: ml.m5.4xlarge, count: 2}}}}
 def write_project(folder: Path, text: str = PIPELINE) -> Project:
     """The project in a folder."""
     (folder / "environments").mkdir(parents=True, exist_ok=True)
-    for name, (account, region) in PLACES.items():
+    for name, (account, region) in POSITIONS.items():
         zone = {"us-west-2": "usw2", "us-east-1": "use1"}[region]
         text_of_it = _ENVIRONMENT.format(account=account, region=region, zone=zone)
         (folder / f"environments/{name}.yaml").write_text(text_of_it)

@@ -68,8 +68,8 @@ class Double:
         if call.method == "POST":
             return Reply(202, headers={"Location": "/v2/a/blobs/uploads-7?state=x"})
         if call.method == "PUT" and what == "blobs":
-            wanted = query.rpartition("digest=")[2].replace("%3A", ":")
-            if "state=x" not in query or digest(call.body) != wanted:
+            expected = query.rpartition("digest=")[2].replace("%3A", ":")
+            if "state=x" not in query or digest(call.body) != expected:
                 return Reply(400)
             self.add(call.body)
             return Reply(201)
@@ -81,14 +81,14 @@ class Double:
                 return Reply(400)
             self.add(call.body, call.headers["Content-Type"], reference)
             return Reply(201)
-        found = self.manifests.get(reference) if what == "manifests" else (self.blobs.get(reference), "application/x")
-        if found is None or found[0] is None:
+        actual = self.manifests.get(reference) if what == "manifests" else (self.blobs.get(reference), "application/x")
+        if actual is None or actual[0] is None:
             return Reply(404)
         if what == "blobs" and self.redirects and call.method == "GET":
             # Another host, as storage is; a client takes its credentials away for it.
             storage = self.url.replace("127.0.0.1", "localhost")
             return Reply(307, headers={"Location": f"{storage}/storage/{reference}"})
-        return Reply(body=found[0], headers={"Content-Type": found[1]})
+        return Reply(body=actual[0], headers={"Content-Type": actual[1]})
 
 
 def client(double: Double, authorization: str = "") -> Registry:

@@ -53,20 +53,20 @@ def loaded(piece: str) -> LoadedEnvironment:
 
 def project(text: str) -> dict[str, LoadedEnvironment]:
     """The environments that the keys of YAML text name, each laid over the base with a range of its own."""
-    pieces, below, found = parse_source(text, "piece"), base(), dict[str, LoadedEnvironment]()
+    pieces, below, actual = parse_source(text, "piece"), base(), dict[str, LoadedEnvironment]()
     for index, (name, piece) in enumerate(pieces.data.items()):
-        own = {path[1:]: place for path, place in pieces.places.items() if path[:1] == (name,)}
+        own = {path[1:]: location for path, location in pieces.positions.items() if path[:1] == (name,)}
         data = overlaid(below.data, {"network": {"cidr": f"10.{16 + 4 * index}.0.0/16"}})
-        source = replace(below, data=overlaid(data, piece or {}), places=below.places | own)
-        found[name] = environment_from(source, name)
-    return found
+        source = replace(below, data=overlaid(data, piece or {}), positions=below.positions | own)
+        actual[name] = environment_from(source, name)
+    return actual
 
 
 def found_in(case: Case, text: str) -> set[str]:
     """Ids of the findings about one of the examples of `case`."""
     if case.id in RULES and RULES[case.id].of_project:
-        found = project_findings(project(text)).values()
-        return {item.id for items in found for item in items if item.acknowledged is None}
+        values = project_findings(project(text)).values()
+        return {item.id for items in values for item in items if item.acknowledged is None}
     if not case.whole_file:
         example = loaded(text)
         return {item.id for item in findings(example.environment, example.source) if item.acknowledged is None}
@@ -86,8 +86,8 @@ def cases() -> dict[str, Case]:
     for id in titles():
         sections = _SECTION.findall((FOLDER / f"{id}.md").read_text(encoding="utf-8"))
         if sections:
-            (_, others, found), (_, _, passes) = sections
-            shown[id] = Case(id, found, passes, frozenset(others.split()))
+            (_, others, actual), (_, _, passes) = sections
+            shown[id] = Case(id, actual, passes, frozenset(others.split()))
     return shown | {case.id: case for case in _too_long_for_a_page()}
 
 

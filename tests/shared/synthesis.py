@@ -65,16 +65,16 @@ class Synthesis:
 
         Those of a nested stack have its logical id before their own.
         """
-        found = dict(self.templates[stack]["Resources"])
+        actual = dict(self.templates[stack]["Resources"])
         for name, resource in self.templates[stack]["Resources"].items():
             if resource["Type"] == "AWS::CloudFormation::Stack":
                 inner = self.templates[self._file(str(resource["Properties"]["TemplateURL"]))]["Resources"]
                 before = resource.get("DependsOn", [])
                 for key, item in inner.items():
                     within = [f"{name}/{other}" for other in item.get("DependsOn", [])]
-                    found[f"{name}/{key}"] = item | {"DependsOn": [*within, *before]}
-                found[name] = resource | {"DependsOn": [*before, *(f"{name}/{key}" for key in inner)]}
-        return found
+                    actual[f"{name}/{key}"] = item | {"DependsOn": [*within, *before]}
+                actual[name] = resource | {"DependsOn": [*before, *(f"{name}/{key}" for key in inner)]}
+        return actual
 
     def _file(self, url: str) -> str:
         """The name of the template at a URL, which holds the digest that the list of assets knows it by."""
@@ -110,9 +110,9 @@ def _write(environment: Environment, outdir: str) -> tuple[Path, dict[str, str]]
 def _read(directory: Path, stacks: dict[str, str]) -> Synthesis:
     manifest = json.loads((directory / "manifest.json").read_text())["artifacts"]
     files = {
-        found["properties"].get("stackName", id): found["properties"]["templateFile"]
-        for id, found in manifest.items()
-        if found["type"] == "aws:cloudformation:stack"
+        actual["properties"].get("stackName", id): actual["properties"]["templateFile"]
+        for id, actual in manifest.items()
+        if actual["type"] == "aws:cloudformation:stack"
     }
     templates = {id: json.loads((directory / files[name]).read_text()) for id, name in stacks.items()}
     nested = sorted(directory.glob("*.nested.template.json"))
@@ -146,7 +146,7 @@ def environment_of(text: str, name: str = "test") -> Environment:
 
 def effects(before: Synthesis, after: Synthesis) -> set[str]:
     """The stateful resources that are touched, and how: `+` made, `-` removed, `~` updated in place, `!` replaced."""
-    found = set()
+    actual = set()
     for stack in before.templates.keys() | after.templates.keys():
         old = before.templates.get(stack, {}).get("Resources", {})
         new = after.templates.get(stack, {}).get("Resources", {})
@@ -154,8 +154,8 @@ def effects(before: Synthesis, after: Synthesis) -> set[str]:
             was, now = old.get(logical_id), new.get(logical_id)
             kind = STATEFUL.get((was or now)["Type"])
             if kind and was != now:
-                found.add(f"{_sign(was, now)} {kind}")
-    return found
+                actual.add(f"{_sign(was, now)} {kind}")
+    return actual
 
 
 def _sign(was: dict[str, Any] | None, now: dict[str, Any] | None) -> str:

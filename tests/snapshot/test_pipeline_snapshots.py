@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from promotion_account import Promotion, promotion
 from promotion_project import CONNECTION, GITHUB
-from promotion_world import Promotion, promotion
 from synthesis import ROOT
 
 HASH = re.compile(r"\b[0-9a-f]{64}\b")
@@ -36,8 +36,8 @@ def masked(template: dict[str, Any]) -> str:
 def test_templates_are_as_reviewed(
     name: str, pattern: str, github: bool, reviewed: Callable[[Path, str], None]
 ) -> None:
-    found: Promotion = promotion(GITHUB) if github else promotion()
-    reviewed(SNAPSHOTS / f"{name}.json", masked(found.template(pattern)))
+    actual: Promotion = promotion(GITHUB) if github else promotion()
+    reviewed(SNAPSHOTS / f"{name}.json", masked(actual.template(pattern)))
 
 
 def test_an_environment_is_the_same_with_and_without_a_pipeline(tmp_path: Path) -> None:
@@ -48,8 +48,8 @@ def test_an_environment_is_the_same_with_and_without_a_pipeline(tmp_path: Path) 
     source = f'{{repository: acme/clusters, connection: "{CONNECTION}"}}'
     pipeline = f'{{account: "012345678901", region: us-west-2, source: {source}}}'
     (tmp_path / "podwright.yaml").write_text(f"environments: [{name}]\npipeline: {pipeline}\n")
-    told = {"pipeline": "true", "project": str(tmp_path)}
-    variables = {**os.environ, "CDK_OUTDIR": str(tmp_path / "out"), "CDK_CONTEXT_JSON": json.dumps(told)}
+    messages = {"pipeline": "true", "project": str(tmp_path)}
+    variables = {**os.environ, "CDK_OUTDIR": str(tmp_path / "out"), "CDK_CONTEXT_JSON": json.dumps(messages)}
     done = subprocess.run(
         [sys.executable, "-P", "-m", "podwright.bin.app"], capture_output=True, text=True, env=variables, cwd=tmp_path
     )

@@ -54,12 +54,12 @@ def noticed(before: Mapping[str, Templates], after: Mapping[str, Templates]) -> 
                 yield name, change
 
 
-def missing(text: str, found: list[tuple[str, ResourceChange]]) -> list[str]:
+def missing(text: str, actual: list[tuple[str, ResourceChange]]) -> list[str]:
     """What the text does not name."""
     named = set(NAMED.findall(text))
     return [
         f"{environment}: {name_of(environment, change)} ({change.type}, {change.effect.words})"
-        for environment, change in found
+        for environment, change in actual
         if name_of(environment, change) not in named
     ]
 
@@ -73,9 +73,9 @@ def test_what_upgrading_does_to_environments_is_written(pytestconfig: pytest.Con
         text = json.dumps(present(), sort_keys=True, separators=(",", ":"))
         RELEASED.write_bytes(lzma.compress(text.encode(), preset=9))
         released.cache_clear()
-    found = list(noticed(released(), present()))
-    assert missing(unreleased(), found) == [], "describe these in UPGRADING.md under Unreleased, or take them back"
-    stale = set(NAMED.findall(unreleased())) - {name_of(name, change) for name, change in found}
+    actual = list(noticed(released(), present()))
+    assert missing(unreleased(), actual) == [], "describe these in UPGRADING.md under Unreleased, or take them back"
+    stale = set(NAMED.findall(unreleased())) - {name_of(name, change) for name, change in actual}
     assert stale == set(), "UPGRADING.md names what does not change"
 
 
@@ -93,10 +93,10 @@ def test_a_renamed_file_system_is_noticed() -> None:
     def rename(resources: dict[str, Any]) -> None:
         resources["Renamed"] = resources.pop(of_type(resources, "AWS::FSx::FileSystem"))
 
-    found = list(noticed(released(), edited("prod", "storage", rename)))
-    lost = [change for _, change in found if change.type == "AWS::FSx::FileSystem"]
+    actual = list(noticed(released(), edited("prod", "storage", rename)))
+    lost = [change for _, change in actual if change.type == "AWS::FSx::FileSystem"]
     assert [(change.action, change.stateful) for change in lost] == [("delete", True)]
-    assert any("AWS::FSx::FileSystem" in line for line in missing("", found))
+    assert any("AWS::FSx::FileSystem" in line for line in missing("", actual))
     assert missing(f"`{name_of('prod', lost[0])}` moves", [("prod", lost[0])]) == []
 
 

@@ -33,13 +33,13 @@ def test_templates_are_as_reviewed(
 ) -> None:
     folder = SNAPSHOTS / name
     templates = synthesis(name).templates.items()
-    seen = {f"{stack.removesuffix('.template.json')}.json": masked(template) for stack, template in templates}
-    left = [file for file in folder.glob("*.json") if file.name not in seen]
+    observed = {f"{stack.removesuffix('.template.json')}.json": masked(template) for stack, template in templates}
+    left = [file for file in folder.glob("*.json") if file.name not in observed]
     if pytestconfig.getoption("update_snapshots"):
         while left:
             left.pop().unlink()
     assert left == []
-    for file, text in seen.items():
+    for file, text in observed.items():
         reviewed(folder / file, text)
 
 
@@ -53,21 +53,21 @@ def given(name: str) -> dict[str, str]:
     return {path: known.get(path, f"<{path}>") for path in value_paths(environment(name))}
 
 
-def applied(found: Synthesis, values: dict[str, str]) -> list[Object]:
+def applied(actual: Synthesis, values: dict[str, str]) -> list[Object]:
     """The objects in the templates, with values in place of what CloudFormation fills in."""
     exports = {
         output["Export"]["Name"]: values[output["Description"].removeprefix(OUTPUT_DESCRIPTION)]
-        for template in found.templates.values()
+        for template in actual.templates.values()
         for output in template.get("Outputs", {}).values()
         if "Export" in output and output.get("Description", "").startswith(OUTPUT_DESCRIPTION)
     }
     handed_down = {
         name: exports[value["Fn::ImportValue"]]
-        for resource in found.resources("AWS::CloudFormation::Stack").values()
+        for resource in actual.resources("AWS::CloudFormation::Stack").values()
         for name, value in resource["Properties"].get("Parameters", {}).items()
         if value["Fn::ImportValue"] in exports
     }
-    manifests = [resource["Properties"]["Manifest"] for resource in found.resources(APPLIED).values()]
+    manifests = [resource["Properties"]["Manifest"] for resource in actual.resources(APPLIED).values()]
     return [unlabelled(item) for manifest in manifests for item in json.loads(text(manifest, exports | handed_down))]
 
 
@@ -88,9 +88,11 @@ def unlabelled(item: Object) -> Object:
 
 
 def by_name(objects: list[Object]) -> dict[str, Object]:
-    found = {f"{item['kind']} {item['metadata'].get('namespace')} {item['metadata']['name']}": item for item in objects}
-    assert len(found) == len(objects)
-    return found
+    actual = {
+        f"{item['kind']} {item['metadata'].get('namespace')} {item['metadata']['name']}": item for item in objects
+    }
+    assert len(actual) == len(objects)
+    return actual
 
 
 def objects_of(name: str) -> list[Object]:
@@ -104,8 +106,8 @@ def test_a_deployment_applies_what_render_writes(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_objects_are_as_reviewed(name: str, reviewed: Callable[[Path, str], None]) -> None:
-    seen = json.dumps(placed(objects_of(name)), indent=1, sort_keys=True) + "\n"
-    reviewed(OBJECTS / f"{name}.json", seen)
+    observed = json.dumps(placed(objects_of(name)), indent=1, sort_keys=True) + "\n"
+    reviewed(OBJECTS / f"{name}.json", observed)
 
 
 def test_no_snapshot_of_objects_outlives_its_environment() -> None:

@@ -35,17 +35,17 @@ OWN = "subnet-0123456789abcdef2"
     ids=["beside the nodes", "subnets of their own"],
 )
 def test_helpers_find_a_subnet(more: str, expected: list[str]) -> None:
-    found = synthesize(environment_of(ENVIRONMENT % (more, "false")))
-    functions = found.resources("AWS::Lambda::Function").values()
+    actual = synthesize(environment_of(ENVIRONMENT % (more, "false")))
+    functions = actual.resources("AWS::Lambda::Function").values()
     inside = [function["Properties"]["VpcConfig"] for function in functions if "VpcConfig" in function["Properties"]]
     assert [config["SubnetIds"] for config in inside] == [expected] * 3
-    (project,) = found.resources("AWS::CodeBuild::Project").values()
+    (project,) = actual.resources("AWS::CodeBuild::Project").values()
     assert project["Properties"]["VpcConfig"]["Subnets"] == expected
 
 
 def test_a_chart_that_is_installed_is_left_alone() -> None:
-    found = synthesize(environment_of(ENVIRONMENT % ("", "true")))
-    assert found.resources("Custom::AWSCDK-EKS-HelmChart") == {}
-    assert found.resources("AWS::EKS::Cluster") == {}
-    (cluster,) = found.resources("AWS::SageMaker::Cluster").values()
+    actual = synthesize(environment_of(ENVIRONMENT % ("", "true")))
+    assert actual.resources("Custom::AWSCDK-EKS-HelmChart") == {}
+    assert actual.resources("AWS::EKS::Cluster") == {}
+    (cluster,) = actual.resources("AWS::SageMaker::Cluster").values()
     assert ":cluster/old" in str(cluster["Properties"]["Orchestrator"]["Eks"]["ClusterArn"])

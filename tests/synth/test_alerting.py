@@ -43,13 +43,13 @@ def rules(stack: cdk.Stack, settings: Observability) -> list[dict[str, Any]]:
 
 
 def test_rules_go_to_the_workspace_as_yaml(stack: cdk.Stack) -> None:
-    found = {item["Name"]: item["Data"] for item in rules(stack, Observability())}
-    names = re.findall(r"^  - alert: (\w+)$", found["podwright-prod-alerts"], re.MULTILINE)
+    actual = {item["Name"]: item["Data"] for item in rules(stack, Observability())}
+    names = re.findall(r"^  - alert: (\w+)$", actual["podwright-prod-alerts"], re.MULTILINE)
     assert set(names) < set(alerts())
     assert len(names) > 25
-    recorded = re.findall(r"^  - record: (\S+)$", found["podwright-prod-recordings"], re.MULTILINE)
+    recorded = re.findall(r"^  - record: (\S+)$", actual["podwright-prod-recordings"], re.MULTILINE)
     assert recorded == [item.name for item in recordings()]
-    assert all("$cluster" not in text for text in found.values())
+    assert all("$cluster" not in text for text in actual.values())
 
 
 def test_the_alert_manager_publishes_to_the_topics(stack: cdk.Stack) -> None:
@@ -143,9 +143,9 @@ def test_alarms_reach_the_same_people(stack: cdk.Stack) -> None:
     alarms.function("Fleet", cast(lambda_.IFunction, function), each_minute=True)
     alarms.alert_manager("ws-1")
     alarms.lustre("data", file_system_id="fs-0123456789abcdef0", capacity_gib=38400)
-    found = {item["MetricName"]: item for item in resources(stack, "AWS::CloudWatch::Alarm")}
-    assert set(found) == {"Errors", "Invocations", "AlertManagerNotificationsFailed", "FreeDataStorageCapacity"}
-    assert all(item["AlarmActions"] == item["OKActions"] == [MAIL, f"{MAIL}-chat"] for item in found.values())
+    actual = {item["MetricName"]: item for item in resources(stack, "AWS::CloudWatch::Alarm")}
+    assert set(actual) == {"Errors", "Invocations", "AlertManagerNotificationsFailed", "FreeDataStorageCapacity"}
+    assert all(item["AlarmActions"] == item["OKActions"] == [MAIL, f"{MAIL}-chat"] for item in actual.values())
     # A function that does not run at all sends no numbers.
-    assert found["Invocations"]["TreatMissingData"] == "breaching"
-    assert found["FreeDataStorageCapacity"]["Threshold"] == 38400 * 1024**3 // 20
+    assert actual["Invocations"]["TreatMissingData"] == "breaching"
+    assert actual["FreeDataStorageCapacity"]["Threshold"] == 38400 * 1024**3 // 20

@@ -33,8 +33,8 @@ BASES = {"Construct", "Chart"}
 
 def classes() -> Iterator[tuple[str, ast.ClassDef]]:
     """Module name and definition of every class in both rooms; folders of Lambda handlers hold none of either kind."""
-    for room in ("constructs", "cdk8s_charts"):
-        for file in sorted((ROOT / room).rglob("*.py")):
+    for folder in ("constructs", "cdk8s_charts"):
+        for file in sorted((ROOT / folder).rglob("*.py")):
             module = ".".join(("podwright", *file.relative_to(ROOT).with_suffix("").parts))
             for node in ast.walk(ast.parse(file.read_text())):
                 if isinstance(node, ast.ClassDef):
@@ -42,10 +42,10 @@ def classes() -> Iterator[tuple[str, ast.ClassDef]]:
 
 
 def example(node: ast.ClassDef) -> str | None:
-    _, found, block = (ast.get_docstring(node) or "").partition("\nExample:\n")
+    _, actual, block = (ast.get_docstring(node) or "").partition("\nExample:\n")
     lines = block.splitlines()
     end = next((number for number, line in enumerate(lines) if line and not line.startswith("    ")), len(lines))
-    return textwrap.dedent("\n".join(lines[:end])).strip() if found else None
+    return textwrap.dedent("\n".join(lines[:end])).strip() if actual else None
 
 
 def parts() -> list[tuple[str, ast.ClassDef]]:

@@ -40,8 +40,8 @@ def templates(stack: cdk.Stack) -> dict[str, Any]:
     """The template of the stack, and those of its nested stacks by their logical ids in it."""
     children = [node for node in stack.node.find_all() if isinstance(node, cdk.NestedStack)]
     nested = {stack.get_logical_id(cast(cdk.CfnElement, node.nested_stack_resource)): node for node in children}
-    found = {name: Template.from_stack(node).to_json() for name, node in nested.items()}
-    return {"": Template.from_stack(stack).to_json()} | found
+    actual = {name: Template.from_stack(node).to_json() for name, node in nested.items()}
+    return {"": Template.from_stack(stack).to_json()} | actual
 
 
 def pieces(stack: cdk.Stack) -> dict[str, list[str]]:
@@ -82,21 +82,21 @@ def test_teams_come_after_all_that_they_share(stack: cdk.Stack, cluster: Any) ->
         direct = set(resources[logical_id].get("DependsOn", ()))
         return direct.union(*(before(item) for item in direct))
 
-    places = {names[0]: place for place, names in pieces(stack).items()}
-    shared = places["shared"].removeprefix("/")
+    locations = {names[0]: location for location, names in pieces(stack).items()}
+    shared = locations["shared"].removeprefix("/")
     assert before(shared) == {"Earlier"} | {key for key in resources if key.startswith("MBegin")}
     for team in ("one", "two"):
-        nested = places[team].partition("/")[0]
+        nested = locations[team].partition("/")[0]
         assert before(nested) >= {shared, "Earlier"}
         assert nested in before("Later")
 
 
 def test_what_is_there_already_is_taken_over_and_only_teams_are_pruned(stack: cdk.Stack, cluster: Any) -> None:
     Manifests(stack, "M", cluster=cluster, objects=[config_map("shared"), config_map("one", "llm")])
-    found = [
+    actual = [
         item.get("Properties", {}) for template in templates(stack).values() for item in template["Resources"].values()
     ]
-    applied = [properties for properties in found if "Manifest" in properties]
+    applied = [properties for properties in actual if "Manifest" in properties]
     assert len(applied) == 2
     for properties in applied:
         assert properties["Overwrite"] is True
@@ -106,7 +106,7 @@ def test_what_is_there_already_is_taken_over_and_only_teams_are_pruned(stack: cd
 def test_parents_are_there_before_their_children(stack: cdk.Stack, cluster: Any) -> None:
     objects = [config_map("parent", kind="Queue"), config_map("child", kind="Queue"), config_map("other")]
     Manifests(stack, "M", cluster=cluster, objects=objects)
-    by_name = {names[0]: place.removeprefix("/") for place, names in pieces(stack).items()}
+    by_name = {names[0]: location.removeprefix("/") for location, names in pieces(stack).items()}
     resources = Template.from_stack(stack).to_json()["Resources"]
     assert resources[by_name["child"]]["DependsOn"] == [by_name["parent"]]
     assert "DependsOn" not in resources[by_name["other"]]
@@ -136,11 +136,11 @@ def test_two_hundred_teams_fit_into_templates(stack: cdk.Stack, cluster: Any) ->
     # What a queue with quotas of eight groups takes.
     queues = [config_map("queue", name, "x" * 5000) for name in teams]
     Manifests(stack, "M", cluster=cluster, objects=[*team_objects("kueue", teams, values), *queues])
-    found = templates(stack)
-    assert len(found) == 5
-    assert max(len(json.dumps(template, indent=1)) for template in found.values()) < 1_000_000
-    assert max(len(template["Resources"]) for template in found.values()) <= 500
-    manifests = [item["Properties"]["Manifest"] for one in found.values() for item in one["Resources"].values()
+    actual = templates(stack)
+    assert len(actual) == 5
+    assert max(len(json.dumps(template, indent=1)) for template in actual.values()) < 1_000_000
+    assert max(len(template["Resources"]) for template in actual.values()) <= 500
+    manifests = [item["Properties"]["Manifest"] for one in actual.values() for item in one["Resources"].values()
                  if item["Type"] == KIND]  # fmt: skip
     assert len(manifests) == 200
     assert max(len(json.dumps(manifest)) for manifest in manifests) < 200_000

@@ -32,9 +32,9 @@ def of_type(template: Template, resource_type: str) -> list[dict[str, Any]]:
     return [item["Properties"] for item in template["Resources"].values() if item["Type"] == resource_type]
 
 
-def one(found: Synthesis, resource_type: str) -> dict[str, Any]:
+def one(actual: Synthesis, resource_type: str) -> dict[str, Any]:
     """Properties of the only resource of a type in the stack of observability."""
-    [properties] = of_type(found.templates["observability"], resource_type)
+    [properties] = of_type(actual.templates["observability"], resource_type)
     return properties
 
 
@@ -50,9 +50,9 @@ def text(value: Any) -> str:
     return str(value)
 
 
-def permissions(found: Synthesis, action: str) -> list[dict[str, Any]]:
+def permissions(actual: Synthesis, action: str) -> list[dict[str, Any]]:
     """Statements of the stack of observability that allow an action."""
-    policies = of_type(found.templates["observability"], "AWS::IAM::Policy")
+    policies = of_type(actual.templates["observability"], "AWS::IAM::Policy")
     statements = [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
     return [item for item in statements if action in (item["Action"], *item["Action"])]
 
@@ -150,8 +150,8 @@ def test_the_cluster_is_measured_every_minute_from_where_its_api_is() -> None:
     assert facts["plans"].keys() == settings.training_plans.keys()
     assert facts["results"][1] == benchmark_prefix("prod")
     assert facts["endpoint"].startswith("<Metrics")
-    [seen] = permissions(prod, "sagemaker:ListClusterNodes")
-    assert "*" not in text(seen["Resource"])
+    [observed] = permissions(prod, "sagemaker:ListClusterNodes")
+    assert "*" not in text(observed["Resource"])
     measured = [
         item for item in of_type(prod.templates["observability"], "AWS::Lambda::Function") if item["Timeout"] == 55
     ]
@@ -179,12 +179,12 @@ def test_slurm_gets_the_extension_and_nodes_that_may_write() -> None:
 
 def test_logs_of_hyperpod_and_of_the_control_plane_are_kept_and_encrypted() -> None:
     prod = synthesis("prod")
-    found = of_type(prod.templates["observability"], "Custom::PodwrightServiceLogs")
-    groups = {json.dumps(item["LogGroup"]) for item in found}
+    actual = of_type(prod.templates["observability"], "Custom::PodwrightServiceLogs")
+    groups = {json.dumps(item["LogGroup"]) for item in actual}
     assert any("/aws/sagemaker/Clusters/prod/" in name for name in groups)
     assert any("/aws/eks/" in name and "/cluster" in name for name in groups)
-    assert {item["RetentionDays"] for item in found} == {90}
-    assert len({json.dumps(item["KmsKeyArn"]) for item in found}) == 1
+    assert {item["RetentionDays"] for item in actual} == {90}
+    assert len({json.dumps(item["KmsKeyArn"]) for item in actual}) == 1
 
 
 def test_nothing_is_there_that_nobody_asked_for() -> None:

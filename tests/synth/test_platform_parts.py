@@ -84,12 +84,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[cdk.Stack, Resources
 
 def of(resources: Resources, resource_type: str, **properties: Any) -> dict[str, Any]:
     """The one resource of a type with such properties, its logical id as `id`."""
-    (found,) = [
+    (actual,) = [
         {"id": name, **resource}
         for name, resource in resources.items()
         if resource["Type"] == resource_type and properties.items() <= resource["Properties"].items()
     ]
-    return found
+    return actual
 
 
 def test_the_training_operator_comes_after_its_role_and_cert_manager(made: tuple[cdk.Stack, Resources]) -> None:

@@ -9,8 +9,8 @@ def depends_on(environment_name: str, stack: str) -> set[str]:
     """Ids of the stacks that come before a stack."""
     manifest = json.loads((synthesis(environment_name).directory / "manifest.json").read_text())
     artifacts = manifest["artifacts"]
-    (found,) = [item for name, item in artifacts.items() if item.get("displayName", "").endswith(f"/{stack}")]
-    before = [artifacts[name].get("displayName", "") for name in found["dependencies"]]
+    (items,) = [item for name, item in artifacts.items() if item.get("displayName", "").endswith(f"/{stack}")]
+    before = [artifacts[name].get("displayName", "") for name in items["dependencies"]]
     return {name.rpartition("/")[2].partition(" ")[0] for name in before if name}
 
 

@@ -88,13 +88,13 @@ def among_itself(stack: cdk.Stack, group: ec2.ISecurityGroup) -> list[str]:
 
 def test_the_shortest_cluster_has_all_that_it_stands_on(stack: cdk.Stack, arguments: dict[str, Any]) -> None:
     made = HyperPodCluster(stack, "Cluster", **arguments)
-    (logical_id,) = found = resources(stack, "AWS::SageMaker::Cluster")
-    before = " ".join(found[logical_id]["DependsOn"])
+    (logical_id,) = actual = resources(stack, "AWS::SageMaker::Cluster")
+    before = " ".join(actual[logical_id]["DependsOn"])
     # Rules of EFA and of the control plane, scripts, role and chart are there before the first node boots.
     parts = ("AmongNodes", "NodesToApi", "ApiToNodes", "Lifecycle", "ExecutionRole", "Dependencies")
     assert [part for part in parts if part not in before] == []
     assert among_itself(stack, made.security_groups[0]) == ["Egress", "Ingress"]
-    groups = found[logical_id]["Properties"]["InstanceGroups"]
+    groups = actual[logical_id]["Properties"]["InstanceGroups"]
     assert [group["OverrideVpcConfig"]["Subnets"] for group in groups] == [["subnet-0123456789abcdef0"]] * 2
     (bucket,) = resources(stack, "AWS::S3::Bucket").values()
     assert bucket["Properties"]["BucketName"].startswith("sagemaker-")
@@ -123,9 +123,9 @@ def test_two_clusters_share_an_ordinary_group(stack: cdk.Stack, vpc: ec2.IVpc, a
 
 
 def test_a_complete_group_is_left_alone(stack: cdk.Stack, arguments: dict[str, Any]) -> None:
-    given = ec2.SecurityGroup.from_security_group_id(stack, "Given", "sg-0123456789abcdef1")
-    HyperPodCluster(stack, "Cluster", **arguments, security_group=given, security_group_complete=True)
-    assert among_itself(stack, given) == []
+    provided = ec2.SecurityGroup.from_security_group_id(stack, "Given", "sg-0123456789abcdef1")
+    HyperPodCluster(stack, "Cluster", **arguments, security_group=provided, security_group_complete=True)
+    assert among_itself(stack, provided) == []
 
 
 def test_an_added_group_is_as_one_that_was_given(stack: cdk.Stack, arguments: dict[str, Any]) -> None:
@@ -147,9 +147,9 @@ def test_an_added_group_is_as_one_that_was_given(stack: cdk.Stack, arguments: di
     assert template.count("sagemaker:DescribeClusterNode") == 2
 
 
-def _joined(found: dict[str, Any], name: str) -> list[str]:
+def _joined(actual: dict[str, Any], name: str) -> list[str]:
     """A property of each resource as text; what only a deployment knows is left out."""
-    return [_text(item["Properties"][name]) for item in found.values()]
+    return [_text(item["Properties"][name]) for item in actual.values()]
 
 
 def _text(value: Any) -> str:
@@ -184,19 +184,19 @@ def test_lustre_is_mounted_and_opened_to_the_nodes(stack: cdk.Stack, vpc: ec2.IV
     scratch = LustreFileSystem(
         stack, "Scratch", settings=Lustre(zone="usw2-az2", throughput=500, efa=True), vpc=vpc, subnet=subnet
     )
-    given = LustreFileSystem.from_lustre_file_system_attributes(
+    provided = LustreFileSystem.from_lustre_file_system_attributes(
         stack, "Given", file_system_id="fs-0123456789abcdef0", mount_name="abcdefgh", zone="usw2-az2", mount="/given",
         security_group=ec2.SecurityGroup.from_security_group_id(stack, "Servers", "sg-0123456789abcdef1"),
     )  # fmt: skip
     mounting = {"system": SYSTEM, "gpu": GPU.model_copy(update={"mount_lustre": True})}
     groups = {name: InstanceGroup(**group.model_dump(exclude_unset=True)) for name, group in mounting.items()}
     made = HyperPodCluster(
-        stack, "Cluster", **arguments | {"instance_groups": groups}, lustre={"lustre": scratch, "given": given}
+        stack, "Cluster", **arguments | {"instance_groups": groups}, lustre={"lustre": scratch, "given": provided}
     )
     (file_system,) = resources(stack, "AWS::FSx::FileSystem").values()
     assert file_system["Properties"]["StorageCapacity"] == 9600
     nodes = stack.resolve(made.security_groups[0].security_group_id)
-    servers = [stack.resolve(each.security_group.security_group_id) for each in (scratch, given)]
+    servers = [stack.resolve(each.security_group.security_group_id) for each in (scratch, provided)]
     rules = [rule["Properties"] for rule in resources(stack, "AWS::EC2::SecurityGroupIngress").values()]
     for group in servers:
         assert any(rule["GroupId"] == group and rule["SourceSecurityGroupId"] == nodes for rule in rules)
@@ -251,9 +251,9 @@ def test_a_role_takes_permissions_itself(stack: cdk.Stack, vpc: ec2.IVpc) -> Non
 
 
 def test_a_workspace_by_its_id(stack: cdk.Stack) -> None:
-    given = PrometheusWorkspace.from_workspace_id(stack, "Given", "ws-01234567-89ab-cdef-0123-456789abcdef")
+    provided = PrometheusWorkspace.from_workspace_id(stack, "Given", "ws-01234567-89ab-cdef-0123-456789abcdef")
     role = iam.Role(stack, "Grafana", assumed_by=iam.AccountRootPrincipal())
-    given.grant_query(role)
+    provided.grant_query(role)
     assert ":workspace/ws-01234567" in json.dumps(resources(stack, "AWS::IAM::Policy"))
     assert resources(stack, "AWS::APS::Workspace") == {}
 
@@ -275,9 +275,9 @@ def unanswered(stack: cdk.Stack) -> list[str]:
     with suppress(RuntimeError):
         app.synth()
     report = json.loads((Path(app.outdir) / "validation-report.json").read_text())
-    found = [violation["ruleName"] for plugin in report["pluginReports"] for violation in plugin["violations"]]
+    rule_names = [violation["ruleName"] for plugin in report["pluginReports"] for violation in plugin["violations"]]
     # The rest are annotations, such as warnings of the network that these tests are given.
-    return [rule for rule in found if rule.startswith("AwsSolutions")]
+    return [rule for rule in rule_names if rule.startswith("AwsSolutions")]
 
 
 @pytest.mark.parametrize("orchestrator", ["eks", "slurm"])

@@ -52,9 +52,9 @@ def adopted() -> Synthesis:
     return synthesize(environment_of(ADOPTED))
 
 
-def one(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    assert len(found) == 1
-    return next(iter(found.values()))
+def one(actual: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    assert len(actual) == 1
+    return next(iter(actual.values()))
 
 
 def test_the_cluster_waits_for_its_scripts_and_add_ons_wait_for_nodes(plain: Synthesis) -> None:

@@ -53,7 +53,7 @@ class Given:
 
 
 @pytest.fixture
-def given(stack: cdk.Stack) -> Given:
+def constructs(stack: cdk.Stack) -> Given:
     vpc = ec2.Vpc.from_vpc_attributes(
         stack, "Vpc", vpc_id="vpc-0123456789abcdef0", availability_zones=["us-west-2a"],
         private_subnet_ids=["subnet-0123456789abcdef0"],
@@ -65,55 +65,59 @@ def given(stack: cdk.Stack) -> Given:
 def group(**fields: Any) -> Callable[[Given], Any]:
     """A cluster with a group `gpu` that has these fields."""
 
-    def call(given: Given) -> Any:
+    def call(provided: Given) -> Any:
         groups = {"system": InstanceGroup(**SYSTEM), "gpu": InstanceGroup(**{**GPU, **fields})}
-        return cluster(given, instance_groups=groups)
+        return cluster(provided, instance_groups=groups)
 
     return call
 
 
-def cluster(given: Given, **arguments: Any) -> HyperPodCluster:
-    orchestrator = Orchestrator.eks(given.cluster, dependencies="installed", rules_exist=True)
+def cluster(provided: Given, **arguments: Any) -> HyperPodCluster:
+    orchestrator = Orchestrator.eks(provided.cluster, dependencies="installed", rules_exist=True)
     right = {
-        "vpc": given.vpc,
-        "subnets": {"usw2-az2": given.subnet},
+        "vpc": provided.vpc,
+        "subnets": {"usw2-az2": provided.subnet},
         "orchestrator": orchestrator,
         "instance_groups": {"system": InstanceGroup(**SYSTEM)},
     }
-    return HyperPodCluster(given.stack, "Cluster", **{**right, **arguments})
+    return HyperPodCluster(provided.stack, "Cluster", **{**right, **arguments})
 
 
-def slurm(given: Given, groups: dict[str, dict[str, Any]], settings: dict[str, Any] | None = None, **more: Any) -> Any:
+def slurm(
+    provided: Given, groups: dict[str, dict[str, Any]], settings: dict[str, Any] | None = None, **more: Any
+) -> Any:
     made = {name: InstanceGroup(**{**SYSTEM, **fields}) for name, fields in groups.items()}
-    return cluster(given, instance_groups=made, orchestrator=Orchestrator.slurm(Slurm(**(settings or {}))), **more)
+    return cluster(provided, instance_groups=made, orchestrator=Orchestrator.slurm(Slurm(**(settings or {}))), **more)
 
 
-def lustre(given: Given, **fields: Any) -> Any:
+def lustre(provided: Given, **fields: Any) -> Any:
     settings = Lustre(**{"zone": "usw2-az2", **fields})
-    return LustreFileSystem(given.stack, "Lustre", settings=settings, vpc=given.vpc, subnet=given.subnet)
+    return LustreFileSystem(provided.stack, "Lustre", settings=settings, vpc=provided.vpc, subnet=provided.subnet)
 
 
-def quotas(given: Given, **arguments: Any) -> Any:
+def quotas(provided: Given, **arguments: Any) -> Any:
     known = HyperPodCluster.from_cluster_attributes(
-        given.stack, "Prod", cluster_name="prod", cluster_arn=ARN, eks_cluster=given.cluster
+        provided.stack, "Prod", cluster_name="prod", cluster_arn=ARN, eks_cluster=provided.cluster
     )
     right = {
         "cluster": known,
         "instance_groups": {"system": InstanceGroup(**SYSTEM), "gpu": InstanceGroup(**GPU)},
         "governance": Governance(teams={"llm": Team(quota={"gpu": 2})}),
     }
-    return TeamQuotas(given.stack, "Quotas", **{**right, **arguments})
+    return TeamQuotas(provided.stack, "Quotas", **{**right, **arguments})
 
 
-def network(given: Given, **fields: Any) -> Any:
+def network(provided: Given, **fields: Any) -> Any:
     settings = Network(**{"zones": ("usw2-az1", "usw2-az2"), **fields})
-    return EnvironmentNetwork(given.stack, "Network", settings=settings, features={"nodes"}, protection="retain")
+    return EnvironmentNetwork(provided.stack, "Network", settings=settings, features={"nodes"}, protection="retain")
 
 
-def plan(given: Given, zone: str = "usw2-az2", **known: Any) -> Any:
-    found = TrainingPlanReference.from_training_plan_attributes(training_plan_arn=PLAN_ARN, zone=zone, **known)
+def plan(provided: Given, zone: str = "usw2-az2", **known: Any) -> Any:
+    training_plan_reference = TrainingPlanReference.from_training_plan_attributes(
+        training_plan_arn=PLAN_ARN, zone=zone, **known
+    )
     groups = {"system": InstanceGroup(**SYSTEM), "gpu": InstanceGroup(**GPU, capacity={"training_plan": "q1"})}
-    return cluster(given, instance_groups=groups, training_plans={"q1": found})
+    return cluster(provided, instance_groups=groups, training_plans={"q1": training_plan_reference})
 
 
 # Fields of an instance group with values that nobody can build.
@@ -185,185 +189,201 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("subnets", "lustre", "training_plans", "home", "security_group"), (3, "text", True)),
 }
 CLUSTERS: dict[str, tuple[str, Callable[[Given], Any]]] = {
-    "no groups": ("GRP040", lambda given: cluster(given, instance_groups={})),
-    "groups are nothing": ("instance_groups", lambda given: cluster(given, instance_groups=None)),
-    "groups are a list": ("instance_groups", lambda given: cluster(given, instance_groups=[1])),
-    "group is nothing": ("instance_groups.a", lambda given: cluster(given, instance_groups={"a": None})),
-    "group is a number": ("instance_groups.a", lambda given: cluster(given, instance_groups={"a": 3})),
+    "no groups": ("GRP040", lambda provided: cluster(provided, instance_groups={})),
+    "groups are nothing": ("instance_groups", lambda provided: cluster(provided, instance_groups=None)),
+    "groups are a list": ("instance_groups", lambda provided: cluster(provided, instance_groups=[1])),
+    "group is nothing": ("instance_groups.a", lambda provided: cluster(provided, instance_groups={"a": None})),
+    "group is a number": ("instance_groups.a", lambda provided: cluster(provided, instance_groups={"a": 3})),
     "group is a dict with a typo": (
         "ENV001",
-        lambda given: cluster(given, instance_groups={"a": {**SYSTEM, "cout": 3}}),
+        lambda provided: cluster(provided, instance_groups={"a": {**SYSTEM, "cout": 3}}),
     ),
     "name of a group": (
         "instance_groups",
-        lambda given: cluster(given, instance_groups={"a b": InstanceGroup(**SYSTEM)}),
+        lambda provided: cluster(provided, instance_groups={"a b": InstanceGroup(**SYSTEM)}),
     ),
     "name of a group is a number": (
         "instance_groups",
-        lambda given: cluster(given, instance_groups={3: InstanceGroup(**SYSTEM)}),
+        lambda provided: cluster(provided, instance_groups={3: InstanceGroup(**SYSTEM)}),
     ),
-    "another system group": ("GRP040", lambda given: cluster(given, system_group="other")),
-    "system group is a number": ("system_group", lambda given: cluster(given, system_group=3)),
+    "another system group": ("GRP040", lambda provided: cluster(provided, system_group="other")),
+    "system group is a number": ("system_group", lambda provided: cluster(provided, system_group=3)),
     "empty system group": (
         "GRP041",
-        lambda given: cluster(given, instance_groups={"system": InstanceGroup(instance_type="ml.m5.4xlarge", count=0)}),
+        lambda provided: cluster(
+            provided, instance_groups={"system": InstanceGroup(instance_type="ml.m5.4xlarge", count=0)}
+        ),
     ),
     "restricted group of nothing": (
         "restricted_instance_groups",
-        lambda given: cluster(given, restricted_instance_groups={"a": 3}),
+        lambda provided: cluster(provided, restricted_instance_groups={"a": 3}),
     ),
     "restricted group elsewhere": (
         "NET002",
-        lambda given: cluster(given, restricted_instance_groups={"a": RestrictedInstanceGroup(**GPU, zone="usw2-az3")}),
+        lambda provided: cluster(
+            provided, restricted_instance_groups={"a": RestrictedInstanceGroup(**GPU, zone="usw2-az3")}
+        ),
     ),
     "restricted group without a type": (
         "GRP001",
-        lambda given: cluster(given, restricted_instance_groups={"a": RestrictedInstanceGroup(count=1)}),
+        lambda provided: cluster(provided, restricted_instance_groups={"a": RestrictedInstanceGroup(count=1)}),
     ),
-    "zone names of the VPC": ("subnets", lambda given: cluster(given, subnets=None)),
-    "no subnets": ("zones", lambda given: cluster(given, subnets={})),
-    "zone name": ("zones", lambda given: cluster(given, subnets={"us-west-2a": given.subnet})),
-    "zone of another region": ("NET001", lambda given: cluster(given, subnets={"use1-az1": given.subnet})),
-    "zone is a number": ("zones", lambda given: cluster(given, subnets={3: given.subnet})),
-    "subnet is text": ("subnets.usw2-az2", lambda given: cluster(given, subnets={"usw2-az2": "subnet-1"})),
-    "subnet is nothing": ("subnets.usw2-az2", lambda given: cluster(given, subnets={"usw2-az2": None})),
-    "name with a space": ("cluster.name", lambda given: cluster(given, cluster_name="my cluster")),
-    "name too long": ("cluster.name", lambda given: cluster(given, cluster_name="a" * 64)),
-    "name is a number": ("cluster.name", lambda given: cluster(given, cluster_name=3)),
-    "recovery": ("node_recovery", lambda given: cluster(given, node_recovery="perhaps")),
-    "recovery is true": ("node_recovery", lambda given: cluster(given, node_recovery=True)),
-    "provisioning": ("provisioning", lambda given: cluster(given, provisioning="at once")),
-    "autoscaling": ("autoscaling", lambda given: cluster(given, autoscaling="keda")),
+    "zone names of the VPC": ("subnets", lambda provided: cluster(provided, subnets=None)),
+    "no subnets": ("zones", lambda provided: cluster(provided, subnets={})),
+    "zone name": ("zones", lambda provided: cluster(provided, subnets={"us-west-2a": provided.subnet})),
+    "zone of another region": ("NET001", lambda provided: cluster(provided, subnets={"use1-az1": provided.subnet})),
+    "zone is a number": ("zones", lambda provided: cluster(provided, subnets={3: provided.subnet})),
+    "subnet is text": ("subnets.usw2-az2", lambda provided: cluster(provided, subnets={"usw2-az2": "subnet-1"})),
+    "subnet is nothing": ("subnets.usw2-az2", lambda provided: cluster(provided, subnets={"usw2-az2": None})),
+    "name with a space": ("cluster.name", lambda provided: cluster(provided, cluster_name="my cluster")),
+    "name too long": ("cluster.name", lambda provided: cluster(provided, cluster_name="a" * 64)),
+    "name is a number": ("cluster.name", lambda provided: cluster(provided, cluster_name=3)),
+    "recovery": ("node_recovery", lambda provided: cluster(provided, node_recovery="perhaps")),
+    "recovery is true": ("node_recovery", lambda provided: cluster(provided, node_recovery=True)),
+    "provisioning": ("provisioning", lambda provided: cluster(provided, provisioning="at once")),
+    "autoscaling": ("autoscaling", lambda provided: cluster(provided, autoscaling="keda")),
     "autoscaling without recovery": (
         "CLU010",
-        lambda given: cluster(given, autoscaling="karpenter", node_recovery="none"),
+        lambda provided: cluster(provided, autoscaling="karpenter", node_recovery="none"),
     ),
-    "checkpoints": ("tiered_checkpoints", lambda given: cluster(given, tiered_checkpoints="on")),
+    "checkpoints": ("tiered_checkpoints", lambda provided: cluster(provided, tiered_checkpoints="on")),
     "checkpoints of all memory": (
         "memory_percent",
-        lambda given: cluster(given, tiered_checkpoints=TieredCheckpoints(memory_percent=101)),
+        lambda provided: cluster(provided, tiered_checkpoints=TieredCheckpoints(memory_percent=101)),
     ),
-    "software": ("node_software", lambda given: cluster(given, node_software=3)),
-    "benchmarks": ("benchmarks", lambda given: cluster(given, benchmarks="all")),
-    "restricted environment": ("restricted_environment", lambda given: cluster(given, restricted_environment=3)),
-    "types": ("instance_types", lambda given: cluster(given, instance_types=3)),
+    "software": ("node_software", lambda provided: cluster(provided, node_software=3)),
+    "benchmarks": ("benchmarks", lambda provided: cluster(provided, benchmarks="all")),
+    "restricted environment": ("restricted_environment", lambda provided: cluster(provided, restricted_environment=3)),
+    "types": ("instance_types", lambda provided: cluster(provided, instance_types=3)),
     "facts of a type": (
         "instance_types",
-        lambda given: cluster(given, instance_types={"ml.p5.48xlarge": {"colour": 3}}),
+        lambda provided: cluster(provided, instance_types={"ml.p5.48xlarge": {"colour": 3}}),
     ),
-    "protection": ("protection", lambda given: cluster(given, protection="forever")),
+    "protection": ("protection", lambda provided: cluster(provided, protection="forever")),
     "accepts without a reason": (
         "acknowledge[0].reason",
-        lambda given: cluster(given, acknowledge={"GRP044": "short"}),
+        lambda provided: cluster(provided, acknowledge={"GRP044": "short"}),
     ),
-    "accepts what nobody can": ("ENV011", lambda given: cluster(given, acknowledge={"NET002": "because we can"})),
-    "accepts a rule that is not": ("ENV011", lambda given: cluster(given, acknowledge={"NET999": "because we can"})),
-    "lustre is text": ("lustre.lustre", lambda given: cluster(given, lustre={"lustre": "fs-0123456789abcdef0"})),
-    "lustre elsewhere": ("NET003", lambda given: cluster(given, lustre={"lustre": lustre(given, zone="usw2-az3")})),
+    "accepts what nobody can": ("ENV011", lambda provided: cluster(provided, acknowledge={"NET002": "because we can"})),
+    "accepts a rule that is not": (
+        "ENV011",
+        lambda provided: cluster(provided, acknowledge={"NET999": "because we can"}),
+    ),
+    "lustre is text": ("lustre.lustre", lambda provided: cluster(provided, lustre={"lustre": "fs-0123456789abcdef0"})),
+    "lustre elsewhere": (
+        "NET003",
+        lambda provided: cluster(provided, lustre={"lustre": lustre(provided, zone="usw2-az3")}),
+    ),
     "lustre with EFA and nobody near": (
         "NET009",
-        lambda given: cluster(given, lustre={"lustre": lustre(given, efa=True)}),
+        lambda provided: cluster(provided, lustre={"lustre": lustre(provided, efa=True)}),
     ),
-    "home is text": ("home", lambda given: cluster(given, home="fs")),
-    "plan is text": ("training_plans.q1", lambda given: cluster(given, training_plans={"q1": PLAN_ARN})),
-    "plan elsewhere": ("NET004", lambda given: plan(given, zone="usw2-az3")),
-    "plan of another type": ("CAP", lambda given: plan(given, instance_type="ml.p5en.48xlarge")),
-    "plan of fewer": ("CAP", lambda given: plan(given, count=1)),
-    "plan of no count": ("count", lambda given: plan(given, count=0)),
+    "home is text": ("home", lambda provided: cluster(provided, home="fs")),
+    "plan is text": ("training_plans.q1", lambda provided: cluster(provided, training_plans={"q1": PLAN_ARN})),
+    "plan elsewhere": ("NET004", lambda provided: plan(provided, zone="usw2-az3")),
+    "plan of another type": ("CAP", lambda provided: plan(provided, instance_type="ml.p5en.48xlarge")),
+    "plan of fewer": ("CAP", lambda provided: plan(provided, count=1)),
+    "plan of no count": ("count", lambda provided: plan(provided, count=0)),
     "plan is no ARN": (
         "arn",
-        lambda given: TrainingPlanReference.from_training_plan_attributes(training_plan_arn="q1", zone="usw2-az2"),
+        lambda provided: TrainingPlanReference.from_training_plan_attributes(training_plan_arn="q1", zone="usw2-az2"),
     ),
-    "added twice": ("ENV013", lambda given: cluster(given).add_instance_group("system", InstanceGroup(**SYSTEM))),
+    "added twice": ("ENV013", lambda provided: cluster(provided).add_instance_group("system", InstanceGroup(**SYSTEM))),
     "added elsewhere": (
         "NET002",
-        lambda given: cluster(given).add_instance_group("a", InstanceGroup(**GPU, zone="usw2-az3")),
+        lambda provided: cluster(provided).add_instance_group("a", InstanceGroup(**GPU, zone="usw2-az3")),
     ),
-    "added nothing": ("instance_groups.a", lambda given: cluster(given).add_instance_group("a", None)),
+    "added nothing": ("instance_groups.a", lambda provided: cluster(provided).add_instance_group("a", None)),
     "added under no name": (
         "instance_groups",
-        lambda given: cluster(given).add_instance_group("", InstanceGroup(**GPU)),
+        lambda provided: cluster(provided).add_instance_group("", InstanceGroup(**GPU)),
     ),
-    "orchestrator of text": ("cluster", lambda given: Orchestrator.eks("prod")),
-    "orchestrator of nothing": ("cluster", lambda given: Orchestrator.eks(None)),
-    "chart that was not fetched": ("CHT001", lambda given: Orchestrator.eks(given.cluster)),
-    "chart is text": ("dependencies", lambda given: Orchestrator.eks(given.cluster, dependencies="chart.zip")),
-    "slurm of text": ("settings", lambda given: Orchestrator.slurm("slurm")),
+    "orchestrator of text": ("cluster", lambda provided: Orchestrator.eks("prod")),
+    "orchestrator of nothing": ("cluster", lambda provided: Orchestrator.eks(None)),
+    "chart that was not fetched": ("CHT001", lambda provided: Orchestrator.eks(provided.cluster)),
+    "chart is text": ("dependencies", lambda provided: Orchestrator.eks(provided.cluster, dependencies="chart.zip")),
+    "slurm of text": ("settings", lambda provided: Orchestrator.slurm("slurm")),
     "accounts without a database": (
         "accounting",
-        lambda given: Orchestrator.slurm(Slurm(accounting=AccountingDatabase())),
+        lambda provided: Orchestrator.slurm(Slurm(accounting=AccountingDatabase())),
     ),
-    "database without accounts": ("accounting", lambda given: Orchestrator.slurm(accounting=3)),
-    "slurm configuration": ("configuration", lambda given: Orchestrator.slurm(Slurm(configuration="file"))),
+    "database without accounts": ("accounting", lambda provided: Orchestrator.slurm(accounting=3)),
+    "slurm configuration": ("configuration", lambda provided: Orchestrator.slurm(Slurm(configuration="file"))),
     "slurm strategy": (
         "SLU006",
-        lambda given: slurm(given, {"controller": {"count": 1}, "work": {}}, {"strategy": "managed"}),
+        lambda provided: slurm(provided, {"controller": {"count": 1}, "work": {}}, {"strategy": "managed"}),
     ),
-    "slurm without a controller": ("SLU001", lambda given: slurm(given, {"work": {}})),
-    "two controllers": ("SLU", lambda given: slurm(given, {"controller": {"count": 2}, "work": {}})),
+    "slurm without a controller": ("SLU001", lambda provided: slurm(provided, {"work": {}})),
+    "two controllers": ("SLU", lambda provided: slurm(provided, {"controller": {"count": 2}, "work": {}})),
     "controller in a partition": (
         "SLU",
-        lambda given: slurm(
-            given, {"controller": {"count": 1, "slurm": GroupSlurm(node_type="controller", partition="a")}, "work": {}}
+        lambda provided: slurm(
+            provided,
+            {"controller": {"count": 1, "slurm": GroupSlurm(node_type="controller", partition="a")}, "work": {}},
         ),
     ),
     "labels with slurm": (
         "labels",
-        lambda given: slurm(given, {"controller": {"count": 1}, "work": {"labels": {"a": "b"}}}),
+        lambda provided: slurm(provided, {"controller": {"count": 1}, "work": {"labels": {"a": "b"}}}),
     ),
     "security group is text": (
         "security_group",
-        lambda given: NodeSecurityGroup(given.stack, "Nodes", vpc=given.vpc, existing="sg-1"),
+        lambda provided: NodeSecurityGroup(provided.stack, "Nodes", vpc=provided.vpc, existing="sg-1"),
     ),
-    "security group without a VPC": ("vpc", lambda given: NodeSecurityGroup(given.stack, "Nodes", vpc=None)),
+    "security group without a VPC": ("vpc", lambda provided: NodeSecurityGroup(provided.stack, "Nodes", vpc=None)),
     "file system without settings": (
         "settings",
-        lambda given: LustreFileSystem(given.stack, "L", settings=None, vpc=given.vpc, subnet=given.subnet),
+        lambda provided: LustreFileSystem(provided.stack, "L", settings=None, vpc=provided.vpc, subnet=provided.subnet),
     ),
     "file system without a subnet": (
         "subnet",
-        lambda given: LustreFileSystem(given.stack, "L", settings=Lustre(zone="usw2-az2"), vpc=given.vpc, subnet=None),
+        lambda provided: LustreFileSystem(
+            provided.stack, "L", settings=Lustre(zone="usw2-az2"), vpc=provided.vpc, subnet=None
+        ),
     ),
     "file system without a VPC": (
         "vpc",
-        lambda given: LustreFileSystem(given.stack, "L", settings=Lustre(zone="usw2-az2"), vpc=3, subnet=given.subnet),
+        lambda provided: LustreFileSystem(
+            provided.stack, "L", settings=Lustre(zone="usw2-az2"), vpc=3, subnet=provided.subnet
+        ),
     ),
-    "quotas of text": ("cluster", lambda given: quotas(given, cluster="prod")),
-    "quotas of unknown groups": ("instance_groups", lambda given: quotas(given, instance_groups=None)),
-    "quotas of no groups": ("GRP040", lambda given: quotas(given, instance_groups={})),
+    "quotas of text": ("cluster", lambda provided: quotas(provided, cluster="prod")),
+    "quotas of unknown groups": ("instance_groups", lambda provided: quotas(provided, instance_groups=None)),
+    "quotas of no groups": ("GRP040", lambda provided: quotas(provided, instance_groups={})),
     "quotas of other groups": (
         "GOV001",
-        lambda given: quotas(given, governance=Governance(teams={"a": Team(quota={"b": 1})})),
+        lambda provided: quotas(provided, governance=Governance(teams={"a": Team(quota={"b": 1})})),
     ),
-    "quotas of nobody": ("engine", lambda given: quotas(given, governance=Governance())),
+    "quotas of nobody": ("engine", lambda provided: quotas(provided, governance=Governance())),
     "quotas of another engine": (
         "engine",
-        lambda given: quotas(given, governance=Governance(engine="kai", teams={"llm": Team(quota={"gpu": 2})})),
+        lambda provided: quotas(provided, governance=Governance(engine="kai", teams={"llm": Team(quota={"gpu": 2})})),
     ),
-    "quotas are text": ("governance", lambda given: quotas(given, governance="fair")),
-    "quota of a team is text": ("quota", lambda given: Governance(teams={"a": Team(quota="all")})),
+    "quotas are text": ("governance", lambda provided: quotas(provided, governance="fair")),
+    "quota of a team is text": ("quota", lambda provided: Governance(teams={"a": Team(quota="all")})),
     "unknown department": (
         "GOV029",
-        lambda given: quotas(given, governance=Governance(teams={"a": Team(department="x", quota={"gpu": 1})})),
+        lambda provided: quotas(provided, governance=Governance(teams={"a": Team(department="x", quota={"gpu": 1})})),
     ),
     "quotas on Slurm": (
         "GOV026",
-        lambda given: quotas(
-            given, cluster=HyperPodCluster.from_cluster_attributes(given.stack, "S", cluster_name="s", cluster_arn=ARN)
+        lambda provided: quotas(
+            provided,
+            cluster=HyperPodCluster.from_cluster_attributes(provided.stack, "S", cluster_name="s", cluster_arn=ARN),
         ),
     ),
-    "network without zones": ("zones", lambda given: network(given, zones=())),
-    "network of zone names": ("zones", lambda given: network(given, zones=("us-west-2a",))),
-    "network of a small range": ("cidr", lambda given: network(given, cidr="10.0.0.0/28")),
-    "network of no range": ("cidr", lambda given: network(given, cidr="ten")),
-    "network that is open": ("endpoints", lambda given: network(given, endpoints="open")),
+    "network without zones": ("zones", lambda provided: network(provided, zones=())),
+    "network of zone names": ("zones", lambda provided: network(provided, zones=("us-west-2a",))),
+    "network of a small range": ("cidr", lambda provided: network(provided, cidr="10.0.0.0/28")),
+    "network of no range": ("cidr", lambda provided: network(provided, cidr="ten")),
+    "network that is open": ("endpoints", lambda provided: network(provided, endpoints="open")),
 }
 
 
 @pytest.mark.parametrize(("call", "names"), list(calls()))
-def test_is_refused_with_a_finding(given: Given, call: Callable[[Given], Any], names: str) -> None:
+def test_is_refused_with_a_finding(constructs: Given, call: Callable[[Given], Any], names: str) -> None:
     with pytest.raises((PodwrightError, ValidationError)) as refused:
-        call(given)
+        call(constructs)
     assert names in str(refused.value)
     # A message of ours says what to do next; pydantic's says what is allowed.
     assert len(str(refused.value)) > 40

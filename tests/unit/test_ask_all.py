@@ -17,20 +17,20 @@ def unseen() -> str:
 def test_answers_come_in_the_order_of_the_questions() -> None:
     heard = list[str]()
     late = threading.Event()
-    found = ask_all({"slow": lambda: late.wait(5), "quick": late.set, "none": unseen}, answered=heard.append)
-    assert list(found) == ["slow", "quick", "none"]
-    assert (found["slow"], found["quick"]) == (True, None)
+    actual = ask_all({"slow": lambda: late.wait(5), "quick": late.set, "none": unseen}, answered=heard.append)
+    assert list(actual) == ["slow", "quick", "none"]
+    assert (actual["slow"], actual["quick"]) == (True, None)
     assert heard[-1] != "quick"
-    assert isinstance(found["none"], Unseen)
-    assert found["none"].code == "AccessDenied"
+    assert isinstance(actual["none"], Unseen)
+    assert actual["none"].code == "AccessDenied"
     assert ask_all({}) == {}
 
 
 def test_what_has_no_answer_in_time_is_unseen() -> None:
     never = threading.Event()
-    found = ask_all({"hangs": never.wait, "answers": lambda: 1}, seconds=0.2)
-    assert found["answers"] == 1
-    assert str(found["hangs"]) == "hangs: no answer within 0.2 s"
+    actual = ask_all({"hangs": never.wait, "answers": lambda: 1}, seconds=0.2)
+    assert actual["answers"] == 1
+    assert str(actual["hangs"]) == "hangs: no answer within 0.2 s"
     never.set()
 
 
@@ -44,9 +44,9 @@ def test_no_more_are_asked_at_once_than_wanted() -> None:
         running.remove(name)
         return threading.current_thread().name
 
-    found = ask_all({str(number): partial(ask, str(number)) for number in range(12)}, at_once=3)
+    actual = ask_all({str(number): partial(ask, str(number)) for number in range(12)}, at_once=3)
     assert max(most) <= 3
-    assert list(found.values()) == list(found), "a thread has the name of what it asks"
+    assert list(actual.values()) == list(actual), "a thread has the name of what it asks"
 
 
 def test_what_breaks_is_raised_with_its_name() -> None:

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
 from podwright.config.errors import CommandError
-from podwright.config.findings import Finding, Level, Place, counted
+from podwright.config.findings import Finding, Level, SourcePosition, counted
 from podwright.operations import cli
 from podwright.operations.commands import check
 from podwright.operations.output import console as output
@@ -152,12 +152,23 @@ def test_a_reader_that_leaves_early_is_no_failure(project: Path) -> None:
 
 
 FOUND = [
-    Finding("NET003", Level.WARNING, "network.cidr", "is large", "make it smaller", Place("a.yaml", 7)),
+    Finding("NET003", Level.WARNING, "network.cidr", "is large", "make it smaller", SourcePosition("a.yaml", 7)),
     Finding(
-        "GRP001", Level.ERROR, "instance_groups.a.count", "instance_groups.a.count is 0", "raise it", Place("a.yaml", 9)
+        "GRP001",
+        Level.ERROR,
+        "instance_groups.a.count",
+        "instance_groups.a.count is 0",
+        "raise it",
+        SourcePosition("a.yaml", 9),
     ),
     Finding(
-        "EKS002", Level.ERROR, "cluster.eks.version", "is old", "upgrade", Place("a.yaml", 3), "upgraded next week"
+        "EKS002",
+        Level.ERROR,
+        "cluster.eks.version",
+        "is old",
+        "upgrade",
+        SourcePosition("a.yaml", 3),
+        "upgraded next week",
     ),
     Finding("ENV009", Level.ERROR, "region", "is unknown", "fix it"),
 ]

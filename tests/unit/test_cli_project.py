@@ -84,12 +84,12 @@ def test_project_as_json_names_what_is_wrong_with_a_link(tmp_path: Path, capsys:
         text = (ROOT / f"environments/shared-platform-{name}.yaml").read_text()
         text = text.replace("h200: {count: 16,", "h200: {count: 12,").replace("cidr: 10.56", "cidr: 10.48")
         (tmp_path / f"environments/shared-platform-{name}.yaml").write_text(text)
-    found = json.loads(run(tmp_path, capsys, "project", "--json"))
-    oregon, ohio = found["links"]
+    actual = json.loads(run(tmp_path, capsys, "project", "--json"))
+    oregon, ohio = actual["links"]
     assert (oregon["findings"], oregon["regions"]) == ([], ["us-west-2", "us-west-2"])
     assert (ohio["findings"], ohio["regions"]) == (["PRJ011", "PRJ015"], ["us-west-2", "us-east-2"])
-    assert {item["id"] for item in found["findings"]} == {"PRJ011", "PRJ015"}
-    assert found["environments"][0]["files"] == [
+    assert {item["id"] for item in actual["findings"]} == {"PRJ011", "PRJ015"}
+    assert actual["environments"][0]["files"] == [
         "environments/shared/platform-worker.yaml",
         "environments/shared-platform-ohio.yaml",
     ]

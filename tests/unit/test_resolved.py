@@ -57,8 +57,8 @@ def test_the_sandbox_misses_nothing_and_may_have_another_account(tmp_path: Path)
 
 def test_nodes_may_what_their_groups_need() -> None:
     group = "instance_type: ml.g5.8xlarge, count: 1, lifecycle: {source: s3://acme-scripts/nodes/, on_create: run.sh}"
-    found = loaded(f"instance_groups: {{own: {{{group}, root_kms_key: '{KEY}'}}}}").environment
-    permissions = node_permissions(found.groups.values(), resolve(found, charts=stand_ins(found)).types)
+    actual = loaded(f"instance_groups: {{own: {{{group}, root_kms_key: '{KEY}'}}}}").environment
+    permissions = node_permissions(actual.groups.values(), resolve(actual, charts=stand_ins(actual)).types)
     assert permissions is not None
     assert ScriptSource("acme-scripts", "nodes/") in permissions.script_sources
-    assert KEY in volume_keys(found.groups.values())
+    assert KEY in volume_keys(actual.groups.values())

@@ -99,12 +99,12 @@ class MultiKueue(Settings):
     @property
     def groups(self) -> dict[str, InstanceGroup]:
         """What the workers have together, by group."""
-        found: dict[str, InstanceGroup] = {}
+        instance_groups: dict[str, InstanceGroup] = {}
         for worker in self.workers.values():
             for name, group in worker.groups.items():
-                before = found[name].count if name in found else 0
-                found[name] = InstanceGroup(instance_type=group.instance_type, count=before + group.count)
-        return found
+                before = instance_groups[name].count if name in instance_groups else 0
+                instance_groups[name] = InstanceGroup(instance_type=group.instance_type, count=before + group.count)
+        return instance_groups
 
 
 class Kueue(Settings):

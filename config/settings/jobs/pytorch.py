@@ -44,7 +44,7 @@ class Elastic(Settings):
     graceful_shutdown_timeout_seconds: Annotated[int, Field(ge=1, le=86400)] = 600
     """How long it may take to save a checkpoint before it is stopped."""
     faulty_scale_down_timeout_seconds: Seconds = 30
-    """How long a lost replica may take to come back before it goes on with fewer."""
+    """How long a lost replica may take to come back before it continues with fewer."""
     extra_priority: PriorityName | None = None
     """Priority of the replicas beyond min_replicas. Only these are then taken away by work that goes before them."""
 
@@ -73,7 +73,7 @@ class Elastic(Settings):
 
 
 class LogRule(Settings):
-    """A look at the log of training that finds a job which hangs, is slow, or fails without ending.
+    """A check of the log of training that finds a job which hangs, is slow, or fails without ending.
 
     The elastic agent reads standard output; a line that Python still holds back is not seen, so pods get
     PYTHONUNBUFFERED. Source: SageMaker Developer Guide, using the training operator, 2026-11.

@@ -33,8 +33,8 @@ class ModelSource(Settings):
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
-        given = [self.bucket, self.file_system, self.hugging_face]
-        if sum(place is not None for place in given) != 1:
+        specified = [self.bucket, self.file_system, self.hugging_face]
+        if sum(position is not None for position in specified) != 1:
             raise ValueError("one of `bucket`, `file_system` and `hugging_face`")
         return self
 

@@ -48,7 +48,8 @@ class KubernetesApi:
             answer = self._get(f"/api/v1/nodes?{urllib.parse.urlencode(query)}")
             for item in answer["items"]:
                 condition = next(
-                    (found for found in item["status"].get("conditions", []) if found["type"] == "Ready"), {}
+                    (condition for condition in item["status"].get("conditions", []) if condition["type"] == "Ready"),
+                    {},
                 )
                 yield Node(item["metadata"]["name"], condition.get("status") == "True", condition.get("message", ""))
             if not answer["metadata"].get("continue"):

@@ -43,7 +43,7 @@ class ComputeQuotaFallback(Construct):
         from podwright.constructs.governance.compute_quota_fallback.construct import ComputeQuotaFallback
         arn = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abcdefghijkl"
         fallback = ComputeQuotaFallback(stack, "Fallback", cluster_arn=arn, eks_cluster=cluster, key=key)
-        fallback.resource(stack, "Policy", of="AWS::SageMaker::ClusterSchedulerConfig",
+        fallback.resource(stack, "Policy", resource_type="AWS::SageMaker::ClusterSchedulerConfig",
                           properties={"Name": "prod", "ClusterArn": arn, "SchedulerConfig": {"FairShare": "Enabled"}})
     """
 
@@ -109,27 +109,27 @@ class ComputeQuotaFallback(Construct):
         )
 
     def resource(
-        self, scope: Construct, construct_id: str, *, of: str, properties: Mapping[str, Any]
+        self, scope: Construct, construct_id: str, *, resource_type: str, properties: Mapping[str, Any]
     ) -> cdk.CfnResource:
-        """A custom resource that stands for one of type `of` with the same properties.
+        """A custom resource that stands for one of type `resource_type` with the same properties.
 
         Args:
             scope: Parent construct.
             construct_id: Id within the parent.
-            of: Type of CloudFormation.
+            resource_type: Type of CloudFormation.
             properties: As that type takes them.
 
         Raises:
             ValueError: a type that the function does not make.
         """
-        if of not in TYPES:
-            raise ValueError(f"nothing stands for {of}; this makes {listed(TYPES, 'and')}")
+        if resource_type not in TYPES:
+            raise ValueError(f"nothing stands for {resource_type}; this makes {listed(TYPES, 'and')}")
         # As text, because CloudFormation turns every number of a custom resource's property into a string.
         settings = {name: value for name, value in properties.items() if name not in _NOT_SETTINGS}
         made = self._function.resource(
             scope,
             construct_id,
-            resource_type=TYPES[of],
+            resource_type=TYPES[resource_type],
             properties={
                 **{name: properties[name] for name in _NOT_SETTINGS if name in properties},
                 "Settings": cdk.Stack.of(self).to_json_string(settings),

@@ -21,7 +21,7 @@ class ClusterExtension(Construct):
 
     It is there for nodes that come later, too. An extension of the same name that somebody else installed is left
     alone, and the deployment says so. Decided for you: a deployment waits up to 14 minutes for the nodes that are
-    there; what is missing then HyperPod goes on with.
+    there; what is missing then HyperPod continues with.
 
     Example:
         from podwright.constructs.hyperpod.cluster_extension.construct import ClusterExtension

@@ -10,7 +10,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from ....config.catalog.kubernetes_groups import NODE_READERS
-from .waiter import Place, wait
+from .waiter import KubernetesApiAccess, wait
 
 
 class NodesReady(Construct):
@@ -73,7 +73,7 @@ class NodesReady(Construct):
         function, resource = wait(
             self,
             "Nodes",
-            place=Place(eks_cluster, vpc, tuple(subnets), security_group, key),
+            api_access=KubernetesApiAccess(eks_cluster, vpc, tuple(subnets), security_group, key),
             description=f"Waits for the nodes of {group}",
             group=NODE_READERS,
             resource_type="Custom::PodwrightNodesReady",

@@ -7,7 +7,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from ...eks.manifests import Manifests
-from .waiter import Place, wait
+from .waiter import KubernetesApiAccess, wait
 
 RESOURCE_TYPE: Final = "Custom::PodwrightDeploymentReady"
 
@@ -25,10 +25,11 @@ class DeploymentReady(Construct):
     Example:
         from podwright.cdk8s_charts.deployment_readers import deployment_readers
         from podwright.constructs.hyperpod.nodes_ready.deployment import DeploymentReady
-        from podwright.constructs.hyperpod.nodes_ready.waiter import Place
-        place = Place(eks_cluster=cluster, vpc=vpc, subnets=tuple(vpc.private_subnets), security_group=nodes, key=key)
+        from podwright.constructs.hyperpod.nodes_ready.waiter import KubernetesApiAccess
+        access = KubernetesApiAccess(eks_cluster=cluster, vpc=vpc, subnets=tuple(vpc.private_subnets),
+                                     security_group=nodes, key=key)
         readers = deployment_readers("dns", group="dns-readers", deployment="coredns")
-        DeploymentReady(stack, "Dns", place=place, namespace="kube-system", deployment="coredns", version="v1",
+        DeploymentReady(stack, "Dns", api_access=access, namespace="kube-system", deployment="coredns", version="v1",
                         group="dns-readers", readers=readers)
     """
 
@@ -37,7 +38,7 @@ class DeploymentReady(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        place: Place,
+        api_access: KubernetesApiAccess,
         namespace: str,
         deployment: str,
         version: str,
@@ -50,7 +51,7 @@ class DeploymentReady(Construct):
         Args:
             scope: Parent construct.
             construct_id: Id within the parent.
-            place: Where the handler runs.
+            api_access: Where the handler runs.
             namespace: Namespace of the Deployment.
             deployment: Its name.
             version: Of what installs it; a change makes the next deployment wait again.
@@ -63,11 +64,11 @@ class DeploymentReady(Construct):
         """
         super().__init__(scope, construct_id)
 
-        access = Manifests(self, "Readers", cluster=place.eks_cluster, objects=readers)
+        access = Manifests(self, "Readers", cluster=api_access.eks_cluster, objects=readers)
         self.function, resource = wait(
             self,
             "Deployment",
-            place=place,
+            api_access=api_access,
             description=f"Waits for {deployment} in {namespace}",
             group=group,
             resource_type=RESOURCE_TYPE,

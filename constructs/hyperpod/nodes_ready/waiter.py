@@ -19,7 +19,7 @@ _LONGEST_MINUTES: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class KubernetesApiAccess:
     """Where a wait runs: next to the Kubernetes API that it asks."""
 
     eks_cluster: eks.ICluster
@@ -38,7 +38,7 @@ def wait(
     scope: Construct,
     construct_id: str,
     *,
-    place: Place,
+    api_access: KubernetesApiAccess,
     description: str,
     group: str,
     resource_type: str,
@@ -50,7 +50,7 @@ def wait(
     Args:
         scope: The construct that waits.
         construct_id: Id of the resource.
-        place: Where the function runs.
+        api_access: Where the function runs.
         description: What it waits for, for the console.
         group: Kubernetes group that its role belongs to.
         resource_type: Which wait of the handler's.
@@ -65,17 +65,17 @@ def wait(
         raise ValueError(
             f"timeout is {timeout.to_minutes():g} minutes; CloudFormation waits {_LONGEST_MINUTES} at most"
         )
-    cluster = place.eks_cluster
+    cluster = api_access.eks_cluster
     function = HandlerFunction(
         scope,
         "Handler",
         folder=Path(__file__).parent / "handler",
         description=description,
         timeout_seconds=900,
-        key=place.key,
-        vpc=place.vpc,
-        subnets=list(place.subnets),
-        security_groups=[place.security_group],
+        key=api_access.key,
+        vpc=api_access.vpc,
+        subnets=list(api_access.subnets),
+        security_groups=[api_access.security_group],
         planning_files=(eks_token.SHIPPED,),
         runtime_files=("response.py", "kubernetes.py"),
     )

@@ -117,11 +117,11 @@ class TrainingPlans(Construct):
         """ARN of each plan by its name in the file. What reads it waits for the plan."""
         schedules: list[str] = []
         for name, plan in sorted(plans.items()):
-            place = Construct(self, name)
-            schedule_group = scheduler.CfnScheduleGroup(place, "Reminders")
+            location = Construct(self, name)
+            schedule_group = scheduler.CfnScheduleGroup(location, "Reminders")
             schedules.append(schedule_group.ref)
             resource = function.resource(
-                place,
+                location,
                 "Plan",
                 resource_type=RESOURCE_TYPE,
                 properties={

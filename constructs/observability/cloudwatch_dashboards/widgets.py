@@ -70,23 +70,23 @@ def of_services(
         workspace: Id of the workspace of Prometheus.
         log_group: The cluster's log group.
     """
-    found = [*_file_systems(region, lustre)]
+    results = [*_file_systems(region, lustre)]
     if workspace is not None:
         search = f"SEARCH('Namespace=\"AWS/Prometheus\" \"{workspace}\"', 'Sum', {_PERIOD})"
-        found.append(_metrics("Prometheus: samples refused, rules failed", region, [[{"expression": search}]]))
+        results.append(_metrics("Prometheus: samples refused, rules failed", region, [[{"expression": search}]]))
     if log_group is not None:
         health = "like /SagemakerHealthMonitoringAgent/ and HealthMonitoringAgentDetectionEvent = 'HealthEvent'"
-        found.append(_logs("Faults that the health agents found", region, log_group, health))
+        results.append(_logs("Faults that the health agents found", region, log_group, health))
         failed = "like /LifecycleConfig/ and @message like /(?i)(error|failed|traceback)/"
-        found.append(_logs("Errors of lifecycle scripts", region, log_group, failed))
-    return [widget | {"x": index % 2 * 12, "y": index // 2 * 7} for index, widget in enumerate(found)]
+        results.append(_logs("Errors of lifecycle scripts", region, log_group, failed))
+    return [widget | {"x": index % 2 * 12, "y": index // 2 * 7} for index, widget in enumerate(results)]
 
 
 def _file_systems(region: str, lustre: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     operations = {"read": "DataReadOperations", "written": "DataWriteOperations", "metadata": "MetadataOperations"}
     for name, identifier in lustre.items():
-        room = [_fsx(identifier, "FreeDataStorageCapacity", label="bytes")]
-        yield _metrics(f"{name}: room that is left", region, room)
+        available_width = [_fsx(identifier, "FreeDataStorageCapacity", label="bytes")]
+        yield _metrics(f"{name}: room that is left", region, available_width)
         traffic = _rates(identifier, {"read": "DataReadBytes", "written": "DataWriteBytes"})
         yield _metrics(f"{name}: bytes a second", region, traffic)
         yield _metrics(f"{name}: operations a second", region, _rates(identifier, operations))

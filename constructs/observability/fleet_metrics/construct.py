@@ -17,7 +17,7 @@ from ....config.catalog.kubernetes_groups import NODE_READERS
 from ....planning.kubernetes import eks_token
 from ...common.custom_resource import HandlerFunction
 from ...common.permission import allow
-from ...hyperpod.nodes_ready.waiter import Place
+from ...hyperpod.nodes_ready.waiter import KubernetesApiAccess
 from ..prometheus_workspace import PrometheusWorkspace
 
 
@@ -49,7 +49,7 @@ class FleetMetrics(Construct):
 
     Decided for you: once a minute, what is large and rarely new every fourth; on EKS it runs in the VPC, where the
     Kubernetes API is; it may read this cluster, its plans and its benchmark results, see nodes, and write to the
-    workspace. A source that it cannot ask becomes a metric, and the others go on.
+    workspace. A source that it cannot ask becomes a metric, and the others continue.
 
     Example:
         from podwright.config.settings.observability import Observability
@@ -69,7 +69,7 @@ class FleetMetrics(Construct):
         fleet: Fleet,
         workspace: PrometheusWorkspace,
         key: kms.IKey,
-        place: Place | None = None,
+        api_access: KubernetesApiAccess | None = None,
         results: tuple[s3.IBucket, str] | None = None,
     ) -> None:
         """Defines the function and its schedule.
@@ -80,7 +80,7 @@ class FleetMetrics(Construct):
             fleet: The cluster.
             workspace: Where metrics go.
             key: Encrypts logs, and the results of benchmarks.
-            place: On EKS, where the Kubernetes API can be reached.
+            api_access: On EKS, where the Kubernetes API can be reached.
             results: Where benchmark results lie: bucket and prefix; None when nodes are not measured.
         """
         super().__init__(scope, construct_id)
@@ -93,9 +93,9 @@ class FleetMetrics(Construct):
             timeout_seconds=55,
             memory_mib=512,
             key=key,
-            vpc=place.vpc if place else None,
-            subnets=list(place.subnets) if place else (),
-            security_groups=[place.security_group] if place else (),
+            vpc=api_access.vpc if api_access else None,
+            subnets=list(api_access.subnets) if api_access else (),
+            security_groups=[api_access.security_group] if api_access else (),
             planning_files=(eks_token.SHIPPED,),
             runtime_files=("kubernetes.py",),
         )
@@ -104,8 +104,8 @@ class FleetMetrics(Construct):
             allow(function.role, ["sagemaker:DescribeTrainingPlan"], sorted(fleet.plans.values()))
         if results:
             self._allow_results(function.role, *results, key)
-        if place:
-            self._allow_nodes(function.role, place.eks_cluster)
+        if api_access:
+            self._allow_nodes(function.role, api_access.eks_cluster)
         workspace.grant_write(function.role)
 
         facts = {
@@ -114,7 +114,7 @@ class FleetMetrics(Construct):
             "prices": dict(fleet.prices),
             "plans": dict(fleet.plans),
             "budget": fleet.budget,
-            "eks_cluster": place.eks_cluster.cluster_name if place else None,
+            "eks_cluster": api_access.eks_cluster.cluster_name if api_access else None,
             "results": [results[0].bucket_name, results[1]] if results else None,
             # As the service gives it where the workspace is our own: it is another one in the sandbox.
             "endpoint": workspace.resource.attr_prometheus_endpoint if workspace.resource else workspace.endpoint,

@@ -22,14 +22,16 @@ ATTEMPTS = 20
 
 
 @dataclass(frozen=True)
-class Place:
+class ReplacementGrant:
     """The answer to a node that asked."""
 
     granted: bool
     reason: str
 
 
-def claim(store: Store, *, group: str, thresholds: str, instance_id: str, most: int, window_days: int) -> Place:
+def claim(
+    store: Store, *, group: str, thresholds: str, instance_id: str, most: int, window_days: int
+) -> ReplacementGrant:
     """Ask for a place among the `most` replacements of a group within that many days. Who has one keeps it.
 
     Raises:
@@ -38,20 +40,22 @@ def claim(store: Store, *, group: str, thresholds: str, instance_id: str, most: 
     name = f"replacements/{group}/{re.sub('[^A-Za-z0-9._-]', '-', thresholds) or 'none'}.json"
     pause = pauses()
     for _ in range(ATTEMPTS):
-        found = store.read(name)
+        entry = store.read(name)
         now = datetime.now(timezone.utc)
-        claims = _recent(found.value if found else {}, now - timedelta(days=window_days), f"{store.uri}/{name}")
+        claims = _recent(entry.value if entry else {}, now - timedelta(days=window_days), f"{store.uri}/{name}")
         if any(item["instance_id"] == instance_id for item in claims):
-            return Place(True, "counted before")
+            return ReplacementGrant(True, "counted before")
         if len(claims) >= most:
-            return Place(False, f"{len(claims)} of at most {most} nodes were replaced within {window_days} days")
+            return ReplacementGrant(
+                False, f"{len(claims)} of at most {most} nodes were replaced within {window_days} days"
+            )
         claims.append({"instance_id": instance_id, "time": now.isoformat(timespec="seconds")})
         try:
-            store.write(name, {"version": 1, "claims": claims}, over=found.tag if found else NEW)
+            store.write(name, {"version": 1, "claims": claims}, over=entry.tag if entry else NEW)
         except Changed:
             deadline.pause(next(pause))
             continue
-        return Place(True, f"replacement {len(claims)} of at most {most} within {window_days} days")
+        return ReplacementGrant(True, f"replacement {len(claims)} of at most {most} within {window_days} days")
     raise Failure(f"{store.uri}/{name} was written by others {ATTEMPTS} times in a row", "look who writes there")
 
 

@@ -1,7 +1,7 @@
 """Measures the node with the benchmark kernels, decides what follows from the verdict, and publishes both.
 
 The record stays on the node (`RECORD`), goes to S3 and becomes metrics. It is written twice: when the node is measured,
-and again with the decision when that has been carried out. A run that is killed in between goes on from there, so a
+and again with the decision when that has been carried out. A run that is killed in between resumes from there, so a
 node is measured once in the life of its root volume. Slurm may have started the node before these scripts run; it gives
 the node no jobs while it is measured. On EKS a DaemonSet makes labels of the record.
 """
@@ -84,7 +84,7 @@ def decision(node: Node, record: dict[str, Any]) -> dict[str, str]:
         return _decided(policy, "keep", "neither the board nor HyperPod's list tells the id of this instance")
     store = Store(node, facts["results_uri"])
     try:
-        place = claim(
+        grant = claim(
             store,
             group=record["group"],
             thresholds=record["thresholds_version"],
@@ -94,15 +94,15 @@ def decision(node: Node, record: dict[str, Any]) -> dict[str, str]:
         )
     except Failure as failure:
         return _decided(policy, "keep", f"replacements cannot be counted: {failure}")
-    if not place.granted:
-        return _decided(policy, "keep", place.reason)
+    if not grant.granted:
+        return _decided(policy, "keep", grant.reason)
     if not facts["continuous"]:
-        return _decided(policy, "replace", f"{place.reason}; provisioning is not continuous")
+        return _decided(policy, "replace", f"{grant.reason}; provisioning is not continuous")
     try:
         why = _not_new(node, store, record)
     except Failure as failure:
         why = f"nothing tells whether this node is new: {failure}"
-    return _decided(policy, "replace" if why else "exit", f"{place.reason}; {why}" if why else place.reason)
+    return _decided(policy, "replace" if why else "exit", f"{grant.reason}; {why}" if why else grant.reason)
 
 
 def failures(record: dict[str, Any]) -> str:

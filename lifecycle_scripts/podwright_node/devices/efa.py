@@ -21,29 +21,29 @@ PATIENCE_SECONDS = 60
 
 def efa_devices(node: Node) -> list[str]:
     """All EFA devices that the kernel shows, by name."""
-    found = node.path("/sys/class/infiniband").glob("*/device/driver")
-    return sorted(driver.parent.parent.name for driver in found if driver.resolve().name == "efa")
+    result = node.path("/sys/class/infiniband").glob("*/device/driver")
+    return sorted(driver.parent.parent.name for driver in result if driver.resolve().name == "efa")
 
 
 def problems(node: Node) -> list[str]:
     """What is wrong with EFA on this node."""
-    wanted, shown = node.type_facts["efa_interfaces"], efa_devices(node)
-    found: list[str] = []
+    desired, shown = node.type_facts["efa_interfaces"], efa_devices(node)
+    results: list[str] = []
     if not node.path("/sys/module/efa").is_dir():
-        found.append("the kernel module efa is not loaded")
-    if len(shown) < wanted:
-        found.append(f"{node.instance_type} has {wanted} EFA devices and the kernel shows {len(shown)}: {shown}")
+        results.append("the kernel module efa is not loaded")
+    if len(shown) < desired:
+        results.append(f"{node.instance_type} has {desired} EFA devices and the kernel shows {len(shown)}: {shown}")
     # On EKS pods bring their own user space, and the image may have none.
     if node.path(FI_INFO).exists() or node.orchestrator == "slurm":
         domains = _domains(node)
         if len(domains) != len(shown):
-            found.append(f"`fi_info -p efa` shows {len(domains)} devices, the kernel {len(shown)}")
+            results.append(f"`fi_info -p efa` shows {len(domains)} devices, the kernel {len(shown)}")
     service = SERVICES[node.orchestrator]
     if is_loaded(node, service):
         limit = node.run("systemctl", "show", "--property=LimitMEMLOCK", "--value", service).strip()
         if limit != "infinity" and int(limit) < MEMLOCK_BYTES:
-            found.append(f"{service} may lock {limit} bytes of memory, less than {MEMLOCK_BYTES}")
-    return found
+            results.append(f"{service} may lock {limit} bytes of memory, less than {MEMLOCK_BYTES}")
+    return results
 
 
 def is_sound(node: Node) -> bool:
@@ -54,12 +54,12 @@ def is_sound(node: Node) -> bool:
 def wait(node: Node) -> None:
     """Devices come one after another while a node boots: look again for a while."""
 
-    def look() -> None:
-        found = problems(node)
-        if found:
-            raise Failure("; ".join(found), "let HyperPod replace a node whose devices are missing; see `dmesg`")
+    def read() -> None:
+        result = problems(node)
+        if result:
+            raise Failure("; ".join(result), "let HyperPod replace a node whose devices are missing; see `dmesg`")
 
-    retry(node, look, seconds=PATIENCE_SECONDS, what="EFA")
+    retry(node, read, seconds=PATIENCE_SECONDS, what="EFA")
 
 
 STEP = Step(

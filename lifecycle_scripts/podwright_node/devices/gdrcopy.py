@@ -12,10 +12,10 @@ AT_BOOT = "/etc/modules-load.d/podwright-gdrcopy.conf"
 
 def available(node: Node) -> bool:
     """Whether the image has the module; says so where it has not."""
-    found = node.succeeds("modinfo", MODULE)
-    if not found:
+    result = node.succeeds("modinfo", MODULE)
+    if not result:
         node.log.say("warning", note=f"the image has no module {MODULE}: NCCL's small messages are slower without")
-    return found
+    return result
 
 
 def is_loaded(node: Node) -> bool:

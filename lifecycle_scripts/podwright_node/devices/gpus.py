@@ -44,15 +44,15 @@ def all_there(node: Node) -> bool:
 def wait_for_all(node: Node) -> None:
     """Look again for a while: the driver needs some seconds a GPU."""
 
-    def look() -> None:
-        shown, wanted = len(modes(node)), node.type_facts["accelerator_count"]
-        if shown != wanted:
+    def read() -> None:
+        shown, desired = len(modes(node)), node.type_facts["accelerator_count"]
+        if shown != desired:
             raise Failure(
-                f"{node.instance_type} has {wanted} GPUs and nvidia-smi shows {shown}",
+                f"{node.instance_type} has {desired} GPUs and nvidia-smi shows {shown}",
                 "`dmesg | grep -e NVRM -e Xid` tells why; let HyperPod replace the node",
             )
 
-    retry(node, look, seconds=PATIENCE_SECONDS, what="GPUs")
+    retry(node, read, seconds=PATIENCE_SECONDS, what="GPUs")
 
 
 def persistent(node: Node) -> bool:

@@ -18,19 +18,19 @@ PATIENCE_SECONDS = 60
 
 def problems(node: Node) -> list[str]:
     """What is wrong with the Neuron devices of this node."""
-    wanted = node.type_facts["accelerator_count"]
+    desired = node.type_facts["accelerator_count"]
     shown = len(list(node.path("/dev").glob("neuron[0-9]*")))
-    found = []
-    if shown != wanted:
-        found.append(f"{node.instance_type} has {wanted} Neuron devices and the driver shows {shown}")
+    results = []
+    if shown != desired:
+        results.append(f"{node.instance_type} has {desired} Neuron devices and the driver shows {shown}")
     tool = node.path(f"{TOOLS}/neuron-ls")
     if tool.exists():
         listed = len(json.loads(node.run(str(tool), "--json-output", timeout=60)))
-        if listed != wanted:
-            found.append(f"neuron-ls lists {listed} of {wanted} devices")
+        if listed != desired:
+            results.append(f"neuron-ls lists {listed} of {desired} devices")
     elif node.orchestrator == "slurm":
-        found.append(f"{TOOLS}/neuron-ls is not on this image, and jobs need Neuron's tools")
-    return found
+        results.append(f"{TOOLS}/neuron-ls is not on this image, and jobs need Neuron's tools")
+    return results
 
 
 def is_ready(node: Node) -> bool:
@@ -44,12 +44,12 @@ def prepare(node: Node) -> None:
     node.write(AT_BOOT, "neuron\n")
     node.write(PROFILE, _profile())
 
-    def look() -> None:
-        found = problems(node)
-        if found:
-            raise Failure("; ".join(found), "see `dmesg | grep -i neuron`; let HyperPod replace the node")
+    def read() -> None:
+        result = problems(node)
+        if result:
+            raise Failure("; ".join(result), "see `dmesg | grep -i neuron`; let HyperPod replace the node")
 
-    retry(node, look, seconds=PATIENCE_SECONDS, what="Neuron devices")
+    retry(node, read, seconds=PATIENCE_SECONDS, what="Neuron devices")
 
 
 STEP = Step("neuron", applies_to=Only(accelerator="neuron"), check=is_ready, apply=prepare)

@@ -41,10 +41,10 @@ def synchronise(node: Node) -> None:
 
 def has_chrony(node: Node) -> bool:
     """Whether the image keeps time with chrony; says so where it does not."""
-    found = node.succeeds("chronyc", "--version")
-    if not found:
+    result = node.succeeds("chronyc", "--version")
+    if not result:
         node.log.say("warning", note="the image has no chrony; whatever keeps its time is left as it is")
-    return found
+    return result
 
 
 STEP = Step("clock", applies_to=Only(also=has_chrony), check=is_synchronised, apply=synchronise, attempts=4)

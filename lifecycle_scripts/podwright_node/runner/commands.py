@@ -46,8 +46,8 @@ def run(command: Sequence[str], *, timeout: float = 120, stdin: str | None = Non
         _kill(process)
         raise late(f"`{words}` did not end in {seconds:.0f} s", "see what it waits for on such a node") from error
     if process.returncode != 0:
-        said = (errors or output).strip()
-        raise Failure(f"`{words}` ended with {process.returncode}: {said}", "see the journal")
+        message = (errors or output).strip()
+        raise Failure(f"`{words}` ended with {process.returncode}: {message}", "see the journal")
     return output
 
 

@@ -34,15 +34,15 @@ def retry(node: Node, action: Callable[[], Value], *, seconds: float, what: str)
     The last Failure is the one that counts; an attempt that only the end of the time cut short says less than the one
     before it. `what` stands in the log beside each new attempt.
     """
-    attempts, seen = pauses(), None
+    attempts, observed = pauses(), None
     with deadline.limited(seconds):
         while True:
             try:
                 return action()
             except (deadline.Late, deadline.CutShort) as late:
-                raise seen or late from None
+                raise observed or late from None
             except Failure as failure:
-                seen = failure
+                observed = failure
                 pause = next(attempts)
                 node.log.say("waiting", what=what, seconds=round(pause, 1), saw=str(failure))
                 try:

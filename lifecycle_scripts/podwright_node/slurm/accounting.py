@@ -122,8 +122,8 @@ def _local(node: Node) -> tuple[str, str]:
             node.run("systemctl", "restart", "mariadb")
     node.run("systemctl", "enable", "mariadb")
     node.run("systemctl", "start", "mariadb")
-    found = re.search(r"^StoragePass=(\S+)$", node.read(CONF) or "", re.MULTILINE)
-    password = found[1] if found else secrets.token_hex(24)
+    match = re.search(r"^StoragePass=(\S+)$", node.read(CONF) or "", re.MULTILINE)
+    password = match[1] if match else secrets.token_hex(24)
     client = next((name for name in ("mariadb", "mysql") if shutil.which(name)), "mariadb")
     account = "'slurm'@'localhost'"
     statements = (

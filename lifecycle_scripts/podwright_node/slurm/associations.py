@@ -182,8 +182,8 @@ def _unused(node: Node, kind: str, names: Iterable[str]) -> Iterator[tuple[str, 
 def _tres(limit: str, old: str, new: str) -> tuple[str, ...]:
     """A limit as an argument; -1 lifts what it had for a kind."""
     kinds = [entry.partition("=")[0] for entry in old.split(",") if entry]
-    kept = [entry.partition("=")[0] for entry in new.split(",") if entry]
-    lifted = [f"{kind}=-1" for kind in kinds if kind not in kept]
+    retained = [entry.partition("=")[0] for entry in new.split(",") if entry]
+    lifted = [f"{kind}=-1" for kind in kinds if kind not in retained]
     text = ",".join([*filter(None, [new]), *lifted])
     return (f"{limit}={text}",) if text else ()
 
@@ -202,17 +202,17 @@ def _present_accounts(node: Node) -> dict[str, Account]:
     columns = "Account,Organization,User,GrpTRES,Share,QOS,DefaultQOS"
     cluster = control.running(node)["clustername"]
     users: dict[str, set[str]] = {}
-    found: dict[str, Account] = {}
+    accounts: dict[str, Account] = {}
     for name, owner, user, limits, share, qos, default in _show(
         node, "account", columns, "withassoc", "where", f"Cluster={cluster}"
     ):
         if owner == MARK and user:
             users.setdefault(name, set()).add(user)
         elif owner == MARK:
-            found[name] = Account(
+            accounts[name] = Account(
                 _sorted(limits), int(share) if share.isdigit() else 0, _set(qos), default, frozenset()
             )
-    return {name: dataclasses.replace(entry, users=frozenset(users.get(name, ()))) for name, entry in found.items()}
+    return {name: dataclasses.replace(entry, users=frozenset(users.get(name, ()))) for name, entry in accounts.items()}
 
 
 def _show(node: Node, what: str, columns: str, *conditions: str) -> list[list[str]]:

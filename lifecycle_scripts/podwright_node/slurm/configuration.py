@@ -29,7 +29,7 @@ RESTART = (
     "statesavelocation",
 )
 """Settings that slurmctld acts by from its start only: `scontrol reconfigure` shows the new value and some releases go
-on with the old plugin. It is started anew for these; jobs go on meanwhile."""
+on with the old plugin. It is started anew for these; jobs continue meanwhile."""
 START_SECONDS = 120
 
 
@@ -37,7 +37,7 @@ def settings(node: Node) -> dict[str, str]:
     """All that podwright sets, by name."""
     present = control.settings(node)
     return {
-        # Auto-resume: a job whose node fails goes back into the queue, and its log goes on where it stopped.
+        # Auto-resume: a job whose node fails goes back into the queue, and its log resumes where it stopped.
         "JobRequeue": "1",
         "JobFileAppend": "1",
         "SchedulerParameters": control.joined(present.get("schedulerparameters"), "nohold_on_prolog_fail"),
@@ -129,8 +129,8 @@ def _read_anew(node: Node) -> None:
 
 def _differing(now: dict[str, str], node: Node, names: tuple[str, ...]) -> list[str]:
     """Those of our settings that slurmctld does not run with. A list may hold more than ours."""
-    wanted = {name.lower(): value for name, value in settings(node).items() if name.lower() in names}
-    return [name for name, value in wanted.items() if name in now and not _words(value) <= _words(now[name])]
+    desired = {name.lower(): value for name, value in settings(node).items() if name.lower() in names}
+    return [name for name, value in desired.items() if name in now and not _words(value) <= _words(now[name])]
 
 
 def _words(value: str) -> set[str]:

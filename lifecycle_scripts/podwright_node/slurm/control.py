@@ -28,12 +28,12 @@ def command(node: Node, *words: str, timeout: float = 60) -> str:
 
 def settings(node: Node) -> dict[str, str]:
     """Cluster-wide settings of slurm.conf and the files that it includes, ours left out, by name in lower case."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for line in lines(node):
         name, equals, value = line.partition("=")
         if equals and not re.match(r"(nodename|nodeset|partitionname|downnodes|slurmctldhost)$", name.strip().lower()):
-            found[name.strip().lower()] = value.strip()
-    return found
+            results[name.strip().lower()] = value.strip()
+    return results
 
 
 def lines(node: Node, path: str = CONF) -> list[str]:
@@ -51,24 +51,24 @@ def lines(node: Node, path: str = CONF) -> list[str]:
 
 def controllers(node: Node) -> list[tuple[str, str]]:
     """Host name and address of every controller, the first one first."""
-    found = []
+    results = []
     for line in lines(node):
         host = re.match(r"slurmctldhost\s*=\s*([^\s(]+)(?:\(([^)]+)\))?", line, re.IGNORECASE)
         if host:
-            found.append((host[1], host[2] or host[1]))
-    return found
+            results.append((host[1], host[2] or host[1]))
+    return results
 
 
 def nodes(node: Node) -> dict[str, str]:
     """Address of every node that slurm.conf defines, by its name there."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for line in lines(node):
         words = {name.lower(): value for name, value in re.findall(r"(\w+)=(\S+)", line)}
         if "nodename" in words and words["nodename"].lower() != "default":
             names = _each(node, words["nodename"])
             addresses = _each(node, words.get("nodeaddr", words.get("nodehostname", words["nodename"])))
-            found.update(zip(names, addresses if len(addresses) == len(names) else addresses * len(names)))
-    return found
+            results.update(zip(names, addresses if len(addresses) == len(names) else addresses * len(names)))
+    return results
 
 
 def _each(node: Node, expression: str) -> list[str]:
@@ -116,5 +116,5 @@ def database_answers(host: str) -> bool:
 
 def version(node: Node) -> tuple[int, int]:
     """Slurm's release, such as (25, 11)."""
-    found = re.search(r"(\d+)\.(\d+)", command(node, "scontrol", "--version"))
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.search(r"(\d+)\.(\d+)", command(node, "scontrol", "--version"))
+    return (int(match[1]), int(match[2])) if match else (0, 0)

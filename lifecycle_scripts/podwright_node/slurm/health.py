@@ -1,4 +1,4 @@
-"""A look at the node before and after each job: the health check that Slurm runs as prolog and epilog."""
+"""A check of the node before and after each job: the health check that Slurm runs as prolog and epilog."""
 
 from __future__ import annotations
 

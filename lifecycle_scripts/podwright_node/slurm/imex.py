@@ -22,11 +22,11 @@ PATIENCE_SECONDS = 120
 
 def expected(node: Node) -> str:
     """Where things are on the node, in bash."""
-    found = {name: node.path(f"/opt/slurm/bin/{name}") for name in ("scontrol", "squeue")}
+    results = {name: node.path(f"/opt/slurm/bin/{name}") for name in ("scontrol", "squeue")}
     values = {
         "NODES_CONFIG": shlex.quote(str(node.path(NODES_CONFIG))),
         "PATIENCE_SECONDS": str(PATIENCE_SECONDS),
-        **{name.upper(): shlex.quote(str(path)) if path.exists() else name for name, path in found.items()},
+        **{name.upper(): shlex.quote(str(path)) if path.exists() else name for name, path in results.items()},
     }
     return "# Written by podwright.\n" + "".join(f"{name}={value}\n" for name, value in values.items())
 

@@ -29,8 +29,8 @@ UNKNOWN = "elsewhere"
 def layers(entry: dict[str, Any]) -> list[str]:
     """Ids of the network nodes above an instance, the farthest first; empty when HyperPod gives none."""
     labels = entry.get("InstanceLabel") or {}
-    found = {int(key[-1]): str(value) for key, value in labels.items() if re.search(r"network-node-layer-\d$", key)}
-    return [found[number] for number in sorted(found)]
+    matches = {int(key[-1]): str(value) for key, value in labels.items() if re.search(r"network-node-layer-\d$", key)}
+    return [matches[number] for number in sorted(matches)]
 
 
 def switches(node: Node) -> dict[str, tuple[list[str], list[str]]]:
@@ -116,21 +116,21 @@ def file(node: Node) -> tuple[str, str] | None:
 
 def plugin(node: Node) -> dict[str, str]:
     """The setting that makes Slurm read topology.conf; topology.yaml needs none."""
-    wanted = file(node)
-    return {"TopologyPlugin": "topology/tree"} if wanted and wanted[0] == CONF else {}
+    desired = file(node)
+    return {"TopologyPlugin": "topology/tree"} if desired and desired[0] == CONF else {}
 
 
 def is_written(node: Node) -> bool:
     """Whether the file says what is known."""
-    wanted = file(node)
-    return wanted is None or node.read(wanted[0]) == wanted[1]
+    desired = file(node)
+    return desired is None or node.read(desired[0]) == desired[1]
 
 
 def write(node: Node) -> None:
     """Write it; the step after this one lets Slurm read it."""
-    wanted = file(node)
-    if wanted:
-        node.write(*wanted)
+    desired = file(node)
+    if desired:
+        node.write(*desired)
 
 
 STEP = Step(

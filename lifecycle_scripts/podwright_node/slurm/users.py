@@ -46,27 +46,27 @@ def _missing(node: Node) -> list[tuple[str, dict[str, Any]]]:
     slurm = node.facts["slurm"]
     groups, users = _ids(node, "/etc/group"), _ids(node, "/etc/passwd")
     own = [{"name": user["name"], "gid": user["gid"]} for user in slurm["users"]]
-    wanted: list[tuple[str, dict[str, Any]]] = []
+    desired: list[tuple[str, dict[str, Any]]] = []
     for group in [*slurm["groups"], *own]:
         if _is_free("group", group["name"], group["gid"], groups):
-            wanted.append(("group", group))
+            desired.append(("group", group))
     for user in slurm["users"]:
         if _is_free("user", user["name"], user["uid"], users):
-            wanted.append(("user", user))
+            desired.append(("user", user))
         # Groups of the environment are made first; those of the image, such as docker, some images lack.
         due = {group["name"] for group in slurm["groups"]} | groups.keys()
         if set(user["groups"]) & due - _memberships(node, user["name"]):
-            wanted.append(("membership", user))
+            desired.append(("membership", user))
         if not node.path(f"{home_folder(node)}/{user['name']}").is_dir():
-            wanted.append(("home", user))
+            desired.append(("home", user))
         if node.read(f"{KEYS}/{user['name']}") != _keys(user):
-            wanted.append(("keys", user))
+            desired.append(("keys", user))
     folder = node.path(KEYS)
     left = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    wanted += [("no keys", {"name": name}) for name in sorted(left - {user["name"] for user in slurm["users"]})]
+    desired += [("no keys", {"name": name}) for name in sorted(left - {user["name"] for user in slurm["users"]})]
     if slurm["users"] and (node.read(SSHD) != SSHD_TEXT or node.remembered(STEP.name).get("reloaded") != SSHD_TEXT):
-        wanted.append(("sshd", {}))
-    return wanted
+        desired.append(("sshd", {}))
+    return desired
 
 
 def _is_free(kind: str, name: str, number: int, present: dict[str, int]) -> bool:
@@ -79,9 +79,9 @@ def _is_free(kind: str, name: str, number: int, present: dict[str, int]) -> bool
         return False
     holder = next((other for other, taken in present.items() if taken == number), None)
     if name in present or holder:
-        there = f"{name} has id {present[name]}" if name in present else f"id {number} belongs to {holder}"
+        existing = f"{name} has id {present[name]}" if name in present else f"id {number} belongs to {holder}"
         raise Failure(
-            f"the environment gives {kind} {name} the id {number}, and on this node {there}",
+            f"the environment gives {kind} {name} the id {number}, and on this node {existing}",
             "choose another id or name in the environment, or let the node be replaced if they changed there",
         )
     return True

@@ -21,7 +21,7 @@ WITHOUT_REPOSITORIES = Path(__file__).with_name("without_repositories.sh")
 
 
 def install(node: Node) -> None:
-    """Run the installer; an older version than the node has goes on only after that is gone."""
+    """Run the installer; an older version than the node has continues only after that is gone."""
     kernel_only = node.group_facts["software"]["kernel_only"]
     options = ["--minimal"] if kernel_only else []
     with installation(node, COMPONENT), unpacked(node, COMPONENT) as folder:

@@ -23,8 +23,8 @@ def mismatches(facts: Mapping[str, Any], versions: Mapping[str, str]) -> list[tu
             continue
         if older(has, row["at_least"]):
             asks = f"{names.get(component, component)} {versions[component]}".rstrip()
-            wanted = f"{names.get(needs, needs)} {row['at_least']}"
-            problems.append((row["level"], f"{asks} needs {wanted} or newer, found {has}: {row['why']}"))
+            desired = f"{names.get(needs, needs)} {row['at_least']}"
+            problems.append((row["level"], f"{asks} needs {desired} or newer, found {has}: {row['why']}"))
     return problems
 
 
@@ -32,13 +32,13 @@ def missing(node: Node, versions: Mapping[str, str]) -> list[tuple[str, str]]:
     """Level and text of what is absent, or older than the environment asks for."""
     facts = node.facts["software"]
     problems: list[tuple[str, str]] = []
-    for component, wanted in facts["versions"].items():
+    for component, desired in facts["versions"].items():
         if not _concerns(node, component):
             continue
         has = versions.get(component)
-        if has is None or older(has, wanted):
+        if has is None or older(has, desired):
             name = facts["names"].get(component, component)
-            problems.append(("error", f"the environment asks for {name} {wanted}, found {has or 'none'}"))
+            problems.append(("error", f"the environment asks for {name} {desired}, found {has or 'none'}"))
     if (
         node.orchestrator == "slurm"
         and "nccl" in versions

@@ -97,10 +97,10 @@ def _choose(node: Node) -> str | None:
     while best and not is_mount_point(node, best) and left > 0:
         deadline.pause(0.5)
         left -= 0.5
-    found = next((disk for disk in (NVME, EBS) if is_mount_point(node, disk)), None)
-    if best and found != best:
+    result = next((disk for disk in (NVME, EBS) if is_mount_point(node, disk)), None)
+    if best and result != best:
         node.log.say("warning", note=f"{best} is not mounted after {PATIENCE_SECONDS} s")
-    return found
+    return result
 
 
 def _services(folders: Mapping[str, str]) -> list[str]:

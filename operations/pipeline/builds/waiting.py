@@ -1,7 +1,7 @@
 """Wait until earlier promotions are through, where this one changes the pipeline itself.
 
 CodePipeline cancels an execution whose pipeline is updated, wherever it is. So a build compares the pipeline that is
-deployed with the one in cdk.out: where they are equal, as with nearly every commit, it goes on at once.
+deployed with the one in cdk.out: where they are equal, as with nearly every commit, it continues at once.
 """
 
 import argparse
@@ -57,10 +57,10 @@ def run(args: argparse.Namespace) -> int:
 def _earlier(account: Account, pipeline: str, execution: str) -> list[str]:
     """Ids of the executions under way that began before `execution`; CodePipeline lists the newest first."""
     operation, key = "list_pipeline_executions", "pipelineExecutionSummaries"
-    found = pages(account, "codepipeline", operation, key, pipelineName=pipeline)
-    ids = [item["pipelineExecutionId"] for item in found]
+    result = pages(account, "codepipeline", operation, key, pipelineName=pipeline)
+    ids = [item["pipelineExecutionId"] for item in result]
     if execution not in ids:
         raise CommandError(
             f"pipeline {pipeline} has no execution {execution}", "give the id that CodePipeline shows", 2
         )
-    return [item["pipelineExecutionId"] for item in found[ids.index(execution) + 1 :] if item["status"] in _UNDER_WAY]
+    return [item["pipelineExecutionId"] for item in result[ids.index(execution) + 1 :] if item["status"] in _UNDER_WAY]

@@ -141,8 +141,8 @@ def _approval(approval: dict[str, Any]) -> Approval:
 def _sums(data: dict[str, Any]) -> Iterator[Fact]:
     restarted, risky = data.get("nodes_restarted") or [], data.get("data_at_risk") or []
     nodes = "; ".join(f"{row['group']}: {row['nodes']}, {row['what']}" for row in restarted)
-    kept = {True: "stays outside the stack", False: "goes"}
-    risk = "; ".join(f"{row['name']}: {row['holds']}, which {kept[bool(row['kept'])]}" for row in risky)
+    retained = {True: "stays outside the stack", False: "goes"}
+    risk = "; ".join(f"{row['name']}: {row['holds']}, which {retained[bool(row['kept'])]}" for row in risky)
     yield Fact("Nodes that restart or go", nodes)
     yield Fact("Data at risk", risk)
     took = data.get("duration") or {}

@@ -83,10 +83,10 @@ class View:
 
 def collect(scene: Scene) -> dict[str, Any]:
     """Roles, and whatever lets another account in."""
-    found = roles(scene.assembly)
-    wildcards = [card for role in found for statement in role["statements"] for card in statement["wildcards"]]
+    result = roles(scene.assembly)
+    wildcards = [card for role in result for statement in role["statements"] for card in statement["wildcards"]]
     return {
-        "roles": found,
+        "roles": result,
         "cross_account": foreigners(scene.assembly, scene.environment.account),
         "wildcards": len(wildcards),
         "without_reason": sum(not card["reason"] for card in wildcards),

@@ -52,15 +52,15 @@ def collect(scene: Scene) -> dict[str, Any]:
     """What `podwright quotas --json` says, and how much there is of each flavor."""
     environment = scene.environment
     policy = environment_policy(environment, environment_types(environment.instance_types))
-    found = quotas.report(environment, policy)
-    found["teams"].sort(key=lambda team: _natural(team["team"]))
+    report = quotas.report(environment, policy)
+    report["teams"].sort(key=lambda team: _natural(team["team"]))
     flavors = {}
     for name, flavor in policy.flavors.items():
         resource = next((each for each in _MAIN if flavor.capacity.get(each)), CPU)
         resource = next((each for each in flavor.capacity if each.rpartition("/")[2].startswith("mig-")), resource)
         scale = 1000 if resource == CPU else 1
         flavors[name] = {"resource": resource, "capacity": flavor.capacity.get(resource, 0) / scale}
-    return found | {"flavors": flavors}
+    return report | {"flavors": flavors}
 
 
 def view(data: dict[str, Any], document: dict[str, Any]) -> View:
@@ -157,10 +157,10 @@ def _bar(quota: Mapping[str, Any] | None, whole: float) -> Cell:
     """A team's quota: what it keeps, what it lends, and what it may borrow."""
     if quota is None:
         return ""
-    kept, lent = quota["guaranteed"] - quota["lends"], quota["lends"]
+    retained, lent = quota["guaranteed"] - quota["lends"], quota["lends"]
     more = max(quota["at_most"] - quota["guaranteed"], 0)
     at, segments = 0.0, []
-    for amount, kind in ((kept, "kept"), (lent, "lent"), (more, "room")):
+    for amount, kind in ((retained, "kept"), (lent, "lent"), (more, "room")):
         if amount:
             segments.append(_segment(at, amount, whole, kind))
             at += amount

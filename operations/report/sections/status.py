@@ -12,7 +12,7 @@ _GOOD: Final = ("InService", "Running", "Active", "Created", "Updated", "Schedul
 
 
 def collect(scene: Scene) -> dict[str, Any]:
-    """What `podwright status --watch --json` says of one look; empty where nobody asked."""
+    """What `podwright status --watch --json` says of one read; empty where nobody asked."""
     return scene.live or {}
 
 
@@ -32,7 +32,7 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> Tables:
         ],
         tables=[
             _groups(data["groups"]),
-            _nodes(data["unwell"]),
+            _nodes(data["unhealthy"]),
             _teams(data["teams"]),
             _plans(data["plans"]),
             Table("Newest events", ("at", "level", "about", "what"), events),
@@ -98,10 +98,10 @@ def _status(status: str) -> Cell:
     return Badge(status, "green" if status in _GOOD else "red" if "ail" in status else "orange")
 
 
-def _amounts(found: dict[str, int] | None) -> str:
-    if found is None:
+def _amounts(result: dict[str, int] | None) -> str:
+    if result is None:
         return "not seen"
-    return ", ".join(f"{count:,} {name.rpartition('/')[2]}" for name, count in found.items()) or "nothing"
+    return ", ".join(f"{count:,} {name.rpartition('/')[2]}" for name, count in result.items()) or "nothing"
 
 
 def _number(count: int | None) -> str:

@@ -54,9 +54,9 @@ def watched(environment: Environment, types: Catalog) -> Watched:
 @cache
 def alerts() -> dict[str, Alert]:
     """Every alert by its name, in the order of the groups."""
-    found = [alert for group in GROUPS.values() for alert in group]
-    by_name = {alert.name: alert for alert in found}
-    if len(by_name) < len(found):
+    results = [alert for group in GROUPS.values() for alert in group]
+    by_name = {alert.name: alert for alert in results}
+    if len(by_name) < len(results):
         raise ValueError("two alerts have the same name")
     return by_name
 
@@ -93,8 +93,8 @@ def unmeasured(environment: Environment, types: Catalog) -> list[str]:
         return []
     full = environment.model_copy(update={"observability": settings.model_copy(update={"levels": {}})})
     everything = replace(cluster, metrics=collected(full, types))
-    there = {alert.name for alert in wanted(settings, cluster)}
-    return [alert.name for alert in wanted(settings, everything) if alert.name not in there]
+    existing = {alert.name for alert in wanted(settings, cluster)}
+    return [alert.name for alert in wanted(settings, everything) if alert.name not in existing]
 
 
 def alert_groups(settings: Observability, cluster: Watched) -> list[dict[str, Any]]:
@@ -114,11 +114,11 @@ def alert_groups(settings: Observability, cluster: Watched) -> list[dict[str, An
 def alert_rule(alert: Alert, settings: Observability, cluster: Watched) -> dict[str, Any]:
     """One alert as a rule."""
     value = threshold(alert, settings, cluster)
-    said = "" if value is None else f"{value:.10g}"
+    message = "" if value is None else f"{value:.10g}"
     span = rate_seconds(settings.scrape_seconds)
 
     def fill(text: str) -> str:
-        return filled(text, cluster=cluster.cluster, rate_seconds=span, threshold=said)
+        return filled(text, cluster=cluster.cluster, rate_seconds=span, threshold=message)
 
     minutes = value if alert.minutes is None else alert.minutes
     rule: dict[str, Any] = {"alert": alert.name, "expr": fill(alert.expression)}

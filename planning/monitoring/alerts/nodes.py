@@ -7,9 +7,9 @@ from .alert import Alert
 
 def _nodes(labels: str, over: str = "") -> str:
     """Nodes whose labels fit, with their instance group."""
-    found = f"podwright_node_health{{$cluster, {labels}}}"
-    found = f"max_over_time({found}[{over}])" if over else found
-    return f"max by (cluster_name, instance_group, node) ({found})"
+    result = f"podwright_node_health{{$cluster, {labels}}}"
+    result = f"max_over_time({result}[{over}])" if over else result
+    return f"max by (cluster_name, instance_group, node) ({result})"
 
 
 ALERTS: Final = (

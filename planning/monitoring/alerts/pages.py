@@ -46,11 +46,11 @@ def _level(alert: Alert) -> list[str]:
 def needs_advanced(alert: Alert) -> bool:
     """Whether it reads a metric that the level basic lacks, itself or through a recording."""
     by_name = {item.name: item.expression for item in recordings()}
-    wanted, seen = [alert.expression], set[str]()
-    while wanted:
-        for name in names_in(wanted.pop()) - seen:
-            seen.add(name)
+    desired, observed = [alert.expression], set[str]()
+    while desired:
+        for name in names_in(desired.pop()) - observed:
+            observed.add(name)
             if name in by_name:
-                wanted.append(by_name[name])
+                desired.append(by_name[name])
     known = metrics()
-    return any(known[name].level == "advanced" for name in seen if name in known)
+    return any(known[name].level == "advanced" for name in observed if name in known)

@@ -35,9 +35,9 @@ def dashboards(settings: Observability, *, cluster: str, metrics: Collection[str
         metrics: Metrics and recordings that are there (see `config.collected`).
     """
     span = rate_seconds(settings.scrape_seconds)
-    there = frozenset(metrics)
+    existing = frozenset(metrics)
     pages = [page.define(settings.targets) for page in _PAGES.values()]
-    return tuple(_of_cluster(page, cluster, span, there) for page in pages if page.needs in there)
+    return tuple(_of_cluster(page, cluster, span, existing) for page in pages if page.needs in existing)
 
 
 def _of_cluster(page: Dashboard, cluster: str, span: int, metrics: frozenset[str]) -> Dashboard:

@@ -349,7 +349,7 @@ def _hosts() -> tuple[Panel, ...]:
     """CPU, memory and disks of nodes."""
     idle = 'avg by (instance) (rate(node_cpu_seconds_total{$cluster, mode="idle"}[$rate]))'
     free = "node_memory_MemAvailable_bytes{$cluster} / node_memory_MemTotal_bytes{$cluster}"
-    room = f"node_filesystem_avail_bytes{_DISKS} / node_filesystem_size_bytes{_DISKS}"
+    allocatable = f"node_filesystem_avail_bytes{_DISKS} / node_filesystem_size_bytes{_DISKS}"
     return (
         Panel(
             "lines",
@@ -373,7 +373,7 @@ def _hosts() -> tuple[Panel, ...]:
             "bars",
             "Fullest disks",
             "fraction",
-            {"{{instance}} {{mountpoint}}": f"topk(10, 1 - {room})"},
+            {"{{instance}} {{mountpoint}}": f"topk(10, 1 - {allocatable})"},
             "Root and local disks. A full root disk takes the node's agents down.",
             {0: "green", 0.8: "orange", 0.9: "red"},
             width=6,

@@ -24,7 +24,7 @@ def _lustre() -> tuple[Panel, ...]:
     """Capacity, inodes and traffic of Lustre, and when it will be full."""
     used = "filesystem:lustre_used:ratio{$cluster}"
     free_files, files = f"node_filesystem_files_free{_LUSTRE}", f"node_filesystem_files{_LUSTRE}"
-    room = f"min by (mountpoint) (node_filesystem_avail_bytes{_LUSTRE})"
+    allocatable = f"min by (mountpoint) (node_filesystem_avail_bytes{_LUSTRE})"
     return (
         Panel(
             "bars",
@@ -78,7 +78,9 @@ def _lustre() -> tuple[Panel, ...]:
             height=5,
         ),
         Panel("lines", "Full, over time", "fraction", {_MOUNT: used}, "Share of its room that is in use.", most=1),
-        Panel("lines", "Room that is left", "bytes", {_MOUNT: room}, "A step down is a checkpoint, or a data set."),
+        Panel(
+            "lines", "Room that is left", "bytes", {_MOUNT: allocatable}, "A step down is a checkpoint, or a data set."
+        ),
     )
 
 

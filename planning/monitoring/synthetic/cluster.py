@@ -130,7 +130,7 @@ class Change:
 
 
 @dataclass(kw_only=True)
-class World:
+class SyntheticCluster:
     """A cluster from `start` to `end`, looked at every `step` seconds."""
 
     cluster: str
@@ -163,29 +163,29 @@ class World:
         """The jobs that a node has, by time."""
         return sorted((job for job in self.jobs if node in job.nodes), key=lambda job: job.start)
 
-    def activity(self, job: Job | None, moment: float) -> float:
+    def activity(self, job: Job | None, timestamp: float) -> float:
         """How busy the GPUs of a job are, from 0 to 1."""
-        if job is None or not job.start <= moment < job.end:
+        if job is None or not job.start <= timestamp < job.end:
             return 0.0
-        if job.restarts and any(0 <= moment - restart < RESTART_SECONDS for restart in job.restarts):
+        if job.restarts and any(0 <= timestamp - restart < RESTART_SECONDS for restart in job.restarts):
             return 0.0
-        saving = (moment - job.start) % _CHECKPOINT_EVERY > _CHECKPOINT_EVERY - _CHECKPOINT_SECONDS
+        saving = (timestamp - job.start) % _CHECKPOINT_EVERY > _CHECKPOINT_EVERY - _CHECKPOINT_SECONDS
         return _SAVING if saving else _BUSY
 
-    def used(self, team: str, moment: float, instance_type: str = "") -> int:
+    def used(self, team: str, timestamp: float, instance_type: str = "") -> int:
         """GPUs that a team's jobs hold, of one instance type or of all."""
         by_name = {node.name: node.gpus for node in self.nodes if instance_type in ("", node.instance_type)}
         return sum(
             by_name.get(name, 0)
             for job in self.jobs
-            if job.team == team and job.start <= moment < job.end
+            if job.team == team and job.start <= timestamp < job.end
             for name in job.nodes
         )
 
 
-def world_of(
+def synthetic_cluster(
     environment: Environment, start: float, end: float, *, step: float = 60.0, nodes: int = 3, devices: int = 2
-) -> World:
+) -> SyntheticCluster:
     """A history of an environment in which all is well: each team trains on its quota, and the first borrows.
 
     Of each group at most `nodes` nodes are drawn, and of each node at most `devices` GPUs and EFA devices; amounts
@@ -223,7 +223,7 @@ def world_of(
         for name, plan in environment.training_plans.items()
     ]
     teams, jobs = teams_and_jobs(list(environment.governance.teams) or ["research"], accelerated, start)
-    return World(
+    return SyntheticCluster(
         cluster=environment.cluster.name,
         orchestrator="slurm" if environment.cluster.orchestrator == "slurm" else "eks",
         region=environment.region,

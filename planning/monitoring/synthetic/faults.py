@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
-from .cluster import Change, Node, Plan, World
+from .cluster import Change, Node, Plan, SyntheticCluster
 
 _REPLACEMENT_SECONDS: Final = 1500.0
 """From the label until a new node joins; HyperPod needs 20 to 30 minutes."""
@@ -26,47 +26,58 @@ class Fault:
     end: float = inf
 
 
-def with_faults(world: World, *faults: Fault) -> World:
+def with_faults(cluster: SyntheticCluster, *faults: Fault) -> SyntheticCluster:
     """A copy of a world in which these things go wrong. Raises KeyError for a kind that is not in FAULTS."""
-    changed = replace(world, nodes=list(world.nodes), plans=list(world.plans), changes=list(world.changes))
+    changed = replace(cluster, nodes=list(cluster.nodes), plans=list(cluster.plans), changes=list(cluster.changes))
     for fault in faults:
         FAULTS[fault.kind](changed, fault, changed.node(fault.node))
     return changed
 
 
-def _of_gpu(metric: str, value: float, how: str = "set", **labels: str) -> Callable[[World, Fault, Node], None]:
+def _of_gpu(
+    metric: str, value: float, how: str = "set", **labels: str
+) -> Callable[[SyntheticCluster, Fault, Node], None]:
     """On the first GPU of the node."""
     return _of_series(metric, value, {"Hostname": "", "gpu": "0"}, how, **labels)
 
 
 def _of_series(
     metric: str, value: float, where: Mapping[str, str], how: str = "set", **labels: str
-) -> Callable[[World, Fault, Node], None]:
+) -> Callable[[SyntheticCluster, Fault, Node], None]:
     """On series of the node; empty values of `where` stand for its own name, instance or pod."""
 
-    def put(world: World, fault: Fault, node: Node) -> None:
-        jobs = [job for job in world.jobs_on(node.name) if job.start <= fault.start < job.end]
+    def put(cluster: SyntheticCluster, fault: Fault, node: Node) -> None:
+        """Add the change of this metric to the cluster, for the node, its instance or the pod that ran there."""
+        jobs = [job for job in cluster.jobs_on(node.name) if job.start <= fault.start < job.end]
         own = {
             "instance_id": node.instance_id,
             "pod": f"{jobs[0].name}-{jobs[0].nodes.index(node.name)}" if jobs else "",
         }
-        given = {name: text or own.get(name, node.name) for name, text in where.items()}
-        world.changes.append(
-            Change(metric=metric, value=value, start=fault.start, end=fault.end, where=given, how=how, labels=labels)  # pyrefly: ignore[bad-argument-type]
+        specified = {name: text or own.get(name, node.name) for name, text in where.items()}
+        cluster.changes.append(
+            Change(
+                metric=metric,
+                value=value,
+                start=fault.start,
+                end=fault.end,
+                where=specified,
+                how=how,  # pyrefly: ignore[bad-argument-type]
+                labels=labels,
+            )
         )
 
     return put
 
 
-def _all(*parts: Callable[[World, Fault, Node], None]) -> Callable[[World, Fault, Node], None]:
-    def put(world: World, fault: Fault, node: Node) -> None:
+def _all(*parts: Callable[[SyntheticCluster, Fault, Node], None]) -> Callable[[SyntheticCluster, Fault, Node], None]:
+    def put(cluster: SyntheticCluster, fault: Fault, node: Node) -> None:
         for part in parts:
-            part(world, fault, node)
+            part(cluster, fault, node)
 
     return put
 
 
-def _labelled(health: str, fault_type: str) -> Callable[[World, Fault, Node], None]:
+def _labelled(health: str, fault_type: str) -> Callable[[SyntheticCluster, Fault, Node], None]:
     """What HyperPod puts on the Kubernetes node."""
     return _all(
         _of_series("podwright_node_health", 1, {"node": ""}, health=health),
@@ -75,77 +86,79 @@ def _labelled(health: str, fault_type: str) -> Callable[[World, Fault, Node], No
     )
 
 
-def _xid(code: int, message: str) -> Callable[[World, Fault, Node], None]:
+def _xid(code: int, message: str) -> Callable[[SyntheticCluster, Fault, Node], None]:
     return _of_gpu("DCGM_FI_DEV_XID_ERRORS", code, err_code=str(code), err_msg=message)
 
 
-def _restarted(world: World, fault: Fault, node: Node) -> None:
+def _restarted(cluster: SyntheticCluster, fault: Fault, node: Node) -> None:
     """Jobs on the node begin again from their last checkpoint."""
-    world.jobs = [
+    cluster.jobs = [
         replace(job, restarts=(*job.restarts, fault.start))
         if node.name in job.nodes and job.start <= fault.start < job.end
         else job
-        for job in world.jobs
+        for job in cluster.jobs
     ]
 
 
-def _replaced(world: World, fault: Fault, node: Node) -> None:
+def _replaced(cluster: SyntheticCluster, fault: Fault, node: Node) -> None:
     """The node goes, another one comes under its logical id and takes its place in its jobs."""
     leaves, joins = fault.start + _NOTICED_SECONDS, min(fault.end, fault.start + _REPLACEMENT_SECONDS)
-    index = sum(other.group == node.group for other in world.nodes)
+    index = sum(other.group == node.group for other in cluster.nodes)
     fresh = Node.numbered(node.group, index + 1000, node.instance_type)
     fresh = replace(
         node, name=fresh.name, instance_id=fresh.instance_id, address=fresh.address, joined=joins, left=node.left
     )
-    world.nodes[world.nodes.index(node)] = replace(node, left=leaves)
-    world.nodes.append(fresh)
-    later = list(world.jobs)
-    for position, job in enumerate(world.jobs):
+    cluster.nodes[cluster.nodes.index(node)] = replace(node, left=leaves)
+    cluster.nodes.append(fresh)
+    later = list(cluster.jobs)
+    for position, job in enumerate(cluster.jobs):
         if node.name in job.nodes and job.start <= leaves < job.end:
             names = tuple(fresh.name if name == node.name else name for name in job.nodes)
             later[position] = replace(job, end=leaves)
             later.append(replace(job, nodes=names, start=joins, queued=joins - leaves, restarts=(joins,)))
-    world.jobs = later
+    cluster.jobs = later
 
 
-def _hung(world: World, fault: Fault, node: Node) -> None:
+def _hung(cluster: SyntheticCluster, fault: Fault, node: Node) -> None:
     """All GPUs of the node's jobs wait for one that does not answer: NCCL's kernels turn, and compute nothing."""
     shown = {"DCGM_FI_DEV_GPU_UTIL": 100, "DCGM_FI_PROF_GR_ENGINE_ACTIVE": 1, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": 0}
-    for job in world.jobs_on(node.name):
+    for job in cluster.jobs_on(node.name):
         for name in job.nodes:
             for metric, value in shown.items():
                 where = {"Hostname": name, "namespace": job.namespace}
-                world.changes.append(Change(metric=metric, value=value, start=fault.start, end=fault.end, where=where))
+                cluster.changes.append(
+                    Change(metric=metric, value=value, start=fault.start, end=fault.end, where=where)
+                )
 
 
-def _ending(world: World, fault: Fault, node: Node) -> None:
+def _ending(cluster: SyntheticCluster, fault: Fault, node: Node) -> None:
     """Plans end a day after the fault begins. A world without plans gets one."""
-    known = world.plans or [
-        Plan(name="plan", instance_type=node.instance_type, count=1, start=world.start - 86400, end=inf)
+    known = cluster.plans or [
+        Plan(name="plan", instance_type=node.instance_type, count=1, start=cluster.start - 86400, end=inf)
     ]
-    world.plans = [replace(plan, end=fault.start + 86400) for plan in known]
+    cluster.plans = [replace(plan, end=fault.start + 86400) for plan in known]
 
 
-def _idle_plan(world: World, fault: Fault, node: Node) -> None:
+def _idle_plan(cluster: SyntheticCluster, fault: Fault, node: Node) -> None:
     """Of a plan, as many instances as there are stay unused."""
     plan = Plan(name="unused", instance_type="ml.p5.48xlarge", count=8, start=fault.start, end=fault.start + 14 * 86400)
-    world.plans.append(plan)
+    cluster.plans.append(plan)
 
 
-def _starved(world: World, fault: Fault, node: Node) -> None:
+def _starved(cluster: SyntheticCluster, fault: Fault, node: Node) -> None:
     """The last team waits for its own quota, which others hold."""
-    name = world.teams[-1].name
+    name = cluster.teams[-1].name
     where = {"cluster_queue": f"hyperpod-ns-{name}-clusterqueue", "status": "active"}
     pending = Change(metric="kueue_pending_workloads", value=3, start=fault.start, end=fault.end, where=where)
-    world.changes.append(pending)
-    world.jobs = [replace(job, end=min(job.end, fault.start)) if job.team == name else job for job in world.jobs]
+    cluster.changes.append(pending)
+    cluster.jobs = [replace(job, end=min(job.end, fault.start)) if job.team == name else job for job in cluster.jobs]
 
 
-def _surge(world: World, fault: Fault, node: Node) -> None:
+def _surge(cluster: SyntheticCluster, fault: Fault, node: Node) -> None:
     """The node's group has twice as many instances as before."""
-    members = [other for other in world.nodes if other.group == node.group]
+    members = [other for other in cluster.nodes if other.group == node.group]
     for index, _ in enumerate(members):
-        world.nodes.append(
+        cluster.nodes.append(
             replace(
                 Node.numbered(node.group, index + 2000, node.instance_type),
                 zone_id=node.zone_id,
@@ -162,7 +175,7 @@ _HEATED = _all(
     _of_gpu("DCGM_FI_DEV_SM_CLOCK", 1200),
 )
 
-FAULTS: Final[Mapping[str, Callable[[World, Fault, Node], None]]] = {
+FAULTS: Final[Mapping[str, Callable[[SyntheticCluster, Fault, Node], None]]] = {
     "xid-reboot": _all(_xid(73, "NVENC3 error"), _labelled("UnschedulablePendingReboot", "NvidiaXidError"), _restarted),
     "xid-replace": _all(
         _xid(74, "NVLINK error"), _labelled("UnschedulablePendingReplacement", "NvidiaXidError"), _replaced

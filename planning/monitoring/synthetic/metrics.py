@@ -9,15 +9,15 @@ from itertools import pairwise
 from random import Random
 
 from ....config.catalog.metrics import Metric, metrics
-from .cluster import Change, World
-from .places import Labels, Place, places, series_of
+from .cluster import Change, SyntheticCluster
+from .series_sources import Labels, SeriesSource, series_of, series_sources
 from .signals import Signal, signal_of, wavers
 
 _ORCHESTRATOR = {"eks": ("slurm",), "slurm": ("kube_state", "kubernetes_api", "cadvisor", "kueue", "training_operator")}
 _DAY = 86400.0
 
 
-def history(*worlds: World, names: Collection[str] | None = None) -> str:
+def history(*clusters: SyntheticCluster, names: Collection[str] | None = None) -> str:
     """Each metric with all its samples from a world's start to its end; only those named, where `names` are given.
 
     Worlds differ in the names of their clusters. A histogram is named by its parts. A sample takes some microseconds,
@@ -29,36 +29,38 @@ def history(*worlds: World, names: Collection[str] | None = None) -> str:
             continue
         lines += _head(metric)
         signal = signal_of(metric)
-        for world in worlds:
-            for place in _cut(world, metric) if _has(world, metric) else ():
-                name = f"{metric.name}{_labelled(series_of(metric, place))}"
-                samples = _samples(world, metric, signal, place)
-                lines += [f"{name} {value:.10g} {moment:.0f}" for moment, value in samples]
+        for cluster in clusters:
+            for series in _cut(cluster, metric) if _has(cluster, metric) else ():
+                name = f"{metric.name}{_labelled(series_of(metric, series))}"
+                samples = _samples(cluster, metric, signal, series)
+                lines += [f"{name} {value:.10g} {timestamp:.0f}" for timestamp, value in samples]
     return "\n".join([*lines, "# EOF", ""])
 
 
-def snapshot(world: World, moment: float) -> str:
+def snapshot(cluster: SyntheticCluster, timestamp: float) -> str:
     """Each metric with its value at a moment, without times, in the form that Prometheus scrapes."""
     lines = list[str]()
     for metric in metrics().values():
-        if not _has(world, metric):
+        if not _has(cluster, metric):
             continue
         lines += _head(metric)
         signal = signal_of(metric)
-        for place in _cut(world, metric):
-            if not place.start <= moment < place.end:
+        for series in _cut(cluster, metric):
+            if not series.start <= timestamp < series.end:
                 continue
-            value = _value(signal, world, place, moment, _wavering(metric, place), _changes(world, metric, place))
+            value = _value(
+                signal, cluster, series, timestamp, _wavering(metric, series), _changes(cluster, metric, series)
+            )
             if value is not None and metric.kind == "counter":
-                value *= moment - max(world.start, place.start) + _DAY
+                value *= timestamp - max(cluster.start, series.start) + _DAY
             if value is not None:
-                lines.append(f"{metric.name}{_labelled(series_of(metric, place))} {value:.10g}")
+                lines.append(f"{metric.name}{_labelled(series_of(metric, series))} {value:.10g}")
     return "\n".join([*lines, "# EOF", ""])
 
 
-def _has(world: World, metric: Metric) -> bool:
+def _has(cluster: SyntheticCluster, metric: Metric) -> bool:
     """Whether a cluster of this orchestrator has what exports a metric."""
-    return metric.exporter not in _ORCHESTRATOR[world.orchestrator]
+    return metric.exporter not in _ORCHESTRATOR[cluster.orchestrator]
 
 
 def _head(metric: Metric) -> list[str]:
@@ -74,46 +76,63 @@ def _labelled(labels: Labels) -> str:
     return "{" + ",".join(shown) + "}"
 
 
-def _cut(world: World, metric: Metric) -> Iterator[Place]:
+def _cut(cluster: SyntheticCluster, metric: Metric) -> Iterator[SeriesSource]:
     """The places of a metric; the time in which a change gives a series other labels is a series of its own."""
-    changes = [change for change in world.changes if change.metric == metric.name and change.labels]
-    for place in places(world, metric):
-        mine = [change for change in changes if change.touches(metric.name, place.labels)]
-        edges = {edge for change in mine for edge in (change.start, change.end) if place.start < edge < place.end}
-        for start, end in pairwise(sorted({place.start, place.end, *edges})):
-            labels = dict(place.labels)
+    changes = [change for change in cluster.changes if change.metric == metric.name and change.labels]
+    for series in series_sources(cluster, metric):
+        mine = [change for change in changes if change.touches(metric.name, series.labels)]
+        edges = {edge for change in mine for edge in (change.start, change.end) if series.start < edge < series.end}
+        for start, end in pairwise(sorted({series.start, series.end, *edges})):
+            labels = dict(series.labels)
             for change in mine:
                 if change.start <= start < change.end:
                     labels |= change.labels
-            yield Place(
-                labels=labels, start=start, end=end, node=place.node, job=place.job, team=place.team, plan=place.plan
+            yield SeriesSource(
+                labels=labels,
+                start=start,
+                end=end,
+                node=series.node,
+                job=series.job,
+                team=series.team,
+                plan=series.plan,
             )
 
 
-def _samples(world: World, metric: Metric, signal: Signal, place: Place) -> Iterator[tuple[float, float]]:
+def _samples(
+    cluster: SyntheticCluster, metric: Metric, signal: Signal, series: SeriesSource
+) -> Iterator[tuple[float, float]]:
+    """The samples of a series; a counter sums its signal."""
     total: float | None = None
-    wavering, changes = _wavering(metric, place), _changes(world, metric, place)
-    for moment in world.moments:
-        if not place.start <= moment < place.end:
+    wavering, changes = _wavering(metric, series), _changes(cluster, metric, series)
+    for timestamp in cluster.moments:
+        if not series.start <= timestamp < series.end:
             continue
-        value = _value(signal, world, place, moment, wavering, changes)
+        value = _value(signal, cluster, series, timestamp, wavering, changes)
         if value is None:
             continue
         if metric.kind == "counter":
-            # One that was there before has counted for a day; one that began within the world starts at nothing.
-            total = value * (_DAY if place.start < world.start else 0) if total is None else total + value * world.step
+            # One that was there before has counted for a day; one that began later starts at nothing.
+            total = (
+                value * (_DAY if series.start < cluster.start else 0) if total is None else total + value * cluster.step
+            )
             value = total
-        yield moment, value
+        yield timestamp, value
 
 
 def _value(
-    signal: Signal, world: World, place: Place, moment: float, wavering: Random | None, changes: list[Change]
+    signal: Signal,
+    cluster: SyntheticCluster,
+    series: SeriesSource,
+    timestamp: float,
+    wavering: Random | None,
+    changes: list[Change],
 ) -> float | None:
-    value = signal(world, place, moment)
+    """A signal at one time, with its noise and the faults that change it; None where it is absent."""
+    value = signal(cluster, series, timestamp)
     if value and wavering:
         value *= wavering.uniform(0.98, 1.02)
     for change in changes:
-        if change.start <= moment < change.end:
+        if change.start <= timestamp < change.end:
             if change.how == "gone":
                 return None
             value = {"set": change.value, "add": (value or 0) + change.value, "times": (value or 0) * change.value}[
@@ -122,18 +141,18 @@ def _value(
     return value
 
 
-def _wavering(metric: Metric, place: Place) -> Random | None:
+def _wavering(metric: Metric, series: SeriesSource) -> Random | None:
     """What makes values never quite the same, and the same each time."""
     if not wavers(metric):
         return None
-    return Random(metric.name + place.labels.get("UUID", "") + place.labels.get("instance", ""))
+    return Random(metric.name + series.labels.get("UUID", "") + series.labels.get("instance", ""))
 
 
-def _changes(world: World, metric: Metric, place: Place) -> list[Change]:
+def _changes(cluster: SyntheticCluster, metric: Metric, series: SeriesSource) -> list[Change]:
     """The changes of a series, whose labels may be their doing already."""
-    found = list[Change]()
-    for change in world.changes:
-        wanted = dict(change.where) | dict(change.labels)
-        if change.metric == metric.name and all(place.labels.get(name) == value for name, value in wanted.items()):
-            found.append(change)
-    return found
+    result = list[Change]()
+    for change in cluster.changes:
+        desired = dict(change.where) | dict(change.labels)
+        if change.metric == metric.name and all(series.labels.get(name) == value for name, value in desired.items()):
+            result.append(change)
+    return result

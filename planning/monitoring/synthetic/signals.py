@@ -9,10 +9,10 @@ from math import inf, isinf
 from typing import Final
 
 from ....config.catalog.metrics import Metric
-from .cluster import RESTART_SECONDS, World
-from .places import KERNELS, Place, price
+from .cluster import RESTART_SECONDS, SyntheticCluster
+from .series_sources import KERNELS, SeriesSource, price
 
-Signal = Callable[[World, Place, float], float | None]
+Signal = Callable[[SyntheticCluster, SeriesSource, float], float | None]
 
 GIB: Final = 2.0**30
 _QUEUE_SECONDS: Final = 240.0
@@ -25,50 +25,52 @@ _LATENCY_MS: Final = 180.0
 _BENCHMARKED_BEFORE: Final = 6 * 3600.0
 
 
-def activity(world: World, place: Place, moment: float) -> float:
+def activity(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
     """How busy a place is, from 0 to 1."""
-    return world.activity(place.job, moment)
+    return cluster.activity(series.job, timestamp)
 
 
 def _constant(value: float | None) -> Signal:
-    return lambda world, place, moment: value
+    return lambda cluster, series, timestamp: value
 
 
 def _between(idle: float, busy: float) -> Signal:
-    return lambda world, place, moment: idle + (busy - idle) * activity(world, place, moment)
+    return lambda cluster, series, timestamp: idle + (busy - idle) * activity(cluster, series, timestamp)
 
 
 def _is(label: str, *values: str) -> Signal:
-    return lambda world, place, moment: float(place.labels[label] in values)
+    return lambda cluster, series, timestamp: float(series.labels[label] in values)
 
 
-def _memory(world: World, place: Place, moment: float) -> float:
-    assert place.node is not None
-    held = place.job is not None and place.job.start <= moment < place.job.end
-    return place.node.gpu_mib * 0.86 if held else 520.0
+def _memory(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    assert series.node is not None
+    held = series.job is not None and series.job.start <= timestamp < series.job.end
+    return series.node.gpu_mib * 0.86 if held else 520.0
 
 
-def _free_memory(world: World, place: Place, moment: float) -> float:
-    assert place.node is not None
-    return place.node.gpu_mib - _memory(world, place, moment) - 480.0
+def _free_memory(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    assert series.node is not None
+    return series.node.gpu_mib - _memory(cluster, series, timestamp) - 480.0
 
 
-def _cpu(world: World, place: Place, moment: float) -> float:
-    busy = 0.05 + 0.35 * activity(world, place, moment)
-    return {"user": busy * 0.8, "system": busy * 0.18, "iowait": busy * 0.02}.get(place.labels["mode"], 1 - busy)
+def _cpu(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    busy = 0.05 + 0.35 * activity(cluster, series, timestamp)
+    return {"user": busy * 0.8, "system": busy * 0.18, "iowait": busy * 0.02}.get(series.labels["mode"], 1 - busy)
 
 
-def _size(world: World, place: Place, moment: float) -> float:
-    return (world.file_system_gib if place.labels["fstype"] == "lustre" else 100.0) * GIB
+def _size(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    return (cluster.file_system_gib if series.labels["fstype"] == "lustre" else 100.0) * GIB
 
 
-def _room(world: World, place: Place, moment: float) -> float:
-    used = 0.55 + 0.02 * (moment - world.start) / max(world.end - world.start, 1) if place.job is None else 0.3
-    return _size(world, place, moment) * (1 - (used if place.labels["fstype"] == "lustre" else 0.3))
+def _disk_bytes(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    used = (
+        0.55 + 0.02 * (timestamp - cluster.start) / max(cluster.end - cluster.start, 1) if series.job is None else 0.3
+    )
+    return _size(cluster, series, timestamp) * (1 - (used if series.labels["fstype"] == "lustre" else 0.3))
 
 
-def _resource(world: World, place: Place, moment: float) -> float:
-    node = place.node
+def _resource(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    node = series.node
     assert node is not None
     amounts = {
         "nvidia_com_gpu": float(node.gpus),
@@ -76,121 +78,121 @@ def _resource(world: World, place: Place, moment: float) -> float:
         "cpu": float(node.cpus),
         "memory": node.memory_gib * GIB,
     }
-    return amounts[place.labels["resource"]]
+    return amounts[series.labels["resource"]]
 
 
-def _condition(world: World, place: Place, moment: float) -> float:
-    good = "true" if place.labels["condition"] == "Ready" else "false"
-    return float(place.labels["status"] == good)
+def _condition(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    good = "true" if series.labels["condition"] == "Ready" else "false"
+    return float(series.labels["status"] == good)
 
 
-def _flavor_share(world: World, place: Place) -> float:
-    gpus = [node for node in world.nodes if node.gpus and node.left == inf]
-    here = sum(node.gpus for node in gpus if node.instance_type == place.labels["flavor"])
+def _flavor_share(cluster: SyntheticCluster, series: SeriesSource) -> float:
+    gpus = [node for node in cluster.nodes if node.gpus and node.left == inf]
+    here = sum(node.gpus for node in gpus if node.instance_type == series.labels["flavor"])
     return here / (sum(node.gpus for node in gpus) or 1)
 
 
-def _quota(world: World, place: Place, moment: float) -> float:
-    return round(place.team.gpus * _flavor_share(world, place)) if place.team else 0.0
+def _quota(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    return round(series.team.gpus * _flavor_share(cluster, series)) if series.team else 0.0
 
 
-def _used(world: World, place: Place, moment: float) -> float:
-    return float(world.used(place.team.name, moment, place.labels["flavor"])) if place.team else 0.0
+def _used(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    return float(cluster.used(series.team.name, timestamp, series.labels["flavor"])) if series.team else 0.0
 
 
-def _weighted_share(world: World, place: Place, moment: float) -> float:
-    assert place.team is not None
-    over = max(world.used(place.team.name, moment) - place.team.gpus, 0)
-    return 1000.0 * over / (sum(team.gpus for team in world.teams) or 1) / max(place.team.weight, 1)
+def _weighted_share(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    assert series.team is not None
+    over = max(cluster.used(series.team.name, timestamp) - series.team.gpus, 0)
+    return 1000.0 * over / (sum(team.gpus for team in cluster.teams) or 1) / max(series.team.weight, 1)
 
 
-def _pending(world: World, place: Place, moment: float) -> float:
-    return float(place.team.pending) if place.team and place.labels["status"] == "active" else 0.0
+def _pending(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    return float(series.team.pending) if series.team and series.labels["status"] == "active" else 0.0
 
 
-def _running(world: World, place: Place, moment: float) -> float:
+def _running(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
     return float(
-        sum(job.team == (place.team and place.team.name) and job.start <= moment < job.end for job in world.jobs)
+        sum(job.team == (series.team and series.team.name) and job.start <= timestamp < job.end for job in cluster.jobs)
     )
 
 
 def _bucket(per_second: float, half: float) -> Signal:
     """A histogram whose median is `half`: below b lie b / (b + half) of all values."""
 
-    def rate(world: World, place: Place, moment: float) -> float:
-        bound = float(place.labels["le"].replace("+Inf", "inf"))
+    def rate(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+        bound = float(series.labels["le"].replace("+Inf", "inf"))
         return per_second * (1.0 if isinf(bound) else bound / (bound + half))
 
     return rate
 
 
-def _lost(world: World, place: Place, moment: float) -> float:
+def _lost(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
     """Seconds of the last hour that a job lost to restarts."""
-    restarts = place.job.restarts if place.job else ()
-    return min(sum(RESTART_SECONDS for restart in restarts if 0 <= moment - restart < 3600), 3600.0)
+    restarts = series.job.restarts if series.job else ()
+    return min(sum(RESTART_SECONDS for restart in restarts if 0 <= timestamp - restart < 3600), 3600.0)
 
 
-def _trained(world: World, place: Place, moment: float) -> float:
-    return 3600.0 - _lost(world, place, moment)
+def _trained(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    return 3600.0 - _lost(cluster, series, timestamp)
 
 
-def _faults(world: World, place: Place, moment: float) -> float:
-    return _lost(world, place, moment) / RESTART_SECONDS
+def _faults(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    return _lost(cluster, series, timestamp) / RESTART_SECONDS
 
 
 def _of_type(signal: Signal) -> Signal:
     """All of it is the fault of hardware."""
-    return lambda world, place, moment: (
-        signal(world, place, moment) if place.labels["fault_type"] == "hardware" else 0.0
+    return lambda cluster, series, timestamp: (
+        signal(cluster, series, timestamp) if series.labels["fault_type"] == "hardware" else 0.0
     )
 
 
 def _scaled(signal: Signal, factor: float) -> Signal:
-    return lambda world, place, moment: (signal(world, place, moment) or 0.0) * factor
+    return lambda cluster, series, timestamp: (signal(cluster, series, timestamp) or 0.0) * factor
 
 
-def _restarts(world: World, place: Place, moment: float) -> float:
-    restarts = place.job.restarts if place.job else ()
-    return sum(moment - world.step < restart <= moment for restart in restarts) / world.step
+def _restarts(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    restarts = series.job.restarts if series.job else ()
+    return sum(timestamp - cluster.step < restart <= timestamp for restart in restarts) / cluster.step
 
 
-def _instances(world: World, place: Place, moment: float) -> float:
-    nodes = [node for node in world.nodes if node.group == place.labels["instance_group"]]
-    if place.labels.get("state") == "target":
+def _instances(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    nodes = [node for node in cluster.nodes if node.group == series.labels["instance_group"]]
+    if series.labels.get("state") == "target":
         return float(sum(node.joined == -inf for node in nodes))
-    return float(sum(node.joined <= moment < node.left for node in nodes))
+    return float(sum(node.joined <= timestamp < node.left for node in nodes))
 
 
-def _by_status(world: World, place: Place, moment: float) -> float:
-    return _instances(world, place, moment) if place.labels["status"] == "Running" else 0.0
+def _by_status(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    return _instances(cluster, series, timestamp) if series.labels["status"] == "Running" else 0.0
 
 
-def _joined(world: World, place: Place, moment: float) -> float:
-    assert place.node is not None
-    return place.node.joined if place.node.joined > -inf else world.start - 72 * 3600.0
+def _joined(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    assert series.node is not None
+    return series.node.joined if series.node.joined > -inf else cluster.start - 72 * 3600.0
 
 
-def _plan_instances(world: World, place: Place, moment: float) -> float:
-    plan = place.plan
+def _plan_instances(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+    plan = series.plan
     assert plan is not None
-    there = sum(n.instance_type == plan.instance_type and n.joined <= moment < n.left for n in world.nodes)
-    active = plan.start <= moment < plan.end
-    used = min(there, plan.count) if active else 0
+    existing = sum(n.instance_type == plan.instance_type and n.joined <= timestamp < n.left for n in cluster.nodes)
+    active = plan.start <= timestamp < plan.end
+    used = min(existing, plan.count) if active else 0
     amounts = {"total": plan.count, "in_use": used, "available": plan.count - used if active else 0, "unhealthy": 0}
-    return float(amounts[place.labels["state"]])
+    return float(amounts[series.labels["state"]])
 
 
 def _slurm(which: str) -> Signal:
     """A number that the Slurm exporter counts over the whole cluster."""
 
-    def count(world: World, place: Place, moment: float) -> float:
-        names = {name for job in world.jobs if job.start <= moment < job.end for name in job.nodes}
-        gpus = [node for node in world.nodes if node.gpus and node.joined <= moment < node.left]
+    def count(cluster: SyntheticCluster, series: SeriesSource, timestamp: float) -> float:
+        names = {name for job in cluster.jobs if job.start <= timestamp < job.end for name in job.nodes}
+        gpus = [node for node in cluster.nodes if node.gpus and node.joined <= timestamp < node.left]
         amounts = {
             "alloc": len(names),
             "idle": len(gpus) - len(names),
-            "running": sum(job.start <= moment < job.end for job in world.jobs),
-            "pending": sum(team.pending for team in world.teams),
+            "running": sum(job.start <= timestamp < job.end for job in cluster.jobs),
+            "pending": sum(team.pending for team in cluster.teams),
             "gpus_alloc": sum(node.gpus for node in gpus if node.name in names),
             "gpus": sum(node.gpus for node in gpus),
         }
@@ -200,7 +202,7 @@ def _slurm(which: str) -> Signal:
 
 
 def _kernel(index: int) -> Signal:
-    return lambda world, place, moment: float(KERNELS[place.labels["kernel"]][index])
+    return lambda cluster, series, timestamp: float(KERNELS[series.labels["kernel"]][index])
 
 
 _SIGNALS: Final[Mapping[str, Signal]] = {
@@ -230,16 +232,18 @@ _SIGNALS: Final[Mapping[str, Signal]] = {
     "node_amazonefa_lifespan": _constant(1e9),
     "node_cpu_seconds_total": _cpu,
     "node_load1": _between(2, 96),
-    "node_memory_MemTotal_bytes": lambda world, place, moment: place.node.memory_gib * GIB if place.node else None,
-    "node_memory_MemAvailable_bytes": lambda world, place, moment: (
-        place.node.memory_gib * GIB * 0.7 if place.node else None
+    "node_memory_MemTotal_bytes": lambda cluster, series, timestamp: (
+        series.node.memory_gib * GIB if series.node else None
+    ),
+    "node_memory_MemAvailable_bytes": lambda cluster, series, timestamp: (
+        series.node.memory_gib * GIB * 0.7 if series.node else None
     ),
     "node_filesystem_size_bytes": _size,
-    "node_filesystem_avail_bytes": _room,
+    "node_filesystem_avail_bytes": _disk_bytes,
     "node_filesystem_files": _constant(5e7),
     "node_filesystem_files_free": _constant(4.6e7),
     "node_boot_time_seconds": _joined,
-    "node_time_seconds": lambda world, place, moment: moment,
+    "node_time_seconds": lambda cluster, series, timestamp: timestamp,
     "kube_node_created": _joined,
     "kube_node_spec_taint": _constant(None),
     "kube_node_status_condition": _condition,
@@ -248,26 +252,26 @@ _SIGNALS: Final[Mapping[str, Signal]] = {
     "kube_pod_container_resource_requests": _resource,
     "kube_pod_container_resource_limits": _resource,
     "kube_pod_status_phase": _is("phase", "Running"),
-    "kube_pod_created": lambda world, place, moment: place.job.start - place.job.queued if place.job else None,
-    "kube_pod_start_time": lambda world, place, moment: place.job.start if place.job else None,
+    "kube_pod_created": lambda cluster, series, timestamp: series.job.start - series.job.queued if series.job else None,
+    "kube_pod_start_time": lambda cluster, series, timestamp: series.job.start if series.job else None,
     "kube_pod_container_status_restarts_total": _restarts,
     "kube_pod_container_status_waiting_reason": _constant(None),
     "kube_pod_container_status_last_terminated_reason": _constant(None),
     "container_cpu_usage_seconds_total": _between(0.2, 48),
     "container_cpu_cfs_throttled_seconds_total": _constant(0),
     "container_memory_working_set_bytes": _between(20 * GIB, 620 * GIB),
-    "apiserver_request_total": lambda world, place, moment: 40.0 if place.labels["code"] == "200" else 0.0,
+    "apiserver_request_total": lambda cluster, series, timestamp: 40.0 if series.labels["code"] == "200" else 0.0,
     "up": _constant(1),
     "kueue_pending_workloads": _pending,
     "kueue_admitted_active_workloads": _running,
     "kueue_reserving_active_workloads": _running,
     "kueue_admitted_workloads_total": _constant(_ADMISSIONS),
     "kueue_quota_reserved_workloads_total": _constant(_ADMISSIONS),
-    "kueue_evicted_workloads_total": lambda world, place, moment: (
-        1 / 7200 if place.labels["reason"] == "Preempted" else 0.0
+    "kueue_evicted_workloads_total": lambda cluster, series, timestamp: (
+        1 / 7200 if series.labels["reason"] == "Preempted" else 0.0
     ),
-    "kueue_preempted_workloads_total": lambda world, place, moment: (
-        1 / 7200 if place.labels["reason"] == "InCohortReclamation" else 0.0
+    "kueue_preempted_workloads_total": lambda cluster, series, timestamp: (
+        1 / 7200 if series.labels["reason"] == "InCohortReclamation" else 0.0
     ),
     "kueue_admission_wait_time_seconds_bucket": _bucket(_ADMISSIONS, _QUEUE_SECONDS),
     "kueue_quota_reserved_wait_time_seconds_bucket": _bucket(_ADMISSIONS, _QUEUE_SECONDS),
@@ -303,26 +307,32 @@ _SIGNALS: Final[Mapping[str, Signal]] = {
     "slurm_gpus_total": _slurm("gpus"),
     "podwright_instances": _instances,
     "podwright_nodes": _by_status,
-    "podwright_node_launched_timestamp_seconds": lambda world, place, moment: _joined(world, place, moment) - 900,
+    "podwright_node_launched_timestamp_seconds": lambda cluster, series, timestamp: (
+        _joined(cluster, series, timestamp) - 900
+    ),
     "podwright_node_status": _constant(1),
     "podwright_node_health": _constant(1),
     "podwright_node_fault": _constant(None),
-    "podwright_instance_price_usd_per_hour": lambda world, place, moment: price(world, place),
+    "podwright_instance_price_usd_per_hour": lambda cluster, series, timestamp: price(cluster, series),
     "podwright_plan_instances": _plan_instances,
-    "podwright_plan_start_timestamp_seconds": lambda world, place, moment: place.plan.start if place.plan else None,
-    "podwright_plan_end_timestamp_seconds": lambda world, place, moment: place.plan.end if place.plan else None,
-    "podwright_plan_upfront_usd": lambda world, place, moment: place.plan.count * 20_000.0 if place.plan else None,
-    "podwright_budget_usd_per_month": lambda world, place, moment: world.budget_usd,
+    "podwright_plan_start_timestamp_seconds": lambda cluster, series, timestamp: (
+        series.plan.start if series.plan else None
+    ),
+    "podwright_plan_end_timestamp_seconds": lambda cluster, series, timestamp: series.plan.end if series.plan else None,
+    "podwright_plan_upfront_usd": lambda cluster, series, timestamp: (
+        series.plan.count * 20_000.0 if series.plan else None
+    ),
+    "podwright_budget_usd_per_month": lambda cluster, series, timestamp: cluster.budget_usd,
     "podwright_benchmark_value": _kernel(1),
     "podwright_benchmark_limit": _kernel(2),
-    "podwright_benchmark_verdict": lambda world, place, moment: (
-        float(place.labels["verdict"] == "pass") if place.node and place.node.gpus else None
+    "podwright_benchmark_verdict": lambda cluster, series, timestamp: (
+        float(series.labels["verdict"] == "pass") if series.node and series.node.gpus else None
     ),
     "podwright_source_seen": _constant(1),
-    "podwright_benchmark_timestamp_seconds": lambda world, place, moment: (
-        world.start - _BENCHMARKED_BEFORE if place.node and place.node.gpus else None
+    "podwright_benchmark_timestamp_seconds": lambda cluster, series, timestamp: (
+        cluster.start - _BENCHMARKED_BEFORE if series.node and series.node.gpus else None
     ),
-    "podwright_measured_timestamp_seconds": lambda world, place, moment: moment,
+    "podwright_measured_timestamp_seconds": lambda cluster, series, timestamp: timestamp,
 }
 # What a unit alone says: of gauges the value, of counters the growth a second.
 _GAUGES: Final[Mapping[str, Signal]] = {

@@ -90,9 +90,9 @@ def plan_used(environment: Environment) -> Problems:
 @rule("CAP006", ERROR, on=Environment, source="training-plan-hyperpod", final=True)
 def plan_once(environment: Environment) -> Problems:
     """One training plan under two names."""
-    seen: dict[str, str] = {}
+    observed: dict[str, str] = {}
     for name, plan in environment.training_plans.items():
-        if plan.arn and (first := seen.setdefault(plan.arn, name)) != name:
+        if plan.arn and (first := observed.setdefault(plan.arn, name)) != name:
             yield Problem(
                 ("training_plans", name, "arn"),
                 f"{name} has the ARN of {first}, so its instances would be counted twice",
@@ -167,12 +167,14 @@ def region_offers(environment: Environment) -> Problems:
 def ultraserver_pair(plan: TrainingPlan) -> Problems:
     """An UltraServer type without a number, or a number without a type."""
     if (plan.ultraserver_type is None) != (plan.ultraserver_count is None):
-        given, missing = (
+        specified, missing = (
             ("ultraserver_count", "ultraserver_type")
             if plan.ultraserver_type is None
             else ("ultraserver_type", "ultraserver_count")
         )
-        yield Problem(given, f"{given} is given without {missing}", f"add {missing}, as DescribeTrainingPlan prints it")
+        yield Problem(
+            specified, f"{specified} is given without {missing}", f"add {missing}, as DescribeTrainingPlan prints it"
+        )
 
 
 @rule("CAP013", ERROR, on=TrainingPlan, source="api-plan")

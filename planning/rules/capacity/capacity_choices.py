@@ -18,7 +18,7 @@ def spot_for_any_pod(environment: Environment) -> Problems:
         if environment.cluster.orchestrator == "eks" and group.capacity == "spot" and open_to_all and not system:
             yield Problem(
                 (*path, "taints"),
-                "AWS reclaims Spot nodes at short notice, and nothing keeps pods away that cannot go on after that",
+                "AWS reclaims Spot nodes at short notice, and nothing keeps pods away that cannot continue after that",
                 "add a taint such as {key: spot, effect: NoSchedule}, and tolerate it in jobs that resume from "
                 "checkpoints",
             )

@@ -63,7 +63,7 @@ def purchase_is_complete(plan: TrainingPlan) -> Problems:
 
 
 @rule("CAP021", ERROR, on=TrainingPlan, source="training-plan-guide")
-def room_for_days(plan: TrainingPlan) -> Problems:
+def plan_name_length(plan: TrainingPlan) -> Problems:
     """A training plan that does not fit between its dates."""
     if plan.start_after and plan.end_before and plan.days:
         length = (plan.end_before - plan.start_after).total_seconds() / 86400
@@ -149,9 +149,10 @@ def windows_hold_groups(environment: Environment) -> Problems:
         plan = environment.training_plans.get(name)
         if plan is None or not plan.windows or zone not in plan.zones:
             continue
-        there = [window for window in plan.windows if window.zone == zone]
+        existing = [window for window in plan.windows if window.zone == zone]
         most = max(
-            (sum(other.count for other in there if other.start <= each.start < other.end) for each in there), default=0
+            (sum(other.count for other in existing if other.start <= each.start < other.end) for each in existing),
+            default=0,
         )
         total = sum(count for _, count in groups)
         if total > most:
@@ -202,7 +203,7 @@ def plan_outlives_stack(environment: Environment) -> Problems:
 
 
 @rule("CAP039", INFO, on=Environment, source="training-plan-hyperpod")
-def somebody_hears(environment: Environment) -> Problems:
+def reminders_have_recipients(environment: Environment) -> Problems:
     """Reminders that reach nobody."""
     if environment.training_plans and not environment.plan_reminders.emails:
         yield Problem(

@@ -43,10 +43,10 @@ def zone_of_region(environment: Environment) -> Problems:
         return
     for index, name in enumerate(environment.network.zones):
         if prefix and name.partition("-")[0] != prefix:
-            there = zone(name).region
+            existing = zone(name).region
             yield Problem(
                 ("network", "zones", index),
-                f"{name} is a zone of {there or 'no region that we know'}; zones of "
+                f"{name} is a zone of {existing or 'no region that we know'}; zones of "
                 f"{environment.region} begin with {prefix}-",
                 f"use ids such as {prefix}-az1, or another region",
             )
@@ -84,13 +84,13 @@ def plan_zone_in_network(environment: Environment) -> Problems:
     """A training plan in a zone that the network does not have."""
     used = {group.plan for _, group in sections(environment)}
     for name, plan in environment.training_plans.items():
-        for place in plan.zones if name in used else ():
-            if place not in environment.network.zones:
+        for coverage in plan.zones if name in used else ():
+            if coverage not in environment.network.zones:
                 yield Problem(
                     ("training_plans", name, "zone"),
-                    f"the plan's capacity is in {place}, which has no subnet; the "
+                    f"the plan's capacity is in {coverage}, which has no subnet; the "
                     f"network has {listed(environment.network.zones, 'and')}",
-                    f"add {place} to network.zones, or use a plan in a zone of the network",
+                    f"add {coverage} to network.zones, or use a plan in a zone of the network",
                 )
 
 
@@ -98,11 +98,11 @@ def plan_zone_in_network(environment: Environment) -> Problems:
 def efa_in_one_zone(group: InstanceGroup, types: Catalog) -> Problems:
     """An EFA group in several zones."""
     for field in ("zones", "subnet_ids"):
-        places = getattr(group, field)
-        if len(places) > 1 and accelerated(group, types) and with_efa(group, types):
+        subnets = getattr(group, field)
+        if len(subnets) > 1 and accelerated(group, types) and with_efa(group, types):
             yield Problem(
                 field,
-                f"{field} are {listed(places, 'and')}; EFA traffic does not leave a zone, so nodes of one group "
+                f"{field} are {listed(subnets, 'and')}; EFA traffic does not leave a zone, so nodes of one group "
                 "would not reach each other",
                 "keep one, and make a group for each other zone",
             )

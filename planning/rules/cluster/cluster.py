@@ -34,14 +34,15 @@ def documented_version(eks: Eks) -> Problems:
     """A Kubernetes version that HyperPod does not document."""
     known = eks_versions().get(eks.version)
     if eks.existing is None and known and known.hyperpod != "documented":
-        seen = (
+        observed = (
             "only seen in AWS's own samples"
             if known.hyperpod == "seen"
             else "neither documented nor seen in AWS's samples"
         )
         yield Problem(
             "version",
-            f"version is {eks.version}: with HyperPod it is {seen}, and a control plane goes back for a few days only",
+            f"version is {eks.version}: with HyperPod it is {observed}, and a control plane goes back for "
+            f"a few days only",
             f"use {_newest_documented()}",
         )
 
@@ -203,11 +204,11 @@ def deletion_protection(environment: Environment) -> Problems:
 @rule("CLU015", ERROR, on=Eks, source="hyperpod-eks")
 def cni(eks: Eks) -> Problems:
     """A VPC CNI that is too old."""
-    given, needed = eks.addons.get("vpc-cni"), limits().eks.vpc_cni_from
-    if given and _numbers(given[1:].partition("-")[0]) < _numbers(needed):
+    specified, needed = eks.addons.get("vpc-cni"), limits().eks.vpc_cni_from
+    if specified and _numbers(specified[1:].partition("-")[0]) < _numbers(needed):
         yield Problem(
             ("addons", "vpc-cni"),
-            f"vpc-cni is {given}; HyperPod needs v{needed} or newer",
+            f"vpc-cni is {specified}; HyperPod needs v{needed} or newer",
             "remove it and use podwright's pin",
         )
 
@@ -261,11 +262,11 @@ def tiered_memory(environment: Environment, types: Catalog) -> Problems:
         default=0,
     )
     if smallest:
-        kept = smallest * (100 - percent) / 100
+        retained = smallest * (100 - percent) / 100
         yield Problem(
             ("cluster", "tiered_checkpoints", "memory_percent"),
             f"memory_percent is {percent} of every node: of the "
-            f"smallest node's {smallest:g} GiB, {kept:g} GiB are left for everything else",
+            f"smallest node's {smallest:g} GiB, {retained:g} GiB are left for everything else",
             "20 to 50 percent hold one checkpoint in most jobs; measure before you take more",
         )
 

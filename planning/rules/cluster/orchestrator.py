@@ -59,8 +59,10 @@ def slurm_on_eks(environment: Environment) -> Problems:
     """Settings of Slurm on an EKS cluster."""
     if on_slurm(environment):
         return
-    given = [("cluster", "slurm")] if "slurm" in environment.cluster.model_fields_set else []
-    given += [("instance_groups", name, "slurm") for name, group in environment.instance_groups.items() if group.slurm]
-    given += [(field,) for field in ("users", "user_groups") if getattr(environment, field)]
-    for path in given:
+    specified = [("cluster", "slurm")] if "slurm" in environment.cluster.model_fields_set else []
+    specified += [
+        ("instance_groups", name, "slurm") for name, group in environment.instance_groups.items() if group.slurm
+    ]
+    specified += [(field,) for field in ("users", "user_groups") if getattr(environment, field)]
+    for path in specified:
         yield Problem(path, f"{path[-1]} has no effect: orchestrator is eks", "remove it, or use orchestrator slurm")

@@ -21,10 +21,10 @@ def needs_eks(environment: Environment) -> Problems:
     """Parts of an EKS cluster on a Slurm cluster."""
     orchestrator = environment.cluster.orchestrator
     if orchestrator != "eks" and environment.platform != Platform():
-        given = sorted(environment.platform.model_fields_set)
+        specified = sorted(environment.platform.model_fields_set)
         yield Problem(
             "platform",
-            f"{listed(given, 'and')} run on Kubernetes, and orchestrator is {orchestrator}",
+            f"{listed(specified, 'and')} run on Kubernetes, and orchestrator is {orchestrator}",
             "remove platform",
         )
 
@@ -134,10 +134,10 @@ def parts_of_a_chart_of_yours(environment: Environment) -> Problems:
     existing, platform = environment.cluster.eks.existing, environment.platform
     if existing is None or not existing.dependencies_installed:
         return
-    given = {"gpu_operator": platform.gpu_operator is not None}
-    given |= {part: not getattr(platform, part) for part in ("pytorch_jobs", "mpi_jobs")}
-    for part, wanted in given.items():
-        if wanted:
+    specified = {"gpu_operator": platform.gpu_operator is not None}
+    specified |= {part: not getattr(platform, part) for part in ("pytorch_jobs", "mpi_jobs")}
+    for part, desired in specified.items():
+        if desired:
             yield Problem(
                 ("platform", part),
                 f"{part} is a value of HyperPod's chart, and dependencies_installed says that the chart is yours: "

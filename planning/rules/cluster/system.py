@@ -4,7 +4,7 @@ from ....config.catalog.instance_types import Catalog
 from ....config.findings import listed
 from ....config.settings.environment import Environment
 from ....config.settings.groups import InstanceGroup
-from ...node.allocatable import Room, asked, node_room
+from ...node.allocatable import Allocatable, node_allocatable, requested
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 from ..groups.groups import accelerated, known
 
@@ -41,11 +41,11 @@ def usable(environment: Environment) -> Problems:
 def large_enough(environment: Environment, types: Catalog) -> Problems:
     """A system group too small for the cluster's own pods."""
     name, group = _system_group(environment)
-    rooms = [node_room(environment, group, row) for row in known(group, types)] if group else []
-    if group is None or not rooms or group.count == 0 or environment.cluster.eks.existing:
+    allocatables = [node_allocatable(environment, group, row) for row in known(group, types)] if group else []
+    if group is None or not allocatables or group.count == 0 or environment.cluster.eks.existing:
         return
-    room, need = min(rooms, key=lambda each: each.pods), asked(environment, "deployment")
-    have = Room(0, 0, 0).plus(room, group.count)
+    allocatable, need = min(allocatables, key=lambda each: each.pods), requested(environment, "deployment")
+    have = Allocatable(0, 0, 0).plus(allocatable, group.count)
     units = {"pods": "pods", "cpu_millis": "m CPU", "memory_mib": "MiB memory"}
     short = [
         f"{getattr(have, field)} {unit}" for field, unit in units.items() if getattr(have, field) < getattr(need, field)
@@ -53,7 +53,7 @@ def large_enough(environment: Environment, types: Catalog) -> Problems:
     if short:
         yield Problem(
             (*_PATH, name),
-            f"a node of {name} has {_text(room)} left beside its daemons; {group.count} of them have "
+            f"a node of {name} has {_text(allocatable)} left beside its daemons; {group.count} of them have "
             f"{listed(short, 'and')}, and the cluster's own pods ask for {_text(need)}",
             "use a larger type, such as ml.m5.4xlarge, or more nodes",
         )
@@ -96,5 +96,5 @@ def _system_group(environment: Environment) -> tuple[str, InstanceGroup | None]:
     return name, environment.instance_groups.get(name) if environment.cluster.orchestrator == "eks" else None
 
 
-def _text(room: Room) -> str:
-    return f"{room.pods} pods, {room.cpu_millis} m CPU and {room.memory_mib} MiB"
+def _text(allocatable: Allocatable) -> str:
+    return f"{allocatable.pods} pods, {allocatable.cpu_millis} m CPU and {allocatable.memory_mib} MiB"

@@ -47,8 +47,8 @@ def kai_counts_no_neuron(environment: Environment, types: Catalog) -> Problems:
     """A quota of Neuron devices, which KAI does not count."""
     if environment.governance.engine != "kai":
         return
-    found = policy(environment, types)
-    for name, team in found.teams.items():
+    quota_policy = policy(environment, types)
+    for name, team in quota_policy.teams.items():
         for flavor, shares in team.shares.items():
             if NEURON in shares and shares[NEURON].nominal:
                 yield Problem(
@@ -65,7 +65,9 @@ def kai_adds_partitions(environment: Environment, types: Catalog) -> Problems:
     if environment.governance.engine != "kai":
         return
     for name, flavor in policy(environment, types).flavors.items():
-        profiles = sorted(of.removeprefix(MIG_RESOURCE) for of in flavor.capacity if of.startswith(MIG_RESOURCE))
+        profiles = sorted(
+            resource.removeprefix(MIG_RESOURCE) for resource in flavor.capacity if resource.startswith(MIG_RESOURCE)
+        )
         if profiles:
             yield Problem(
                 ("governance", "teams"),
@@ -91,10 +93,10 @@ def kai_stops_what_is_over(governance: Governance) -> Problems:
 @rule("GOV075", WARNING, on=Governance, source="kai-scheduling")
 def kai_waits_otherwise(governance: Governance) -> Problems:
     """Gang admission that KAI does in its own way."""
-    given = governance.wait_for_pods
-    if governance.engine != "kai" or given is None:
+    specified = governance.wait_for_pods
+    if governance.engine != "kai" or specified is None:
         return
-    for field in sorted(given.model_fields_set - {"recovery_timeout_seconds"}):
+    for field in sorted(specified.model_fields_set - {"recovery_timeout_seconds"}):
         yield Problem(
             ("wait_for_pods", field),
             f"{field} has no effect: KAI binds the pods of a gang together and does not watch how they get ready",
@@ -153,12 +155,12 @@ def kai_counts_no_efa(environment: Environment, types: Catalog) -> Problems:
     """EFA interfaces of nodes that teams share, which KAI does not count."""
     if environment.governance.engine != "kai":
         return
-    found = policy(environment, types)
-    for name, flavor in found.flavors.items():
+    quota_policy = policy(environment, types)
+    for name, flavor in quota_policy.flavors.items():
         each = flavor.capacity.get(EFA, 0) // max(flavor.instances, 1)
         shares = {
             team.name: team.shares[name][EFA].nominal
-            for team in found.teams.values()
+            for team in quota_policy.teams.values()
             if EFA in team.shares.get(name, {})
         }
         parts = [team for team, held in shares.items() if each and held % each]

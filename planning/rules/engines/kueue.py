@@ -33,11 +33,13 @@ def _on(environment: Environment, *engines: str) -> bool:
 def nodes_without_a_level(environment: Environment, types: Catalog) -> Problems:
     """A group in which some nodes lack a level of the topology."""
     for name, group in environment.instance_groups.items():
-        labels = {of: row.topology_labels for of in group.types if (row := types.find(of))}
+        labels = {
+            instance_type: row.topology_labels for instance_type in group.types if (row := types.find(instance_type))
+        }
         levels = topology(group.types, types).levels
         lost = {label for own in labels.values() for label in own} - set(levels)
         if lost and _on(environment, "kueue", "kai"):
-            without = sorted(of for of, own in labels.items() if not lost <= set(own))
+            without = sorted(result for result, own in labels.items() if not lost <= set(own))
             yield Problem(
                 ("instance_groups", name, "instance_types"),
                 f"nodes of {listed(without, 'and')} have no {listed(sorted(lost), 'and')}, so the whole group is "

@@ -61,11 +61,12 @@ def kubernetes_for_task_governance(environment: Environment) -> Problems:
 @rule("GOV043", WARNING, on=Environment, source="task-governance-upgrade")
 def step_that_is_not_in_place(environment: Environment) -> Problems:
     """A task governance from which no upgrade in place leads on."""
-    given = environment.cluster.eks.addons.get(ADDON)
-    if given and _numbers(given[1:].partition("-")[0])[:2] < _IN_PLACE_FROM:
+    specified = environment.cluster.eks.addons.get(ADDON)
+    if specified and _numbers(specified[1:].partition("-")[0])[:2] < _IN_PLACE_FROM:
         yield Problem(
             ("cluster", "eks", "addons", ADDON),
-            f"task governance is {given}; an update to v1.5 or newer fails, because it no longer has the version in "
+            f"task governance is {specified}; an update to v1.5 or newer fails, because it no longer has "
+            f"the version in "
             "which this one stores cohorts",
             "leave it out on a new cluster; on this one upgrade by the console, then take it out",
         )
@@ -77,9 +78,9 @@ def task_governance_elsewhere(environment: Environment) -> Problems:
     engine = environment.governance.engine
     if engine == "hyperpod":
         return
-    given = [_SETTINGS] if "task_governance" in environment.governance.model_fields_set else []
-    given += [("cluster", "eks", "addons", ADDON)] if ADDON in environment.cluster.eks.addons else []
-    for path in given:
+    specified = [_SETTINGS] if "task_governance" in environment.governance.model_fields_set else []
+    specified += [("cluster", "eks", "addons", ADDON)] if ADDON in environment.cluster.eks.addons else []
+    for path in specified:
         yield Problem(
             path,
             f"{path[-1]} has no effect: {f'the engine is {engine}' if engine else 'there is no quota engine'}",

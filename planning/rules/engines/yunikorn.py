@@ -94,9 +94,9 @@ def yunikorn_names(environment: Environment, types: Catalog) -> Problems:
 @rule("GOV085", WARNING, on=Governance, source="yunikorn-gang")
 def yunikorn_waits_otherwise(governance: Governance) -> Problems:
     """Gang admission that YuniKorn does in its own way."""
-    given = governance.wait_for_pods
-    if governance.engine == "yunikorn" and given:
-        for field in sorted(given.model_fields_set):
+    specified = governance.wait_for_pods
+    if governance.engine == "yunikorn" and specified:
+        for field in sorted(specified.model_fields_set):
             yield Problem(
                 ("wait_for_pods", field),
                 f"{field} has no effect: YuniKorn holds places for a gang that its pods describe, and does not watch "

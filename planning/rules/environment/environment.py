@@ -22,19 +22,19 @@ def said_twice(settings: Settings) -> Problems:
     for name, field in type(settings).model_fields.items():
         items = getattr(settings, name)
         if isinstance(items, tuple) and not any(isinstance(item, Settings) for item in items):
-            seen: Counter[object] = Counter()
+            observed: Counter[object] = Counter()
             for index, item in enumerate(items):
-                seen[item] += 1
-                if seen[item] == 2:
+                observed[item] += 1
+                if observed[item] == 2:
                     yield Problem((field.alias or name, index), f"{item} stands here twice", "remove the repetition")
 
 
 @rule("ENV014", ERROR, on=Environment, source="", final=True)
 def facts(environment: Environment) -> Problems:
     """Facts that the instance catalog cannot use."""
-    for name, given in environment.instance_types.items():
+    for name, specified in environment.instance_types.items():
         try:
-            catalog({name: given})
+            catalog({name: specified})
         except InvalidOverride as error:
             path = ("instance_types", name, error.field) if error.field else ("instance_types", name)
             yield Problem(path, str(error), "correct it; `podwright explain ENV014` shows an example")
@@ -88,9 +88,9 @@ def reserved_tags(environment: Environment) -> Problems:
 @rule("ENV019", ERROR, on=Environment, source="iam-tags", final=True)
 def tag_case(environment: Environment) -> Problems:
     """Tag keys that differ in case only."""
-    seen: dict[str, str] = {}
+    observed: dict[str, str] = {}
     for key in environment.tags:
-        if (first := seen.setdefault(key.lower(), key)) != key:
+        if (first := observed.setdefault(key.lower(), key)) != key:
             yield Problem(
                 ("tags", key), f"{key} and {first} are one key to IAM, and roles get all tags", "keep one of the two"
             )

@@ -8,7 +8,7 @@ from ....config.findings import Path, listed
 from ....config.settings.environment import Environment
 from ....config.settings.gates import Gates
 from ...delivery.gate_table import can_measure_nccl, why_not
-from ...node.collective_thresholds import all_reduce_line
+from ...node.collective_thresholds import all_reduce_threshold
 from ..framework.rule import ERROR, WARNING, Problem, Problems, rule
 
 # Kinds that never complete by themselves, or that something else than the cluster starts.
@@ -26,11 +26,11 @@ def names_nothing(environment: Environment) -> Problems:
         "governance.priorities": list(environment.governance.priorities),
         "jobs": list(environment.jobs),
     }
-    for path, name, place in _names(environment.gates):
-        if name not in known[place]:
+    for path, name, location in _names(environment.gates):
+        if name not in known[location]:
             field = ".".join(str(part) for part in path)
             yield Problem(
-                path, f"{field} is {name!r}; {place} has {listed(known[place], 'and')}", f"name one of {place}"
+                path, f"{field} is {name!r}; {location} has {listed(known[location], 'and')}", f"name one of {location}"
             )
 
 
@@ -49,7 +49,7 @@ def _names(gates: Gates) -> Iterator[tuple[Path, str, str]]:
         (("gates", "canary", "job"), canary.job, "jobs"),
         (("gates", "canary", "elastic"), canary.elastic, "jobs"),
     )
-    yield from ((path, name, place) for path, name, place in fields if name is not None)
+    yield from ((path, name, location) for path, name, location in fields if name is not None)
 
 
 @rule("GAT002", ERROR, on=Environment, source="", final=True)
@@ -99,7 +99,11 @@ def nccl_impossible(environment: Environment, types: Catalog) -> Problems:
         if group is None or group.count < 2:
             continue
         for count in sorted({min(nodes, group.count) for nodes in nccl.nodes}):
-            bounds = [bound for of in group.types if (bound := all_reduce_line(of, count).bound) is not None]
+            bounds = [
+                bound
+                for instance_type in group.types
+                if (bound := all_reduce_threshold(instance_type, count).bound) is not None
+            ]
             if bounds and least > min(bounds):
                 yield Problem(
                     ("gates", "nccl", "minimum_gb_per_second", name),

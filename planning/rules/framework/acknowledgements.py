@@ -31,23 +31,24 @@ def acknowledgeable(environment: Environment) -> Problems:
 
 
 def acknowledged(
-    found: list[Finding], accepted: tuple[Acknowledgement, ...], source: Source | None, *, project: bool = False
+    findings: list[Finding], accepted: tuple[Acknowledgement, ...], source: Source | None, *, project: bool = False
 ) -> list[Finding]:
-    """`found` with the reasons of those that are accepted, and a warning for each acknowledgement that fits none.
+    """`findings` with the reasons of those that are accepted, and a warning for each acknowledgement that fits none.
 
-    `found` is what the rules of environments find, or those of a `project`; acknowledgements of the others stay aside.
+    `findings` is what the rules of environments find, or those of a `project`; acknowledgements of the others stay
+    aside.
     """
-    result = list(found)
+    result = list(findings)
     for index, item in enumerate(accepted):
         if item.rule not in RULES or RULES[item.rule].final or RULES[item.rule].of_project != project:
             continue
         hits = [
             position
-            for position, finding in enumerate(found)
+            for position, finding in enumerate(findings)
             if finding.id == item.rule and _covers(item.path, finding.path)
         ]
         for position in hits:
-            result[position] = found[position].accepted(item.reason)
+            result[position] = findings[position].accepted(item.reason)
         if not hits:
             path = ("acknowledge", index, "rule")
             at = f" at or below {item.path}" if item.path else ""
@@ -58,7 +59,7 @@ def acknowledged(
                     dotted(path),
                     f"there is no finding of {item.rule}{at} to accept",
                     "remove this acknowledgement, or correct its path",
-                    source.place(path) if source else None,
+                    source.position(path) if source else None,
                 )
             )
     return result

@@ -172,8 +172,8 @@ def checks_need_a_peer(group: GroupBase) -> Problems:
 @rule("GRP011", ERROR, on=InstanceGroup, source="api-group")
 def one_architecture(group: InstanceGroup, types: Catalog) -> Problems:
     """Processor architectures mixed in one group."""
-    if len(found := {row.architecture: row.name for row in known(group, types)}) > 1:
-        pairs = listed((f"{name} ({architecture})" for architecture, name in found.items()), "and")
+    if len(results := {row.architecture: row.name for row in known(group, types)}) > 1:
+        pairs = listed((f"{name} ({architecture})" for architecture, name in results.items()), "and")
         yield Problem(
             "instance_types",
             f"the group mixes {pairs}, and its nodes share one image",

@@ -79,10 +79,10 @@ def key_length(group: InstanceGroup) -> Problems:
 @rule("GRP024", ERROR, on=InstanceGroup, source="k8s-taints", final=True)
 def taint_twice(group: InstanceGroup) -> Problems:
     """A taint given twice."""
-    seen: Counter[tuple[str, str]] = Counter()
+    observed: Counter[tuple[str, str]] = Counter()
     for index, taint in enumerate(group.taints):
-        seen[taint.key, taint.effect] += 1
-        if seen[taint.key, taint.effect] == 2:
+        observed[taint.key, taint.effect] += 1
+        if observed[taint.key, taint.effect] == 2:
             yield Problem(
                 ("taints", index),
                 f"{taint.key} stands here twice with effect {taint.effect}; a node has one taint "

@@ -12,10 +12,10 @@ def _mismatches(software: NodeSoftware, level: Level) -> list[Mismatch]:
     return [item for item in mismatches(with_contents(dict(software.versions.items()))) if item.level == level]
 
 
-def _problem(software: NodeSoftware, item: Mismatch) -> Problem:
+def _problem(software: NodeSoftware, mismatch: Mismatch) -> Problem:
     """At the version that is given; the other one may come with the EFA installer."""
-    given = [name for name in (item.needs, item.component) if getattr(software.versions, name, None)]
-    return Problem(("versions", *given[:1]), item.text, "choose versions that were published together")
+    specified = [name for name in (mismatch.needs, mismatch.component) if getattr(software.versions, name, None)]
+    return Problem(("versions", *specified[:1]), mismatch.text, "choose versions that were published together")
 
 
 @rule("SFT001", WARNING, on=NodeSoftware, source="")

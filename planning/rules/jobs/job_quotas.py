@@ -32,24 +32,24 @@ def _asked(
     environment: Environment, types: Catalog
 ) -> "Iterator[tuple[str, Any, JobPlan, QuotaPolicy, str, dict[str, Share]]]":
     """The jobs of teams under quotas, each with the flavor that it takes and its team's part of that."""
-    found = policy(environment, types)
+    quota_policy = policy(environment, types)
     for name, job, plan in plans(environment, types):
-        if job.team is None or job.team not in found.teams:
+        if job.team is None or job.team not in quota_policy.teams:
             continue
-        flavor = next((each.name for each in found.flavors.values() if job.group in each.groups), job.group)
-        yield name, job, plan, found, flavor, found.teams[job.team].shares.get(flavor, {})
+        flavor = next((each.name for each in quota_policy.flavors.values() if job.group in each.groups), job.group)
+        yield name, job, plan, quota_policy, flavor, quota_policy.teams[job.team].shares.get(flavor, {})
 
 
-def _most(found: QuotaPolicy, team: str | None, flavor: str, resource: str) -> int:
-    return found.most(team, flavor, resource) if team and flavor in found.flavors else 0
+def _most(quota_policy: QuotaPolicy, team: str | None, flavor: str, resource: str) -> int:
+    return quota_policy.most(team, flavor, resource) if team and flavor in quota_policy.flavors else 0
 
 
 @rule("JOB015", ERROR, on=Environment, source="kueue-api hyperpod-governance")
 def can_ever_run(environment: Environment, types: Catalog) -> Problems:
     """A job that its team can never run."""
-    for name, job, plan, found, flavor, shares in _asked(environment, types):
+    for name, job, plan, result, flavor, shares in _asked(environment, types):
         for resource, each in plan.pod.resources.items():
-            asked, most = each * plan.gang, _most(found, job.team, flavor, resource)
+            asked, most = each * plan.gang, _most(result, job.team, flavor, resource)
             if asked > most:
                 nominal = shares[resource].nominal if resource in shares else 0
                 fits = most // each
@@ -70,11 +70,11 @@ def can_ever_run(environment: Environment, types: Catalog) -> Problems:
 @rule("JOB016", ERROR, on=Environment, source="hyperpod-elastic")
 def minimum_is_guaranteed(environment: Environment, types: Catalog) -> Problems:
     """An elastic job whose fewest replicas are more than its team is guaranteed."""
-    for name, job, plan, found, flavor, shares in _asked(environment, types):
+    for name, job, plan, result, flavor, shares in _asked(environment, types):
         if not getattr(job, "elastic", None):
             continue
         least, resources = job.sizes[0], plan.pod.resources
-        if any(each * least > _most(found, job.team, flavor, resource) for resource, each in resources.items()):
+        if any(each * least > _most(result, job.team, flavor, resource) for resource, each in resources.items()):
             # JOB015 says that it never runs at all.
             continue
         for resource, each in resources.items():
@@ -95,13 +95,13 @@ def minimum_is_guaranteed(environment: Environment, types: Catalog) -> Problems:
 @rule("JOB017", WARNING, on=Environment, source="hyperpod-elastic")
 def can_grow(environment: Environment, types: Catalog) -> Problems:
     """An elastic job that can never grow to its largest size."""
-    for name, job, plan, found, flavor, _ in _asked(environment, types):
+    for name, job, plan, result, flavor, _ in _asked(environment, types):
         if not job.distributed or len(job.sizes) == 1:
             continue
         ceilings = _ceilings(environment, job)
         fits = min(
             (
-                min(most := _most(found, job.team, flavor, resource), ceilings.get(resource, most)) // each
+                min(most := _most(result, job.team, flavor, resource), ceilings.get(resource, most)) // each
                 for resource, each in plan.pod.resources.items()
                 if each
             ),
@@ -124,7 +124,7 @@ def _ceilings(environment: Environment, job: AnyJob) -> dict[str, int]:
     caps = access.caps if access else None
     if caps is None:
         return {}
-    found: dict[str, float | None] = {
+    results: dict[str, float | None] = {
         CPU: caps.vcpu and caps.vcpu * 1000,
         MEMORY: caps.memory_gib and caps.memory_gib * 1024,
         EFA: caps.efa,
@@ -132,7 +132,7 @@ def _ceilings(environment: Environment, job: AnyJob) -> dict[str, int]:
         "aws.amazon.com/neurondevice": caps.accelerators,
     }
     others = {key.removeprefix("requests."): most for key, most in caps.others.items() if "/" in key}
-    return {resource: int(most) for resource, most in {**found, **others}.items() if most is not None}
+    return {resource: int(most) for resource, most in {**results, **others}.items() if most is not None}
 
 
 @rule("JOB018", ERROR, on=Environment, source="kubernetes")
@@ -157,19 +157,19 @@ def operator_is_there(environment: Environment) -> Problems:
     for name, job in environment.jobs.items():
         part, what = _OPERATORS.get(job.kind, ("", ""))
         if part and getattr(environment.platform, part) in (None, False):
-            given = "true" if isinstance(getattr(environment.platform, part), bool) else "{}"
+            specified = "true" if isinstance(getattr(environment.platform, part), bool) else "{}"
             yield Problem(
                 ("jobs", name, "kind"),
                 f"kind is {job.kind}, which {what} runs, and that is off",
-                f"add `{part}: {given}` under platform, or take another kind",
+                f"add `{part}: {specified}` under platform, or take another kind",
             )
 
 
 @rule("JOB020", ERROR, on=Environment, source="hyperpod-labels")
-def resumes_where_hyperpod_looks(environment: Environment, types: Catalog) -> Problems:
+def resumes_in_managed_namespace(environment: Environment, types: Catalog) -> Problems:
     """Automatic resumption in a namespace where HyperPod does not look."""
     for name, job, plan in plans(environment, types):
-        namespace = plan.place.namespace
+        namespace = plan.placement.namespace
         watched = namespace == "kubeflow" or namespace.startswith("hyperpod-")
         if job.kind == "pytorch" and job.auto_resume and not watched:
             yield Problem(
@@ -228,11 +228,12 @@ def spares_need_kueue(environment: Environment, types: Catalog) -> Problems:
             ("spares",): job.spares > 0,
             ("elastic", "extra_priority"): job.elastic and job.elastic.extra_priority,
         }
-        for field, given in fields.items():
-            if given:
+        for field, specified in fields.items():
+            if specified:
                 yield Problem(
                     ("jobs", name, *field),
-                    f"{field[-1]} is {given}; the training operator asks Kueue for it, and the job is in no queue of "
+                    f"{field[-1]} is {specified}; the training operator asks Kueue for it, and the job is "
+                    f"in no queue of "
                     "Kueue",
                     "give the job a team under engine hyperpod or kueue, or remove it",
                 )

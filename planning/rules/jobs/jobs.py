@@ -146,13 +146,13 @@ def enough_nodes(environment: Environment, types: Catalog) -> Problems:
     """A job with more pods than its group has room for."""
     for name, job, plan in plans(environment, types):
         group = environment.instance_groups[job.group]
-        room = _pods_per_node(environment, plan, types) * group.count
-        if plan.gang > room > 0:
+        free = _pods_per_node(environment, plan, types) * group.count
+        if plan.gang > free > 0:
             yield Problem(
                 ("jobs", name, *size_field(job)),
-                f"it needs {plan.gang} pods at once; {job.group} has {group.count} instances with room for {room}",
-                f"lower it to {room}, or raise count of {job.group} to "
-                f"{-(-plan.gang * group.count // room) if room else plan.gang}",
+                f"it needs {plan.gang} pods at once; {job.group} has {group.count} instances with room for {free}",
+                f"lower it to {free}, or raise count of {job.group} to "
+                f"{-(-plan.gang * group.count // free) if free else plan.gang}",
             )
 
 
@@ -171,8 +171,8 @@ def _pods_per_node(environment: Environment, plan: JobPlan, types: Catalog) -> i
 def _node(environment: Environment, plan: JobPlan, types: Catalog) -> dict[str, int]:
     """What a node of the job's group has for its pods."""
     planner = _planner(environment, types)
-    room = planner.room(plan.job.group)
-    return planner.devices(plan.job) | {CPU: room.cpu_millis, MEMORY: room.memory_mib}
+    free = planner.allocatable(plan.job.group)
+    return planner.devices(plan.job) | {CPU: free.cpu_millis, MEMORY: free.memory_mib}
 
 
 @rule("JOB006", ERROR, on=Environment, source="hyperpod-cli")
@@ -290,8 +290,8 @@ def elastic_goes_with(environment: Environment) -> Problems:
             ("checkpoints", "checkpointless"): job.checkpoints.checkpointless,
             ("group",): group is not None and group.capacity == "spot",
         }
-        for field, given in against.items():
-            if given:
+        for field, specified in against.items():
+            if specified:
                 what = f"group {job.group} is Spot capacity" if field == ("group",) else f"{field[-1]} is set"
                 yield Problem(
                     ("jobs", name, *field),
@@ -317,19 +317,19 @@ def tier_is_there(environment: Environment) -> Problems:
 def fits_its_domain(environment: Environment, types: Catalog) -> Problems:
     """A gang that the part of the network it asks for cannot hold."""
     for name, job, plan in plans(environment, types):
-        wanted = plan.pod.placement
-        if wanted is None:
+        desired = plan.pod.placement
+        if desired is None:
             continue
         rows = known(environment.instance_groups[job.group], types)
         levels = topology([row.name for row in rows], types).levels[:-1]
-        if wanted.label not in levels:
-            there = listed((level for level, label in LABELS.items() if label in levels), "and")
+        if desired.label not in levels:
+            existing = listed((level for level, label in LABELS.items() if label in levels), "and")
             yield Problem(
                 ("jobs", name, "topology"),
-                f"topology is {job.topology}; nodes of {job.group} say of themselves: {there}",
+                f"topology is {job.topology}; nodes of {job.group} say of themselves: {existing}",
                 "use one of those, or `none`",
             )
-        elif wanted.required and (server := ultraserver(rows, types)) and plan.gang > server.instances:
+        elif desired.required and (server := ultraserver(rows, types)) and plan.gang > server.instances:
             yield Problem(
                 ("jobs", name, "topology_required"),
                 f"its {plan.gang} pods have to share one {server.name}, which has {server.instances} instances: they "

@@ -77,15 +77,15 @@ def _subnets(environment: Environment) -> Iterator[tuple[str, Path, IPv4Network]
     network = environment.network
     for (zone, role), block in planned(network).items():
         if role == "nodes":
-            given = (
+            specified = (
                 ("network", "subnets", zone, role)
                 if zone in network.subnets and network.subnets[zone].nodes
                 else ("network", "cidr")
             )
-            yield zone, ("network", "vpc", "subnets", zone, "nodes_cidr") if network.vpc else given, block
+            yield zone, ("network", "vpc", "subnets", zone, "nodes_cidr") if network.vpc else specified, block
 
 
-def _room(block: IPv4Network) -> str:
+def _free_addresses(block: IPv4Network) -> str:
     return f"{block} has {block.num_addresses:,} - {block.num_addresses - usable(block)} reserved = {usable(block):,}"
 
 
@@ -98,7 +98,7 @@ def enough(environment: Environment, types: Catalog) -> Problems:
             yield Problem(
                 path,
                 f"{zone}: {need.sums}; together {need.full:,} addresses at full count ({need.now:,} at minimum counts, "
-                f"{need.replacing:,} during replacement), and {_room(block)}",
+                f"{need.replacing:,} during replacement), and {_free_addresses(block)}",
                 f"give {zone} a larger nodes range under network.subnets, if need be in a secondary range, or set "
                 "`network_interface: efa-only` on EFA groups",
             )
@@ -113,7 +113,7 @@ def enough_to_replace(environment: Environment, types: Catalog) -> Problems:
             yield Problem(
                 path,
                 f"{zone}: {need.sums}; together {need.full:,} addresses, {need.replacing:,} while one batch of each "
-                f"group is replaced, and {_room(block)}",
+                f"group is replaced, and {_free_addresses(block)}",
                 f"give {zone} a larger nodes range, or lower the batch of its groups",
             )
 
@@ -134,11 +134,11 @@ def control_plane(environment: Environment) -> Problems:
     need = sum(parts.values())
     for (zone, role), block in planned(network).items():
         if role == "control_plane" and usable(block) < need:
-            given = zone in network.subnets and network.subnets[zone].control_plane
-            path = ("network", "subnets", zone, role) if given else ("network", "cidr")
+            specified = zone in network.subnets and network.subnets[zone].control_plane
+            path = ("network", "subnets", zone, role) if specified else ("network", "cidr")
             yield Problem(
                 path,
                 f"{zone}: {' + '.join(f'{count} {part}' for part, count in parts.items())} = {need} addresses, "
-                f"and {_room(block)}",
+                f"and {_free_addresses(block)}",
                 "use a wider cidr, or a control_plane range of /26 under network.subnets",
             )

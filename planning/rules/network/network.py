@@ -63,8 +63,8 @@ def planned(network: Network) -> dict[SubnetKey, IPv4Network]:
 def _subnet_path(network: Network, zone: str, role: str) -> Path:
     if network.vpc:
         return ("vpc", "subnets", zone, "nodes_cidr")
-    given = zone in network.subnets and getattr(network.subnets[zone], role)
-    return ("subnets", zone, role) if given else ("cidr",)
+    specified = zone in network.subnets and getattr(network.subnets[zone], role)
+    return ("subnets", zone, role) if specified else ("cidr",)
 
 
 @rule("NET020", ERROR, on=Network, source="vpc-guide", final=True)
@@ -255,12 +255,12 @@ def nat_when_closed(network: Network) -> Problems:
 @rule("NET034", ERROR, on=Network, source="ec2-subnet", final=True)
 def subnet_once(network: Network) -> Problems:
     """One subnet in two places."""
-    seen: dict[str, str] = {}
+    observed: dict[str, str] = {}
     for zone, role, subnet in _adopted_subnets(network):
-        if seen.setdefault(subnet, zone) != zone:
+        if observed.setdefault(subnet, zone) != zone:
             yield Problem(
                 ("vpc", "subnets", zone, role),
-                f"{subnet} is given for {seen[subnet]} as well; a subnet is in one zone",
+                f"{subnet} is given for {observed[subnet]} as well; a subnet is in one zone",
                 "look up the zone with `aws ec2 describe-subnets`",
             )
 

@@ -42,8 +42,8 @@ def no_threshold(settings: Observability) -> Problems:
 @rule("OBS032", WARNING, on=Observability, source="amp-alert-manager")
 def manager_of_others(settings: Observability) -> Problems:
     """Alerts on metrics that reach nobody, because the alert manager is somebody else's."""
-    told = settings.alerts.emails or settings.alerts.chat.slack or settings.alerts.chat.teams
-    if settings.workspace and settings.metrics != "off" and told:
+    messages = settings.alerts.emails or settings.alerts.chat.slack or settings.alerts.chat.teams
+    if settings.workspace and settings.metrics != "off" and messages:
         yield Problem(
             "alerts",
             f"alerts on metrics go to the alert manager of {settings.workspace}, whose definition podwright does not "

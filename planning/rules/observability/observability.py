@@ -103,7 +103,7 @@ def extension_needs_continuous(environment: Environment) -> Problems:
 
 
 @rule("OBS007", WARNING, on=Environment, source="hyperpod-observability-setup")
-def room_for_collectors(environment: Environment, types: Catalog) -> Problems:
+def collectors_fit_system_group(environment: Environment, types: Catalog) -> Problems:
     """A system group whose instances are too small for the collectors."""
     settings, cluster = environment.observability, environment.cluster
     group = environment.instance_groups.get(cluster.system_group)

@@ -52,18 +52,18 @@ def groups_of_a_worker(view: ProjectView) -> Problems:
     """Groups of a worker that its environment does not have."""
     for link, _, worker in _pairs(view):
         for name, group in link.worker.groups.items():
-            there = worker.instance_groups.get(name)
-            if there is None:
-                said = f"{worker.name} has no group {name}; it has {listed(worker.instance_groups, 'and')}"
-            elif group.instance_type not in there.types:
-                said = f"{name} of {worker.name} is {listed(there.types, 'and')}, and here {group.instance_type}"
-            elif group.count > there.count:
-                said = f"{name} of {worker.name} has {there.count} instances, and here {group.count}"
+            existing = worker.instance_groups.get(name)
+            if existing is None:
+                message = f"{worker.name} has no group {name}; it has {listed(worker.instance_groups, 'and')}"
+            elif group.instance_type not in existing.types:
+                message = f"{name} of {worker.name} is {listed(existing.types, 'and')}, and here {group.instance_type}"
+            elif group.count > existing.count:
+                message = f"{name} of {worker.name} has {existing.count} instances, and here {group.count}"
             else:
                 continue
             yield Problem(
                 _at(link, "groups", name),
-                f"{said}; what is handed on for it would wait there for ever",
+                f"{message}; what is handed on for it would wait there for ever",
                 f"write here what {worker.name} has",
             )
 
@@ -101,25 +101,25 @@ def kinds_of_a_worker(view: ProjectView) -> Problems:
 def quotas_of_workers(view: ProjectView) -> Problems:
     """Quotas of a manager that its workers do not guarantee together."""
     for name, manager in view.environments.items():
-        found = list(links({name: manager}))
-        workers = [worker for link in found if (worker := worker_of(link, view.environments))]
-        if not found or len(workers) < len(found):
+        result = list(links({name: manager}))
+        workers = [worker for link in result if (worker := worker_of(link, view.environments))]
+        if not result or len(workers) < len(result):
             continue  # What a worker elsewhere guarantees is not known here.
         try:
             here = environment_policy(manager, view.types(name))
-            there = [environment_policy(worker, view.types(worker.name)) for worker in workers]
+            existing = [environment_policy(worker, view.types(worker.name)) for worker in workers]
         except LookupError:
             continue  # Rules of their own say which group, type or key it is.
         for team in here.teams:
             for flavor in here.teams[team].shares:
-                wanted = here.instances(team, flavor)
-                given = sum(policy.instances(team, flavor) for policy in there if team in policy.teams)
-                if wanted != given:
+                desired = here.instances(team, flavor)
+                specified = sum(policy.instances(team, flavor) for policy in existing if team in policy.teams)
+                if desired != specified:
                     named = listed([worker.name for worker in workers], "and")
-                    follows = "work is handed on that no worker admits" if wanted > given else "workers stand idle"
+                    follows = "work is handed on that no worker admits" if desired > specified else "workers stand idle"
                     yield Problem(
                         (name, "governance", "teams", team, "quota"),
-                        f"{team} has {wanted:g} of {flavor} here and {given:g} in {named} together, so {follows}",
+                        f"{team} has {desired:g} of {flavor} here and {specified:g} in {named} together, so {follows}",
                         "make the sums equal",
                     )
 

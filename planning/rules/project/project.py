@@ -36,39 +36,41 @@ def project_findings(loaded: Mapping[str, LoadedEnvironment]) -> dict[str, list[
 
     Acknowledgements of that environment count. One that fits none of these findings is a finding itself.
     """
-    view, found = ProjectView(loaded), {name: list[Finding]() for name in loaded}
+    view, results = ProjectView(loaded), {name: list[Finding]() for name in loaded}
     for each in rules_for(ProjectView):
         for problem in each.function(view):
             name, *rest = problem.path
-            place = loaded[str(name)].source.place(tuple(rest))
-            found[str(name)].append(Finding(each.id, each.level, dotted(rest), problem.message, problem.hint, place))
+            location = loaded[str(name)].source.position(tuple(rest))
+            results[str(name)].append(
+                Finding(each.id, each.level, dotted(rest), problem.message, problem.hint, location)
+            )
     return {
         name: acknowledged(items, loaded[name].environment.acknowledge, loaded[name].source, project=True)
-        for name, items in found.items()
+        for name, items in results.items()
     }
 
 
 def all_findings(environments: Sequence[LoadedEnvironment]) -> list[Finding]:
     """What rules find in each of the environments, and where there are several, beside one another."""
-    found = [finding for loaded in environments for finding in findings(loaded.environment, loaded.source)]
+    results = [finding for loaded in environments for finding in findings(loaded.environment, loaded.source)]
     if len(environments) > 1:
         compared = project_findings({loaded.environment.name: loaded for loaded in environments})
-        found += [finding for items in compared.values() for finding in items]
-    return found
+        results += [finding for items in compared.values() for finding in items]
+    return results
 
 
-def _places(view: ProjectView) -> Iterator[tuple[tuple[str, str], list[str]]]:
+def _positions(view: ProjectView) -> Iterator[tuple[tuple[str, str], list[str]]]:
     """Accounts and regions in which several environments are, with their names."""
-    found = defaultdict[tuple[str, str], list[str]](list)
+    result = defaultdict[tuple[str, str], list[str]](list)
     for name, environment in view.environments.items():
-        found[environment.account, environment.region].append(name)
-    yield from ((place, names) for place, names in found.items() if len(names) > 1)
+        result[environment.account, environment.region].append(name)
+    yield from ((location, names) for location, names in result.items() if len(names) > 1)
 
 
 @rule("PRJ001", ERROR, on=ProjectView, source="api-cluster", final=True)
 def clusters_of_one_name(view: ProjectView) -> Problems:
     """Two clusters of one name in one account and region."""
-    for (account, region), names in _places(view):
+    for (account, region), names in _positions(view):
         first = dict[str, str]()
         for name in names:
             environment = view.environments[name]
@@ -85,7 +87,7 @@ def clusters_of_one_name(view: ProjectView) -> Problems:
 @rule("PRJ002", ERROR, on=ProjectView, source="hyperpod-eks", final=True)
 def one_control_plane(view: ProjectView) -> Problems:
     """An EKS cluster that several environments adopt."""
-    for _, names in _places(view):
+    for _, names in _positions(view):
         first = dict[str, str]()
         for name in names:
             existing = view.environments[name].cluster.eks.existing
@@ -101,13 +103,13 @@ def one_control_plane(view: ProjectView) -> Problems:
 @rule("PRJ003", WARNING, on=ProjectView, source="vpc-peering")
 def ranges_of_neighbours(view: ProjectView) -> Problems:
     """Networks of one account and region whose ranges overlap."""
-    for (account, region), names in _places(view):
+    for (account, region), names in _positions(view):
         shared = defaultdict[str, list[str]](list)
         for one, other in combinations(names, 2):
-            here, there = view.environments[one].network, view.environments[other].network
+            here, existing = view.environments[one].network, view.environments[other].network
             # Environments that adopt one VPC share it on purpose.
-            same = here.vpc and there.vpc and here.vpc.id == there.vpc.id
-            if not same and overlap(here, there):
+            same = here.vpc and existing.vpc and here.vpc.id == existing.vpc.id
+            if not same and overlap(here, existing):
                 shared[other].append(one)
         for name, others in shared.items():
             adopted = view.environments[name].network.vpc
@@ -122,17 +124,17 @@ def ranges_of_neighbours(view: ProjectView) -> Problems:
 @rule("PRJ004", WARNING, on=ProjectView, source="")
 def bought_by_each(view: ProjectView) -> Problems:
     """A purchase in a shared file, which every environment makes for itself."""
-    found = defaultdict[tuple[object, str], list[str]](list)
+    result = defaultdict[tuple[object, str], list[str]](list)
     for name, item in view.loaded.items():
         for plan, settings in item.environment.training_plans.items():
             path: Path = ("training_plans", plan, "purchase")
-            if settings.state == "purchase" and path in item.source.places:
-                found[item.source.place(path), plan].append(name)
-    for (place, plan), names in found.items():
+            if settings.state == "purchase" and path in item.source.positions:
+                result[item.source.position(path), plan].append(name)
+    for (location, plan), names in result.items():
         if len(names) > 1:
             yield Problem(
                 (names[-1], "training_plans", plan, "purchase"),
-                f"{place} says purchase: true, and {listed(names, 'and')} extend it: each buys a plan of its own",
+                f"{location} says purchase: true, and {listed(names, 'and')} extend it: each buys a plan of its own",
                 "move the plan into the environment that needs it, or accept this if each of them does",
             )
 
@@ -145,17 +147,17 @@ def one_plan_for_many(view: ProjectView) -> Problems:
         for plan, settings in environment.training_plans.items():
             if settings.arn:
                 users[settings.arn].append((name, plan))
-    for arn, found in users.items():
+    for arn, result in users.items():
         taken, most = list[str](), 0
         total = 0
-        for name, plan in found:
+        for name, plan in result:
             environment = view.environments[name]
             counts = [group.count for group in environment.instance_groups.values() if group.plan == plan]
             taken.append(f"{name} {sum(counts)}")
             total += sum(counts)
             most = max(most, environment.training_plans[plan].count or 0)
-        if len(found) > 1 and most and total > most:
-            name, plan = found[-1]
+        if len(result) > 1 and most and total > most:
+            name, plan = result[-1]
             yield Problem(
                 (name, "training_plans", plan, "arn"),
                 f"{arn} has {most} instances, and its environments want {total} together: {listed(taken, 'and')}; who "

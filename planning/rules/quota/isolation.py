@@ -78,8 +78,8 @@ def beside_the_policy(environment: Environment) -> Problems:
     """A job on the node's network in an isolated namespace."""
     access = team_access(environment.governance)
     for name, job in environment.jobs.items():
-        found = access.get(job.team) if job.team else None
-        if found and found.network is not None and getattr(job, "uses_host_network", False):
+        result = access.get(job.team) if job.team else None
+        if result and result.network is not None and getattr(job, "uses_host_network", False):
             yield Problem(
                 ("jobs", name),
                 f"the pods of {name} use the node's network, which no network policy covers: whatever isolates "
@@ -117,9 +117,9 @@ def caps_without_defaults(access: TeamAccess) -> Problems:
 
 
 @rule("ISO008", ERROR, on=ContainerLimits, source="k8s-limit-range", final=True)
-def limits_in_order(found: ContainerLimits) -> Problems:
+def limits_in_order(container_limits: ContainerLimits) -> Problems:
     """Limits of containers that contradict each other."""
-    order = [(name, getattr(found, name) or Size()) for name in ("request", "limit", "most")]
+    order = [(name, getattr(container_limits, name) or Size()) for name in ("request", "limit", "most")]
     for (low, one), (high, two) in combinations(order, 2):
         for field in ("vcpu", "memory_gib"):
             less, more = getattr(one, field), getattr(two, field)
@@ -201,7 +201,7 @@ def below_the_guarantee(environment: Environment, types: Catalog) -> Problems:
     teams = policy(environment, types).teams if caps else {}
     for name, cap in caps.items():
         shares = teams[name].shares.values() if name in teams else ()
-        guaranteed = sum(found[device].nominal for found in shares for device in (GPU, NEURON) if device in found)
+        guaranteed = sum(share[device].nominal for share in shares for device in (GPU, NEURON) if device in share)
         if cap < guaranteed:
             yield Problem(
                 (*_TEAMS, name, "access", "caps", "accelerators"),

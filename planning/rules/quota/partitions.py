@@ -34,7 +34,7 @@ def one_way(amount: Amount) -> Problems:
 def no_accelerators(environment: Environment, types: Catalog) -> Problems:
     """Accelerators of instances that have none."""
     for path, key, amount, nodes in _placed(environment, types):
-        if amount.accelerators is not None and not any(of.accelerators for of in nodes):
+        if amount.accelerators is not None and not any(node.accelerators for node in nodes):
             yield Problem(
                 (*path, "accelerators"),
                 f"instances of {key} have no accelerators, and {amount.accelerators} are counted",
@@ -46,7 +46,7 @@ def no_accelerators(environment: Environment, types: Catalog) -> Problems:
 def profiles_of_the_type(environment: Environment, types: Catalog) -> Problems:
     """Partitions that the GPUs do not have."""
     for path, key, amount, nodes in _placed(environment, types):
-        known = [f"mig-{profile}" for profile in dict.fromkeys(name for of in nodes for name in of.mig_profiles)]
+        known = [f"mig-{profile}" for profile in dict.fromkeys(name for node in nodes for name in node.mig_profiles)]
         for profile in amount.mig:
             if profile not in known:
                 yield Problem(
@@ -63,7 +63,7 @@ def profiles_of_the_service(environment: Environment, types: Catalog) -> Problem
     for path, key, amount, nodes in _placed(environment, types):
         profiles = amount.mig.keys() if environment.governance.engine == "hyperpod" else set[str]()
         for profile in sorted(profiles - known):
-            if any(profile.removeprefix("mig-") in of.mig_profiles for of in nodes):
+            if any(profile.removeprefix("mig-") in node.mig_profiles for node in nodes):
                 yield Problem(
                     (*path, "mig", profile),
                     f"a compute quota cannot name {profile} of {key}; it takes none of the B300's profiles",
@@ -77,10 +77,12 @@ def nodes_are_partitioned(environment: Environment, types: Catalog) -> Problems:
     for path, key, amount, nodes in _placed(environment, types):
         for profile in amount.mig:
             name = profile.removeprefix("mig-")
-            if not any(of.brings.get(MIG_RESOURCE + name) or not of.layout_known for of in nodes) and any(
-                name in of.mig_profiles for of in nodes
+            if not any(node.brings.get(MIG_RESOURCE + name) or not node.layout_known for node in nodes) and any(
+                name in node.mig_profiles for node in nodes
             ):
-                have = sorted({resource for of in nodes for resource in of.brings if resource.startswith("nvidia.com")})
+                have = sorted(
+                    {resource for node in nodes for resource in node.brings if resource.startswith("nvidia.com")}
+                )
                 yield Problem(
                     (*path, "mig", profile),
                     f"nodes of {key} offer {listed(have, 'and')}, and {amount.mig[profile]} {profile} are counted",
@@ -92,8 +94,8 @@ def nodes_are_partitioned(environment: Environment, types: Catalog) -> Problems:
 def gpus_are_whole(environment: Environment, types: Catalog) -> Problems:
     """Whole GPUs of nodes that cut them all."""
     for path, key, amount, nodes in _placed(environment, types):
-        with_gpus = [of for of in nodes if of.accelerators]
-        if amount.accelerators and with_gpus and not any(of.accelerator in of.brings for of in with_gpus):
+        with_gpus = [node for node in nodes if node.accelerators]
+        if amount.accelerators and with_gpus and not any(node.accelerator in node.brings for node in with_gpus):
             yield Problem(
                 (*path, "accelerators"),
                 f"{MIG_LABEL} cuts all GPUs of {key} into partitions, and {amount.accelerators} whole ones are counted",

@@ -58,12 +58,12 @@ def quota_groups(environment: Environment) -> Problems:
 @rule("GOV002", WARNING, on=Environment, source="cfn-compute-quota")
 def more_than_there_is(environment: Environment, types: Catalog) -> Problems:
     """Quotas that add up to more than there is."""
-    found = policy(environment, types)
-    for name, flavor in found.flavors.items():
+    resolved_policy = policy(environment, types)
+    for name, flavor in resolved_policy.flavors.items():
         for resource in leading(flavor):
             parts = {
                 team: share.nominal
-                for team, settings in found.teams.items()
+                for team, settings in resolved_policy.teams.items()
                 if (share := settings.shares.get(name, {}).get(resource)) and share.nominal
             }
             have, total = flavor.capacity[resource], sum(parts.values())
@@ -84,8 +84,8 @@ def more_than_a_window(environment: Environment, types: Catalog) -> Problems:
     """Quotas that a part of a training plan cannot hold."""
     for name, plan in environment.training_plans.items():
         for index, window in enumerate(plan.windows):
-            there = [other for other in plan.windows if other.start <= window.start < other.end]
-            count = sum(other.count for other in there if other.zone == window.zone)
+            existing = [other for other in plan.windows if other.start <= window.start < other.end]
+            count = sum(other.count for other in existing if other.zone == window.zone)
             held = {
                 group: instances
                 for group, instances in _guaranteed(environment, types).items()
@@ -135,17 +135,19 @@ def guaranteed_spot(environment: Environment, types: Catalog) -> Problems:
 @rule("GOV024", ERROR, on=Environment, source="kueue-api")
 def never_runs(environment: Environment, types: Catalog) -> Problems:
     """A team that can never run anything."""
-    found = policy(environment, types)
+    resolved_policy = policy(environment, types)
     queued = {name for queue in environment.training_job_queues.values() for name in queue.quota}
-    for name, team in found.teams.items():
+    for name, team in resolved_policy.teams.items():
         if name in queued or any(
-            found.most(name, flavor, resource) for flavor, shares in team.shares.items() for resource in shares
+            resolved_policy.most(name, flavor, resource)
+            for flavor, shares in team.shares.items()
+            for resource in shares
         ):
             continue
         idle = ", ".join(
-            f"{in_words(resource, found.pool[flavor].get(resource, 0))} of {flavor}"
+            f"{in_words(resource, resolved_policy.pool[flavor].get(resource, 0))} of {flavor}"
             for flavor in team.shares
-            for resource in leading(found.flavors[flavor])[:1]
+            for resource in leading(resolved_policy.flavors[flavor])[:1]
         )
         may = "may borrow nothing" if team.share != "lend_and_borrow" else "its limits let it borrow nothing of that"
         yield Problem(
@@ -159,12 +161,14 @@ def never_runs(environment: Environment, types: Catalog) -> Problems:
 @rule("GOV025", WARNING, on=Environment, source="kueue-api")
 def nobody_may(environment: Environment, types: Catalog) -> Problems:
     """Accelerators that no team may use."""
-    found = policy(environment, types)
-    if not found.teams or on_slurm(environment):
+    resolved_policy = policy(environment, types)
+    if not resolved_policy.teams or on_slurm(environment):
         return
-    used = {group for flavor in found.flavors.values() for group in flavor.groups}
+    used = {group for flavor in resolved_policy.flavors.values() for group in flavor.groups}
     for name, group in countable_groups(environment).items():
-        if name not in used and any(row.accelerator_count for of in group.types if (row := types.find(of))):
+        if name not in used and any(
+            row.accelerator_count for instance_type in group.types if (row := types.find(instance_type))
+        ):
             yield Problem(
                 ("instance_groups", name),
                 f"no team has a quota of {name}, not even 0, so no queue admits jobs to its {group.count} instances",
@@ -179,9 +183,9 @@ def _counted(instances: float) -> str:
 def _guaranteed(environment: Environment, types: Catalog) -> dict[str, float]:
     """Instances that quotas hold, by group; groups without any are left out."""
     by_group = environment.model_copy(update={"governance": environment.governance.model_copy(update={"engine": None})})
-    found = policy(by_group, types)
+    resolved_policy = policy(by_group, types)
     held = {
-        flavor.groups[0]: sum(found.instances(team, flavor.name) for team in found.teams)
-        for flavor in found.flavors.values()
+        flavor.groups[0]: sum(resolved_policy.instances(team, flavor.name) for team in resolved_policy.teams)
+        for flavor in resolved_policy.flavors.values()
     }
     return {name: instances for name, instances in held.items() if instances}

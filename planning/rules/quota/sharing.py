@@ -15,7 +15,7 @@ from .quotas import amounts, leading, policy
 @rule("GOV021", WARNING, on=Environment, source="cfn-compute-quota")
 def groups_of_one_type(environment: Environment) -> Problems:
     """A group that task governance does not tell from another."""
-    groups, seen = environment.instance_groups, set[str]()
+    groups, observed = environment.instance_groups, set[str]()
     for path, key, _ in amounts(environment):
         if environment.governance.engine != "hyperpod" or key not in groups or len(groups[key].types) != 1:
             continue
@@ -25,8 +25,8 @@ def groups_of_one_type(environment: Environment) -> Problems:
             for other, group in groups.items()
             if name in group.types and other != environment.cluster.system_group
         ]
-        if len(same) > 1 and name not in seen:
-            seen.add(name)
+        if len(same) > 1 and name not in observed:
+            observed.add(name)
             yield Problem(
                 path,
                 f"{listed(same, 'and')} hold {name}, and task governance counts types: what is guaranteed of {key} may "
@@ -38,20 +38,20 @@ def groups_of_one_type(environment: Environment) -> Problems:
 @rule("GOV022", WARNING, on=Environment, source="hyperpod-governance")
 def nobody_lends(environment: Environment, types: Catalog) -> Problems:
     """Limits of borrowing where nobody lends."""
-    found = policy(environment, types)
-    for name, team in found.teams.items():
+    quota_policy = policy(environment, types)
+    for name, team in quota_policy.teams.items():
         settings = environment.governance.teams[name]
-        given = sorted(settings.model_fields_set & {"share", "borrow_limit_percent", "borrow_limits", "weight"})
+        specified = sorted(settings.model_fields_set & {"share", "borrow_limit_percent", "borrow_limits", "weight"})
         idle = {
             resource
             for flavor, shares in team.shares.items()
-            for resource in leading(found.flavors[flavor])
-            if found.pool[flavor].get(resource, 0) > shares[resource].lendable
+            for resource in leading(quota_policy.flavors[flavor])
+            if quota_policy.pool[flavor].get(resource, 0) > shares[resource].lendable
         }
-        if team.share == "lend_and_borrow" and given and not idle and environment.has_cluster:
-            others = len(found.teams) - 1
+        if team.share == "lend_and_borrow" and specified and not idle and environment.has_cluster:
+            others = len(quota_policy.teams) - 1
             yield Problem(
-                ("governance", "teams", name, given[0]),
+                ("governance", "teams", name, specified[0]),
                 f"{name} may borrow, and {'none of the others lends' if others else 'there is no other team'}; nor is "
                 "there shared capacity that no quota holds",
                 "add a team that lends, leave capacity without quota, or remove this",
@@ -91,9 +91,9 @@ def slurm_has_none_of_it(environment: Environment) -> Problems:
     governance = environment.governance
     if not on_slurm(environment):
         return
-    given = [(field,) for field in ("departments", "wait_for_pods") if getattr(governance, field)]
-    given += [("teams", name, "borrow_limits") for name, team in governance.teams.items() if team.borrow_limits]
-    for path in given:
+    specified = [(field,) for field in ("departments", "wait_for_pods") if getattr(governance, field)]
+    specified += [("teams", name, "borrow_limits") for name, team in governance.teams.items() if team.borrow_limits]
+    for path in specified:
         yield Problem(("governance", *path), f"{path[-1]} has no effect on Slurm", "remove it, or use orchestrator eks")
     if not governance.idle_resource_sharing:
         yield Problem(
@@ -120,9 +120,9 @@ def whole_on_slurm(environment: Environment) -> Problems:
 def known_departments(governance: Governance) -> Problems:
     """A department that is not there."""
     known = governance.departments
-    given = {("teams", name, "department"): team.department for name, team in governance.teams.items()}
-    given |= {("departments", name, "parent"): department.parent for name, department in known.items()}
-    for path, name in given.items():
+    specified = {("teams", name, "department"): team.department for name, team in governance.teams.items()}
+    specified |= {("departments", name, "parent"): department.parent for name, department in known.items()}
+    for path, name in specified.items():
         if name is not None and name not in known:
             yield Problem(
                 path,
@@ -231,11 +231,11 @@ def names_in_lower_case(environment: Environment) -> Problems:
 @rule("GOV036", INFO, on=Governance, source="kueue-fair")
 def weights_without_fair_share(governance: Governance) -> Problems:
     """Weights that nobody reads."""
-    given = [name for name, team in governance.teams.items() if "weight" in team.model_fields_set]
-    if given and not governance.fair_share:
+    specified = [name for name, team in governance.teams.items() if "weight" in team.model_fields_set]
+    if specified and not governance.fair_share:
         yield Problem(
             "fair_share",
-            f"fair_share is off: what is idle goes to who asks first, and weights of {listed(given, 'and')} count "
+            f"fair_share is off: what is idle goes to who asks first, and weights of {listed(specified, 'and')} count "
             "nowhere",
             "turn it on, or remove the weights",
         )

@@ -109,9 +109,9 @@ def one_sum(environment: Environment) -> Problems:
 @rule("GOV009", ERROR, on=Governance, source="cfn-scheduler")
 def priority_twice(governance: Governance) -> Problems:
     """Two priorities of one weight."""
-    seen: dict[int, str] = {}
+    observed: dict[int, str] = {}
     for name, weight in governance.priorities.items():
-        if (first := seen.setdefault(weight, name)) != name:
+        if (first := observed.setdefault(weight, name)) != name:
             yield Problem(
                 ("priorities", name),
                 f"{name} and {first} both have weight {weight}, so neither goes before the other",
@@ -195,9 +195,9 @@ def own_names(environment: Environment) -> Problems:
 def reserved_ids(environment: Environment) -> Problems:
     """An id from a range that systems keep for themselves."""
     first, last = limits().unix.reserved_ids
-    given = [(("users", name, "uid"), user.uid) for name, user in environment.users.items()]
-    given += [(("user_groups", name), number) for name, number in environment.user_groups.items()]
-    for path, number in given:
+    specified = [(("users", name, "uid"), user.uid) for name, user in environment.users.items()]
+    specified += [(("user_groups", name), number) for name, number in environment.user_groups.items()]
+    for path, number in specified:
         if first <= number <= last:
             yield Problem(
                 path,

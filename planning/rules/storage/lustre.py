@@ -85,7 +85,7 @@ def version(lustre: Lustre) -> Problems:
         yield Problem(
             "version",
             f"version is {lustre.version}, which has no metadata configuration, and "
-            f"{listed((name for name, wanted in wants.items() if wanted), 'and')} cannot do without",
+            f"{listed((name for name, desired in wants.items() if desired), 'and')} cannot do without",
             f"use {needed}",
         )
 

@@ -62,16 +62,16 @@ def openzfs_throughput(home: OpenZfs) -> Problems:
 @rule("STO021", ERROR, on=Storage, source="", final=True)
 def mount_once(storage: Storage) -> Problems:
     """Two file systems on one mount point."""
-    seen: list[str] = []
+    observed: list[str] = []
     for path, mount in mounts(storage):
-        for other in seen:
+        for other in observed:
             if within(mount, other) or within(other, mount):
                 yield Problem(
                     path,
                     f"{mount} overlaps {other}, where another file system is mounted; one would hide the other",
                     "give each file system a mount point beside the others",
                 )
-        seen.append(mount)
+        observed.append(mount)
 
 
 @rule("STO022", ERROR, on=Storage, source="", final=True)
@@ -133,12 +133,12 @@ def separate_buckets(buckets: Buckets) -> Problems:
 @rule("STO026", WARNING, on=Environment, source="")
 def destroyed_data(environment: Environment) -> Problems:
     """Data that goes with its stack."""
-    kept = [name for name, lustre in environment.storage.lustres.items() if lustre.existing is None]
-    kept += ["home"] if environment.storage.home else []
-    if environment.protection == "destroy" and kept and environment.account != SANDBOX_ACCOUNT:
+    retained = [name for name, lustre in environment.storage.lustres.items() if lustre.existing is None]
+    retained += ["home"] if environment.storage.home else []
+    if environment.protection == "destroy" and retained and environment.account != SANDBOX_ACCOUNT:
         yield Problem(
             "protection",
-            f"protection is destroy, so deleting the storage stack deletes {listed(kept, 'and')} with all data",
+            f"protection is destroy, so deleting the storage stack deletes {listed(retained, 'and')} with all data",
             "use retain, or accept this for an environment without data of value",
         )
 

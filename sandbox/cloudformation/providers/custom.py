@@ -14,7 +14,7 @@ from ..responses import PREFIX, RESPONSES
 from .base import HandlerError, Outcome, Request
 
 _DEFAULT_TIMEOUT = 3600.0
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 
 
 class CustomResource:
@@ -76,7 +76,7 @@ class CustomResource:
         waited, limit = 0.0, float(request.properties.get("ServiceTimeout", _DEFAULT_TIMEOUT))
         while waited < limit:
             busy = self.functions[request.clients.account].running[token] > 0
-            answer = RESPONSES.take(request_id, _LOOK_SECONDS)
+            answer = RESPONSES.take(request_id, _POLL_SECONDS)
             if answer is not None:
                 return answer
             if not busy:
@@ -85,7 +85,7 @@ class CustomResource:
                     f"{limit:.0f} seconds for one (sandbox)",
                     request.physical_id or request.name(),
                 )
-            waited += _LOOK_SECONDS
+            waited += _POLL_SECONDS
         raise HandlerError(
             "CloudFormation did not receive a response from your Custom Resource. Please check your logs for requestId "
             f"[{request_id}].",

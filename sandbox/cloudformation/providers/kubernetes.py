@@ -110,9 +110,9 @@ class Manifest(KubectlResource):
                 store.apply(manifest)
         label = request.properties.get("PruneLabel")
         if kind == "Update" and label:
-            kept = {store.key(manifest) for manifest in manifests}
+            retained = {store.key(manifest) for manifest in manifests}
             for item in store.labelled(label):
-                if store.key(item) not in kept and store.key(item)[0] in _PRUNED:
+                if store.key(item) not in retained and store.key(item)[0] in _PRUNED:
                     store.delete(item)
         return {}
 
@@ -172,9 +172,9 @@ class HelmChart(KubectlResource):
         manifests = _documents(rendered)
         for manifest in manifests:
             store.apply(manifest, namespace)
-        kept = {store.key(manifest, namespace) for manifest in manifests}
+        retained = {store.key(manifest, namespace) for manifest in manifests}
         for item in _documents(_manifest(former[-1])) if former else []:
-            if store.key(item, namespace) not in kept and store.key(item, namespace) in store.objects:
+            if store.key(item, namespace) not in retained and store.key(item, namespace) in store.objects:
                 store.delete(item, namespace)
         _remember(store, release, namespace, rendered, chart, len(former) + 1)
         return {}
@@ -189,26 +189,26 @@ class HelmChart(KubectlResource):
             )
         bucket, _, key = url.removeprefix("s3://").partition("/")
         with tempfile.TemporaryDirectory(prefix="podwright-chart-") as folder:
-            place = Path(folder)
-            request.client("s3").download_file(bucket, key, str(place / "chart.zip"))
-            with zipfile.ZipFile(place / "chart.zip") as archive:
-                archive.extractall(place / "chart")
-            (place / "values.json").write_text(request.properties.get("Values") or "{}")
+            object_key = Path(folder)
+            request.client("s3").download_file(bucket, key, str(object_key / "chart.zip"))
+            with zipfile.ZipFile(object_key / "chart.zip") as archive:
+                archive.extractall(object_key / "chart")
+            (object_key / "values.json").write_text(request.properties.get("Values") or "{}")
             crds = [] if str(request.properties.get("SkipCrds", "false")).lower() == "true" else ["--include-crds"]
             rendered = helm(
                 "template",
                 release,
-                str(place / "chart"),
+                str(object_key / "chart"),
                 "--namespace",
                 namespace,
                 "--values",
-                str(place / "values.json"),
+                str(object_key / "values.json"),
                 "--kube-version",
                 version,
                 "--no-hooks",
                 *crds,
             )
-            return rendered, yaml.safe_load((place / "chart" / "Chart.yaml").read_text())
+            return rendered, yaml.safe_load((object_key / "chart" / "Chart.yaml").read_text())
 
 
 def _documents(text: str) -> list[JsonObject]:
@@ -216,15 +216,15 @@ def _documents(text: str) -> list[JsonObject]:
 
 
 def _releases(store: KubernetesStore, release: str, namespace: str) -> list[JsonObject]:
-    found = [
+    items = [
         item
-        for (kind, place, _), item in store.objects.items()
+        for (kind, object_key, _), item in store.objects.items()
         if kind == "/Secret"
-        and place == namespace
+        and object_key == namespace
         and item.get("type") == _RELEASE_TYPE
         and item["metadata"]["labels"]["name"] == release
     ]
-    return sorted(found, key=lambda item: int(item["metadata"]["labels"]["version"]))
+    return sorted(items, key=lambda item: int(item["metadata"]["labels"]["version"]))
 
 
 def _manifest(secret: JsonObject) -> str:
@@ -263,8 +263,12 @@ def _remember(
 
 
 def _find(store: KubernetesStore, kind: str, name: str, namespace: str) -> JsonObject:
-    for (key, place, found), item in store.objects.items():
-        if found == name and place in ("", namespace) and key.rsplit("/", 1)[-1].lower() == kind.lower().rstrip("s"):
+    for (key, object_key, result), item in store.objects.items():
+        if (
+            result == name
+            and object_key in ("", namespace)
+            and key.rsplit("/", 1)[-1].lower() == kind.lower().rstrip("s")
+        ):
             return item
     raise ApiError(404, "NotFound", f'{kind} "{name}" not found')
 

@@ -79,9 +79,9 @@ class AccessEntry(Api):
         """Change the entry and its policies."""
         super().update(request)
         before, after = request.previous.get("AccessPolicies", []), request.properties.get("AccessPolicies", [])
-        kept = {policy["PolicyArn"] for policy in after}
+        retained = {policy["PolicyArn"] for policy in after}
         for policy in before:
-            if policy["PolicyArn"] not in kept:
+            if policy["PolicyArn"] not in retained:
                 call(
                     request,
                     "eks",

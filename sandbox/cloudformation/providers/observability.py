@@ -41,8 +41,8 @@ class PrometheusWorkspace:
     def _configure(self, request: Request, identifier: str) -> None:
         """Set or clear limits and logging of a workspace."""
         amp, properties, before = request.client("amp"), request.properties, request.previous
-        if wanted := properties.get("WorkspaceConfiguration"):
-            values = dict(wanted)
+        if requested := properties.get("WorkspaceConfiguration"):
+            values = dict(requested)
             if "LimitsPerLabelSets" in values:
                 values["LimitsPerLabelSet"] = [
                     {
@@ -151,8 +151,8 @@ class Budget:
         budget = dict(request.properties["Budget"])
         budget.setdefault("BudgetName", request.name(100))
         values = {"AccountId": request.clients.account, "Budget": budget}
-        if told := request.properties.get("NotificationsWithSubscribers"):
-            values["NotificationsWithSubscribers"] = told
+        if messages := request.properties.get("NotificationsWithSubscribers"):
+            values["NotificationsWithSubscribers"] = messages
         call(request, "budgets", "create_budget", values)
         return Outcome(budget["BudgetName"])
 
@@ -227,10 +227,10 @@ class Rule:
     def update(self, request: Request) -> Outcome:
         """Put the changed rule; targets that are not in it any more go."""
         request.properties.setdefault("Name", request.physical_id)
-        kept = {target["Id"] for target in request.properties.get("Targets", [])}
-        gone = [target["Id"] for target in request.previous.get("Targets", []) if target["Id"] not in kept]
-        if gone:
-            request.client("events").remove_targets(Rule=request.physical_id, Ids=gone, **_bus(request))
+        retained = {target["Id"] for target in request.properties.get("Targets", [])}
+        deleted = [target["Id"] for target in request.previous.get("Targets", []) if target["Id"] not in retained]
+        if deleted:
+            request.client("events").remove_targets(Rule=request.physical_id, Ids=deleted, **_bus(request))
         return self.create(request)
 
     def delete(self, request: Request) -> None:

@@ -45,14 +45,14 @@ class SchedulerResource:
                 raise
 
     def _wait(self, request: Request, identifier: str) -> Outcome:
-        while (found := self._describe(request, identifier))["Status"].endswith("ing"):
+        while (result := self._describe(request, identifier))["Status"].endswith("ing"):
             time.sleep(_POLL_SECONDS)
-        arn = found[f"{self.kind}Arn"]
-        if found["Status"].endswith("Failed"):
-            raise HandlerError.saying(found.get("FailureReason", "It failed"), "NotStabilized", arn)
+        arn = result[f"{self.kind}Arn"]
+        if result["Status"].endswith("Failed"):
+            raise HandlerError.saying(result.get("FailureReason", "It failed"), "NotStabilized", arn)
         names = (f"{self.kind}Arn", f"{self.kind}Id", f"{self.kind}Version", "Status")
         return Outcome(
-            arn, {**{name: found[name] for name in names}, "CreationTime": found["CreationTime"].isoformat()}
+            arn, {**{name: result[name] for name in names}, "CreationTime": result["CreationTime"].isoformat()}
         )
 
     def _describe(self, request: Request, identifier: str) -> JsonObject:

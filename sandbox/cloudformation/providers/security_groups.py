@@ -20,10 +20,10 @@ def tag(request: Request, physical_id: str) -> JsonObject:
 
 def refuse_while_in_use(request: Request, filter_name: str, kind: str) -> None:
     """Network interfaces (a file system's, a node's) keep subnets and security groups alive."""
-    found = request.client("ec2").describe_network_interfaces(
+    network_interfaces = request.client("ec2").describe_network_interfaces(
         Filters=[{"Name": filter_name, "Values": [request.physical_id]}]
     )["NetworkInterfaces"]
-    if found:
+    if network_interfaces:
         # Source of the words: EC2's DependencyViolation error.
         message = (
             f"The subnet '{request.physical_id}' has dependencies and cannot be deleted."

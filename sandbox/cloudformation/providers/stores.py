@@ -16,12 +16,12 @@ class Bucket:
     def create(self, request: Request) -> Outcome:
         """Create the bucket and configure it."""
         s3, name = request.client("s3"), request.properties.get("BucketName") or request.name(63, lower=True)
-        place = (
+        location = (
             {}
             if request.region == "us-east-1"
             else {"CreateBucketConfiguration": {"LocationConstraint": request.region}}
         )
-        s3.create_bucket(Bucket=name, **place)
+        s3.create_bucket(Bucket=name, **location)
         self._configure(s3, name, request.properties)
         domain = f"{name}.s3.{request.region}.amazonaws.com"
         return Outcome(

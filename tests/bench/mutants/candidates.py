@@ -51,7 +51,7 @@ class Mutant:
         return f"{self.path}:{self.first_line}:{self.start}:{self.kind}:{self.new}"
 
     @property
-    def room(self) -> str:
+    def package(self) -> str:
         """The top-level folder."""
         return self.path.split("/", 1)[0]
 

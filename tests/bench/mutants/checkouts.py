@@ -11,7 +11,7 @@ from timing import ROOT
 
 # What is no code of ours and needs no copy: the environment, and what .ci/run fetched.
 _LINKED = (".venv", ".podwright/models", ".podwright/go", ".podwright/charts")
-_ROOMS = Path(".rooms/podwright")
+_PACKAGES = Path(".packages/podwright")
 
 
 class Copy:
@@ -29,9 +29,9 @@ class Copy:
             if (ROOT / name).exists():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).symlink_to(ROOT / name)
-        (folder / _ROOMS).mkdir(parents=True)
+        (folder / _PACKAGES).mkdir(parents=True)
         for link in next((ROOT / ".venv").glob("lib/python*/site-packages/podwright")).iterdir():
-            (folder / _ROOMS / link.name).symlink_to(folder / link.name)
+            (folder / _PACKAGES / link.name).symlink_to(folder / link.name)
         # Byte code of all that is not changed; a changed module is read from its source.
         self.run([sys.executable, "-m", "compileall", "-q", "."], written=True)
 
@@ -39,7 +39,7 @@ class Copy:
         self, command: Sequence[str], *, written: bool = False, timeout: float | None = None, **variables: str
     ) -> int | None:
         """Exit code of a command in the copy, at low priority; None when it took longer than `timeout` seconds."""
-        path = os.pathsep.join([str(self.folder / _ROOMS.parent), str(ROOT / "tests/bench")])
+        path = os.pathsep.join([str(self.folder / _PACKAGES.parent), str(ROOT / "tests/bench")])
         environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", **variables}
         if written:
             del environment["PYTHONDONTWRITEBYTECODE"]

@@ -1,6 +1,6 @@
 """Does a test notice? Small changes of the product, each met by the tests that execute the changed line.
 
-`bin/bench --only mutants --seed 1 [--count N] [--jobs N] [--again] [--json FILE]`. A run that was stopped goes on where
+`bin/bench --only mutants --seed 1 [--count N] [--jobs N] [--again] [--json FILE]`. A run that was stopped resumes where
 it was: answers and what tests execute are kept in `.podwright/mutants`, until the product or a test file changes.
 """
 
@@ -29,7 +29,7 @@ from timing import ROOT
 
 Result = Literal["killed", "survived", "not covered", "timed out"]
 RESULTS: tuple[Result, ...] = ("killed", "survived", "not covered", "timed out")
-ROOMS = (
+PACKAGES = (
     "config",
     "planning",
     "constructs",
@@ -49,7 +49,7 @@ LIMIT_SECONDS = 60
 # Of a line that half of all tests execute: the files that know most of its module, and their quick tests.
 MOST_FILES, MOST_TESTS, MOST_TEST_SECONDS = 6, 200, 8.0
 AROUND = 12
-LEAST_OF_A_ROOM = 12
+LEAST_OF_A_PACKAGE = 12
 STATE = ROOT / ".podwright/mutants"
 
 
@@ -81,19 +81,19 @@ class Contexts:
     def tests(self, mutant: Mutant) -> list[str]:
         """The tests that execute a mutant's line; of each file first those that execute most of what is around it.
 
-        These went on behind the condition that is changed, where most others turned back.
+        These continued behind the condition that is changed, where most others turned back.
 
         A line that runs while its module is imported is met by the tests that execute anything else of the module.
         What a test has computed once and the next ones of its file find in a cache is met by these too: the rest of a
         file comes at the end, first what executes anything of the module.
         """
-        wanted = range(mutant.first_line, mutant.last_line + 1)
+        expected = range(mutant.first_line, mutant.last_line + 1)
         files: list[_Executed] = []
         for file in self._measured.values():
             lines = {int(line): tests for line, tests in file["lines"].get(mutant.path, {}).items()}
-            direct = {test for line in wanted for test in lines.get(line, ())}
+            direct = {test for line in expected for test in lines.get(line, ())}
             others = {test for tests in lines.values() for test in tests} - direct
-            if direct or (others and any(line in lines for line in wanted)):
+            if direct or (others and any(line in lines for line in expected)):
                 known = sum(bool(tests) for tests in lines.values())
                 rest = set(range(len(file["tests"]))) - direct - others
                 around = range(mutant.first_line - AROUND, mutant.last_line + AROUND + 1)
@@ -142,7 +142,7 @@ def _first(*groups: Iterator[_Ranked]) -> Iterator[str]:
 
 
 def report(folder: Path, args: argparse.Namespace) -> Report:
-    """Meet `--count` mutants, chosen by `--seed`, and count by room what became of them."""
+    """Meet `--count` mutants, chosen by `--seed`, and count by package what became of them."""
     chosen = choose(args.seed, args.count)
     copies = [Copy(folder / f"copy-{number}") for number in range(args.jobs)]
     contexts = Contexts(measure(copies))
@@ -161,32 +161,34 @@ def report(folder: Path, args: argparse.Namespace) -> Report:
 
 def choose(seed: int, count: int) -> list[Mutant]:
     """Mutants of all rooms: a number of each, the rest by how much there is to change; a larger count adds to them."""
-    rooms = {room: [mutant for file in _modules(room) for mutant in candidates(ROOT, file)] for room in ROOMS}
-    spare = max(0, count - LEAST_OF_A_ROOM * len(ROOMS))
-    total = sum(map(len, rooms.values()))
+    folders = {
+        folder: [mutant for file in _modules(folder) for mutant in candidates(ROOT, file)] for folder in PACKAGES
+    }
+    spare = max(0, count - LEAST_OF_A_PACKAGE * len(PACKAGES))
+    total = sum(map(len, folders.values()))
     chosen = []
-    for room, mutants in rooms.items():
-        Random(f"{seed} {room}").shuffle(mutants)
-        wanted = LEAST_OF_A_ROOM + -(-spare * len(mutants) // total)
-        chosen.append(list(islice((mutant for mutant in mutants if is_python(ROOT, mutant)), wanted)))
+    for folder, mutants in folders.items():
+        Random(f"{seed} {folder}").shuffle(mutants)
+        expected = LEAST_OF_A_PACKAGE + -(-spare * len(mutants) // total)
+        chosen.append(list(islice((mutant for mutant in mutants if is_python(ROOT, mutant)), expected)))
     # In turn, so that a run that is stopped early has seen all rooms.
-    return [room[turn] for turn in range(max(map(len, chosen))) for room in chosen if turn < len(room)]
+    return [folder[turn] for turn in range(max(map(len, chosen))) for folder in chosen if turn < len(folder)]
 
 
-def _modules(room: str) -> list[str]:
+def _modules(folder: str) -> list[str]:
     return sorted(
-        str(file.relative_to(ROOT)) for file in (ROOT / room).rglob("*.py") if "__pycache__" not in file.parts
+        str(file.relative_to(ROOT)) for file in (ROOT / folder).rglob("*.py") if "__pycache__" not in file.parts
     )
 
 
 def measure(copies: Sequence[Copy]) -> dict[str, dict]:
     """What the tests of each file execute: measured, or kept from before."""
-    product = hashlib.sha256(b"".join((ROOT / file).read_bytes() for room in ROOMS for file in _modules(room)))
-    kept = STATE / f"contexts-{product.hexdigest()[:12]}"
-    kept.mkdir(parents=True, exist_ok=True)
+    product = hashlib.sha256(b"".join((ROOT / file).read_bytes() for folder in PACKAGES for file in _modules(folder)))
+    retained = STATE / f"contexts-{product.hexdigest()[:12]}"
+    retained.mkdir(parents=True, exist_ok=True)
     files = sorted(file for name in MEASURED for file in (ROOT / "tests" / name).rglob("test_*.py"))
     paths = {
-        str(file.relative_to(ROOT)): kept / f"{file.stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}.json"
+        str(file.relative_to(ROOT)): retained / f"{file.stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}.json"
         for file in files
     }
     free: SimpleQueue[Copy] = SimpleQueue()
@@ -213,7 +215,9 @@ def meet(
     chosen: Sequence[Mutant], contexts: Contexts, copies: Sequence[Copy], state: Path, *, again: bool
 ) -> dict[str, Answer]:
     """The answer for each mutant. Kept ones stand; with `again`, only those that a test has killed."""
-    answers = {name: Answer(**kept) for name, kept in json.loads(state.read_text()).items()} if state.exists() else {}
+    answers = (
+        {name: Answer(**retained) for name, retained in json.loads(state.read_text()).items()} if state.exists() else {}
+    )
     if again:
         answers = {name: answer for name, answer in answers.items() if answer.result == "killed"}
     left: SimpleQueue[Mutant] = SimpleQueue()
@@ -239,7 +243,7 @@ def meet(
 
 
 def _answer(mutant: Mutant, contexts: Contexts, copy: Copy) -> Answer:
-    tests = contexts.tests(mutant) or (list(ON_NODES) if mutant.room == "lifecycle_scripts" else [])
+    tests = contexts.tests(mutant) or (list(ON_NODES) if mutant.package == "lifecycle_scripts" else [])
     if not tests:
         return Answer("not covered", 0)
     file = copy.folder / mutant.path
@@ -261,16 +265,19 @@ def _answer(mutant: Mutant, contexts: Contexts, copy: Copy) -> Answer:
 
 
 def _table(chosen: Sequence[Mutant], answers: dict[str, Answer]) -> str:
-    """A row for each room. What no test covers counts as survived, and what timed out as killed in neither."""
-    counts = {room: Counter(answers[mutant.id].result for mutant in chosen if mutant.room == room) for room in ROOMS}
+    """A row for each package. What no test covers counts as survived, and what timed out as killed in neither."""
+    counts = {
+        folder: Counter(answers[mutant.id].result for mutant in chosen if mutant.package == folder)
+        for folder in PACKAGES
+    }
     counts["**all**"] = sum(counts.values(), Counter())
     rows = [
         [
-            room if room == "**all**" else f"`{room}`",
+            folder if folder == "**all**" else f"`{folder}`",
             str(count.total()),
             *(str(count[result]) for result in RESULTS),
             f"{100 * count['killed'] / max(1, count.total()):.0f} %",
         ]
-        for room, count in counts.items()
+        for folder, count in counts.items()
     ]
-    return markdown(["room", "mutants", *RESULTS, "killed of all"], rows)
+    return markdown(["package", "mutants", *RESULTS, "killed of all"], rows)

@@ -19,12 +19,12 @@ def touched(file: Path) -> Iterator[str]:
 
 
 def test_only_the_layer_makes_clients_and_pages() -> None:
-    found = {
+    actual = {
         file.relative_to(ROOT).as_posix(): names
         for file in sorted((ROOT / "operations").rglob("*.py"))
         if not file.is_relative_to(LAYER) and (names := set(touched(file)))
     }
-    assert found == {}, "ask through operations/aws"
+    assert actual == {}, "ask through operations/aws"
 
 
 def test_nodes_are_listed_in_one_place() -> None:

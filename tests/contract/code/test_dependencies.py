@@ -60,8 +60,8 @@ def asked_for(lines: Iterable[str]) -> set[str]:
 def declared(extra: str | None = None) -> set[str]:
     """The distributions of the dependencies, or of one extra."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = project["optional-dependencies"][extra] if extra else project["dependencies"]
-    return asked_for(wanted)
+    expected = project["optional-dependencies"][extra] if extra else project["dependencies"]
+    return asked_for(expected)
 
 
 def modules(file: Path) -> Iterator[str]:
@@ -78,22 +78,24 @@ def modules(file: Path) -> Iterator[str]:
 def imported(files: Iterable[Path]) -> dict[str, set[str]]:
     """By distribution: the files that import it. A module that several share counts for those that we declare."""
     homes = {**packages_distributions(), **{module: [name] for module, name in SHARED.items()}}
-    found: dict[str, set[str]] = {}
+    actual: dict[str, set[str]] = {}
     listed = declared() | declared("sandbox") | declared("test")
-    beside = {path.stem for room in ("tests", "docs/site", "lifecycle_scripts") for path in (ROOT / room).rglob("*")}
+    beside = {
+        path.stem for folder in ("tests", "docs/site", "lifecycle_scripts") for path in (ROOT / folder).rglob("*")
+    }
     for file in files:
         # Tests and node scripts find the modules beside them under names of no distribution.
         for module in set(modules(file)) - (beside - homes.keys()):
             all_of = {normal(name) for name in homes.get(module, [module])}
             for name in all_of & listed or all_of:
-                found.setdefault(name, set()).add(file.relative_to(ROOT).as_posix())
-    return found
+                actual.setdefault(name, set()).add(file.relative_to(ROOT).as_posix())
+    return actual
 
 
 @cache
 def of_product() -> dict[str, set[str]]:
     """What a synthesis and the command line import. What runs in Lambda and on nodes brings its own."""
-    files = [file for room in PRODUCT for file in (ROOT / room).rglob("*.py")]
+    files = [file for folder in PRODUCT for file in (ROOT / folder).rglob("*.py")]
     return imported(file for file in files if not any(part.startswith("handler") for part in file.parts))
 
 
@@ -107,8 +109,8 @@ def of_tests() -> dict[str, set[str]]:
     return imported((ROOT / "tests").rglob("*.py"))
 
 
-def undeclared(found: dict[str, set[str]], allowed: set[str]) -> dict[str, set[str]]:
-    return {name: files for name, files in found.items() if COMES_WITH.get(name, name) not in allowed}
+def undeclared(actual: dict[str, set[str]], allowed: set[str]) -> dict[str, set[str]]:
+    return {name: files for name, files in actual.items() if COMES_WITH.get(name, name) not in allowed}
 
 
 def test_the_product_imports_what_it_declares() -> None:
@@ -124,13 +126,13 @@ def test_tests_import_what_they_declare() -> None:
 
 
 @pytest.mark.parametrize(
-    ("extra", "found"),
+    ("extra", "actual"),
     [(None, of_product), ("sandbox", of_sandbox), ("test", of_tests)],
     ids=["product", "sandbox", "test"],
 )
-def test_nothing_is_declared_that_nobody_needs(extra: str | None, found: Callable[[], dict[str, set[str]]]) -> None:
+def test_nothing_is_declared_that_nobody_needs(extra: str | None, actual: Callable[[], dict[str, set[str]]]) -> None:
     # The toolkit's wheels are held to the list that kernels are built with by tests/node/test_kernels.py.
-    unused = {name for name in declared(extra) - found().keys() if not name.startswith("nvidia-")}
+    unused = {name for name in declared(extra) - actual().keys() if not name.startswith("nvidia-")}
     assert unused - USED_BY.keys() == set()
 
 

@@ -28,10 +28,10 @@ def test_stacks_are_thin() -> None:
     assert {file.name: lines(file) for file in (ROOT / "stacks").rglob("*.py") if lines(file) > 120} == {}
 
 
-@pytest.mark.parametrize("room", SYNTHESIS)
-def test_imports_stand_at_the_top(room: str) -> None:
-    files = [file for file in (ROOT / room).rglob("*.py") if "handler" not in file.parts]
-    assert {str(file): found for file in files if (found := nested_imports(file.read_text()))} == {}
+@pytest.mark.parametrize("folder", SYNTHESIS)
+def test_imports_stand_at_the_top(folder: str) -> None:
+    files = [file for file in (ROOT / folder).rglob("*.py") if "handler" not in file.parts]
+    assert {str(file): actual for file in files if (actual := nested_imports(file.read_text()))} == {}
 
 
 def test_an_import_inside_a_function_is_seen() -> None:

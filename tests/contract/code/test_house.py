@@ -8,8 +8,8 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-PYTHON_ROOMS = ("config", "planning", "constructs", "cdk8s_charts", "stacks", "operations", "sandbox", "bin")
-ROOMS = (*PYTHON_ROOMS, "lifecycle_scripts", "environments", "docs", "tests")
+PYTHON_FOLDERS = ("config", "planning", "constructs", "cdk8s_charts", "stacks", "operations", "sandbox", "bin")
+FOLDERS = (*PYTHON_FOLDERS, "lifecycle_scripts", "environments", "docs", "tests")
 MOST_MODULES = 20
 # In the folders of helpers, but nobody imports them.
 PROGRAMS = ("conftest.py", "run_steps.py")
@@ -18,8 +18,8 @@ PROGRAMS = ("conftest.py", "run_steps.py")
 def files() -> list[Path]:
     return [
         file
-        for room in (*ROOMS, ".ci")
-        for file in (ROOT / room).rglob("*")
+        for folder in (*FOLDERS, ".ci")
+        for file in (ROOT / folder).rglob("*")
         if file.is_file() and "__pycache__" not in file.parts
     ]
 
@@ -28,7 +28,7 @@ def test_nothing_else_holds_code() -> None:
     others = [
         entry.name
         for entry in ROOT.iterdir()
-        if entry.is_dir() and not entry.name.startswith(".") and entry.name not in ROOMS and any(entry.rglob("*.py"))
+        if entry.is_dir() and not entry.name.startswith(".") and entry.name not in FOLDERS and any(entry.rglob("*.py"))
     ]
     assert [name for name in others if name not in ("build", "cdk.out")] == []
     assert list(ROOT.glob("*.py")) == []
@@ -43,12 +43,14 @@ def test_constructs_is_no_package_of_its_own() -> None:
 
 
 def test_rooms_are_typed() -> None:
-    assert [room for room in PYTHON_ROOMS if not (ROOT / room / "py.typed").is_file()] == []
+    assert [folder for folder in PYTHON_FOLDERS if not (ROOT / folder / "py.typed").is_file()] == []
 
 
 def test_no_folder_holds_more_than_a_person_reads_at_once() -> None:
     modules = Counter(
-        file.parent for room in (*PYTHON_ROOMS, "lifecycle_scripts", "tests") for file in (ROOT / room).rglob("*.py")
+        file.parent
+        for layer in (*PYTHON_FOLDERS, "lifecycle_scripts", "tests")
+        for file in (ROOT / layer).rglob("*.py")
     )
     many = {str(folder.relative_to(ROOT)): count for folder, count in modules.items() if count > MOST_MODULES + 1}
     assert many == {}

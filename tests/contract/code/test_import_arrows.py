@@ -13,7 +13,7 @@ from podwright.planning.kubernetes import eks_token
 from podwright.planning.purchase import purchase
 
 ROOT = Path(__file__).resolve().parents[3]
-ROOMS = {
+FOLDERS = {
     "config": set(),
     "planning": {"config"},
     "constructs": {"config", "planning"},
@@ -72,8 +72,8 @@ def is_handler(file: Path) -> bool:
     return inside[0] == "lifecycle_scripts" or (named and inside[0] != "tests")
 
 
-def sources(*rooms: str) -> list[Path]:
-    return [file for room in rooms for file in sorted((ROOT / room).rglob("*.py"))]
+def sources(*folders: str) -> list[Path]:
+    return [file for folder in folders for file in sorted((ROOT / folder).rglob("*.py"))]
 
 
 def imports(file: Path) -> Iterator[tuple[int, str, int]]:
@@ -95,17 +95,17 @@ def absolute(file: Path, name: str, level: int) -> str:
     return ".".join((*package[: len(package) - level + 1], name))
 
 
-def allowed(target: str, rooms: set[str]) -> bool:
-    """Whether a module is in one of `rooms`, or in the part of a room that stands there."""
-    return any(target == room or target.startswith(f"{room}.") for room in rooms)
+def allowed(target: str, folders: set[str]) -> bool:
+    """Whether a module is in one of `folders`, or in the part of a room that stands there."""
+    return any(target == folder or target.startswith(f"{folder}.") for folder in folders)
 
 
 def violations(file: Path) -> Iterator[str]:
-    room = file.relative_to(ROOT).parts[0]
+    folder = file.relative_to(ROOT).parts[0]
     for line, name, level in imports(file):
         first, _, rest = absolute(file, name, level).partition(".")
         where = f"{file.relative_to(ROOT)}:{line}: {'.' * level}{name}"
-        if first in ROOMS and first != "constructs" and not is_handler(file):
+        if first in FOLDERS and first != "constructs" and not is_handler(file):
             yield f"{where} is one class under two names; write podwright.{first} in tests, a relative import elsewhere"
         if first == "podwright":
             target = rest.partition(".")[0]
@@ -113,15 +113,15 @@ def violations(file: Path) -> Iterator[str]:
                 if level and rest.startswith(tuple(f"{module}." for module in WITH_HANDLERS)):
                     continue
                 # A node gets each package of the scripts whole, a function the folder of its handler.
-                depth = 2 if room == "lifecycle_scripts" else -1
+                depth = 2 if folder == "lifecycle_scripts" else -1
                 beside = f"{'.'.join(file.relative_to(ROOT).parts[:depth])}."
                 if not level or not rest.startswith((beside, "constructs.common.handler_runtime.")):
                     yield f"{where}: what runs elsewhere imports nothing of ours"
-            elif room in ROOMS and room != "bin" and not level:
+            elif folder in FOLDERS and folder != "bin" and not level:
                 yield f"{where} is absolute; inside the package imports are relative"
-            elif room in ROOMS and target != room and not allowed(rest, ROOMS[room]):
-                yield f"{where}: {room} may import {', '.join(sorted(ROOMS[room])) or 'no other room'}"
-            elif room in ("constructs", "cdk8s_charts") and rest == "config.settings.environment.Environment":
+            elif folder in FOLDERS and target != folder and not allowed(rest, FOLDERS[folder]):
+                yield f"{where}: {folder} may import {', '.join(sorted(FOLDERS[folder])) or 'no other room'}"
+            elif folder in ("constructs", "cdk8s_charts") and rest == "config.settings.environment.Environment":
                 yield f"{where}: only stacks sees the whole environment; take the smallest settings model"
 
 
@@ -135,11 +135,11 @@ def foreign(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def test_rooms_import_one_way() -> None:
-    assert [found for file in sources(*ROOMS, "tests") for found in violations(file)] == []
+    assert [violation for file in sources(*FOLDERS, "tests") for violation in violations(file)] == []
 
 
 @pytest.mark.parametrize(
-    ("place", "source", "message"),
+    ("location", "source", "message"),
     [
         ("config/x.py", "from ..stacks import stage", "config may import no other room"),
         ("config/deep/x.py", "from ...operations.cli import main", "config may import no other room"),
@@ -161,15 +161,15 @@ def test_rooms_import_one_way() -> None:
     ],
 )
 def test_a_wrong_arrow_is_seen(
-    place: str, source: str, message: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    location: str, source: str, message: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
-    file = tmp_path / place
+    file = tmp_path / location
     file.parent.mkdir(parents=True)
     file.write_text(source)
-    found = list(violations(file))
-    assert len(found) == bool(message)
-    assert (message or "") in "".join(found)
+    actual = list(violations(file))
+    assert len(actual) == bool(message)
+    assert (message or "") in "".join(actual)
 
 
 def read_paths(file: Path) -> Iterator[Path]:
@@ -192,10 +192,10 @@ def read_paths(file: Path) -> Iterator[Path]:
 
 def test_files_are_read_one_way_as_well() -> None:
     wrong = []
-    for file in sources(*ROOMS):
+    for file in sources(*FOLDERS):
         inside = file.relative_to(ROOT)
-        for place in read_paths(file):
-            target = (*place.resolve().relative_to(ROOT).parts, "")[0]
+        for location in read_paths(file):
+            target = (*location.resolve().relative_to(ROOT).parts, "")[0]
             known = FILES.get(inside.parts[0], set()) | {inside.parts[0]}
             if target not in known and not (target == "" and inside.as_posix() in WHOLE_PACKAGE):
                 wrong.append(f"{inside}: reads {target or 'the whole package'}")
@@ -212,10 +212,10 @@ def test_a_file_that_is_read_is_seen(tmp_path: Path) -> None:
     assert list(read_paths(file)) == [tmp_path / "operations/y.json", tmp_path / "config/z"]
 
 
-def graph(room: str) -> dict[str, set[str]]:
+def graph(folder: str) -> dict[str, set[str]]:
     """Which modules each module of a room imports, those inside functions included; names as dotted paths."""
-    files = {".".join(file.relative_to(ROOT).with_suffix("").parts): file for file in sources(room)}
-    found: dict[str, set[str]] = {}
+    files = {".".join(file.relative_to(ROOT).with_suffix("").parts): file for file in sources(folder)}
+    actual: dict[str, set[str]] = {}
     for module, file in files.items():
         targets = set()
         for _, name, level in imports(file):
@@ -226,8 +226,8 @@ def graph(room: str) -> dict[str, set[str]]:
         own = {
             each for each in targets if each.endswith(".__init__") and module.startswith(each.removesuffix("__init__"))
         }
-        found[module] = targets - own - {module}
-    return found
+        actual[module] = targets - own - {module}
+    return actual
 
 
 def cycles(edges: Mapping[str, set[str]]) -> list[list[str]]:
@@ -245,21 +245,21 @@ def between_children(folder: str, edges: Mapping[str, set[str]]) -> dict[str, se
     """The imports between the immediate children of a folder, modules and folders alike."""
     inside, depth = f"{folder}.", folder.count(".") + 2
     child = {module: ".".join(module.split(".")[:depth]) for module in edges if module.startswith(inside)}
-    found: dict[str, set[str]] = {name: set() for name in child.values()}
+    actual: dict[str, set[str]] = {name: set() for name in child.values()}
     for module, name in child.items():
         # A package's own __init__ may gather what its modules define, which run it before they do anything.
         if not module.endswith(".__init__"):
-            found[name] |= {child[target] for target in edges[module] if target in child} - {name}
-    return found
+            actual[name] |= {child[target] for target in edges[module] if target in child} - {name}
+    return actual
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_no_imports_go_in_circles_at_any_level(room: str) -> None:
-    edges = graph(room)
+@pytest.mark.parametrize("layer", FOLDERS)
+def test_no_imports_go_in_circles_at_any_level(layer: str) -> None:
+    edges = graph(layer)
     assert cycles(edges) == []
     parts = [module.split(".") for module in edges]
     folders = {".".join(names[:depth]) for names in parts for depth in range(1, len(names))}
-    assert {folder: found for folder in folders if (found := cycles(between_children(folder, edges)))} == {}
+    assert {folder: actual for folder in folders if (actual := cycles(between_children(folder, edges)))} == {}
 
 
 def test_a_circle_is_seen() -> None:
@@ -274,21 +274,21 @@ def test_each_room_uses_its_own_libraries() -> None:
     not_elsewhere = {"constructs": {"boto3", "botocore"}, "cdk8s_charts": {"boto3", "botocore", "aws_cdk"}}
     not_elsewhere["stacks"] = {"boto3", "botocore"}
     not_elsewhere["operations"] = {"aws_cdk"}
-    found = []
-    for file in sources(*ROOMS):
-        room = file.relative_to(ROOT).parts[0]
+    actual = []
+    for file in sources(*FOLDERS):
+        folder = file.relative_to(ROOT).parts[0]
         for line, top in foreign(file):
             if is_handler(file):
-                wrong = room == "lifecycle_scripts" or top not in {"boto3", "botocore"}
+                wrong = folder == "lifecycle_scripts" or top not in {"boto3", "botocore"}
             else:
-                wrong = top not in own.get(room, {top}) or top in not_elsewhere.get(room, ())
+                wrong = top not in own.get(folder, {top}) or top in not_elsewhere.get(folder, ())
             if wrong:
-                found.append(f"{file.relative_to(ROOT)}:{line}: {top}")
-    assert found == []
+                actual.append(f"{file.relative_to(ROOT)}:{line}: {top}")
+    assert actual == []
 
 
 def test_synthesis_reads_no_clock_chance_network_or_process_environment() -> None:
-    found = []
+    actual = []
     for file in sources(*SYNTHESIS):
         if file.relative_to(ROOT).as_posix() in OF_THE_PROCESS:
             continue
@@ -297,11 +297,11 @@ def test_synthesis_reads_no_clock_chance_network_or_process_environment() -> Non
         for line, name, _ in imports(file):
             # A `random.Random` of its own is the same each time: it is made with a seed.
             if (name != "random.Random" and name.partition(".")[0] in CLOCK_CHANCE_OR_NETWORK) or READS.fullmatch(name):
-                found.append(f"{file}:{line}: {name}")
+                actual.append(f"{file}:{line}: {name}")
         for node in ast.walk(ast.parse(file.read_text(), file)):
             if isinstance(node, ast.Attribute) and READS.fullmatch(ast.unparse(node)):
-                found.append(f"{file}:{node.lineno}: {ast.unparse(node)}")
-    assert found == []
+                actual.append(f"{file}:{node.lineno}: {ast.unparse(node)}")
+    assert actual == []
 
 
 def test_what_ships_with_handlers_needs_python_alone() -> None:

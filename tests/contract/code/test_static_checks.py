@@ -34,8 +34,8 @@ def is_bash(file: Path) -> bool:
 def scripts() -> list[Path]:
     return [
         file
-        for room in ("bin", ".ci", "lifecycle_scripts", "constructs")
-        for file in (ROOT / room).rglob("*")
+        for folder in ("bin", ".ci", "lifecycle_scripts", "constructs")
+        for file in (ROOT / folder).rglob("*")
         if is_bash(file)
     ]
 

@@ -24,7 +24,7 @@ from rule_pages import base
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
-ROOMS = {entry.name for entry in ROOT.iterdir() if entry.is_dir() and not entry.name.startswith(".")}
+FOLDERS = {entry.name for entry in ROOT.iterdir() if entry.is_dir() and not entry.name.startswith(".")}
 
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`]+)`")
@@ -50,8 +50,8 @@ def prose(page: Path) -> str:
 
 def blocks(page: Path, language: str) -> list[str]:
     """The code blocks of a language, without their indentation."""
-    found = FENCE.findall(page.read_text(encoding="utf-8"))
-    return [re.sub(rf"^{indent}", "", text, flags=re.MULTILINE) for indent, kind, text in found if kind == language]
+    actual = FENCE.findall(page.read_text(encoding="utf-8"))
+    return [re.sub(rf"^{indent}", "", text, flags=re.MULTILINE) for indent, kind, text in actual if kind == language]
 
 
 def anchors(page: Path) -> set[str]:
@@ -60,12 +60,12 @@ def anchors(page: Path) -> set[str]:
         re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()).strip().replace(" ", "-")
         for heading in HEADING.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
     ]
-    seen: Counter[str] = Counter()
-    found = set()
+    observed: Counter[str] = Counter()
+    actual = set()
     for slug in slugs:
-        found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
-        seen[slug] += 1
-    return found
+        actual.add(f"{slug}-{observed[slug]}" if observed[slug] else slug)
+        observed[slug] += 1
+    return actual
 
 
 def commands(page: Path) -> Iterator[list[str]]:
@@ -80,7 +80,7 @@ def commands(page: Path) -> Iterator[list[str]]:
 def paths(page: Path) -> Iterator[str]:
     """Files and folders of the repository that the page names in code, such as `config/settings/defaults.py`."""
     for text in INLINE.findall(prose(page)):
-        if re.fullmatch(r"[a-z0-9_.]+(/[\w.-]+)+/?", text) and text.partition("/")[0] in ROOMS:
+        if re.fullmatch(r"[a-z0-9_.]+(/[\w.-]+)+/?", text) and text.partition("/")[0] in FOLDERS:
             yield text
 
 
@@ -104,11 +104,11 @@ def test_commands_and_options_exist(page: Path, monkeypatch: pytest.MonkeyPatch)
     names = {item.name for item in COMMANDS}
     unknown = []
     for words in commands(page):
-        given = [word.partition("|")[0] for word in words if not word.startswith("[")]
-        if given[:1] in ([], ["COMMAND"]) or (len(given) == 1 and given[0] in names):
+        provided = [word.partition("|")[0] for word in words if not word.startswith("[")]
+        if provided[:1] in ([], ["COMMAND"]) or (len(provided) == 1 and provided[0] in names):
             continue
         try:
-            main(given)
+            main(provided)
         except SystemExit as stop:
             if stop.code:
                 unknown.append(" ".join(words))
@@ -144,8 +144,8 @@ def test_pieces_of_environment_files_pass_their_checks(text: str) -> None:
     """Each piece takes the place of the same sections of the environment that the pages of rules start from."""
     source, piece = base(), parse_source(text, "piece").data or {}
     loaded = environment_from(replace(source, data=source.data | piece), "example")
-    found = errors(findings(loaded.environment, loaded.source))
-    assert [f"{item.id} {item.message}" for item in found] == []
+    resolved_findings = errors(findings(loaded.environment, loaded.source))
+    assert [f"{item.id} {item.message}" for item in resolved_findings] == []
 
 
 @pytest.mark.parametrize("number", range(len(blocks(ROOT / "docs/user.md", "python"))))
@@ -172,5 +172,5 @@ def test_nothing_of_a_machine_is_in_the_pages() -> None:
     folders = {ROOT, Path.home(), Path(tempfile.gettempdir())} - {Path("/")}
     paths = "|".join(re.escape(f"{folder}/") for folder in folders)
     private = re.compile(paths + r"|\b(?!(?:111122223333|123456789012|012345678901|012345670123)\b)\d{12}\b")
-    found = {shown(page): private.findall(page.read_text(encoding="utf-8")) for page in PAGES}
-    assert {page: texts for page, texts in found.items() if texts} == {}
+    actual = {shown(page): private.findall(page.read_text(encoding="utf-8")) for page in PAGES}
+    assert {page: texts for page, texts in actual.items() if texts} == {}

@@ -42,14 +42,14 @@ def prose(text: str) -> str:
 
 def anchors(text: str) -> list[str]:
     """The anchors of a page's headings: those written out, else as the site's settings make them."""
-    found, seen = [], Counter[str]()
+    actual, observed = [], Counter[str]()
     for _, heading in HEADING.findall(prose(text)):
         written = re.search(r"\{ #([\w-]+) \}$", heading)
         bare = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
         slug = written[1] if written else re.sub(r"[^\w\- ]", "", bare).strip().replace(" ", "-")
-        found.append(f"{slug}_{seen[slug]}" if seen[slug] and not written else slug)
-        seen[slug] += 1
-    return found
+        actual.append(f"{slug}_{observed[slug]}" if observed[slug] and not written else slug)
+        observed[slug] += 1
+    return actual
 
 
 def test_every_link_leads_to_a_page_and_an_anchor(site: dict[str, str]) -> None:
@@ -59,10 +59,10 @@ def test_every_link_leads_to_a_page_and_an_anchor(site: dict[str, str]) -> None:
     for page, text in site.items():
         for target in LINK.findall(re.sub(r"`[^`]*`", "", prose(text))):
             name, _, anchor = target.partition("#")
-            place = os.path.normpath(Path(page).parent / name) if name else page
-            if re.match(r"[a-z]+:", target) or (place in files and not anchor):
+            location = os.path.normpath(Path(page).parent / name) if name else page
+            if re.match(r"[a-z]+:", target) or (location in files and not anchor):
                 continue
-            if place not in known or (anchor and anchor not in known[place]):
+            if location not in known or (anchor and anchor not in known[location]):
                 dead.append(f"{page}: {target}")
     assert dead == []
 
@@ -103,8 +103,8 @@ def test_every_setting_is_there(site: dict[str, str]) -> None:
     text = "\n".join(text for page, text in site.items() if page.startswith(setting_pages.FOLDER))
     lost = [name for name in schema["properties"] if f"| `{name}` |" not in text]
     for model, definition in schema["$defs"].items():
-        found = re.search(rf"^## {model} \{{ #[\w-]+ \}}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-        section = found[1] if found else ""
+        match = re.search(rf"^## {model} \{{ #[\w-]+ \}}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+        section = match[1] if match else ""
         lost += [f"{model}.{name}" for name in definition.get("properties", ()) if f"| `{name}` |" not in section]
     lost += [name for name in ProjectSettings.model_fields if f"| `{name}` |" not in site["reference/project.md"]]
     assert lost == []
@@ -134,10 +134,10 @@ def test_every_option_of_a_command_is_there(command: str, site: dict[str, str]) 
 
 
 def test_every_finding_and_alert_has_an_anchor(site: dict[str, str]) -> None:
-    there = {f"{page}#{slug}" for page, text in site.items() for slug in anchors(text)}
-    places = pages.finding_pages
-    wanted = [*map(places.finding_place, titles()), *map(places.alert_place, alerts())]
-    assert [place for place in wanted if place not in there] == []
+    existing = {f"{page}#{slug}" for page, text in site.items() for slug in anchors(text)}
+    locations = pages.finding_pages
+    expected = [*map(locations.finding_place, titles()), *map(locations.alert_place, alerts())]
+    assert [location for location in expected if location not in existing] == []
 
 
 def relinked(text: str) -> str:

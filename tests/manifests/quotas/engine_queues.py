@@ -57,7 +57,7 @@ class Queue:
 def kai_queues(manifests: list[dict[str, Any]]) -> dict[str, Queue]:
     """KAI's queues by name, in vCPUs, bytes and GPUs. Fails where a parent comes after its child."""
     units = {"cpu": ("cpu", Fraction(1, 1000)), "memory": ("memory", Fraction(10**6)), "gpu": ("nvidia.com/gpu", 1)}
-    found: dict[str, Queue] = {}
+    queues: dict[str, Queue] = {}
     for item in manifests:
         if item["kind"] != "Queue":
             continue
@@ -67,10 +67,10 @@ def kai_queues(manifests: list[dict[str, Any]]) -> dict[str, Queue]:
             guaranteed[resource] = Fraction(str(amounts["quota"])) * unit
             if amounts["limit"] != -1:
                 limit[resource] = Fraction(str(amounts["limit"])) * unit
-        parent = found[spec["parentQueue"]] if "parentQueue" in spec else None
+        parent = queues[spec["parentQueue"]] if "parentQueue" in spec else None
         weight = Fraction(spec["resources"]["gpu"]["overQuotaWeight"])
-        found[item["metadata"]["name"]] = Queue(item["metadata"]["name"], parent, guaranteed, limit, weight, spec)
-    return found
+        queues[item["metadata"]["name"]] = Queue(item["metadata"]["name"], parent, guaranteed, limit, weight, spec)
+    return queues
 
 
 def yunikorn_text(manifests: list[dict[str, Any]]) -> dict[str, Any]:
@@ -85,23 +85,23 @@ def yunikorn_queues(manifests: list[dict[str, Any]]) -> dict[str, Queue]:
     (partition,) = yunikorn_text(manifests)["partitions"]
     (root,) = partition["queues"]
     assert "resources" not in root, "the root queue has the size of the cluster"
-    found: dict[str, Queue] = {}
-    _add(root, None, found)
-    return found
+    queues: dict[str, Queue] = {}
+    _add(root, None, queues)
+    return queues
 
 
-def _add(spec: dict[str, Any], parent: Queue | None, found: dict[str, Queue]) -> Amounts:
+def _add(spec: dict[str, Any], parent: Queue | None, queues: dict[str, Queue]) -> Amounts:
     """Adds a queue and those below; returns what is guaranteed below its parent through it."""
     assert _NAME.fullmatch(spec["name"]), spec["name"]
     resources = spec.get("resources", {})
     guaranteed, limit = (
-        {"cpu" if name == "vcore" else name: _amount(text) for name, text in resources.get(of, {}).items()}
-        for of in ("guaranteed", "max")
+        {"cpu" if name == "vcore" else name: _amount(text) for name, text in resources.get(actual, {}).items()}
+        for actual in ("guaranteed", "max")
     )
     # All zeros are read as no limit at all.
     assert not limit or any(limit.values()), f"{spec['name']} would have no limit"
     queue = Queue(f"{parent.name}.{spec['name']}" if parent else spec["name"], parent, guaranteed, limit, None, spec)
-    found[queue.name] = queue
+    queues[queue.name] = queue
     for name, most in limit.items():
         assert guaranteed.get(name, 0) <= most, f"{queue.name} guarantees more {name} than it may hold"
         assert parent is None or all(most <= above.limit.get(name, most) for above in parent.above), queue.name
@@ -109,7 +109,7 @@ def _add(spec: dict[str, Any], parent: Queue | None, found: dict[str, Queue]) ->
     assert len(names) == len(set(names)), names
     below: Amounts = {}
     for child in spec.get("queues", []):
-        for name, amount in _add(child, queue, found).items():
+        for name, amount in _add(child, queue, queues).items():
             below[name] = below.get(name, Fraction(0)) + amount
     for name, amount in below.items():
         assert amount <= min(guaranteed.get(name, amount), limit.get(name, amount)), f"{queue.name} {name}"

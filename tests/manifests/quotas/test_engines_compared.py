@@ -27,9 +27,10 @@ COUNTED_BY_KAI = ("cpu", "memory", "nvidia.com/gpu")
 KUBERNETES_UNITS = {"cpu": Fraction(1, 1000), "memory": Fraction(2**20)}
 
 
-def placed(teams: dict[str, Any], places: list[str | None]) -> dict[str, Any]:
+def placed(teams: dict[str, Any], locations: list[str | None]) -> dict[str, Any]:
     return {
-        name: team | {"department": place} for (name, team), place in zip(sorted(teams.items()), places, strict=False)
+        name: team | {"department": placement}
+        for (name, team), placement in zip(sorted(teams.items()), locations, strict=False)
     }
 
 

@@ -41,9 +41,9 @@ def thousandths(amount: Fraction | int) -> int:
     return int(amount * 1000)
 
 
-def in_task_governance(of: QuotaPolicy, governance: Governance) -> Guarantees:
-    found: Guarantees = Counter()
-    for team, quota in compute_quotas(governance, of).items():
+def in_task_governance(actual: QuotaPolicy, governance: Governance) -> Guarantees:
+    result: Guarantees = Counter()
+    for team, quota in compute_quotas(governance, actual).items():
         for entry in quota["ComputeQuotaConfig"]["ComputeQuotaResources"]:
             name = entry["InstanceType"]
             group = next(group for group in GROUPS.values() if group.types == (name,))
@@ -61,45 +61,45 @@ def in_task_governance(of: QuotaPolicy, governance: Governance) -> Guarantees:
             if part := entry.get("AcceleratorPartition"):
                 amounts[f"nvidia.com/{part['Type']}"] += part["Count"]
             for resource, amount in amounts.items():
-                found[team, name, resource] += thousandths(amount)
-    return found
+                result[team, name, resource] += thousandths(amount)
+    return result
 
 
-def in_kueue(of: QuotaPolicy, _: Governance) -> Guarantees:
-    found: Guarantees = Counter()
-    for item in kueue_objects(of, Kueue(), GROUPS, TYPES):
+def in_kueue(actual: QuotaPolicy, _: Governance) -> Guarantees:
+    result: Guarantees = Counter()
+    for item in kueue_objects(actual, Kueue(), GROUPS, TYPES):
         for resources in item["spec"].get("resourceGroups", []) if item["kind"] == "ClusterQueue" else []:
             for flavor in resources["flavors"]:
                 for resource in flavor["resources"]:
                     key = item["metadata"]["name"], GROUPS[flavor["name"]].types[0], resource["name"]
-                    found[key] += thousandths(parsed(resource["nominalQuota"]))
-    return found
+                    result[key] += thousandths(parsed(resource["nominalQuota"]))
+    return result
 
 
-def in_kai(of: QuotaPolicy, _: Governance) -> Guarantees:
-    found: Guarantees = Counter()
+def in_kai(actual: QuotaPolicy, _: Governance) -> Guarantees:
+    result: Guarantees = Counter()
     units = {"cpu": ("cpu", Fraction(1, 1000)), "memory": ("memory", 1_000_000), "gpu": ("nvidia.com/gpu", 1)}
-    for item in kai_objects(of, KaiSettings(), TYPES):
+    for item in kai_objects(actual, KaiSettings(), TYPES):
         team = item["metadata"].get("labels", {}).get("podwright/team") if item["kind"] == "Queue" else None
         if team:
             group = item["metadata"]["labels"]["kai.scheduler/node-pool"]
             for name, amounts in item["spec"]["resources"].items():
                 resource, unit = units[name]
-                found[team, GROUPS[group].types[0], resource] += thousandths(Fraction(str(amounts["quota"])) * unit)
-    return found
+                result[team, GROUPS[group].types[0], resource] += thousandths(Fraction(str(amounts["quota"])) * unit)
+    return result
 
 
-def in_yunikorn(of: QuotaPolicy, _: Governance) -> Guarantees:
-    found: Guarantees = Counter()
-    (item,) = (item for item in yunikorn_objects(of, YuniKornSettings()) if item["kind"] == "ConfigMap")
+def in_yunikorn(actual: QuotaPolicy, _: Governance) -> Guarantees:
+    result: Guarantees = Counter()
+    (item,) = (item for item in yunikorn_objects(actual, YuniKornSettings()) if item["kind"] == "ConfigMap")
     packed = item.get("binaryData", {}).get("queues.yaml.gz")
     text = gzip.decompress(base64.b64decode(packed)) if packed else item["data"]["queues.yaml"]
     for pool in json.loads(text)["partitions"][0]["queues"][0]["queues"]:
         for queue in pool["queues"]:
             for name, amount in queue["resources"].get("guaranteed", {}).items():
                 resource = "cpu" if name == "vcore" else name
-                found[queue["name"], GROUPS[pool["name"]].types[0], resource] += thousandths(parsed(amount))
-    return found
+                result[queue["name"], GROUPS[pool["name"]].types[0], resource] += thousandths(parsed(amount))
+    return result
 
 
 READERS: dict[str, Callable[[QuotaPolicy, Governance], Guarantees]] = {
@@ -115,34 +115,34 @@ def guarantees(engine: str, teams: dict[str, Any]) -> Guarantees:
     return +READERS[engine](quota_policy(governance, GROUPS, TYPES), governance)
 
 
-def without_efa(found: Guarantees) -> Guarantees:
-    return Counter({key: amount for key, amount in found.items() if key[2] != EFA})
+def without_efa(actual: Guarantees) -> Guarantees:
+    return Counter({key: amount for key, amount in actual.items() if key[2] != EFA})
 
 
-def counted_by_kai(found: Guarantees) -> Guarantees:
+def counted_by_kai(actual: Guarantees) -> Guarantees:
     """KAI counts no Neuron devices and no network interfaces, and a partition as its slices of compute."""
-    kept: Guarantees = Counter()
-    for (team, name, resource), amount in found.items():
+    retained: Guarantees = Counter()
+    for (team, name, resource), amount in actual.items():
         if resource.startswith("nvidia.com/mig-"):
-            kept[team, name, "nvidia.com/gpu"] += amount * SLICES_OF_A_PARTITION
+            retained[team, name, "nvidia.com/gpu"] += amount * SLICES_OF_A_PARTITION
         elif resource in ("cpu", "memory", "nvidia.com/gpu"):
-            kept[team, name, resource] += amount
-    return kept
+            retained[team, name, resource] += amount
+    return retained
 
 
 @settings(max_examples=30, deadline=None, derandomize=True, database=None, phases=[Phase.generate])
 @given(TEAMS)
 def test_guarantees_are_equal_in_all_engines(teams: dict[str, Any]) -> None:
-    found = {engine: guarantees(engine, teams) for engine in READERS}
-    assert found["yunikorn"] == found["kueue"]
-    assert found["kai"] == counted_by_kai(found["kueue"])
+    actual = {engine: guarantees(engine, teams) for engine in READERS}
+    assert actual["yunikorn"] == actual["kueue"]
+    assert actual["kai"] == counted_by_kai(actual["kueue"])
     # A compute quota names no network interfaces: they come with whole instances.
-    assert without_efa(found["hyperpod"]) == without_efa(found["kueue"])
+    assert without_efa(actual["hyperpod"]) == without_efa(actual["kueue"])
 
 
 def test_a_known_guarantee_reads_alike() -> None:
     teams = {"llm": {"quota": {"h200": {"accelerators": 12}}}}
-    wanted = {"cpu": 288, "memory": 3072 * 2**30, "nvidia.com/gpu": 12}
+    expected = {"cpu": 288, "memory": 3072 * 2**30, "nvidia.com/gpu": 12}
     for engine in READERS:
-        found = {key[2]: amount // 1000 for key, amount in without_efa(guarantees(engine, teams)).items()}
-        assert found == wanted, engine
+        actual = {key[2]: amount // 1000 for key, amount in without_efa(guarantees(engine, teams)).items()}
+        assert actual == expected, engine

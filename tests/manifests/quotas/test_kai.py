@@ -40,24 +40,24 @@ def objects(**changes: Any) -> list[dict[str, Any]]:
 
 
 def queue(name: str, **changes: Any) -> dict[str, Any]:
-    (found,) = (item for item in objects(**changes) if item["kind"] == "Queue" and item["metadata"]["name"] == name)
-    return found["spec"]
+    (items,) = (item for item in objects(**changes) if item["kind"] == "Queue" and item["metadata"]["name"] == name)
+    return items["spec"]
 
 
 def test_every_object_is_valid() -> None:
-    found = objects(wait_for_pods={"recovery_timeout_seconds": 0})
-    for item in found:
+    actual = objects(wait_for_pods={"recovery_timeout_seconds": 0})
+    for item in actual:
         if "k8s.io" in item["apiVersion"]:
             kubernetes_validate.validate(item, "1.34", strict=True)
         else:
             assert custom_kinds.violations(item) == []
-    assert {item["kind"] for item in found} >= {"PriorityClass", "Topology", "SchedulingShard", "Queue"}
+    assert {item["kind"] for item in actual} >= {"PriorityClass", "Topology", "SchedulingShard", "Queue"}
 
 
 def test_a_schema_refuses_what_kai_does_not_know() -> None:
-    (found, *_) = (item for item in objects() if item["kind"] == "Queue")
-    found["spec"]["resources"]["gpus"] = found["spec"]["resources"].pop("gpu")
-    assert "gpus" in custom_kinds.violations(found)[0]
+    (actual, *_) = (item for item in objects() if item["kind"] == "Queue")
+    actual["spec"]["resources"]["gpus"] = actual["spec"]["resources"].pop("gpu")
+    assert "gpus" in custom_kinds.violations(actual)[0]
 
 
 def test_quota_limit_and_weight_of_a_team() -> None:
@@ -146,13 +146,19 @@ def test_pods_with_accelerators_cannot_go_around_the_scheduler(engine: str) -> N
 def test_nodes_of_a_pool_carry_its_label() -> None:
     piece = "governance: {engine: ENGINE, kai: {gpu_sharing: SHARED}, teams: {a: {quota: {h200: 2}}, b: {}}}"
     types = catalog()
-    found = labelled_groups(loaded(piece.replace("ENGINE", "kai").replace("SHARED", "true")).environment, types)
-    assert found["h200"].labels == {"kai.scheduler/node-pool": "h200", "nvidia.com/gpu.memory": "144384"}
-    assert found["system"].labels == {}
-    found = labelled_groups(loaded(piece.replace("ENGINE", "kai").replace("SHARED", "false")).environment, types)
-    assert found["h200"].labels == {"kai.scheduler/node-pool": "h200"}
-    found = labelled_groups(loaded(piece.replace("ENGINE", "kueue").replace("SHARED", "true")).environment, types)
-    assert found["h200"].labels == {}
+    instance_groups = labelled_groups(
+        loaded(piece.replace("ENGINE", "kai").replace("SHARED", "true")).environment, types
+    )
+    assert instance_groups["h200"].labels == {"kai.scheduler/node-pool": "h200", "nvidia.com/gpu.memory": "144384"}
+    assert instance_groups["system"].labels == {}
+    instance_groups = labelled_groups(
+        loaded(piece.replace("ENGINE", "kai").replace("SHARED", "false")).environment, types
+    )
+    assert instance_groups["h200"].labels == {"kai.scheduler/node-pool": "h200"}
+    instance_groups = labelled_groups(
+        loaded(piece.replace("ENGINE", "kueue").replace("SHARED", "true")).environment, types
+    )
+    assert instance_groups["h200"].labels == {}
 
 
 def test_many_teams_are_a_matter_of_seconds() -> None:
@@ -160,6 +166,6 @@ def test_many_teams_are_a_matter_of_seconds() -> None:
     teams = {f"team-{number}": {"quota": dict.fromkeys(groups, 1)} for number in range(200)}
     governance = Governance.model_validate({"engine": "kai", "teams": teams})
     policy, before = quota_policy(governance, groups, catalog()), time.process_time()
-    found = kai_objects(policy, KaiSettings(), catalog())
+    actual = kai_objects(policy, KaiSettings(), catalog())
     assert time.process_time() - before < 2
-    assert sum(item["kind"] == "Queue" for item in found) == 8 * 201
+    assert sum(item["kind"] == "Queue" for item in actual) == 8 * 201

@@ -33,14 +33,14 @@ def objects(
     teams: dict[str, Any] | None = None, groups: dict[str, Any] | None = None, **more: Any
 ) -> list[dict[str, Any]]:
     departments = {"science": {"weight": 70}}
-    given = {"engine": "kueue", "priorities": {"training": 70, "inference": 100}, "departments": departments}
-    governance = Governance.model_validate({**given, "teams": TEAMS if teams is None else teams, **more})
-    found = {name: InstanceGroup.model_validate(group) for name, group in (groups or GROUPS).items()}
-    return kueue_objects(quota_policy(governance, found, catalog()), governance.kueue, found, catalog())
+    provided = {"engine": "kueue", "priorities": {"training": 70, "inference": 100}, "departments": departments}
+    governance = Governance.model_validate({**provided, "teams": TEAMS if teams is None else teams, **more})
+    actual = {name: InstanceGroup.model_validate(group) for name, group in (groups or GROUPS).items()}
+    return kueue_objects(quota_policy(governance, actual, catalog()), governance.kueue, actual, catalog())
 
 
-def specs(kind: str, found: list[dict[str, Any]]) -> dict[str, Any]:
-    return {item["metadata"]["name"]: item["spec"] for item in found if item["kind"] == kind}
+def specs(kind: str, actual: list[dict[str, Any]]) -> dict[str, Any]:
+    return {item["metadata"]["name"]: item["spec"] for item in actual if item["kind"] == kind}
 
 
 def quotas(queue: dict[str, Any]) -> dict[tuple[str, str], dict[str, str]]:
@@ -63,19 +63,19 @@ def quotas(queue: dict[str, Any]) -> dict[tuple[str, str], dict[str, str]]:
     ],
 )  # fmt: skip
 def test_every_object_is_valid(settings: dict[str, Any]) -> None:
-    found = objects(**settings)
-    for item in found:
+    actual = objects(**settings)
+    for item in actual:
         if item["apiVersion"].startswith("kueue"):
             assert custom_kinds.violations(item) + kueue_refusals(item) == [], item
         else:
             kubernetes_validate.validate(item, "1.34", strict=True)
-    names = [(item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]) for item in found]
+    names = [(item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]) for item in actual]
     assert len(names) == len(set(names))
 
 
 def test_flavors_find_the_nodes_of_a_group_and_say_where_they_are() -> None:
-    found = objects()
-    flavors = {item["metadata"]["name"]: item for item in found if item["kind"] == "ResourceFlavor"}
+    actual = objects()
+    flavors = {item["metadata"]["name"]: item for item in actual if item["kind"] == "ResourceFlavor"}
     assert list(flavors) == ["cpu", "gb200", "h200", "l40s"]
     assert flavors["h200"]["spec"] == {
         "nodeLabels": {"sagemaker.amazonaws.com/instance-group-name": "H200"},
@@ -142,10 +142,10 @@ def test_departments_are_cohorts_and_what_is_left_over_belongs_to_all() -> None:
 
 
 def test_only_the_teams_namespace_may_use_its_queue() -> None:
-    found = objects()
-    spec = specs("ClusterQueue", found)["research"]
+    actual = objects()
+    spec = specs("ClusterQueue", actual)["research"]
     assert spec["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "team-research"}}
-    local = [item for item in found if item["kind"] == "LocalQueue" and item["spec"]["clusterQueue"] == "research"]
+    local = [item for item in actual if item["kind"] == "LocalQueue" and item["spec"]["clusterQueue"] == "research"]
     assert [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in local] == [
         ("team-research", "research"),
         ("team-research", "default"),
@@ -154,8 +154,8 @@ def test_only_the_teams_namespace_may_use_its_queue() -> None:
 
 
 def test_priorities_have_the_weights_of_the_file() -> None:
-    found = {item["metadata"]["name"]: item["value"] for item in objects() if item["kind"] == "WorkloadPriorityClass"}
-    assert found == {"inference-priority": 100, "training-priority": 70}
+    actual = {item["metadata"]["name"]: item["value"] for item in objects() if item["kind"] == "WorkloadPriorityClass"}
+    assert actual == {"inference-priority": 100, "training-priority": 70}
 
 
 MANAGER = {
@@ -170,26 +170,26 @@ MANAGER = {
 def test_a_manager_hands_the_work_of_every_queue_to_its_workers() -> None:
     settings = MultiKueue.model_validate(MANAGER)
     assert {name: group.count for name, group in settings.groups.items()} == {"h200": 24}
-    found = objects(teams={"a": {"quota": {"h200": 20}}}, groups=settings.groups, kueue={"multikueue": MANAGER})
-    for item in found:
+    actual = objects(teams={"a": {"quota": {"h200": 20}}}, groups=settings.groups, kueue={"multikueue": MANAGER})
+    for item in actual:
         if item["apiVersion"].startswith("kueue"):
             assert custom_kinds.violations(item) + kueue_refusals(item) == [], item
-    check = specs("AdmissionCheck", found)["multikueue"]
+    check = specs("AdmissionCheck", actual)["multikueue"]
     assert check["controllerName"] == "kueue.x-k8s.io/multikueue"
-    assert specs("MultiKueueConfig", found)[check["parameters"]["name"]] == {"clusters": ["oregon", "ohio"]}
-    clusters = specs("MultiKueueCluster", found)
+    assert specs("MultiKueueConfig", actual)[check["parameters"]["name"]] == {"clusters": ["oregon", "ohio"]}
+    clusters = specs("MultiKueueCluster", actual)
     assert clusters["ohio"] == {"clusterSource": {"kubeConfig": {"locationType": "Secret", "location": "to-ohio"}}}
-    queue = specs("ClusterQueue", found)["a"]
+    queue = specs("ClusterQueue", actual)["a"]
     assert queue["admissionChecksStrategy"] == {"admissionChecks": [{"name": "multikueue"}]}
     assert quotas(queue)["h200", "nvidia.com/gpu"]["nominalQuota"] == "160"
-    assert quotas(specs("Cohort", found)[KUEUE_ROOT])["h200", "nvidia.com/gpu"]["nominalQuota"] == "32"
+    assert quotas(specs("Cohort", actual)[KUEUE_ROOT])["h200", "nvidia.com/gpu"]["nominalQuota"] == "32"
 
 
 def test_a_worker_lets_its_manager_hand_in_listed_work_and_nothing_else() -> None:
-    found = worker_objects(MultiKueue(role="worker", jobs=("ray",)))
-    for item in found:
+    actual = worker_objects(MultiKueue(role="worker", jobs=("ray",)))
+    for item in actual:
         kubernetes_validate.validate(item, "1.34", strict=True)
-    (role,) = [item for item in found if item["kind"] == "ClusterRole"]
+    (role,) = [item for item in actual if item["kind"] == "ClusterRole"]
     allowed = {(rule["apiGroups"][0], name): set(rule["verbs"]) for rule in role["rules"] for name in rule["resources"]}
     write = {"create", "delete", "get", "list", "watch"}
     assert allowed == {
@@ -200,7 +200,7 @@ def test_a_worker_lets_its_manager_hand_in_listed_work_and_nothing_else() -> Non
         ("ray.io", "rayjobs/status"): {"get"},
         ("ray.io", "rayclusters/status"): {"get"},
     }
-    secret, account = (next(item for item in found if item["kind"] == kind) for kind in ("Secret", "ServiceAccount"))
+    secret, account = (next(item for item in actual if item["kind"] == kind) for kind in ("Secret", "ServiceAccount"))
     assert secret["metadata"]["annotations"]["kubernetes.io/service-account.name"] == account["metadata"]["name"]
     assert "ClusterRole" in [item["kind"] for item in objects(kueue={"multikueue": {"role": "worker"}})]
 

@@ -34,11 +34,11 @@ def objects(folder: Path, governance: Governance) -> dict[tuple[str, str], dict[
     shutil.copytree(CHART, folder, dirs_exist_ok=True)
     # Schemas are most of the chart, take no values, and reading them would take longer than all the rest.
     shutil.rmtree(folder / "templates/crd")
-    place = SystemPlacement({"group": "system"}, (HEALTH_TOLERATION,))
-    values = kueue_values(chart(KUEUE), governance, place, mirror={"registry.k8s.io/kueue/kueue": COPY})
+    placement = SystemPlacement({"group": "system"}, (HEALTH_TOLERATION,))
+    values = kueue_values(chart(KUEUE), governance, placement, mirror={"registry.k8s.io/kueue/kueue": COPY})
     text = render(stand_in_archive(KUEUE, folder), chart(KUEUE), values)
-    found = filter(None, yaml.load_all(text, yaml.CSafeLoader))
-    return {(item["kind"], item["metadata"]["name"]): item for item in found}
+    actual = filter(None, yaml.load_all(text, yaml.CSafeLoader))
+    return {(item["kind"], item["metadata"]["name"]): item for item in actual}
 
 
 def test_helm_reads_the_configuration_as_it_was_meant(rendered: dict[tuple[str, str], dict[str, Any]]) -> None:
@@ -72,4 +72,7 @@ def test_pods_are_let_in_without_kueue_only_where_it_is_not_asked(tmp_path: Path
         {hook["name"]: hook["failurePolicy"] for hook in made[configuration]["webhooks"]}
         for made in (rendered, objects(tmp_path, jobs))
     ]
-    assert [(found["mpod.kb.io"], found["mjob.kb.io"]) for found in policies] == [("Fail", "Fail"), ("Ignore", "Fail")]
+    assert [(policy["mpod.kb.io"], policy["mjob.kb.io"]) for policy in policies] == [
+        ("Fail", "Fail"),
+        ("Ignore", "Fail"),
+    ]

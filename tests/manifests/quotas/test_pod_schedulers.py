@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from job_world import rendered
+from job_environment import rendered
 
 PYTORCH = {"elastic": {"min_replicas": 2, "max_replicas": 4}, "topology": "network_layer_3"}
 
 
-def world(engine: str) -> dict[str, Any]:
+def engine_settings(engine: str) -> dict[str, Any]:
     return {"governance": {"engine": engine}}
 
 
 def worker(engine: str, **job: Any) -> dict[str, Any]:
-    (manifest,) = rendered("pytorch", world=world(engine), **job)
+    (manifest,) = rendered("pytorch", overrides=engine_settings(engine), **job)
     return manifest["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
 
 
@@ -41,22 +41,26 @@ def test_a_single_pod_is_no_gang() -> None:
 def test_a_service_is_no_gang() -> None:
     """Its pods come and go one by one."""
     model = {"bucket": "acme-models", "location": "mistral"}
-    manifests = rendered("inference", world=world("yunikorn"), model_name="m", model=model, replicas=2)
+    manifests = rendered("inference", overrides=engine_settings("yunikorn"), model_name="m", model=model, replicas=2)
     assert "task-groups" not in json.dumps(manifests)
 
 
 def test_kuberay_makes_gangs_of_ray_for_yunikorn() -> None:
-    (job,) = rendered("ray", world=world("yunikorn"), nodes=2, ray_version="2.49.0", command=["python", "a.py"])
+    (job,) = rendered(
+        "ray", overrides=engine_settings("yunikorn"), nodes=2, ray_version="2.49.0", command=["python", "a.py"]
+    )
     labels = job["metadata"]["labels"]
     assert labels["ray.io/gang-scheduling-enabled"] == "true"
     assert labels["yunikorn.apache.org/queue"] == "root.h100.llm"
     assert "task-groups" not in json.dumps(job)
-    (job,) = rendered("ray", world=world("kai"), nodes=2, ray_version="2.49.0", command=["python", "a.py"])
+    (job,) = rendered(
+        "ray", overrides=engine_settings("kai"), nodes=2, ray_version="2.49.0", command=["python", "a.py"]
+    )
     assert "ray.io/gang-scheduling-enabled" not in job["metadata"]["labels"]
 
 
 def test_kai_reads_the_place_in_the_network_from_the_job() -> None:
-    (job,) = rendered("pytorch", world=world("kai"), **PYTORCH)
+    (job,) = rendered("pytorch", overrides=engine_settings("kai"), **PYTORCH)
     assert job["metadata"]["annotations"] == {
         "kai.scheduler/topology": "p5",
         "kai.scheduler/topology-preferred-placement": "topology.k8s.aws/network-node-layer-3",
@@ -65,7 +69,7 @@ def test_kai_reads_the_place_in_the_network_from_the_job() -> None:
 
 def test_kai_may_stop_jobs_of_any_weight() -> None:
     """It takes a priority of 100 or more as one that nobody may stop, and lets such jobs borrow nothing."""
-    (job,) = rendered("pytorch", world=world("kai"), nodes=2, priority="inference")
+    (job,) = rendered("pytorch", overrides=engine_settings("kai"), nodes=2, priority="inference")
     pods = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
     assert pods["spec"]["priorityClassName"] == "inference-100"
     for metadata in (job["metadata"], pods["metadata"]):

@@ -45,8 +45,8 @@ def resources(path: str, **changes: Any) -> dict[str, dict[str, str]]:
 def test_every_object_is_valid() -> None:
     for item in objects({"existing": "batch", "other_queues": OTHERS}):
         kubernetes_validate.validate(item, "1.34", strict=True)
-    (found,) = (item for item in objects() if item["kind"] == "ConfigMap")
-    assert found["metadata"] == {"name": "yunikorn-configs", "namespace": "yunikorn"}
+    (items,) = (item for item in objects() if item["kind"] == "ConfigMap")
+    assert items["metadata"] == {"name": "yunikorn-configs", "namespace": "yunikorn"}
 
 
 def test_guarantee_and_maximum_of_a_team() -> None:
@@ -89,12 +89,12 @@ def test_a_pod_goes_where_its_label_says_or_nowhere() -> None:
 
 
 def test_queues_of_others_stay_and_their_namespaces_lead_to_them() -> None:
-    found = objects({"existing": "batch", "other_queues": OTHERS})
-    assert {item["metadata"].get("namespace") for item in found} == {None, "batch"}
-    queues = yunikorn_queues(found)
+    actual = objects({"existing": "batch", "other_queues": OTHERS})
+    assert {item["metadata"].get("namespace") for item in actual} == {None, "batch"}
+    queues = yunikorn_queues(actual)
     assert queues["root.analytics"].spec["resources"] == {"guaranteed": {"vcore": "64"}, "max": {"memory": "1Ti"}}
     assert "root.analytics.spark" in queues
-    (partition,) = yunikorn_text(found)["partitions"]
+    (partition,) = yunikorn_text(actual)["partitions"]
     parent = {"name": "fixed", "value": "root.analytics"}
     assert partition["placementrules"] == [
         {"name": "provided", "create": False},
@@ -111,21 +111,21 @@ def test_pods_of_a_team_without_a_queue_get_no_gpus_where_others_need_no_queue()
 
 def test_other_namespaces_keep_kubernetes_own_scheduler() -> None:
     governance = Governance.model_validate(GOVERNANCE | {"yunikorn": {"other_queues": OTHERS}})
-    place = SystemPlacement({"group": "system"}, ({"key": "system", "operator": "Exists", "effect": "NoSchedule"},))
-    values = yunikorn_values(chart(YUNIKORN), yunikorn_namespaces(governance), place)
+    placement = SystemPlacement({"group": "system"}, ({"key": "system", "operator": "Exists", "effect": "NoSchedule"},))
+    values = yunikorn_values(chart(YUNIKORN), yunikorn_namespaces(governance), placement)
     assert values["yunikornDefaults"] == {
         "admissionController.filtering.processNamespaces": "^team-a$,^team-b$,^team-c$,^team-d$,^etl$,^spark$",
         "admissionController.filtering.bypassNamespaces": "^kube-system$",
     }
     for part in (values, values["admissionController"]):
-        assert (part["nodeSelector"], part["tolerations"]) == ({"group": "system"}, list(place.tolerations))
+        assert (part["nodeSelector"], part["tolerations"]) == ({"group": "system"}, list(placement.tolerations))
 
 
 @pytest.mark.parametrize("broken", ["max", "name", "zero"])
 def test_the_check_of_these_tests_refuses_what_yunikorn_does(broken: str) -> None:
     """Each of the three was refused, or read as unlimited, by yunikorn-core 1.8.0."""
-    found = objects()
-    text = yunikorn_text(found)
+    actual = objects()
+    text = yunikorn_text(actual)
     (pool,) = text["partitions"][0]["queues"][0]["queues"]
     team = next(queue for queue in pool["queues"] if queue["name"] == "a")
     if broken == "max":
@@ -134,9 +134,9 @@ def test_the_check_of_these_tests_refuses_what_yunikorn_does(broken: str) -> Non
         team["name"] = "a.b"
     else:
         team["resources"] = {"max": {"nvidia.com/gpu": "0"}}
-    found[-1]["data"] = {"queues.yaml": json.dumps(text)}
+    actual[-1]["data"] = {"queues.yaml": json.dumps(text)}
     with pytest.raises(AssertionError):
-        yunikorn_queues(found)
+        yunikorn_queues(actual)
 
 
 def test_many_teams_are_a_matter_of_seconds_and_fit_into_one_object() -> None:
@@ -144,8 +144,8 @@ def test_many_teams_are_a_matter_of_seconds_and_fit_into_one_object() -> None:
     teams = {f"team-{number}": {"quota": dict.fromkeys(groups, 1)} for number in range(200)}
     governance = Governance.model_validate({"engine": "yunikorn", "teams": teams})
     policy, before = quota_policy(governance, groups, catalog()), time.process_time()
-    found = yunikorn_objects(policy, YuniKornSettings())
+    actual = yunikorn_objects(policy, YuniKornSettings())
     assert time.process_time() - before < 2
-    assert len(json.dumps(found[-1])) < 90_000
-    assert found == yunikorn_objects(policy, YuniKornSettings())
-    assert len(yunikorn_queues(found)) == 1 + 8 * 201
+    assert len(json.dumps(actual[-1])) < 90_000
+    assert actual == yunikorn_objects(policy, YuniKornSettings())
+    assert len(yunikorn_queues(actual)) == 1 + 8 * 201

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from needs import needs
-from slurm_world import COMPUTE, NODES, SlurmWorld, missing, node_facts, slurm_world
+from simulated_slurm import COMPUTE, NODES, SimulatedSlurmCluster, missing, node_facts, simulated_slurm_cluster
 
 pytestmark = needs(missing() is None, str(missing()))
 
@@ -54,31 +54,31 @@ CONTROLLER_STEPS = {
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[SlurmWorld]:
+def cluster() -> Iterator[SimulatedSlurmCluster]:
     """A cluster that has come up."""
-    with slurm_world() as world:
+    with simulated_slurm_cluster() as simulated:
         # The prolog asks for GPUs; a file makes one of the nodes lose some.
-        world.put(
+        simulated.put(
             "/usr/local/bin/nvidia-smi",
             "#!/bin/bash\ncount=8\n[[ ! -e /run/broken-$SLURMD_NODENAME ]] || count=7\n"
             'for ((gpu = 0; gpu < count; gpu++)); do echo "GPU $gpu: NVIDIA H200"; done\n',
             mode=0o755,
         )
-        world.put("/usr/local/bin/aws", '#!/bin/bash\nprintf "%s\\n" "$(id -un) $*" >>/tmp/published\n', mode=0o755)
-        world.says("ln -s /usr/local/bin/nvidia-smi /usr/bin/nvidia-smi")
-        world.publish(node_facts(SLURM))
-        controller = world.steps("controller")
+        simulated.put("/usr/local/bin/aws", '#!/bin/bash\nprintf "%s\\n" "$(id -un) $*" >>/tmp/published\n', mode=0o755)
+        simulated.says("ln -s /usr/local/bin/nvidia-smi /usr/bin/nvidia-smi")
+        simulated.publish(node_facts(SLURM))
+        controller = simulated.steps("controller")
         assert {
             name for name, outcome in controller.items() if outcome in ("changed", "unchanged")
         } == CONTROLLER_STEPS, controller["log"]
-        compute = world.steps("h200")
+        compute = simulated.steps("h200")
         assert compute["slurm-health"] == compute["slurm-daemons"] == "changed", compute["log"]
-        world.until(lambda: world.says("sinfo -h -p h200 -t idle -o %D").strip() == "4", "four nodes are idle")
-        yield world
+        simulated.until(lambda: simulated.says("sinfo -h -p h200 -t idle -o %D").strip() == "4", "four nodes are idle")
+        yield simulated
 
 
 @pytest.fixture(autouse=True)
-def clean(cluster: SlurmWorld) -> Iterator[None]:
+def clean(cluster: SimulatedSlurmCluster) -> Iterator[None]:
     """No job and no drained node is left for the next test."""
     yield
     cluster.says("scancel --user=ada; scancel --user=bob; rm -f /run/broken-* /tmp/log.*")
@@ -87,20 +87,20 @@ def clean(cluster: SlurmWorld) -> Iterator[None]:
     cluster.until(lambda: cluster.says("sinfo -h -p h200 -t idle -o %D").strip() == "4", "four nodes are idle")
 
 
-def submit(cluster: SlurmWorld, user: str, options: str, command: str = "sleep 100") -> str:
+def submit(cluster: SimulatedSlurmCluster, user: str, options: str, command: str = "sleep 100") -> str:
     """Submit as that user; the number of the job."""
     batch = f"sbatch --parsable --output=/tmp/log.%j --time=10 {options} --wrap '{command}'"
     return cluster.says(f"cd /tmp && setpriv --reuid {user} --regid {user} --init-groups {batch}").strip()
 
 
-def job(cluster: SlurmWorld, number: str) -> dict[str, str]:
+def job(cluster: SimulatedSlurmCluster, number: str) -> dict[str, str]:
     """What Slurm knows about a job."""
     return dict(
         word.split("=", 1) for word in cluster.says(f"scontrol show job {number} --oneliner").split() if "=" in word
     )
 
 
-def state(cluster: SlurmWorld, number: str) -> str:
+def state(cluster: SimulatedSlurmCluster, number: str) -> str:
     return job(cluster, number)["JobState"]
 
 
@@ -109,43 +109,43 @@ def gpus(count: int) -> str:
     return f"--nodes={count // 8} --ntasks-per-node=1 --gres=gpu:8"
 
 
-def test_a_second_run_changes_nothing(cluster: SlurmWorld) -> None:
-    def look() -> str:
+def test_a_second_run_changes_nothing(cluster: SimulatedSlurmCluster) -> None:
+    def observe() -> str:
         newer = "find /opt/slurm /etc -newer /opt/slurm/etc/podwright.conf -type f"
         return cluster.says(f"pgrep -x slurmctld; pgrep -x slurmd; pgrep -x slurmdbd; {newer} | sort")
 
-    before = look()
+    before = observe()
     for group in ("controller", "h200"):
         outcomes = cluster.steps(group)
         outcomes.pop("log")
         assert set(outcomes.values()) <= {"unchanged", "not-needed"}, outcomes
-    assert look() == before
+    assert observe() == before
 
 
-def test_people_have_their_ids_homes_and_keys(cluster: SlurmWorld) -> None:
+def test_people_have_their_ids_homes_and_keys(cluster: SimulatedSlurmCluster) -> None:
     assert cluster.says("id ada").strip() == "uid=2001(ada) gid=2001(ada) groups=2001(ada),3000(ml)"
     assert cluster.says("stat -c '%U %a' /home/ada").strip() == "ada 700"
     assert cluster.says("cat /etc/ssh/podwright_keys/ada").strip() == f"{KEY} ada"
     assert "try-reload-or-restart ssh" in cluster.says("cat /run/systemctl.log")
 
 
-def test_what_a_user_gets_without_asking_is_the_lowest_class(cluster: SlurmWorld) -> None:
+def test_what_a_user_gets_without_asking_is_the_lowest_class(cluster: SimulatedSlurmCluster) -> None:
     one = submit(cluster, "ada", gpus(8))
     assert (job(cluster, one)["Account"], job(cluster, one)["QOS"]) == ("research", "research_training")
     assert cluster.shell("setpriv --reuid ada --regid ada --init-groups sbatch -A product --wrap true").returncode != 0
 
 
-def test_nobody_outside_a_team_submits(cluster: SlurmWorld) -> None:
+def test_nobody_outside_a_team_submits(cluster: SimulatedSlurmCluster) -> None:
     refused = cluster.shell("cd /tmp && setpriv --reuid nobody --regid nogroup --clear-groups sbatch --wrap true")
     assert "Invalid account or account/partition combination" in refused.stderr
 
 
-def test_a_job_larger_than_the_quota_is_refused(cluster: SlurmWorld) -> None:
+def test_a_job_larger_than_the_quota_is_refused(cluster: SimulatedSlurmCluster) -> None:
     refused = cluster.shell(f"cd /tmp && setpriv --reuid ada --regid ada --init-groups sbatch {gpus(24)} --wrap true")
     assert "Job violates accounting/QOS policy" in refused.stderr
 
 
-def test_all_classes_of_a_team_together_stay_within_its_quota(cluster: SlurmWorld) -> None:
+def test_all_classes_of_a_team_together_stay_within_its_quota(cluster: SimulatedSlurmCluster) -> None:
     first = submit(cluster, "bob", f"--qos product_training {gpus(8)}")
     second = submit(cluster, "bob", f"--qos product_inference {gpus(8)}")
     cluster.until(lambda: {state(cluster, first), state(cluster, second)} == {"RUNNING"}, "two run")
@@ -153,7 +153,7 @@ def test_all_classes_of_a_team_together_stay_within_its_quota(cluster: SlurmWorl
     cluster.until(lambda: job(cluster, third)["Reason"] == "AssocGrpGRES", "the third waits for the quota")
 
 
-def test_guaranteed_work_takes_back_what_was_lent(cluster: SlurmWorld) -> None:
+def test_guaranteed_work_takes_back_what_was_lent(cluster: SimulatedSlurmCluster) -> None:
     own = submit(cluster, "ada", gpus(16))
     borrowed = submit(cluster, "ada", f"-A research_borrow {gpus(16)}", "echo begun; sleep 100")
     cluster.until(lambda: {state(cluster, own), state(cluster, borrowed)} == {"RUNNING"}, "ada has all four nodes")
@@ -166,10 +166,10 @@ def test_guaranteed_work_takes_back_what_was_lent(cluster: SlurmWorld) -> None:
     cluster.says(f"scancel {guaranteed}; scontrol update JobId={borrowed} StartTime=now+3")
     cluster.until(lambda: state(cluster, borrowed) == "RUNNING", "what was sent back runs again", 90)
     # JobFileAppend: what it had written before is still there.
-    cluster.until(lambda: cluster.says(f"cat /tmp/log.{borrowed}").count("begun") == 2, "its log goes on")
+    cluster.until(lambda: cluster.says(f"cat /tmp/log.{borrowed}").count("begun") == 2, "its log continues")
 
 
-def test_borrowed_work_never_takes_anything(cluster: SlurmWorld) -> None:
+def test_borrowed_work_never_takes_anything(cluster: SimulatedSlurmCluster) -> None:
     guaranteed = [submit(cluster, "bob", gpus(16)), submit(cluster, "ada", gpus(16))]
     cluster.until(lambda: {state(cluster, one) for one in guaranteed} == {"RUNNING"}, "both quotas are used")
     borrowed = submit(cluster, "ada", f"-A research_borrow {gpus(8)}")
@@ -177,14 +177,14 @@ def test_borrowed_work_never_takes_anything(cluster: SlurmWorld) -> None:
     assert {state(cluster, one) for one in guaranteed} == {"RUNNING"}
 
 
-def test_borrowing_has_its_limit(cluster: SlurmWorld) -> None:
+def test_borrowing_has_its_limit(cluster: SimulatedSlurmCluster) -> None:
     refused = cluster.shell(
         f"cd /tmp && setpriv --reuid ada --regid ada --init-groups sbatch -A research_borrow {gpus(24)} --wrap true"
     )
     assert "Job violates accounting/QOS policy" in refused.stderr
 
 
-def test_priority_class_goes_before_fair_share_and_age(cluster: SlurmWorld) -> None:
+def test_priority_class_goes_before_fair_share_and_age(cluster: SimulatedSlurmCluster) -> None:
     cluster.says(f"scontrol update NodeName={','.join(NODES)} State=DRAIN Reason=test")
     lent = submit(cluster, "ada", f"-A research_borrow {gpus(8)}")
     training = submit(cluster, "ada", f"--qos research_training {gpus(8)}")
@@ -195,7 +195,7 @@ def test_priority_class_goes_before_fair_share_and_age(cluster: SlurmWorld) -> N
     assert order[0] - order[1] > 30 * 4_900
 
 
-def test_the_quota_is_first_for_the_higher_class_of_a_team(cluster: SlurmWorld) -> None:
+def test_the_quota_is_first_for_the_higher_class_of_a_team(cluster: SimulatedSlurmCluster) -> None:
     running = submit(cluster, "ada", f"--qos research_training {gpus(16)}")
     cluster.until(lambda: state(cluster, running) == "RUNNING", "training runs")
     training = submit(cluster, "ada", f"--qos research_training {gpus(16)}")
@@ -207,7 +207,7 @@ def test_the_quota_is_first_for_the_higher_class_of_a_team(cluster: SlurmWorld) 
     assert state(cluster, training) == "PENDING"
 
 
-def test_a_class_preempts_a_lower_one_of_its_team_where_nodes_are_short(cluster: SlurmWorld) -> None:
+def test_a_class_preempts_a_lower_one_of_its_team_where_nodes_are_short(cluster: SimulatedSlurmCluster) -> None:
     cluster.says(f"scontrol update NodeName={NODES[2]},{NODES[3]} State=DRAIN Reason=test")
     training = submit(cluster, "ada", f"--qos research_training {gpus(8)}")
     other = submit(cluster, "bob", gpus(8))
@@ -217,7 +217,7 @@ def test_a_class_preempts_a_lower_one_of_its_team_where_nodes_are_short(cluster:
     assert (state(cluster, training), state(cluster, other)) == ("PENDING", "RUNNING")
 
 
-def test_a_node_that_fails_its_check_is_drained_and_the_job_goes_elsewhere(cluster: SlurmWorld) -> None:
+def test_a_node_that_fails_its_check_is_drained_and_the_job_goes_elsewhere(cluster: SimulatedSlurmCluster) -> None:
     broken = NODES[0]
     cluster.says(f"touch /run/broken-{broken}")
     one = submit(cluster, "ada", f"--nodelist={broken} {gpus(8)}")
@@ -230,7 +230,7 @@ def test_a_node_that_fails_its_check_is_drained_and_the_job_goes_elsewhere(clust
     assert job(cluster, one)["NodeList"] != broken
 
 
-def test_a_job_whose_node_fails_goes_on_elsewhere(cluster: SlurmWorld) -> None:
+def test_a_job_whose_node_fails_goes_on_elsewhere(cluster: SimulatedSlurmCluster) -> None:
     one = submit(cluster, "ada", gpus(8), "echo begun; sleep 100")
     cluster.until(lambda: state(cluster, one) == "RUNNING", "it runs")
     first = job(cluster, one)["NodeList"]
@@ -240,10 +240,10 @@ def test_a_job_whose_node_fails_goes_on_elsewhere(cluster: SlurmWorld) -> None:
     cluster.says(f"scontrol update JobId={one} StartTime=now+3")
     cluster.until(lambda: state(cluster, one) == "RUNNING", "it runs elsewhere", 60)
     assert job(cluster, one)["NodeList"] != first
-    cluster.until(lambda: cluster.says(f"cat /tmp/log.{one}").count("begun") == 2, "its log goes on")
+    cluster.until(lambda: cluster.says(f"cat /tmp/log.{one}").count("begun") == 2, "its log continues")
 
 
-def in_slurm(cluster: SlurmWorld, action: str) -> str:
+def in_slurm(cluster: SimulatedSlurmCluster, action: str) -> str:
     """Do that to the first node as its benchmarks do; gives its state and reason."""
     names = "from pathlib import Path; from podwright_node.slurm import node_state as state"
     names += "; from podwright_node.runner.node import Node; from podwright_node.runner.log import Log"
@@ -253,7 +253,7 @@ def in_slurm(cluster: SlurmWorld, action: str) -> str:
     return cluster.says(f"sinfo -h -N -n {NODES[0]} -o '%T %E'").splitlines()[0].replace("*", "", 1)
 
 
-def test_a_node_gets_no_job_while_it_is_measured(cluster: SlurmWorld) -> None:
+def test_a_node_gets_no_job_while_it_is_measured(cluster: SimulatedSlurmCluster) -> None:
     assert in_slurm(cluster, "close") == "drained podwright measures this node"
     one = submit(cluster, "ada", f"--nodelist={NODES[0]} {gpus(8)}")
     cluster.until(lambda: "ReqNodeNotAvail" in job(cluster, one)["Reason"], "the job waits for the node")
@@ -261,16 +261,16 @@ def test_a_node_gets_no_job_while_it_is_measured(cluster: SlurmWorld) -> None:
     cluster.until(lambda: state(cluster, one) == "RUNNING", "it runs")
 
 
-def test_a_node_that_is_closed_for_another_reason_stays_so(cluster: SlurmWorld) -> None:
+def test_a_node_that_is_closed_for_another_reason_stays_so(cluster: SimulatedSlurmCluster) -> None:
     cluster.says(f"scontrol update NodeName={NODES[0]} State=DRAIN Reason='broken fan'")
     assert in_slurm(cluster, "close") == in_slurm(cluster, "reopen") == "drained broken fan"
 
 
-def test_a_node_is_marked_in_the_words_that_hyperpod_knows(cluster: SlurmWorld) -> None:
+def test_a_node_is_marked_in_the_words_that_hyperpod_knows(cluster: SimulatedSlurmCluster) -> None:
     assert re.fullmatch(r"fail\*? Action:Replace", in_slurm(cluster, "replace"))
 
 
-def test_slurm_conf_written_anew_gets_our_part_back(cluster: SlurmWorld) -> None:
+def test_slurm_conf_written_anew_gets_our_part_back(cluster: SimulatedSlurmCluster) -> None:
     slurmd = cluster.says("pgrep -x slurmd")
     cluster.says("cp /parts/slurm.conf /opt/slurm/etc/slurm.conf && scontrol reconfigure")
     assert "PreemptType=preempt/none" in re.sub(r" +", "", cluster.says("scontrol show config"))
@@ -284,14 +284,14 @@ def test_slurm_conf_written_anew_gets_our_part_back(cluster: SlurmWorld) -> None
     )
 
 
-def test_nodes_without_a_configuration_of_their_own_have_our_part(cluster: SlurmWorld) -> None:
+def test_nodes_without_a_configuration_of_their_own_have_our_part(cluster: SimulatedSlurmCluster) -> None:
     for node in NODES:
         assert cluster.says(f"cat /var/spool/slurmd/{node}/conf-cache/podwright.conf") == cluster.says(
             "cat /opt/slurm/etc/podwright.conf"
         )
 
 
-def test_network_layers_become_slurms_topology(cluster: SlurmWorld) -> None:
+def test_network_layers_become_slurms_topology(cluster: SimulatedSlurmCluster) -> None:
     layers = {f"10.16.5.{n}": ("nn-top", f"nn-mid{n // 13}", f"nn-leaf{n}") for n in (11, 12, 13, 14)}
     outcomes = cluster.steps("controller", layers)
     assert (outcomes["slurm-topology"], outcomes["slurm-configuration"]) == ("changed", "changed"), outcomes["log"]
@@ -304,25 +304,25 @@ def test_network_layers_become_slurms_topology(cluster: SlurmWorld) -> None:
     assert job(cluster, near)["NodeList"] in ("ip-10-16-5-[11-12]", "ip-10-16-5-[13-14]")
 
 
-def test_the_state_lies_where_controllers_share_it(cluster: SlurmWorld) -> None:
+def test_the_state_lies_where_controllers_share_it(cluster: SimulatedSlurmCluster) -> None:
     assert "job_state" in cluster.says("ls /srv/shared/podwright-slurm/test").split()
 
 
-def test_a_topic_hears_who_is_in_charge(cluster: SlurmWorld) -> None:
+def test_a_topic_hears_who_is_in_charge(cluster: SimulatedSlurmCluster) -> None:
     """slurmctld, as its own user, has run our program when it started."""
-    said = cluster.says("cat /tmp/published")
-    assert "slurm sns publish --region us-west-2 --topic-arn arn:aws:sns:us-west-2:111122223333:failover" in said
-    assert f"--subject test: {cluster.says('uname -n').strip()} is the Slurm controller in charge" in said
+    output = cluster.says("cat /tmp/published")
+    assert "slurm sns publish --region us-west-2 --topic-arn arn:aws:sns:us-west-2:111122223333:failover" in output
+    assert f"--subject test: {cluster.says('uname -n').strip()} is the Slurm controller in charge" in output
 
 
-def test_passwords_are_not_for_everyone(cluster: SlurmWorld) -> None:
+def test_passwords_are_not_for_everyone(cluster: SimulatedSlurmCluster) -> None:
     assert cluster.says("stat -c '%U %a' /opt/slurm/etc/slurmdbd.conf").strip() == "slurm 600"
     password = re.search(r"StoragePass=(\S+)", cluster.says("cat /opt/slurm/etc/slurmdbd.conf"))
     assert password is not None
     assert password[1] not in cluster.says("cat /var/log/provision/*.jsonl")
 
 
-def test_a_team_that_changes_changes_in_slurm(cluster: SlurmWorld) -> None:
+def test_a_team_that_changes_changes_in_slurm(cluster: SimulatedSlurmCluster) -> None:
     changed = SLURM | {
         "teams": [team("research", "bob", 8, None), team("vision", "ada", 0, 8)],
         "priorities": {"training": 70},

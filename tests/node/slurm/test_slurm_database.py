@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from needs import needs
-from slurm_world import missing, node_facts, slurm_world
+from simulated_slurm import missing, node_facts, simulated_slurm_cluster
 
 pytestmark = needs(missing() is None, str(missing()))
 
@@ -26,27 +26,27 @@ SLURM: dict[str, Any] = {
 
 
 def test_accounts_in_a_database_elsewhere() -> None:
-    with slurm_world() as world:
+    with simulated_slurm_cluster() as simulated:
         secret = json.dumps({"username": "admin", "password": "s3cret"})
-        world.put(
+        simulated.put(
             "/usr/local/bin/aws",
             f"#!/bin/bash\n[[ \"$*\" == *--secret-id\\ arn:aws:s:1* ]] && echo '{secret}'\n",
             0o755,
         )
-        world.put("/etc/mysql/mariadb.conf.d/90-elsewhere.cnf", "[mariadb]\nbind-address=10.16.5.9\n")
-        world.says("systemctl start mariadb")
-        world.until(lambda: world.shell("mariadb --execute 'SELECT 1'").returncode == 0, "the database answers")
+        simulated.put("/etc/mysql/mariadb.conf.d/90-elsewhere.cnf", "[mariadb]\nbind-address=10.16.5.9\n")
+        simulated.says("systemctl start mariadb")
+        simulated.until(lambda: simulated.shell("mariadb --execute 'SELECT 1'").returncode == 0, "the database answers")
         grant = "CREATE USER 'admin'@'%' IDENTIFIED BY 's3cret'; GRANT ALL ON *.* TO 'admin'@'%'"
-        world.says(f'mariadb --execute "{grant}"')
-        world.publish(node_facts(SLURM))
-        outcomes = world.steps("controller")
+        simulated.says(f'mariadb --execute "{grant}"')
+        simulated.publish(node_facts(SLURM))
+        outcomes = simulated.steps("controller")
         assert outcomes["slurm-accounting"] == outcomes["slurm-daemons"] == "changed", outcomes["log"]
-        assert "cluster_table" in world.says("mariadb --batch --execute 'SHOW TABLES IN slurm_test'").split()
-        assert world.says("sacctmgr --noheader --parsable2 show cluster format=Cluster").strip() == "test"
-        assert "60-podwright-slurm.cnf" not in world.says("ls /etc/mysql/mariadb.conf.d")
-        assert "s3cret" not in world.says("cat /var/log/provision/*.jsonl /opt/slurm/etc/slurm.conf")
+        assert "cluster_table" in simulated.says("mariadb --batch --execute 'SHOW TABLES IN slurm_test'").split()
+        assert simulated.says("sacctmgr --noheader --parsable2 show cluster format=Cluster").strip() == "test"
+        assert "60-podwright-slurm.cnf" not in simulated.says("ls /etc/mysql/mariadb.conf.d")
+        assert "s3cret" not in simulated.says("cat /var/log/provision/*.jsonl /opt/slurm/etc/slurm.conf")
         # Without teams nobody is kept from anything.
-        assert "Preempt" not in world.says("cat /opt/slurm/etc/podwright.conf")
-        again = world.steps("controller")
+        assert "Preempt" not in simulated.says("cat /opt/slurm/etc/podwright.conf")
+        again = simulated.steps("controller")
         again.pop("log")
         assert set(again.values()) <= {"unchanged", "not-needed"}, again

@@ -21,16 +21,16 @@ from podwright.lifecycle_scripts.podwright_node.slurm import health as slurm_hea
 from podwright.lifecycle_scripts.podwright_node.slurm import refresh as slurm_refresh
 from podwright.lifecycle_scripts.podwright_node.slurm import topology as slurm_topology
 from podwright.lifecycle_scripts.podwright_node.slurm import users as slurm_users
-from slurm_place import CONF, SLURM, Place
-from slurm_world import COMPUTE
+from simulated_slurm import COMPUTE
+from slurm_node import CONF, SLURM, SlurmNode
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    place = Place(tmp_path)
-    monkeypatch.setenv("PATH", f"{place.bin}:{os.environ['PATH']}")
-    with place.log:
-        yield place
+def slurm_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmNode]:
+    location = SlurmNode(tmp_path)
+    monkeypatch.setenv("PATH", f"{location.bin}:{os.environ['PATH']}")
+    with location.log:
+        yield location
 
 
 def team(**settings: Any) -> dict[str, Any]:
@@ -48,9 +48,9 @@ def team(**settings: Any) -> dict[str, Any]:
 LABELLED = {"n11": ("top", "mid1", "leaf1"), "n12": ("top", "mid1", "leaf2"), "n13": ("top", "mid2", "leaf3")}
 
 
-def test_topology_conf_names_every_node_once(place: Place) -> None:
-    place.layers(**LABELLED)
-    written = slurm_topology.file(place.node())
+def test_topology_conf_names_every_node_once(slurm_node: SlurmNode) -> None:
+    slurm_node.layers(**LABELLED)
+    written = slurm_topology.file(slurm_node.node())
     assert written is not None
     assert written[0] == "/opt/slurm/etc/topology.conf"
     assert written[1].splitlines()[1:] == [
@@ -63,16 +63,16 @@ def test_topology_conf_names_every_node_once(place: Place) -> None:
         "SwitchName=leaf3 Nodes=ip-10-16-5-13",
         "SwitchName=elsewhere Nodes=ip-10-16-5-14",
     ]
-    assert slurm_topology.plugin(place.node()) == {"TopologyPlugin": "topology/tree"}
+    assert slurm_topology.plugin(slurm_node.node()) == {"TopologyPlugin": "topology/tree"}
 
 
-def test_topology_yaml_of_slurm_25_has_the_names_that_partitions_ask_for(place: Place) -> None:
+def test_topology_yaml_of_slurm_25_has_the_names_that_partitions_ask_for(slurm_node: SlurmNode) -> None:
     """Debian's Slurm is older than this file: its form is checked, by topology.yaml(5), and not that Slurm takes it."""
-    place.command("scontrol", 'echo "slurm 25.11.2"')
-    place.put("/opt/slurm/etc/slurm.conf", CONF.replace("Nodes=ALL", "Nodes=ALL Topology=tree"))
-    place.put("/opt/slurm/etc/topology.yaml", "[]\n")
-    place.layers(**LABELLED)
-    written = slurm_topology.file(place.node())
+    slurm_node.command("scontrol", 'echo "slurm 25.11.2"')
+    slurm_node.put("/opt/slurm/etc/slurm.conf", CONF.replace("Nodes=ALL", "Nodes=ALL Topology=tree"))
+    slurm_node.put("/opt/slurm/etc/topology.yaml", "[]\n")
+    slurm_node.layers(**LABELLED)
+    written = slurm_topology.file(slurm_node.node())
     assert written is not None
     assert written[0] == "/opt/slurm/etc/topology.yaml"
     (topology,) = YAML(typ="safe").load(written[1])
@@ -82,62 +82,62 @@ def test_topology_yaml_of_slurm_25_has_the_names_that_partitions_ask_for(place: 
     assert switches["leaf3"] == {"switch": "leaf3", "nodes": "ip-10-16-5-13"}
     named = [name for switch in switches.values() for name in switch.get("nodes", "").split(",") if name]
     assert sorted(named) == [f"ip-{address.replace('.', '-')}" for address in COMPUTE]
-    assert slurm_topology.plugin(place.node()) == {}
+    assert slurm_topology.plugin(slurm_node.node()) == {}
 
 
-def test_an_empty_topology_that_slurm_conf_asks_for_is_filled(place: Place) -> None:
-    place.put("/opt/slurm/etc/slurm.conf", CONF + "TopologyPlugin=topology/tree\n")
-    place.put("/opt/slurm/etc/topology.conf", "# nothing yet\n")
-    place.layers()
-    written = slurm_topology.file(place.node())
+def test_an_empty_topology_that_slurm_conf_asks_for_is_filled(slurm_node: SlurmNode) -> None:
+    slurm_node.put("/opt/slurm/etc/slurm.conf", CONF + "TopologyPlugin=topology/tree\n")
+    slurm_node.put("/opt/slurm/etc/topology.conf", "# nothing yet\n")
+    slurm_node.layers()
+    written = slurm_topology.file(slurm_node.node())
     assert written is not None
     assert "SwitchName=elsewhere Nodes=ip-10-16-5-11,ip-10-16-5-12,ip-10-16-5-13,ip-10-16-5-14" in written[1]
 
 
-def test_without_layers_slurm_keeps_its_flat_view(place: Place) -> None:
-    place.layers()
-    assert slurm_topology.file(place.node()) is None
+def test_without_layers_slurm_keeps_its_flat_view(slurm_node: SlurmNode) -> None:
+    slurm_node.layers()
+    assert slurm_topology.file(slurm_node.node()) is None
 
 
-def test_a_topology_of_hyperpods_own_stays(place: Place) -> None:
-    place.put("/opt/slurm/etc/topology.conf", "SwitchName=s1 Nodes=ip-10-16-5-[11-14]\n")
-    place.layers(**LABELLED)
-    assert slurm_topology.file(place.node()) is None
+def test_a_topology_of_hyperpods_own_stays(slurm_node: SlurmNode) -> None:
+    slurm_node.put("/opt/slurm/etc/topology.conf", "SwitchName=s1 Nodes=ip-10-16-5-[11-14]\n")
+    slurm_node.layers(**LABELLED)
+    assert slurm_topology.file(slurm_node.node()) is None
 
 
-def test_settings_come_from_included_files_and_never_from_ours(place: Place) -> None:
-    place.put("/opt/slurm/etc/slurm.conf", CONF + "include podwright.conf\n")
-    place.put("/opt/slurm/etc/podwright.conf", "JobRequeue=1\n")
-    place.put("/opt/slurm/etc/accounting.conf", "AccountingStorageType=accounting_storage/slurmdbd\n")
-    settings = slurm_control.settings(place.node())
+def test_settings_come_from_included_files_and_never_from_ours(slurm_node: SlurmNode) -> None:
+    slurm_node.put("/opt/slurm/etc/slurm.conf", CONF + "include podwright.conf\n")
+    slurm_node.put("/opt/slurm/etc/podwright.conf", "JobRequeue=1\n")
+    slurm_node.put("/opt/slurm/etc/accounting.conf", "AccountingStorageType=accounting_storage/slurmdbd\n")
+    settings = slurm_control.settings(slurm_node.node())
     assert settings["accountingstoragetype"] == "accounting_storage/slurmdbd"
     assert "jobrequeue" not in settings
     assert "nodename" not in settings
-    assert slurm_control.controllers(place.node()) == [("ip-10-16-5-9", "10.16.5.9")]
+    assert slurm_control.controllers(slurm_node.node()) == [("ip-10-16-5-9", "10.16.5.9")]
 
 
-def test_what_the_image_sets_stays(place: Place) -> None:
-    place.layers()
-    rows = slurm_configuration.text(place.node()).splitlines()
+def test_what_the_image_sets_stays(slurm_node: SlurmNode) -> None:
+    slurm_node.layers()
+    rows = slurm_configuration.text(slurm_node.node()).splitlines()
     assert "SchedulerParameters=bf_window=60,nohold_on_prolog_fail" in rows
     assert "AccountingStorageHost=10.16.5.9" in rows
     assert "Prolog=/opt/slurm/etc/prolog.d/*" in rows
     assert not [row for row in rows if row.startswith("Preempt")]
     own = "AccountingStorageType=accounting_storage/slurmdbd\nProlog=/opt/image/prolog\nPrologFlags=Contain\n"
-    place.put("/opt/slurm/etc/accounting.conf", own)
-    rows = slurm_configuration.text(place.node()).splitlines()
+    slurm_node.put("/opt/slurm/etc/accounting.conf", own)
+    rows = slurm_configuration.text(slurm_node.node()).splitlines()
     assert not [row for row in rows if row.startswith(("AccountingStorage", "Prolog="))]
     assert "PrologFlags=Contain,Alloc" in rows
-    assert slurm_health.skipped(slurm_control.settings(place.node())) == ["Prolog=/opt/image/prolog"]
+    assert slurm_health.skipped(slurm_control.settings(slurm_node.node())) == ["Prolog=/opt/image/prolog"]
 
 
-def test_the_include_is_the_last_line_and_stands_there_once(place: Place) -> None:
-    place.put("/opt/slurm/etc/slurm.conf", "include podwright.conf\n" + CONF)
-    place.layers()
-    slurm_configuration.enforce(place.node())
-    lines = (place.root / "opt/slurm/etc/slurm.conf").read_text().splitlines()
+def test_the_include_is_the_last_line_and_stands_there_once(slurm_node: SlurmNode) -> None:
+    slurm_node.put("/opt/slurm/etc/slurm.conf", "include podwright.conf\n" + CONF)
+    slurm_node.layers()
+    slurm_configuration.enforce(slurm_node.node())
+    lines = (slurm_node.root / "opt/slurm/etc/slurm.conf").read_text().splitlines()
     assert lines == [*CONF.splitlines(), "include podwright.conf"]
-    assert slurm_configuration.is_in_force(place.node())
+    assert slurm_configuration.is_in_force(slurm_node.node())
 
 
 def test_a_class_called_borrow_is_refused() -> None:
@@ -178,38 +178,38 @@ def test_a_guaranteed_qos_always_preempts_something() -> None:
 USER = {"name": "ada", "uid": 2001, "gid": 2001, "groups": [], "ssh_keys": ["ssh-ed25519 A ada"]}
 
 
-def test_an_id_that_somebody_else_has_is_refused(place: Place) -> None:
-    place.put("/etc/passwd", "image:x:2001:2001::/home/image:/bin/bash\n")
-    place.put("/etc/group", "ada:x:2001:\n")
+def test_an_id_that_somebody_else_has_is_refused(slurm_node: SlurmNode) -> None:
+    slurm_node.put("/etc/passwd", "image:x:2001:2001::/home/image:/bin/bash\n")
+    slurm_node.put("/etc/group", "ada:x:2001:\n")
     with pytest.raises(Failure, match="user ada the id 2001, and on this node id 2001 belongs to image"):
-        slurm_users.make(place.node(users=[USER]))
-    place.put("/etc/passwd", "ada:x:1005:1005::/home/ada:/bin/bash\n")
+        slurm_users.make(slurm_node.node(users=[USER]))
+    slurm_node.put("/etc/passwd", "ada:x:1005:1005::/home/ada:/bin/bash\n")
     with pytest.raises(Failure, match="ada has id 1005"):
-        slurm_users.make(place.node(users=[USER]))
+        slurm_users.make(slurm_node.node(users=[USER]))
 
 
-def test_a_group_that_the_image_lacks_is_named_and_the_others_are_joined(place: Place) -> None:
-    place.put("/etc/passwd", "ada:x:2001:2001::/home/ada:/bin/bash\n")
-    place.put("/etc/group", "ada:x:2001:\nml:x:3000:\n")
-    place.put("/etc/shadow", "ada:!::::::\n")
-    (place.root / "home/ada").mkdir(parents=True)
-    node = place.node(users=[{**USER, "groups": ["docker", "ml"]}], groups=[{"name": "ml", "gid": 3000}])
-    place.command("usermod", f"sed -i 's/^ml:.*/ml:x:3000:ada/' {place.root}/etc/group")
+def test_a_group_that_the_image_lacks_is_named_and_the_others_are_joined(slurm_node: SlurmNode) -> None:
+    slurm_node.put("/etc/passwd", "ada:x:2001:2001::/home/ada:/bin/bash\n")
+    slurm_node.put("/etc/group", "ada:x:2001:\nml:x:3000:\n")
+    slurm_node.put("/etc/shadow", "ada:!::::::\n")
+    (slurm_node.root / "home/ada").mkdir(parents=True)
+    node = slurm_node.node(users=[{**USER, "groups": ["docker", "ml"]}], groups=[{"name": "ml", "gid": 3000}])
+    slurm_node.command("usermod", f"sed -i 's/^ml:.*/ml:x:3000:ada/' {slurm_node.root}/etc/group")
     slurm_users.make(node)
-    assert next(line for line in place.asked if line.startswith("usermod")).endswith("--append --groups ml ada")
+    assert next(line for line in slurm_node.asked if line.startswith("usermod")).endswith("--append --groups ml ada")
     assert slurm_users.are_there(node)
-    assert "user ada belongs to docker, which this image does not have" in place.said
+    assert "user ada belongs to docker, which this image does not have" in slurm_node.said
 
 
-def test_keys_of_people_who_left_go(place: Place) -> None:
-    place.put("/etc/ssh/podwright_keys/bob", "ssh-ed25519 B bob\n")
-    slurm_users.make(place.node())
-    assert not (place.root / "etc/ssh/podwright_keys/bob").exists()
-    assert slurm_users.are_there(place.node())
+def test_keys_of_people_who_left_go(slurm_node: SlurmNode) -> None:
+    slurm_node.put("/etc/ssh/podwright_keys/bob", "ssh-ed25519 B bob\n")
+    slurm_users.make(slurm_node.node())
+    assert not (slurm_node.root / "etc/ssh/podwright_keys/bob").exists()
+    assert slurm_users.are_there(slurm_node.node())
 
 
-def test_homes_are_on_shared_storage_where_there_is_any(place: Place) -> None:
-    node = place.node()
+def test_homes_are_on_shared_storage_where_there_is_any(slurm_node: SlurmNode) -> None:
+    node = slurm_node.node()
     assert slurm_users.home_folder(node) == "/home"
     node.facts["file_systems"]["lustre"] = {"scratch": {"path": "/fsx"}}
     assert slurm_users.home_folder(node) == "/fsx/home"
@@ -221,23 +221,23 @@ EXTERNAL = {"host": "db.example.com", "port": 3307, "database": "slurm_test", "s
 
 
 @needs(os.geteuid() == 0, "root, to hand slurmdbd.conf to Slurm's user")
-def test_an_outside_database_is_reached_with_its_secret(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outside_database_is_reached_with_its_secret(slurm_node: SlurmNode, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slurm_control, "database_answers", lambda host: host == "10.16.5.9")
-    place.put("/etc/passwd", "slurm:x:401:402::/:/bin/false\n")
-    place.command("aws", 'echo \'{"username": "admin", "password": "s3cret"}\'')
-    node = place.node(accounting=EXTERNAL)
+    slurm_node.put("/etc/passwd", "slurm:x:401:402::/:/bin/false\n")
+    slurm_node.command("aws", 'echo \'{"username": "admin", "password": "s3cret"}\'')
+    node = slurm_node.node(accounting=EXTERNAL)
     slurm_accounting.set_up(node)
-    conf = (place.root / "opt/slurm/etc/slurmdbd.conf").read_text().splitlines()
+    conf = (slurm_node.root / "opt/slurm/etc/slurmdbd.conf").read_text().splitlines()
     for row in ("StorageHost=db.example.com", "StoragePort=3307", "StorageLoc=slurm_test", "StorageUser=admin"):
         assert row in conf
-    written = (place.root / "opt/slurm/etc/slurmdbd.conf").stat()
+    written = (slurm_node.root / "opt/slurm/etc/slurmdbd.conf").stat()
     assert (written.st_uid, written.st_gid, written.st_mode & 0o777) == (401, 402, 0o600)
     assert "StoragePass=s3cret" in conf
     call = "aws secretsmanager get-secret-value --secret-id arn:aws:s:1 --region us-west-2"
-    assert any(line.startswith(call) for line in place.asked)
-    assert not [line for line in place.asked if "mariadb" in line]
+    assert any(line.startswith(call) for line in slurm_node.asked)
+    assert not [line for line in slurm_node.asked if "mariadb" in line]
     assert slurm_accounting.is_up(node)
-    assert not slurm_accounting.is_up(place.node(accounting={**EXTERNAL, "host": "other.example.com"}))
+    assert not slurm_accounting.is_up(slurm_node.node(accounting={**EXTERNAL, "host": "other.example.com"}))
 
 
 @pytest.mark.parametrize(
@@ -248,45 +248,45 @@ def test_an_outside_database_is_reached_with_its_secret(place: Place, monkeypatc
         ('{"username": "admin", "password": "a#b"}', "blank, a quote, a backslash or #"),
     ],
 )
-def test_a_secret_that_slurm_cannot_use_is_named(place: Place, secret: str, complaint: str) -> None:
-    place.command("aws", f"echo '{secret}'")
+def test_a_secret_that_slurm_cannot_use_is_named(slurm_node: SlurmNode, secret: str, complaint: str) -> None:
+    slurm_node.command("aws", f"echo '{secret}'")
     with pytest.raises(Failure, match=complaint):
-        slurm_accounting.set_up(place.node(accounting=EXTERNAL))
-    assert not (place.root / "opt/slurm/etc/slurmdbd.conf").exists()
+        slurm_accounting.set_up(slurm_node.node(accounting=EXTERNAL))
+    assert not (slurm_node.root / "opt/slurm/etc/slurmdbd.conf").exists()
 
 
-def test_several_controllers_know_one_another(place: Place) -> None:
-    place.put("/opt/slurm/etc/slurm.conf", CONF + "SlurmctldHost=ip-10-16-5-10(10.16.5.10)\n")
-    conf = slurm_accounting.conf_text(place.node(accounting=EXTERNAL), "u", "p").splitlines()
+def test_several_controllers_know_one_another(slurm_node: SlurmNode) -> None:
+    slurm_node.put("/opt/slurm/etc/slurm.conf", CONF + "SlurmctldHost=ip-10-16-5-10(10.16.5.10)\n")
+    conf = slurm_accounting.conf_text(slurm_node.node(accounting=EXTERNAL), "u", "p").splitlines()
     assert {"DbdHost=ip-10-16-5-9", "DbdAddr=10.16.5.9", "DbdBackupHost=ip-10-16-5-10"} <= set(conf)
-    assert slurm_accounting.settings(place.node())["AccountingStorageBackupHost"] == "10.16.5.10"
+    assert slurm_accounting.settings(slurm_node.node())["AccountingStorageBackupHost"] == "10.16.5.10"
 
 
-def test_a_compute_node_asks_the_controllers_for_its_configuration(place: Place) -> None:
-    place.layers()
-    node = place.node("h200")
+def test_a_compute_node_asks_the_controllers_for_its_configuration(slurm_node: SlurmNode) -> None:
+    slurm_node.layers()
+    node = slurm_node.node("h200")
     assert slurm_daemons.client(node) == {
         slurm_daemons.CLIENT: '[Service]\nEnvironment="SLURMD_OPTIONS=--conf-server 10.16.5.9"\n'
     }
-    assert slurm_daemons.run_already(place.node("h200", configuration="api"))
+    assert slurm_daemons.run_already(slurm_node.node("h200", configuration="api"))
     assert not slurm_daemons.run_already(node)
 
 
-def test_enroot_uses_the_large_disk(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_enroot_uses_the_large_disk(slurm_node: SlurmNode, monkeypatch: pytest.MonkeyPatch) -> None:
     original = "ENROOT_CACHE_PATH /tmp/enroot\nENROOT_MOUNT_HOME y\n"
-    place.put("/etc/enroot/enroot.conf", original)
-    node = place.node("h200")
+    slurm_node.put("/etc/enroot/enroot.conf", original)
+    node = slurm_node.node("h200")
     monkeypatch.setattr(slurm_containers, "is_mount_point", lambda _, path: path == "/opt/sagemaker")
     slurm_containers.point(node)
-    text = (place.root / "etc/enroot/enroot.conf").read_text()
+    text = (slurm_node.root / "etc/enroot/enroot.conf").read_text()
     assert text.index("ENROOT_CACHE_PATH /opt/sagemaker/enroot/cache/user-$(id -u)\n") < text.index("/tmp/enroot")
-    assert (place.root / "opt/sagemaker/enroot/data").stat().st_mode & 0o7777 == 0o1777
+    assert (slurm_node.root / "opt/sagemaker/enroot/data").stat().st_mode & 0o7777 == 0o1777
     assert slurm_containers.is_set(node)
     slurm_containers.point(node)
-    assert (place.root / "etc/enroot/enroot.conf").read_text() == text
+    assert (slurm_node.root / "etc/enroot/enroot.conf").read_text() == text
     monkeypatch.setattr(slurm_containers, "is_mount_point", lambda _, path: False)
     slurm_containers.point(node)
-    assert (place.root / "etc/enroot/enroot.conf").read_text() == original
+    assert (slurm_node.root / "etc/enroot/enroot.conf").read_text() == original
 
 
 @needs_programs("systemd-analyze", package="systemd")

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from needs import needs
-from slurm_world import SlurmWorld, missing, node_facts, resource_config, slurm_world
+from simulated_slurm import SimulatedSlurmCluster, missing, node_facts, resource_config, simulated_slurm_cluster
 
 pytestmark = needs(missing() is None, str(missing()))
 
@@ -45,19 +45,21 @@ LAYERS = {"10.16.5.11": ("top", "leaf1"), "10.16.5.12": ("top", "leaf2")}
 
 
 @contextmanager
-def started_by_the_image() -> Iterator[SlurmWorld]:
-    with slurm_world() as world:
-        world.publish(node_facts(SLURM))
-        world.put("/opt/ml/config/resource_config.json", json.dumps(resource_config("controller", LAYERS)) + "\n")
-        world.says("systemctl start slurmctld")
-        world.until(lambda: world.shell("scontrol show config").returncode == 0, "the image's slurmctld answers")
-        yield world
+def started_by_the_image() -> Iterator[SimulatedSlurmCluster]:
+    with simulated_slurm_cluster() as simulated:
+        simulated.publish(node_facts(SLURM))
+        simulated.put("/opt/ml/config/resource_config.json", json.dumps(resource_config("controller", LAYERS)) + "\n")
+        simulated.says("systemctl start slurmctld")
+        simulated.until(
+            lambda: simulated.shell("scontrol show config").returncode == 0, "the image's slurmctld answers"
+        )
+        yield simulated
 
 
-def left_behind(world: SlurmWorld) -> str:
+def left_behind(simulated: SimulatedSlurmCluster) -> str:
     """Files with their owners and modes, accounts, and what slurmctld runs by."""
     folders = "/opt/slurm/etc /opt/podwright /etc/ssh /etc/systemd/system /home /etc/mysql /var/lib/podwright"
-    return world.says(
+    return simulated.says(
         f"""
         find {folders} -printf '%y %m %u:%g %p %l\\n' | sort
         find {folders} -type f ! -name slurmdbd.conf -print0 | sort -z | xargs -0 sha256sum
@@ -72,17 +74,17 @@ def left_behind(world: SlurmWorld) -> str:
 
 
 def test_killed_again_and_again() -> None:
-    with started_by_the_image() as world:
-        outcomes = world.steps("controller", LAYERS)
+    with started_by_the_image() as simulated:
+        outcomes = simulated.steps("controller", LAYERS)
         assert "failed" not in outcomes.values(), outcomes["log"]
-        wanted = left_behind(world)
-        assert re.search(r"AccountingStorageType +=.*slurmdbd", wanted)
-        assert "research|ada|" in wanted
-        assert "SwitchName=top" in wanted
-    with started_by_the_image() as world:
+        expected = left_behind(simulated)
+        assert re.search(r"AccountingStorageType +=.*slurmdbd", expected)
+        assert "research|ada|" in expected
+        assert "SwitchName=top" in expected
+    with started_by_the_image() as simulated:
         # Each run makes one change more than the one before: the whole set-up has some hundred and fifty.
         for number in range(1, 40):
-            run = world.shell(f"cd /bundle && python3 /parts/run_steps.py --die {number}", timeout=120)
+            run = simulated.shell(f"cd /bundle && python3 /parts/run_steps.py --die {number}", timeout=120)
             if run.returncode == 0:
                 break
             assert run.returncode == -signal.SIGKILL, run.stdout + run.stderr
@@ -90,4 +92,4 @@ def test_killed_again_and_again() -> None:
             pytest.fail("it never gets through")
         assert number > 8, "it was hardly ever killed"
         assert "failed" not in json.loads(run.stdout.splitlines()[-1]).values(), run.stdout
-        assert left_behind(world) == wanted
+        assert left_behind(simulated) == expected

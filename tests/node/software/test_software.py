@@ -11,7 +11,7 @@ import pytest
 from fake_node import SCRIPTS, FakeNode, publish
 from kill_runs import kill_runs
 from needs import needs_programs, python_39
-from software_world import nccl_library, remembered, run, software_node
+from software_services import nccl_library, remembered, run, software_node
 
 ALL = {
     "efa_installer": "1.50.0",
@@ -51,9 +51,9 @@ def commands(node: FakeNode, name: str) -> list[str]:
 def test_installs_everything_on_a_slurm_node(folder: Path, system: str) -> None:
     node = software_node(folder, {"install": "pin", "versions": ALL}, system=system)
     assert set(came_up(node).values()) == {"changed", "not-needed"}
-    found = remembered(node)["found"]
-    told = {"efa_driver": "3.3.0g", "libfabric": "2.6.0amzn1.0", "cuda": "13.0", "nvidia_driver": "580.95.05"}
-    assert found == ALL | told
+    actual = remembered(node)["found"]
+    messages = {"efa_driver": "3.3.0g", "libfabric": "2.6.0amzn1.0", "cuda": "13.0", "nvidia_driver": "580.95.05"}
+    assert actual == ALL | messages
     assert commands(node, "efa_installer.sh") == ["efa_installer.sh 1.50.0 --yes"]
     assert bool(commands(node, "dpkg")) is system.startswith("ubuntu")
     own = node.root / "opt/podwright"
@@ -167,13 +167,13 @@ def test_a_stack_that_cannot_work_is_told_before_it_costs_a_job(folder: Path, mi
     plugin = b"aws-ofi-nccl 1.21.1\0"
     node.put("opt/amazon/ofi-nccl/lib/libnccl-net.so", plugin.decode())
     node.put("sys/module/nvidia/version", "570.1\n")
-    told = "aws-ofi-nccl 1.21.1 needs NCCL 2.17.1 or newer, found 2.16.5"
+    messages = "aws-ofi-nccl 1.21.1 needs NCCL 2.17.1 or newer, found 2.16.5"
     if mismatch == "warn":
         came_up(node)
-        assert any(told in text for _, text in remembered(node)["problems"])
+        assert any(messages in text for _, text in remembered(node)["problems"])
     else:
         error = failed(node, "software-versions")
-        assert told in error
+        assert messages in error
         assert "CUDA 13.0 needs NVIDIA driver 580 or newer, found 570.1" in error
 
 
@@ -216,9 +216,11 @@ def test_no_kernel_headers_no_module(folder: Path) -> None:
 
 def test_a_full_disk_leaves_nothing_half_installed(folder: Path) -> None:
     node = software_node(folder, {"install": "ensure", "versions": {"nccl": "2.31.2"}})
-    place = node.root / "opt/podwright"
-    place.mkdir(parents=True)
-    result = node.shell(f"mount -t tmpfs -o size=4k none {place}; {run(node)} && exit 3; umount {place}; {run(node)}")
+    location = node.root / "opt/podwright"
+    location.mkdir(parents=True)
+    result = node.shell(
+        f"mount -t tmpfs -o size=4k none {location}; {run(node)} && exit 3; umount {location}; {run(node)}"
+    )
     assert result.returncode == 0, result.stdout
     assert "No space left on device" in result.stdout
     assert remembered(node)["found"]["nccl"] == "2.31.2"

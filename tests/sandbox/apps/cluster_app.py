@@ -47,9 +47,9 @@ def main() -> None:
         nested = out / f"assembly-{name}"
         nested.mkdir(parents=True, exist_ok=True)
         (nested / "cluster.template.json").write_text(json.dumps(stack(environment)))
-        place = f"aws://{environment.account}/{environment.region}"
+        location = f"aws://{environment.account}/{environment.region}"
         properties = {"templateFile": "cluster.template.json", "stackName": f"{name}-cluster"}
-        artifact = {"type": "aws:cloudformation:stack", "environment": place, "properties": properties}
+        artifact = {"type": "aws:cloudformation:stack", "environment": location, "properties": properties}
         write(nested, {f"{name}cluster": artifact | {"displayName": f"{name}/cluster"}})
         nesting = {"directoryName": nested.name, "displayName": name}
         stages[nested.name] = {"type": "cdk:cloud-assembly", "properties": nesting}

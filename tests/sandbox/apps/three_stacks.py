@@ -21,7 +21,7 @@ subnets = [
 ]
 for i, subnet in enumerate(subnets):
     ec2.CfnSubnetRouteTableAssociation(network, f"Route{i}", subnet_id=subnet.ref, route_table_id=table.ref)
-face = ec2.Vpc.from_vpc_attributes(
+interface = ec2.Vpc.from_vpc_attributes(
     network,
     "Face",
     vpc_id=vpc.ref,
@@ -29,7 +29,7 @@ face = ec2.Vpc.from_vpc_attributes(
     private_subnet_ids=[subnet.ref for subnet in subnets],
     private_subnet_route_table_ids=[table.ref, table.ref],
 )
-group = ec2.SecurityGroup(network, "Group", vpc=face, allow_all_outbound=False)
+group = ec2.SecurityGroup(network, "Group", vpc=interface, allow_all_outbound=False)
 group.add_ingress_rule(group, ec2.Port.all_traffic())
 group.add_egress_rule(group, ec2.Port.all_traffic())
 
@@ -38,8 +38,8 @@ cluster = eks.Cluster(
     control,
     "Cluster",
     version=eks.KubernetesVersion.V1_34,
-    vpc=face,
-    vpc_subnets=[ec2.SubnetSelection(subnets=face.private_subnets)],
+    vpc=interface,
+    vpc_subnets=[ec2.SubnetSelection(subnets=interface.private_subnets)],
     default_capacity_type=eks.DefaultCapacityType.NODEGROUP,
     default_capacity=0,
     kubectl_provider_options=eks.KubectlProviderOptions(kubectl_layer=KubectlV35Layer(control, "Kubectl")),

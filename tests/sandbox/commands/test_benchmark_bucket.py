@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmark_world import URI, World, record
+from benchmark_services import URI, BenchmarkServices, record
 from needs import require
 from podwright.config.errors import CommandError
 from podwright.config.loading.project import Project
@@ -28,27 +28,27 @@ Aws = Callable[[str], Any]
 
 
 @pytest.fixture
-def world(sandbox: server.Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def services(sandbox: server.Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BenchmarkServices]:
     """A world for nodes that call the real CLI, which talks to the sandbox."""
     for name, value in sandbox.environment("us-west-2").items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     require(shutil.which("aws"), "the AWS CLI, which `bin/setup test` installs")
-    with closing(World(tmp_path)) as made:
+    with closing(BenchmarkServices(tmp_path)) as made:
         yield made
 
 
 @pytest.fixture
-def store(world: World, aws: Aws, tmp_path: Path) -> Store:
+def store(services: BenchmarkServices, aws: Aws, tmp_path: Path) -> Store:
     """Objects of a new prefix."""
     bucket = f"sagemaker-{tmp_path.name.replace('_', '-')}"
     aws("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
-    return Store(real(world), URI.replace("sagemaker-test", bucket))
+    return Store(real(services), URI.replace("sagemaker-test", bucket))
 
 
-def real(world: World, **given: Any) -> Node:
+def real(services: BenchmarkServices, **provided: Any) -> Node:
     """A node of the world that runs commands instead of asking the world."""
-    made = world.node(**given)
+    made = services.node(**provided)
     fields = {name: getattr(made, name) for name in Node.__dataclass_fields__}
     return Node(**fields)
 
@@ -58,12 +58,12 @@ def test_writes_over_what_was_read_and_nothing_else(store: Store) -> None:
     store.write("a.json", {"first": 1}, over=NEW)
     with pytest.raises(Changed):
         store.write("a.json", {"second": 1}, over=NEW)
-    found = store.read("a.json")
-    assert found
-    assert found.value == {"first": 1}
-    store.write("a.json", {"third": 1}, over=found.tag)
+    entry = store.read("a.json")
+    assert entry
+    assert entry.value == {"first": 1}
+    store.write("a.json", {"third": 1}, over=entry.tag)
     with pytest.raises(Changed):
-        store.write("a.json", {"fourth": 1}, over=found.tag)
+        store.write("a.json", {"fourth": 1}, over=entry.tag)
     store.write("a.json", {"fifth": 1})
     again = store.read("a.json")
     assert again
@@ -87,17 +87,21 @@ def test_no_more_places_are_given_than_there_are(store: Store) -> None:
         return claim(store, group="h200", thresholds="1", instance_id=f"i-{number}", most=2, window_days=7).granted
 
     assert [ask(number) for number in (0, 1, 2, 0)] == [True, True, False, True]
-    found = store.read("replacements/h200/1.json")
-    assert found
-    assert [item["instance_id"] for item in found.value["claims"]] == ["i-0", "i-1"]
+    entry = store.read("replacements/h200/1.json")
+    assert entry
+    assert [item["instance_id"] for item in entry.value["claims"]] == ["i-0", "i-1"]
 
 
 def test_a_node_publishes_and_the_command_shows_it(
-    store: Store, world: World, aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: Store,
+    services: BenchmarkServices,
+    aws: Aws,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    world.drive(monkeypatch, lambda *_: record("warn"))
+    services.drive(monkeypatch, lambda *_: record("warn"))
     for instance in ("i-0123456789abcdef0", "i-0123456789abcdef1"):
-        measure(real(world, instance=instance, results_uri=store.uri))
+        measure(real(services, instance=instance, results_uri=store.uri))
     environment = Project.at(Path(__file__).parents[3]).load("prod").environment
     bucket = store.uri.split("/")[2]
     storage = environment.storage.model_copy(

@@ -31,7 +31,7 @@ instance_groups:
 
 
 @pytest.fixture
-def knobs(sandbox: Running) -> Callable[..., dict[str, Any]]:
+def controls(sandbox: Running) -> Callable[..., dict[str, Any]]:
     """Turns the sandbox's knobs of training plans, and gives what it holds then."""
 
     def turn(**changes: Any) -> dict[str, Any]:
@@ -51,10 +51,10 @@ def capacity(sandbox: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     account = Account(SANDBOX_ACCOUNT, REGION, sandbox.endpoint, {})
     for verb in (search, show, reserve, extend):
         monkeypatch.setattr(verb, "account_of", lambda *_: account)
-    of = purchase.Buyer.of
+    actual = purchase.Buyer.of
 
     def quick(account: Account) -> purchase.Buyer:
-        return replace(of(account), sleep=lambda seconds: time.sleep(seconds / 50))
+        return replace(actual(account), sleep=lambda seconds: time.sleep(seconds / 50))
 
     monkeypatch.setattr(purchase.Buyer, "of", quick)
     return lambda *arguments: cli.main(["capacity", *arguments, "--project", str(tmp_path)])
@@ -62,19 +62,19 @@ def capacity(sandbox: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_plan_is_searched_for_bought_once_shown_and_extended(
     capacity: Callable[..., int],
-    knobs: Callable[..., dict[str, Any]],
+    controls: Callable[..., dict[str, Any]],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    knobs(payment_seconds=0.2)
+    controls(payment_seconds=0.2)
     assert capacity("search", "pilot", "trainium", "--json") == 0
     [region] = json.loads(capsys.readouterr().out)["regions"]
     assert {part["zone"] for offer in region["offers"] for part in offer["parts"]} == {"euw1-az1"}
     # The call goes through and its answer gets lost: boto3 must not send it again.
-    knobs(faults=[{"operation": "create_training_plan", "kind": "error", "after": True}])
+    controls(faults=[{"operation": "create_training_plan", "kind": "error", "after": True}])
     assert capacity("reserve", "pilot", "trainium", "--yes", "--max-upfront", "100000", "--json") == 0
     bought = json.loads(capsys.readouterr().out)
-    assert (bought["result"], len(knobs()["charges"])) == ("bought", 1)
+    assert (bought["result"], len(controls()["charges"])) == ("bought", 1)
     file = tmp_path / "environments/pilot.yaml"
     plan = load_environment(file).environment.training_plans["trainium"]
     assert (plan.arn, plan.zone) == (bought["plan"]["arn"], "euw1-az1")
@@ -88,5 +88,5 @@ def test_a_plan_is_searched_for_bought_once_shown_and_extended(
     assert shown["record"]["buyer"].startswith("arn:aws:")
     file.write_text(FILE)
     assert capacity("reserve", "pilot", "trainium", "--yes", "--max-upfront", "100000") == 0
-    assert len(knobs()["charges"]) == 2
+    assert len(controls()["charges"]) == 2
     assert load_environment(file).environment.training_plans["trainium"].arn == plan.arn

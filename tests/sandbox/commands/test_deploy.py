@@ -76,16 +76,16 @@ def test_life_of_a_project(project: Path) -> None:
     assert {node["status"] for node in first["nodes"] if node["group"] == "system"} == {"Running"}
     assert len(nodes(first, "training")) == 2
 
-    again, said = deploy(project)
-    assert said.count("no changes") == len(STACKS)
+    again, output = deploy(project)
+    assert output.count("no changes") == len(STACKS)
     assert nodes(again, "training") == nodes(first, "training")
     use_kubectl(project, again)
 
     file = project / "environments/sandbox.yaml"
     file.write_text(file.read_text().replace("ml.g5.12xlarge\n    count: 2", "ml.g5.12xlarge\n    count: 3") + TEAMS)
     refuse_to_take_nodes_away(project, first["sandbox"])
-    more, said = deploy(project, "--allow", "system")
-    assert said.count("no changes") >= 2
+    more, output = deploy(project, "--allow", "system")
+    assert output.count("no changes") >= 2
     assert nodes(more, "training") > nodes(first, "training")
     assert [(quota["team"], quota["status"]) for quota in more["quotas"]] == [("ours", "Created"), ("yours", "Created")]
 
@@ -108,9 +108,9 @@ def refuse_to_take_nodes_away(project: Path, endpoint: str) -> None:
     sagemaker = boto3.Session("sandbox", "sandbox", region_name="us-west-2").client("sagemaker", endpoint_url=endpoint)
     groups = sagemaker.describe_cluster(ClusterName="sandbox")["InstanceGroups"]
     system = next(group for group in groups if group["InstanceGroupName"] == "system")
-    kept = ("InstanceGroupName", "InstanceType", "LifeCycleConfig", "ExecutionRole", "OverrideVpcConfig")
-    wanted = {key: system[key] for key in kept} | {"InstanceCount": 3}
-    sagemaker.update_cluster(ClusterName="sandbox", InstanceGroups=[wanted])
+    retained = ("InstanceGroupName", "InstanceType", "LifeCycleConfig", "ExecutionRole", "OverrideVpcConfig")
+    expected = {key: system[key] for key in retained} | {"InstanceCount": 3}
+    sagemaker.update_cluster(ClusterName="sandbox", InstanceGroups=[expected])
 
     drift = json.loads(run(project, "drift", "--json", code=1)[0])
     assert drift["next_deploy"] == ["the next deploy that touches the cluster would set system 3 → 2"]
@@ -118,11 +118,11 @@ def refuse_to_take_nodes_away(project: Path, endpoint: str) -> None:
     _, errors = run(project, "deploy", code=1)
     assert "CHG004  system: the deployment would set system 3 → 2" in errors
     assert "InstanceGroups[training].InstanceCount: 2 → 3  [adds nodes, 15 to 25 min]" in errors
-    found = json.loads(run(project, "diff", "--json", "--assembly", ".podwright/cdk.out/sandbox")[0])
-    assert [(need["id"], need["name"]) for need in found["approval"]["reasons"] if need["refused"]] == [
+    actual = json.loads(run(project, "diff", "--json", "--assembly", ".podwright/cdk.out/sandbox")[0])
+    assert [(need["id"], need["name"]) for need in actual["approval"]["reasons"] if need["refused"]] == [
         ("CHG004", "system")
     ]
-    assert found["digest"] in errors
+    assert actual["digest"] in errors
 
 
 def use_kubectl(project: Path, report: dict[str, Any]) -> None:
@@ -143,14 +143,14 @@ def interrupt_a_deployment(project: Path) -> None:
     """Press Ctrl-C while stacks are being made."""
     process = start(project, "deploy")
     assert process.stderr is not None
-    said = []
+    output = []
     for line in process.stderr:
-        said.append(line)
+        output.append(line)
         if "sandbox-network" in line:
             break
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=400)
-    assert process.returncode == 130, "".join([*said, errors])
+    assert process.returncode == 130, "".join([*output, errors])
     assert errors.strip().endswith("podwright: interrupted")
 
 
@@ -158,12 +158,12 @@ def report_on_it(project: Path) -> None:
     changes = project / "changes.json"
     changes.write_text('{"environment": "sandbox", "stacks": []}')
     assembly = ("--assembly", ".podwright/cdk.out/sandbox", "--changes", "changes.json")
-    printed, said = run(project, "report", "--live", "--json", *assembly)
-    found = json.loads(printed)
-    assert {group["name"]: group["target"] for group in found["status"]["groups"]} == {"system": 2, "training": 3}
-    assert "benchmarks" not in found["status"]["unseen"]
-    assert "cluster" in said
-    drawn = {group["name"]: group["count"] for group in found["architecture"]["groups"]}
+    printed, output = run(project, "report", "--live", "--json", *assembly)
+    actual = json.loads(printed)
+    assert {group["name"]: group["target"] for group in actual["status"]["groups"]} == {"system": 2, "training": 3}
+    assert "benchmarks" not in actual["status"]["unseen"]
+    assert "cluster" in output
+    drawn = {group["name"]: group["count"] for group in actual["architecture"]["groups"]}
     assert drawn == {"system": 2, "training": 3}
     printed, _ = run(project, "report", "--live", *assembly)
     page = (project / "podwright-report-sandbox.html").read_text()

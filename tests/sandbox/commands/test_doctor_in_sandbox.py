@@ -53,7 +53,9 @@ def put(sandbox: Running) -> Iterator[Callable[[str, Any], None]]:
 
 
 @pytest.fixture
-def look(sandbox: Running, aws: Callable[[str], Any], around: Surroundings, tmp_path: Path) -> Callable[..., Diagnosis]:
+def diagnosed(
+    sandbox: Running, aws: Callable[[str], Any], around: Surroundings, tmp_path: Path
+) -> Callable[..., Diagnosis]:
     """Makes a cluster, waits until it is in some state, and asks doctor."""
 
     def run(name: str, until: Callable[[dict[str, Any]], bool]) -> Diagnosis:
@@ -83,14 +85,14 @@ def look(sandbox: Running, aws: Callable[[str], Any], around: Surroundings, tmp_
     return run
 
 
-def test_missing_capacity_is_found(look: Callable[..., Diagnosis], put: Callable[[str, Any], None]) -> None:
+def test_missing_capacity_is_found(diagnosed: Callable[..., Diagnosis], put: Callable[[str, Any], None]) -> None:
     put("/podwright/capacity", [{"zone_id": "usw2-az1", "instance_type": "ml.p5en.48xlarge"}])
-    diagnosis = look("doctor-capacity", lambda cluster: cluster["ClusterStatus"] in ("InService", "Failed"))
+    diagnosis = diagnosed("doctor-capacity", lambda cluster: cluster["ClusterStatus"] in ("InService", "Failed"))
     assert diagnosis.classes == {"capacity"}, diagnosis.to_json()
 
 
 def test_a_failed_lifecycle_step_is_found_in_its_log(
-    look: Callable[..., Diagnosis], put: Callable[[str, Any], None], aws: Callable[[str], Any]
+    diagnosed: Callable[..., Diagnosis], put: Callable[[str, Any], None], aws: Callable[[str], Any]
 ) -> None:
     put("/podwright/faults", {"lifecycle": {"gpu": ["mount /fsx", "mount.lustre: Connection timed out"]}})
 
@@ -98,7 +100,7 @@ def test_a_failed_lifecycle_step_is_found_in_its_log(
         events = aws("sagemaker").list_cluster_events(ClusterName=cluster["ClusterName"])["Events"]
         return any(event["EventLevel"] == "Error" for event in events)
 
-    diagnosis = look("doctor-lifecycle", failed)
+    diagnosis = diagnosed("doctor-lifecycle", failed)
     assert diagnosis.classes == {"storage"}, diagnosis.to_json()
 
 
@@ -122,25 +124,25 @@ def test_a_broken_node_is_found_and_forgotten_once_it_is_replaced(
     monkeypatch.setattr(collect_kubernetes, "way", lambda *_: kubectl)
     monkeypatch.setattr(collecting, "eks_cluster_name", lambda *_: "doctored")
 
-    def look() -> Diagnosis:
+    def observe() -> Diagnosis:
         return diagnose(collect(environment, account, tmp_path))
 
     until(lambda: len(kubectl.items("nodes")) == 2)
-    assert until(lambda: look().verdict == "well")
+    assert until(lambda: observe().verdict == "well")
 
     def broken() -> Diagnosis:
         """What is found right after a node broke: on a busy machine it may be replaced before doctor has looked."""
         node = aws("sagemaker").list_cluster_nodes(ClusterName="doctored")["ClusterNodeSummaries"][0]["InstanceId"]
         put("/podwright/faults", {"nodes": [{"node": node, "kind": "xid-replace"}]})
-        return look()
+        return observe()
 
     assert until(lambda: broken().classes) == {"node_health"}
-    assert until(lambda: look().verdict == "well")
+    assert until(lambda: observe().verdict == "well")
     aws("sagemaker").delete_cluster(ClusterName="doctored")
 
 
-def test_a_cluster_that_came_up_is_well(look: Callable[..., Diagnosis]) -> None:
+def test_a_cluster_that_came_up_is_well(diagnosed: Callable[..., Diagnosis]) -> None:
     def full(cluster: dict[str, Any]) -> bool:
         return all(group["CurrentCount"] == group["TargetCount"] for group in cluster["InstanceGroups"])
 
-    assert look("doctor-well", full).verdict == "well"
+    assert diagnosed("doctor-well", full).verdict == "well"

@@ -17,7 +17,7 @@ from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.drills.inject import fault_pod, inject
 from podwright.operations.kubernetes.connect import write_kubeconfig
 from podwright.operations.kubernetes.kubectl import Kubectl
-from podwright.operations.live import look
+from podwright.operations.live import reader
 from podwright.operations.nodes import follow, health_check
 from podwright.operations.nodes.follow import Events
 from podwright.operations.nodes.snapshot import Observer
@@ -61,17 +61,19 @@ def one(aws: Aws) -> Node:
 
 
 def running(aws: Aws) -> list[Node]:
-    there = nodes(SimpleNamespace(client=aws), NAME)
-    return there if [member.status for member in there] == ["Running"] * 2 else []
+    existing = nodes(SimpleNamespace(client=aws), NAME)
+    return existing if [member.status for member in existing] == ["Running"] * 2 else []
 
 
 def drill(aws: Aws, kubectl: Kubectl, name: str) -> tuple[Timeline, list[str]]:
     kind, node, lines = drill_kinds()[name], one(aws), list[str]()
     observer = Observer(SimpleNamespace(client=aws), NAME, node, kubectl)
-    before = observer.look()
-    begun = inject(kind, node, before, kubectl, "registry/python:3")
-    timeline = Timeline(before, node.id, kind.action, begun)
-    follow.follow([(observer, timeline)], Events(SimpleNamespace(client=aws), NAME, begun), 30, lines.append, poll=0.3)
+    before = observer.observe()
+    started = inject(kind, node, before, kubectl, "registry/python:3")
+    timeline = Timeline(before, node.id, kind.action, started)
+    follow.follow(
+        [(observer, timeline)], Events(SimpleNamespace(client=aws), NAME, started), 30, lines.append, poll=0.3
+    )
     return timeline, lines
 
 
@@ -90,16 +92,16 @@ def test_a_fault_is_marked_and_fixed(aws: Aws, kubectl: Kubectl) -> None:
 def test_the_live_view_names_a_node_that_is_not_well(
     aws: Aws, account: Account, kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(look, "way", lambda *_: kubectl)
+    monkeypatch.setattr(reader, "way", lambda *_: kubectl)
     node, label = one(aws), "sagemaker.amazonaws.com/node-health-status"
-    eye = look.Live(ENVIRONMENT, account, tmp_path)
+    eye = reader.Live(ENVIRONMENT, account, tmp_path)
     kubectl.run("label", "node", node.kubernetes_name, f"{label}=Unschedulable", "--overwrite")
-    found = until(lambda: (seen := eye.look())["unwell"] and seen)
+    actual = until(lambda: (observed := eye.read())["unhealthy"] and observed)
     kubectl.run("label", "node", node.kubernetes_name, f"{label}=Schedulable", "--overwrite")
-    assert found["unseen"] == {"events": "HyperPod keeps events of clusters with continuous provisioning only"}
-    assert [(row["id"], row["health"]) for row in found["unwell"]] == [(node.id, "Unschedulable")]
-    assert found["cluster"]["status"] == "InService"
-    assert found["cost"]["calls"] >= 2
+    assert actual["unseen"] == {"events": "HyperPod keeps events of clusters with continuous provisioning only"}
+    assert [(row["id"], row["health"]) for row in actual["unhealthy"]] == [(node.id, "Unschedulable")]
+    assert actual["cluster"]["status"] == "InService"
+    assert actual["cost"]["calls"] >= 2
 
 
 def test_a_health_check_takes_nodes_and_gives_them_back(
@@ -114,6 +116,6 @@ def test_a_health_check_takes_nodes_and_gives_them_back(
         ],
     )
     monkeypatch.setattr(health_check, "_POLL_SECONDS", 0.05)
-    seen = health_check._follow(cast(Account, SimpleNamespace(client=aws)), NAME, [node], time.time(), 20)
-    assert seen["status"] == {node.id: "passed"}
-    assert seen["passed"]
+    observed = health_check._follow(cast(Account, SimpleNamespace(client=aws)), NAME, [node], time.time(), 20)
+    assert observed["status"] == {node.id: "passed"}
+    assert observed["passed"]

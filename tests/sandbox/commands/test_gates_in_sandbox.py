@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gate_world import FILE, Direct, loaded, on
+from gate_account import FILE, Direct, loaded, on
 from governed_cluster import TOKEN, GovernedCluster, until
 from podwright.config.catalog.instance_types import environment_types
 from podwright.config.errors import CommandError
@@ -177,9 +177,9 @@ def test_the_canary_completes_and_goes(gate: Any, account: Any) -> None:
 
 def left(run: Any) -> list[str]:
     """Jobs and pods that are still there."""
-    found = [*run.kubectl.items("Job.v1.batch"), *run.kubectl.items("pods")]
-    found += run.kubectl.items("HyperPodPyTorchJob.v1.sagemaker.amazonaws.com")
-    return [item["metadata"]["name"] for item in found]
+    actual = [*run.kubectl.items("Job.v1.batch"), *run.kubectl.items("pods")]
+    actual += run.kubectl.items("HyperPodPyTorchJob.v1.sagemaker.amazonaws.com")
+    return [item["metadata"]["name"] for item in actual]
 
 
 @pytest.mark.parametrize(
@@ -249,11 +249,11 @@ def test_what_a_killed_gate_left_is_gone_on_with(gate: Any, faults: Any) -> None
     run = gate("canary", loaded(**PLAIN))
     job = made(run, "canary", canary.own_job(run))
     run.kubectl.apply(job.manifests)
-    seen = list[str]()
-    run.say = seen.append
+    observed = list[str]()
+    run.say = observed.append
     result = canary.run(run)
     assert result.passed
-    assert f"{job.name} is there from an earlier run, and is gone on with" in seen
+    assert f"{job.name} is there from an earlier run, and is resumed" in observed
     # One that has ended proves nothing of now.
     faults(jobs={"podwright-canary": "fails"})
     run.kubectl.apply(job.manifests)
@@ -265,12 +265,12 @@ def test_what_a_killed_gate_left_is_gone_on_with(gate: Any, faults: Any) -> None
 def test_evidence_goes_into_the_bucket(gate: Any, aws: Aws, account: Account, tmp_path: Path) -> None:
     run = gate("cluster")
     evidence = evidence_of(run, "passed", cluster.run(run))
-    place = Keeper(loaded().environment, account, tmp_path, None).keep(evidence)
-    assert place.startswith(f"s3://{BUCKET}/{NAME}/evidence/gated/cluster/")
-    body = aws("s3").get_object(Bucket=BUCKET, Key=place.removeprefix(f"s3://{BUCKET}/"))["Body"].read()
-    found = json.loads(body)
-    assert (found["verdict"], found["simulated"]) == ("passed", True)
-    assert found["answers"]["groups"][0]["CurrentCount"] == 2
+    location = Keeper(loaded().environment, account, tmp_path, None).keep(evidence)
+    assert location.startswith(f"s3://{BUCKET}/{NAME}/evidence/gated/cluster/")
+    body = aws("s3").get_object(Bucket=BUCKET, Key=location.removeprefix(f"s3://{BUCKET}/"))["Body"].read()
+    actual = json.loads(body)
+    assert (actual["verdict"], actual["simulated"]) == ("passed", True)
+    assert actual["answers"]["groups"][0]["CurrentCount"] == 2
     with pytest.raises(CommandError, match="cannot be written to s3://no-such-bucket/x"):
         Keeper(loaded().environment, account, tmp_path, "s3://no-such-bucket/x").keep(evidence)
 
@@ -297,9 +297,12 @@ def test_the_whole_command_with_the_real_kubectl(
     monkeypatch.setattr(command, "stop_on_errors", lambda _: None)
     asked = ["gate", "gated", "canary", "cluster", "--project", str(tmp_path), "--evidence", str(tmp_path / "kept")]
     assert main(asked) == 0
-    told = capsys.readouterr()
-    assert [line.split()[:2] for line in told.out.splitlines()[::2]] == [["passed", "cluster"], ["passed", "canary"]]
-    assert "(simulated)" in told.out
-    assert "submits podwright-canary-" in told.err
-    kept = sorted((tmp_path / "kept/gated").glob("*/*.json"))
-    assert [json.loads(file.read_text())["gate"] for file in kept] == ["canary", "cluster"]
+    messages = capsys.readouterr()
+    assert [line.split()[:2] for line in messages.out.splitlines()[::2]] == [
+        ["passed", "cluster"],
+        ["passed", "canary"],
+    ]
+    assert "(simulated)" in messages.out
+    assert "submits podwright-canary-" in messages.err
+    retained = sorted((tmp_path / "kept/gated").glob("*/*.json"))
+    assert [json.loads(file.read_text())["gate"] for file in retained] == ["canary", "cluster"]

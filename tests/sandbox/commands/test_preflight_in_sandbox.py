@@ -10,7 +10,7 @@ from podwright.config.loading.load import load_environment
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
 from podwright.operations.preflight.check import CHECKS, Outcome
-from podwright.operations.preflight.look import preflight
+from podwright.operations.preflight.inquiry import preflight
 
 FILE = f"""
 account: "{SANDBOX_ACCOUNT}"
@@ -24,7 +24,7 @@ instance_groups:
 
 
 @pytest.fixture(scope="module")
-def found(sandbox: Running, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+def outcomes(sandbox: Running, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     """What preflight says of an environment that is not deployed."""
     project = tmp_path_factory.mktemp("project")
     (project / "before.yaml").write_text(FILE)
@@ -33,28 +33,30 @@ def found(sandbox: Running, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     return {outcome.check.id: outcome for outcome in preflight(loaded, account, project, seconds=120)}
 
 
-def test_runs_every_check(found: dict[str, Outcome]) -> None:
-    assert set(found) == set(CHECKS)
-    assert [item.skipped for item in found.values() if any("does not know" in reason for reason in item.skipped)] == []
+def test_runs_every_check(outcomes: dict[str, Outcome]) -> None:
+    assert set(outcomes) == set(CHECKS)
+    assert [
+        item.skipped for item in outcomes.values() if any("does not know" in reason for reason in item.skipped)
+    ] == []
 
 
-def test_sees_zones_and_what_they_offer(found: dict[str, Outcome]) -> None:
-    assert len(found["PRE011"].notes) == 2
-    message = found["PRE012"].findings[0].message
+def test_sees_zones_and_what_they_offer(outcomes: dict[str, Outcome]) -> None:
+    assert len(outcomes["PRE011"].notes) == 2
+    message = outcomes["PRE012"].findings[0].message
     assert "EC2 does not offer ml.trn2.48xlarge in usw2-az1" in message
     assert "no zone of us-west-2; price lists show it in" in message
 
 
-def test_sees_that_nothing_is_deployed(found: dict[str, Outcome]) -> None:
-    assert found["PRE002"].notes == ("no stacks",)
-    assert found["PRE055"].status == found["PRE066"].status == "ok"
-    assert found["PRE013"].notes == ("fsx-lustre",)
+def test_sees_that_nothing_is_deployed(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["PRE002"].notes == ("no stacks",)
+    assert outcomes["PRE055"].status == outcomes["PRE066"].status == "ok"
+    assert outcomes["PRE013"].notes == ("fsx-lustre",)
 
 
-def test_is_answered_by_every_service(found: dict[str, Outcome]) -> None:
+def test_is_answered_by_every_service(outcomes: dict[str, Outcome]) -> None:
     """What only a bootstrapped account has is left out: another test may have made it, or not."""
-    skipped = {id: item.skipped for id, item in found.items() if item.skipped and id != "PRE004"}
+    skipped = {id: item.skipped for id, item in outcomes.items() if item.skipped and id != "PRE004"}
     assert skipped == {}
     assert {"PRE003", "PRE006", "PRE010", "PRE030", "PRE031", "PRE060", "PRE062"} <= {
-        id for id, item in found.items() if item.status in ("ok", "found")
+        id for id, item in outcomes.items() if item.status in ("ok", "outcomes")
     }

@@ -22,7 +22,7 @@ from podwright.config.loading.project import Project
 from podwright.operations.aws import sandbox_server as server
 from podwright.planning.delivery.pipeline_steps import steps
 
-PLACES = {
+POSITIONS = {
     "dev": ("111122223333", "us-west-2", "usw2"),
     "staging": ("222233334444", "us-west-2", "usw2"),
     "prod": ("444455556666", "us-east-2", "use2"),
@@ -60,7 +60,7 @@ class Promoting:
 
     def client(self, environment: str, service: str) -> Any:
         """boto3's client in the account and region of an environment."""
-        account, region, _ = PLACES[environment]
+        account, region, _ = POSITIONS[environment]
         session = boto3.Session(access_key(account), "sandbox", region_name=region)
         return session.client(service, endpoint_url=self.running.endpoint)
 
@@ -78,33 +78,33 @@ class Promoting:
 
     def run(self, *options: str, on: Callable[[Event], None] = lambda event: None) -> tuple[int, list[Event]]:
         """Promote; `on` gets what happens as it happens, and the promotion stands still meanwhile."""
-        seen = list[Event]()
+        observed = list[Event]()
         with self.begin(*options) as process:
             assert process.stdout is not None
             for line in process.stdout:
-                seen.append(json.loads(line))
+                observed.append(json.loads(line))
                 os.killpg(process.pid, signal.SIGSTOP)
-                on(seen[-1])
+                on(observed[-1])
                 os.killpg(process.pid, signal.SIGCONT)
-        return process.returncode, seen
+        return process.returncode, observed
 
 
 @pytest.fixture(scope="module")
 def promoting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Promoting]:
     root = tmp_path_factory.mktemp("promotion")
     (root / "environments").mkdir()
-    for name, (account, region, zones) in PLACES.items():
+    for name, (account, region, zones) in POSITIONS.items():
         (root / f"environments/{name}.yaml").write_text(FILE.format(account=account, region=region, zones=zones))
     (root / "podwright.yaml").write_text(PIPELINE)
     app = Path(__file__).parents[1] / "apps/cluster_app.py"
     (root / "cdk.json").write_text(json.dumps({"app": f"{sys.executable} {app}", "versionReporting": False}))
     running = server.start(root, port=0, time_scale=0.25)
-    found = Promoting(root, running)
-    for name in PLACES:
+    resolved_promoting = Promoting(root, running)
+    for name in POSITIONS:
         # The stacks have no assets, so of `cdk bootstrap` nothing is needed but its sign.
         parameter = {"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "30", "Type": "String"}
-        found.client(name, "ssm").put_parameter(**parameter)
-    yield found
+        resolved_promoting.client(name, "ssm").put_parameter(**parameter)
+    yield resolved_promoting
     server.stop(root)
 
 
@@ -127,12 +127,12 @@ def test_killed_inside_a_deployment_it_goes_on_and_a_failed_gate_keeps_prod_unto
     process.wait()
     process.stdout.close()
 
-    gone = dict[str, Any]()
+    deleted = dict[str, Any]()
 
     def lose_the_cluster(event: Event) -> None:
         if (event["event"], event.get("step")) == ("passed", "staging.deploy"):
             client = promoting.client("staging", "sagemaker")
-            gone.update(client.describe_cluster(ClusterName="staging"))
+            deleted.update(client.describe_cluster(ClusterName="staging"))
             client.delete_cluster(ClusterName="staging")
 
     code, events = promoting.run(on=lose_the_cluster)
@@ -161,7 +161,7 @@ def test_killed_inside_a_deployment_it_goes_on_and_a_failed_gate_keeps_prod_unto
     groups = [
         {key: group[key] for key in ("InstanceGroupName", "InstanceType", "ExecutionRole", "SlurmConfig")}
         | {"InstanceCount": group["TargetCount"]}
-        for group in gone["InstanceGroups"]
+        for group in deleted["InstanceGroups"]
     ]
     client = promoting.client("staging", "sagemaker")
     while client.list_clusters()["ClusterSummaries"]:
@@ -177,7 +177,7 @@ def test_killed_inside_a_deployment_it_goes_on_and_a_failed_gate_keeps_prod_unto
     assert named(events, "passed") == ["prod.deploy", "prod.gate"]
     assert named(events, "started") == ["prod.deploy", "prod.gate"]
 
-    for name, (account, region, _) in PLACES.items():
+    for name, (account, region, _) in POSITIONS.items():
         stacks = promoting.client(name, "cloudformation").describe_stacks()["Stacks"]
         assert [stack["StackId"].rpartition("/")[0] for stack in stacks] == [
             f"arn:aws:cloudformation:{region}:{account}:stack/{name}-cluster"

@@ -53,7 +53,7 @@ class CloudFormationCdk(Cdk):
         return 0
 
 
-class World:
+class SandboxEnvironment:
     """An environment of its own in the sandbox."""
 
     def __init__(self, project: Path, name: str, account: Account) -> None:
@@ -119,8 +119,8 @@ class World:
     def names(self) -> set[str]:
         """The stacks that are there."""
         pages = self.client("cloudformation").get_paginator("describe_stacks").paginate()
-        found = {stack["StackName"] for page in pages for stack in page["Stacks"]}
-        return {name.removeprefix(f"{self.name}-") for name in found if name.startswith(f"{self.name}-")}
+        stack_names = {stack["StackName"] for page in pages for stack in page["Stacks"]}
+        return {name.removeprefix(f"{self.name}-") for name in stack_names if name.startswith(f"{self.name}-")}
 
     def destroy(self, *options: str) -> None:
         parser = argparse.ArgumentParser()
@@ -141,30 +141,30 @@ def account(sandbox: Running) -> Account:
 
 
 @pytest.fixture
-def world(account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def simulated(account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SandboxEnvironment:
     name = f"bye{next(_numbers)}"
     (tmp_path / "environments").mkdir()
     (tmp_path / f"environments/{name}.yaml").write_text(FILE)
-    made = World(tmp_path, name, account)
+    made = SandboxEnvironment(tmp_path, name, account)
     monkeypatch.setattr(destroy, "cdk_for", lambda *_: made.cdk)
     monkeypatch.setattr(teardown_network, "_POLL_SECONDS", 0.05)
     return made
 
 
 def test_what_guardduty_and_kubernetes_leave_behind_goes_with_the_network(
-    world: World, aws: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
+    simulated: SandboxEnvironment, aws: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     ec2 = aws("ec2")
-    vpc, subnet = world.network()
-    endpoint, group = world.guardduty(vpc, subnet)
+    vpc, subnet = simulated.network()
+    endpoint, group = simulated.guardduty(vpc, subnet)
     left = ec2.create_network_interface(SubnetId=subnet, Description="aws-K8S-i-0123456789abcdef0")
     interface = left["NetworkInterface"]["NetworkInterfaceId"]
     # CloudFormation alone does not get rid of it, and says so in EC2's words.
-    stuck = StackUnderTest(aws("cloudformation"), f"{world.name}-network")
+    stuck = StackUnderTest(aws("cloudformation"), f"{simulated.name}-network")
     assert stuck.delete() == "DELETE_FAILED"
     assert f"The subnet '{subnet}' has dependencies and cannot be deleted." in stuck.reasons("Subnet")
 
-    plan = world.plan(capsys)
+    plan = simulated.plan(capsys)
     assert {(item["kind"], item["name"], item["by"]) for item in plan["blockers"]} == {
         ("guardduty endpoint", endpoint, "podwright"),
         ("guardduty group", group, "podwright"),
@@ -173,154 +173,159 @@ def test_what_guardduty_and_kubernetes_leave_behind_goes_with_the_network(
     (stack,) = plan["stacks"]
     assert (stack["action"], stack["order"]) == ("retry", 1)
     assert any("has dependencies and cannot be deleted" in reason for reason in stack["reasons"])
-    world.destroy("--yes")
-    assert world.names() == set()
+    simulated.destroy("--yes")
+    assert simulated.names() == set()
     assert ec2.describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Vpcs"] == []
-    said = capsys.readouterr().err
-    assert f"deleted {interface}: the VPC CNI left it behind" in said
+    output = capsys.readouterr().err
+    assert f"deleted {interface}: the VPC CNI left it behind" in output
 
 
-def test_a_group_of_guardduty_alone_keeps_the_vpc(world: World, aws: Callable[[str], Any]) -> None:
-    vpc, _ = world.network()
+def test_a_group_of_guardduty_alone_keeps_the_vpc(simulated: SandboxEnvironment, aws: Callable[[str], Any]) -> None:
+    vpc, _ = simulated.network()
     tags = [{"ResourceType": "security-group", "Tags": GUARDDUTY}]
     aws("ec2").create_security_group(GroupName="g", Description="x", VpcId=vpc, TagSpecifications=tags)
-    stuck = StackUnderTest(aws("cloudformation"), f"{world.name}-network")
+    stuck = StackUnderTest(aws("cloudformation"), f"{simulated.name}-network")
     assert stuck.delete() == "DELETE_FAILED"
     assert f"The vpc '{vpc}' has dependencies and cannot be deleted." in stuck.reasons("Vpc")
-    world.destroy("--yes")
-    assert world.names() == set()
+    simulated.destroy("--yes")
+    assert simulated.names() == set()
 
 
 def test_an_adopted_network_is_left_alone(
-    world: World, aws: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
+    simulated: SandboxEnvironment, aws: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     ec2 = aws("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.0.0/24")["Subnet"]["SubnetId"]
-    endpoint, _ = world.guardduty(vpc, subnet)
+    endpoint, _ = simulated.guardduty(vpc, subnet)
     group = {"Type": "AWS::EC2::SecurityGroup", "Properties": {"GroupDescription": "nodes", "VpcId": vpc}}
-    world.stack("network", {"Nodes": group})
-    assert world.plan(capsys)["blockers"] == []
-    world.destroy("--yes")
-    assert world.names() == set()
-    found = ec2.describe_vpc_endpoints(VpcEndpointIds=[endpoint])["VpcEndpoints"]
-    assert found[0]["State"] == "available"
+    simulated.stack("network", {"Nodes": group})
+    assert simulated.plan(capsys)["blockers"] == []
+    simulated.destroy("--yes")
+    assert simulated.names() == set()
+    vpc_endpoints = ec2.describe_vpc_endpoints(VpcEndpointIds=[endpoint])["VpcEndpoints"]
+    assert vpc_endpoints[0]["State"] == "available"
 
 
 def test_what_is_somebody_elses_stops_it_unless_its_stack_is_left(
-    world: World, aws: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
+    simulated: SandboxEnvironment, aws: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     ec2 = aws("ec2")
-    vpc, subnet = world.network()
+    vpc, subnet = simulated.network()
     own = ec2.create_network_interface(SubnetId=subnet, Description="of my proxy")
     own = own["NetworkInterface"]["NetworkInterfaceId"]
     second = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.1.0/24")["Subnet"]["SubnetId"]
     tag = [{"Key": "elbv2.k8s.aws/cluster", "Value": "prod"}]
-    balancer = aws("elbv2").create_load_balancer(Name=world.name, Subnets=[subnet, second], Tags=tag)
+    balancer = aws("elbv2").create_load_balancer(Name=simulated.name, Subnets=[subnet, second], Tags=tag)
     arn = balancer["LoadBalancers"][0]["LoadBalancerArn"]
-    world.stack("eks", {"Topic": {"Type": "AWS::SNS::Topic"}})
-    plan = world.plan(capsys)
+    simulated.stack("eks", {"Topic": {"Type": "AWS::SNS::Topic"}})
+    plan = simulated.plan(capsys)
     mine = {item["kind"]: (item["name"], item["by"]) for item in plan["blockers"]}
     assert mine["load balancer"] == (arn, "you")
     assert mine["interface"][1] == "you"
     with pytest.raises(
-        CommandError, match=f"load balancer {world.name} was made by a controller in the cluster, and"
+        CommandError, match=f"load balancer {simulated.name} was made by a controller in the cluster, and"
     ) as caught:
-        world.destroy("--yes")
+        simulated.destroy("--yes")
     assert "delete its Service or Ingress while the cluster is there" in caught.value.hint
     assert f"delete-network-interface --network-interface-id {own}" in caught.value.hint
-    assert world.names() == {"network", "eks"}
-    world.destroy("--yes", "--leave-blocked")
-    assert world.names() == {"network"}
+    assert simulated.names() == {"network", "eks"}
+    simulated.destroy("--yes", "--leave-blocked")
+    assert simulated.names() == {"network"}
     aws("elbv2").delete_load_balancer(LoadBalancerArn=arn)
     ec2.delete_network_interface(NetworkInterfaceId=own)
     ec2.delete_subnet(SubnetId=second)
-    world.destroy("--yes")
-    assert world.names() == set()
+    simulated.destroy("--yes")
+    assert simulated.names() == set()
 
 
 def test_a_bucket_with_versions_is_emptied_only_when_it_is_named(
-    world: World, aws: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
+    simulated: SandboxEnvironment, aws: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bucket = world.bucket("storage", "checkpoints", "Delete")
-    (found,) = world.plan(capsys)["blockers"]
-    assert (found["kind"], found["by"]) == ("bucket", "you")
-    assert "3 object versions, 0.0 MiB" in found["why"]
+    bucket = simulated.bucket("storage", "checkpoints", "Delete")
+    (actual,) = simulated.plan(capsys)["blockers"]
+    assert (actual["kind"], actual["by"]) == ("bucket", "you")
+    assert "3 object versions, 0.0 MiB" in actual["why"]
     with pytest.raises(CommandError, match="is not empty") as caught:
-        world.destroy("--yes")
+        simulated.destroy("--yes")
     assert f"--empty-bucket {bucket}" in caught.value.hint
-    assert world.names() == {"storage"}
-    world.destroy("--yes", "--empty-bucket", bucket)
-    assert world.names() == set()
+    assert simulated.names() == {"storage"}
+    simulated.destroy("--yes", "--empty-bucket", bucket)
+    assert simulated.names() == set()
     assert bucket not in [item["Name"] for item in aws("s3").list_buckets()["Buckets"]]
 
 
 def test_what_is_retained_stays_is_recorded_and_goes_when_it_is_named(
-    world: World, aws: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
+    simulated: SandboxEnvironment, aws: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bucket = world.bucket("storage", "lake", "Retain", protected=True)
-    assert [(item["name"], item["action"]) for item in world.plan(capsys)["stacks"]] == [
-        (f"{world.name}-storage", "keep")
+    bucket = simulated.bucket("storage", "lake", "Retain", protected=True)
+    assert [(item["name"], item["action"]) for item in simulated.plan(capsys)["stacks"]] == [
+        (f"{simulated.name}-storage", "keep")
     ]
     with pytest.raises(CommandError, match=r"belongs to .*-storage, which stays") as caught:
-        world.destroy("--yes", "--delete-data", bucket)
-    assert f"--unprotect {world.name}-storage" in caught.value.hint
-    world.destroy("--yes", "--unprotect", f"{world.name}-storage")
-    assert world.names() == set()
+        simulated.destroy("--yes", "--delete-data", bucket)
+    assert f"--unprotect {simulated.name}-storage" in caught.value.hint
+    simulated.destroy("--yes", "--unprotect", f"{simulated.name}-storage")
+    assert simulated.names() == set()
     printed = capsys.readouterr().out
     assert f"left: AWS::S3::Bucket {bucket} (3 object versions" in printed
-    assert f"podwright destroy {world.name} --delete-data {bucket}" in printed
+    assert f"podwright destroy {simulated.name} --delete-data {bucket}" in printed
     assert bucket in [item["Name"] for item in aws("s3").list_buckets()["Buckets"]]
-    (kept,) = world.plan(capsys)["kept"]
-    assert (kept["name"], kept["costs"]) == (bucket, True)
+    (retained,) = simulated.plan(capsys)["kept"]
+    assert (retained["name"], retained["costs"]) == (bucket, True)
     # As the record says it, long after the stack.
-    world.destroy("--yes", "--delete-data", bucket)
+    simulated.destroy("--yes", "--delete-data", bucket)
     assert bucket not in [item["Name"] for item in aws("s3").list_buckets()["Buckets"]]
-    assert left_behind(world.project, world.name, SANDBOX_ACCOUNT, REGION) == []
+    assert left_behind(simulated.project, simulated.name, SANDBOX_ACCOUNT, REGION) == []
 
 
-def test_a_retained_network_goes_piece_by_piece_when_it_is_named(world: World, aws: Callable[[str], Any]) -> None:
-    vpc, subnet = world.network("Retain")
-    world.guardduty(vpc, subnet)
-    world.destroy("--yes")
-    assert world.names() == set()
-    found = aws("ec2").describe_vpc_endpoints(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["VpcEndpoints"]
-    assert [item["State"] for item in found] == ["available"]  # a network that stays keeps what is in it
-    world.destroy("--yes", "--delete-data", vpc, "--delete-data", subnet)
+def test_a_retained_network_goes_piece_by_piece_when_it_is_named(
+    simulated: SandboxEnvironment, aws: Callable[[str], Any]
+) -> None:
+    vpc, subnet = simulated.network("Retain")
+    simulated.guardduty(vpc, subnet)
+    simulated.destroy("--yes")
+    assert simulated.names() == set()
+    vpc_endpoints = aws("ec2").describe_vpc_endpoints(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["VpcEndpoints"]
+    assert [item["State"] for item in vpc_endpoints] == ["available"]  # a network that stays keeps what is in it
+    simulated.destroy("--yes", "--delete-data", vpc, "--delete-data", subnet)
     assert aws("ec2").describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Vpcs"] == []
 
 
 def test_a_stack_whose_export_somebody_imports_is_named(
-    world: World, aws: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
+    simulated: SandboxEnvironment, aws: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    world.network()
+    simulated.network()
     value = {
         "Type": "AWS::SSM::Parameter",
-        "Properties": {"Type": "String", "Value": {"Fn::ImportValue": f"{world.name}-vpc"}},
+        "Properties": {"Type": "String", "Value": {"Fn::ImportValue": f"{simulated.name}-vpc"}},
     }
     other = StackUnderTest(aws("cloudformation"))
     assert other.create({"Parameter": value}) == "CREATE_COMPLETE"
-    foreign = world.stack("website", {"Topic": {"Type": "AWS::SNS::Topic"}})
-    plan = world.plan(capsys)
-    (found,) = plan["blockers"]
-    assert (found["kind"], found["by"]) == ("export", "you")
-    assert f"{other.name} imports {world.name}-vpc" in found["why"]
+    foreign = simulated.stack("website", {"Topic": {"Type": "AWS::SNS::Topic"}})
+    plan = simulated.plan(capsys)
+    (actual,) = plan["blockers"]
+    assert (actual["kind"], actual["by"]) == ("export", "you")
+    assert f"{other.name} imports {simulated.name}-vpc" in actual["why"]
     with pytest.raises(CommandError, match=f"{other.name} imports"):
-        world.destroy("--yes")
+        simulated.destroy("--yes")
     assert other.delete() == "DELETE_COMPLETE"
-    world.destroy("--yes")
+    simulated.destroy("--yes")
     # A stack of somebody's whose name begins with the environment's is none of its stacks.
-    assert world.names() == {"website"}
+    assert simulated.names() == {"website"}
     foreign.delete()
 
 
 def test_file_systems_and_keys_that_are_named_go_in_an_order_that_works(
-    world: World, aws: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    simulated: SandboxEnvironment,
+    aws: Callable[[str], Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     from podwright.operations.teardown import data
 
     monkeypatch.setattr(data, "_POLL_SECONDS", 0.05)
-    vpc, subnet = world.network("Retain")
+    vpc, subnet = simulated.network("Retain")
     group = {
         "Type": "AWS::EC2::SecurityGroup",
         "DeletionPolicy": "Retain",
@@ -338,18 +343,20 @@ def test_file_systems_and_keys_that_are_named_go_in_an_order_that_works(
         },
     }
     key = {"Type": "AWS::KMS::Key", "DeletionPolicy": "Retain", "Properties": {"KeyPolicy": {"Statement": []}}}
-    storage = world.stack("storage", {"Group": group, "Lustre": lustre, "Key": key})
+    storage = simulated.stack("storage", {"Group": group, "Lustre": lustre, "Key": key})
     system, secret = storage.physical_id("Lustre"), storage.physical_id("Key")
-    kept = {item["name"]: item for item in world.plan(capsys)["kept"]}
-    assert kept[system]["holds"] == "1,200 GiB"
+    retained = {item["name"]: item for item in simulated.plan(capsys)["kept"]}
+    assert retained[system]["holds"] == "1,200 GiB"
     named = [vpc, secret, subnet, storage.physical_id("Group"), system]
-    world.destroy("--yes", *(word for name in named for word in ("--delete-data", name)))
+    simulated.destroy("--yes", *(word for name in named for word in ("--delete-data", name)))
     assert system not in {item["FileSystemId"] for item in aws("fsx").describe_file_systems()["FileSystems"]}
     assert aws("kms").describe_key(KeyId=secret)["KeyMetadata"]["KeyState"] == "PendingDeletion"
     assert aws("ec2").describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Vpcs"] == []
 
 
-def test_what_the_stacks_have_made_is_in_nobodys_way(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_stacks_have_made_is_in_nobodys_way(
+    simulated: SandboxEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Interfaces of NAT gateways and endpoints go with them, described or not."""
     vpc = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.9.0.0/16"}}
     subnet = {"Type": "AWS::EC2::Subnet", "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.9.0.0/24"}}
@@ -359,11 +366,11 @@ def test_what_the_stacks_have_made_is_in_nobodys_way(world: World, capsys: pytes
     endpoint = {"Type": "AWS::EC2::VPCEndpoint", "Properties": {**service, "SubnetIds": [{"Ref": "Subnet"}]}}
     gateway = {"Type": "AWS::EC2::NatGateway", "Properties": nat}
     made = {"Vpc": vpc, "Subnet": subnet, "Address": address, "Nat": gateway, "Endpoint": endpoint}
-    stack = world.stack("network", made)
-    found = world.client("ec2").describe_network_interfaces(
+    stack = simulated.stack("network", made)
+    network_interfaces = simulated.client("ec2").describe_network_interfaces(
         Filters=[{"Name": "subnet-id", "Values": [stack.physical_id("Subnet")]}]
     )["NetworkInterfaces"]
-    assert len(found) == 2
-    assert world.plan(capsys)["blockers"] == []
-    world.destroy("--yes")
-    assert world.names() == set()
+    assert len(network_interfaces) == 2
+    assert simulated.plan(capsys)["blockers"] == []
+    simulated.destroy("--yes")
+    assert simulated.names() == set()

@@ -34,7 +34,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_the_tutorial_works(home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     file = home / "my-cluster/environments/sandbox.yaml"
-    said: dict[str, str] = {}
+    output: dict[str, str] = {}
     for kind, text in steps():
         if kind == "yaml":
             file.write_text(text)
@@ -45,31 +45,31 @@ def test_the_tutorial_works(home: Path, monkeypatch: pytest.MonkeyPatch, capfd: 
             assert main(["check"]) == 0
         for line in text.splitlines() if not kind else ():
             words = shlex.split(line)
-            name = " ".join(words[:2]) + (" again" if said.keys() & {line} == {"podwright deploy"} else "")
+            name = " ".join(words[:2]) + (" again" if output.keys() & {line} == {"podwright deploy"} else "")
             if words[0] in ELSEWHERE or name in ELSEWHERE:
                 continue
             assert words[0] == "podwright", line
             code = main(words[1:])
-            said[line] = "".join(capfd.readouterr())
-            assert code == 0, f"{line}: {said[line]}"
+            output[line] = "".join(capfd.readouterr())
+            assert code == 0, f"{line}: {output[line]}"
             if words[1] == "init":
                 monkeypatch.chdir(home / "my-cluster")
                 server.start(Path.cwd(), port=0, time_scale=0.1)
-    expected(said)
+    expected(output)
     assert len(list(Path("dashboards").glob("*.json"))) > 5
     assert os.path.commonpath([home, Path.cwd()]) == str(home)
 
 
-def expected(said: dict[str, str]) -> None:
+def expected(output: dict[str, str]) -> None:
     """What the page tells its reader to see."""
-    assert "endpoints: standard" in said["podwright show sandbox"]
-    assert "ml.g5.12xlarge on demand" in said["podwright cost sandbox"]
-    assert re.search(r"research +ml\.g5\.12xlarge +vCPU +48 +48 +48 +96", said["podwright quotas sandbox"])
-    assert re.search(r"product +ml\.g5\.12xlarge +vCPU +48 +48 +0 +48", said["podwright quotas sandbox"])
-    assert "sandbox-governance" in said["podwright deploy"]
-    assert "Simulated:" in said["podwright deploy"]
-    assert "InService" in said["podwright status sandbox"]
-    assert "nothing is wrong" in said["podwright doctor sandbox"]
-    assert "kind: PyTorchJob" in said["podwright render jobs sandbox hello"]
-    assert "hello created" in said["podwright submit sandbox hello"]
-    assert "GpuXid" in said["podwright alerts sandbox"]
+    assert "endpoints: standard" in output["podwright show sandbox"]
+    assert "ml.g5.12xlarge on demand" in output["podwright cost sandbox"]
+    assert re.search(r"research +ml\.g5\.12xlarge +vCPU +48 +48 +48 +96", output["podwright quotas sandbox"])
+    assert re.search(r"product +ml\.g5\.12xlarge +vCPU +48 +48 +0 +48", output["podwright quotas sandbox"])
+    assert "sandbox-governance" in output["podwright deploy"]
+    assert "Simulated:" in output["podwright deploy"]
+    assert "InService" in output["podwright status sandbox"]
+    assert "nothing is wrong" in output["podwright doctor sandbox"]
+    assert "kind: PyTorchJob" in output["podwright render jobs sandbox hello"]
+    assert "hello created" in output["podwright submit sandbox hello"]
+    assert "GpuXid" in output["podwright alerts sandbox"]

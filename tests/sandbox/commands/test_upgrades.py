@@ -76,8 +76,12 @@ def project(
 
 
 def running(aws: Aws) -> list[dict[str, Any]]:
-    found = aws("sagemaker").list_cluster_nodes(ClusterName=NAME)["ClusterNodeSummaries"]
-    return found if [row["InstanceStatus"]["Status"] for row in found] == ["Running"] * 2 else []
+    cluster_node_summaries = aws("sagemaker").list_cluster_nodes(ClusterName=NAME)["ClusterNodeSummaries"]
+    return (
+        cluster_node_summaries
+        if [row["InstanceStatus"]["Status"] for row in cluster_node_summaries] == ["Running"] * 2
+        else []
+    )
 
 
 def releases(aws: Aws) -> set[str]:
@@ -97,9 +101,9 @@ def test_nodes_go_batch_by_batch_and_are_looked_at(
     assert upgrade() == 1
     assert "h200 1.0.0 UpdateAvailable" in capsys.readouterr().out
     assert upgrade("nodes", "--yes", "--batch", "1", "--wait-between", "60", "--json") == 0
-    said = capsys.readouterr()
-    assert "h200: 2 nodes, 1.0.0 → the newest, 1 at a time in 2 batches with 60 s between" in said.err
-    (group,) = json.loads(said.out)["groups"]
+    output = capsys.readouterr()
+    assert "h200: 2 nodes, 1.0.0 → the newest, 1 at a time in 2 batches with 60 s between" in output.err
+    (group,) = json.loads(output.out)["groups"]
     assert (group["from"], group["to"], group["status"], group["problems"]) == ("1.0.0", "1.1.0", "Succeeded", [])
     first, second = sorted(node["seconds"] for node in group["nodes"])
     assert second > first, "one after the other"
@@ -142,11 +146,11 @@ def test_an_alarm_turns_an_update_back(
     alarms.set_alarm_state(AlarmName="slow", StateValue="ALARM", StateReason="a test")
     # The update is under way already: the command follows it instead of asking for another one.
     assert upgrade("nodes", "--yes", "--json") == 1
-    said = capsys.readouterr()
-    assert "h200: an update is under way, which is followed" in said.err
+    output = capsys.readouterr()
+    assert "h200: an update is under way, which is followed" in output.err
     # A busy machine may look only when that is over.
-    assert "the update is turned back" in said.err or "h200: all nodes have 1.1.0 again" in said.err
-    (group,) = json.loads(said.out)["groups"]
+    assert "the update is turned back" in output.err or "h200: all nodes have 1.1.0 again" in output.err
+    (group,) = json.loads(output.out)["groups"]
     assert group["status"] == "RollbackComplete"
     assert group["problems"][0].startswith("RollbackComplete: Alarm slow is in state ALARM")
     alarms.set_alarm_state(AlarmName="slow", StateValue="OK", StateReason="a test")
@@ -166,8 +170,10 @@ def test_failing_scripts_turn_an_update_back(
 
 def scripts_of(aws: Aws) -> set[str]:
     """Where the scripts lie by which nodes were set up."""
-    found = (aws("sagemaker").describe_cluster_node(ClusterName=NAME, NodeId=row["InstanceId"]) for row in running(aws))
-    return {node["NodeDetails"]["LifeCycleConfig"]["SourceS3Uri"] for node in found}
+    actual = (
+        aws("sagemaker").describe_cluster_node(ClusterName=NAME, NodeId=row["InstanceId"]) for row in running(aws)
+    )
+    return {node["NodeDetails"]["LifeCycleConfig"]["SourceS3Uri"] for node in actual}
 
 
 def test_a_group_at_once_without_batches_gets_the_scripts_of_now(aws: Aws, project: Path) -> None:
@@ -183,8 +189,8 @@ def test_a_group_at_once_without_batches_gets_the_scripts_of_now(aws: Aws, proje
     until(lambda: client.describe_cluster(ClusterName=NAME)["ClusterStatus"] == "InService")
     assert scripts_of(aws) == {earlier}  # nodes that are there keep theirs
     client.update_cluster_software(ClusterName=NAME)
-    there = client.list_cluster_nodes(ClusterName=NAME)["ClusterNodeSummaries"]
-    assert [row["InstanceStatus"]["Status"] for row in there] == ["SystemUpdating"] * 2
+    existing = client.list_cluster_nodes(ClusterName=NAME)["ClusterNodeSummaries"]
+    assert [row["InstanceStatus"]["Status"] for row in existing] == ["SystemUpdating"] * 2
     until(lambda: running(aws))
     (group,) = client.describe_cluster(ClusterName=NAME)["InstanceGroups"]
     assert group["SoftwareUpdateStatus"] == "Succeeded"
@@ -202,9 +208,9 @@ def test_nodes_with_earlier_scripts_are_replaced(aws: Aws, project: Path, capsys
     aws("s3").put_object(Bucket=bucket, Key=f"{prefix}on_create.sh", Body=b"#!/bin/bash\n: new")
     former = {row["InstanceId"] for row in running(aws)}
     assert upgrade("scripts", "--json") == 1
-    found = json.loads(capsys.readouterr().out)
-    assert found["older"] == 2
-    assert "the scripts are there since" in found["nodes"][0]["why"]
+    actual = json.loads(capsys.readouterr().out)
+    assert actual["older"] == 2
+    assert "the scripts are there since" in actual["nodes"][0]["why"]
     assert upgrade("scripts", "--replace", "--yes") == 0
     assert not former & {row["InstanceId"] for row in running(aws)}
 
@@ -216,13 +222,13 @@ def test_eks_goes_one_version_at_a_time(aws: Aws, project: Path, capsys: pytest.
     assert upgrade("eks", "--to", "1.33") == 1
     assert "the cluster has Kubernetes 1.34, and 1.33 is older" in capsys.readouterr().out
     assert upgrade("eks", "--write", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["deployed"], found["wanted"], found["written"]) == ("1.34", "1.35", True)
-    assert {row["name"]: row["then"] for row in found["addons"]} == {
+    actual = json.loads(capsys.readouterr().out)
+    assert (actual["deployed"], actual["wanted"], actual["written"]) == ("1.34", "1.35", True)
+    assert {row["name"]: row["then"] for row in actual["addons"]} == {
         "kube-proxy": "v1.35.3-eksbuild.13",
         "vpc-cni": "v1.21.1-eksbuild.7",
     }
-    assert [row["status"] for row in found["insights"]] == ["WARNING", "PASSING"]
+    assert [row["status"] for row in actual["insights"]] == ["WARNING", "PASSING"]
     assert file.read_text() == FILE.replace('"1.34"   # since March', '"1.35"   # since March')
     assert upgrade() == 1
     assert "1.34 is deployed, the file says 1.35" in capsys.readouterr().out
@@ -230,11 +236,11 @@ def test_eks_goes_one_version_at_a_time(aws: Aws, project: Path, capsys: pytest.
     client = aws("eks")
     with pytest.raises(ClientError, match=r"Unsupported Kubernetes minor version update from 1\.34 to 1\.36"):
         client.update_cluster_version(name=NAME, version="1.36")
-    begun = client.update_cluster_version(name=NAME, version="1.35")["update"]
-    assert begun["status"] == "InProgress"
+    started = client.update_cluster_version(name=NAME, version="1.35")["update"]
+    assert started["status"] == "InProgress"
     with pytest.raises(ClientError, match="ResourceInUseException"):
         client.update_cluster_version(name=NAME, version="1.35")
-    until(lambda: client.describe_update(name=NAME, updateId=begun["id"])["update"]["status"] == "Successful")
+    until(lambda: client.describe_update(name=NAME, updateId=started["id"])["update"]["status"] == "Successful")
     assert client.describe_cluster(name=NAME)["cluster"]["version"] == "1.35"
     # Nodes keep their kubelet until their software is updated.
     assert upgrade("eks", "--to", "1.36", "--json") == 1

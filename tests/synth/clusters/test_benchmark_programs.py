@@ -34,10 +34,10 @@ def publication(*archives: LockedFile) -> tuple[dict[str, Any], dict[str, Any]]:
     app.synth()
     assert stage.cluster
     resources = json.loads((Path(app.outdir) / "assembly-test" / stage.cluster.template_file).read_text())["Resources"]
-    (found,) = [item["Properties"] for item in resources.values() if item["Type"] == "Custom::PodwrightLifecycle"]
-    parts = found["NodeFacts"]["Fn::Join"][1]
+    (properties,) = [item["Properties"] for item in resources.values() if item["Type"] == "Custom::PodwrightLifecycle"]
+    parts = properties["NodeFacts"]["Fn::Join"][1]
     text = "".join(part if isinstance(part, str) else "REFERENCE" for part in parts)
-    return found, json.loads(text)["benchmarks"]
+    return properties, json.loads(text)["benchmarks"]
 
 
 def test_nodes_learn_where_the_programs_are(tmp_path: Path) -> None:

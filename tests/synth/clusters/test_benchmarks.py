@@ -29,8 +29,8 @@ def node_json(made: Synthesis) -> dict[str, Any]:
 def actions(made: Synthesis) -> set[str]:
     (name,) = [name for name in made.resources("AWS::IAM::Policy") if name.startswith("cluster/ExecutionRole")]
     statements = made.resources("AWS::IAM::Policy")[name]["Properties"]["PolicyDocument"]["Statement"]
-    found = [statement["Action"] for statement in statements]
-    return {action for some in found for action in (some if isinstance(some, list) else [some])}
+    actual = [statement["Action"] for statement in statements]
+    return {action for some in actual for action in (some if isinstance(some, list) else [some])}
 
 
 def labels(made: Synthesis) -> list[dict[str, Any]]:

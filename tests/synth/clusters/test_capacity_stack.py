@@ -44,8 +44,8 @@ def synthesis(plan: str) -> Synthesis:
 
 
 def one(plan: str, resource_type: str) -> dict[str, Any]:
-    (found,) = synthesis(plan).resources(resource_type).values()
-    return found["Properties"]
+    (values,) = synthesis(plan).resources(resource_type).values()
+    return values["Properties"]
 
 
 def allowed(plan: str) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def test_reminders_are_encrypted_and_reach_who_is_named() -> None:
 
 def test_the_function_ships_what_buys_and_nothing_else() -> None:
     functions = synthesis(EXISTS).resources("AWS::Lambda::Function")
-    (function,) = [found for address, found in functions.items() if address.startswith("capacity/")]
+    (function,) = [actual for address, actual in functions.items() if address.startswith("capacity/")]
     digest = function["Properties"]["Code"]["S3Key"].removesuffix(".zip")
     (folder,) = synthesis(EXISTS).directory.parent.glob(f"asset.{digest}")
     shipped = {file.relative_to(folder / "podwright").as_posix() for file in folder.rglob("*") if file.is_file()}
@@ -170,9 +170,9 @@ def parts(stack: cdk.Stack) -> dict[str, Any]:
 
 
 def test_a_plan_that_nobody_reserved_is_refused(stack: cdk.Stack, parts: dict[str, Any]) -> None:
-    wanted = TrainingPlan(zone="usw2-az2", instance_type="ml.p5.48xlarge", count=4, days=28)
+    expected = TrainingPlan(zone="usw2-az2", instance_type="ml.p5.48xlarge", count=4, days=28)
     with pytest.raises(InvalidSettings, match="CAP017"):
-        TrainingPlans(stack, "Plans", plans={"q1": wanted}, **parts)
+        TrainingPlans(stack, "Plans", plans={"q1": expected}, **parts)
 
 
 def test_no_wait_is_longer_than_cloudformation_s(stack: cdk.Stack, parts: dict[str, Any]) -> None:

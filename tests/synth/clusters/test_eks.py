@@ -90,12 +90,12 @@ def everything(stack: cdk.Stack, parts: dict[str, Any], **settings: Any) -> EksC
 def resources(stack: cdk.Stack, *kinds: str) -> Resources:
     """All resources of these types by logical id."""
     template = Template.from_stack(stack).to_json()
-    return {id: found for id, found in template["Resources"].items() if found["Type"] in kinds}
+    return {id: actual for id, actual in template["Resources"].items() if actual["Type"] in kinds}
 
 
 def one(stack: cdk.Stack, kind: str) -> dict[str, Any]:
-    (found,) = resources(stack, kind).values()
-    return found["Properties"]
+    (values,) = resources(stack, kind).values()
+    return values["Properties"]
 
 
 def test_the_control_plane_keeps_everybody_out_by_default(stack: cdk.Stack, parts: dict[str, Any]) -> None:
@@ -149,8 +149,8 @@ def test_admins_get_an_entry_each_and_keep_it_when_another_comes(stack: cdk.Stac
     again = cdk.Stack(cdk.App(), "Test", env=cdk.Environment(account="111122223333", region="us-west-2"))
     control_plane(again, given(again), admins=["arn:aws:iam::111122223333:role/Another", ADMIN])
 
-    def admin(of: cdk.Stack) -> Resources:
-        entries = resources(of, "AWS::EKS::AccessEntry").items()
+    def admin(actual: cdk.Stack) -> Resources:
+        entries = resources(actual, "AWS::EKS::AccessEntry").items()
         return {id: entry for id, entry in entries if entry["Properties"]["PrincipalArn"] == ADMIN}
 
     assert list(admin(stack)) == list(admin(again))
@@ -187,8 +187,8 @@ def test_only_the_kubectl_provider_brings_handlers(
 ) -> None:
     everything(stack, parts, **settings)
     functions = resources(stack, "AWS::Lambda::Function").values()
-    seen = sorted((function["Properties"]["Runtime"], function["Properties"]["Handler"]) for function in functions)
-    assert seen == [
+    observed = sorted((function["Properties"]["Runtime"], function["Properties"]["Handler"]) for function in functions)
+    assert observed == [
         ("nodejs24.x", "framework.onEvent"),
         ("python3.13", "index.handler"),
         ("python3.14", "podwright/constructs/hyperpod/nodes_ready/handler/index.handler"),
@@ -200,7 +200,7 @@ def test_only_the_kubectl_provider_brings_handlers(
         ]
         assert "LogGroup" in function["Properties"]["LoggingConfig"]
     template = Template.from_stack(stack).to_json()
-    custom = {found["Type"] for found in template["Resources"].values() if found["Type"].startswith("Custom::")}
+    custom = {value["Type"] for value in template["Resources"].values() if value["Type"].startswith("Custom::")}
     assert custom == {HELM, "Custom::PodwrightNodesReady"}
     assert "Conditions" not in template
 
@@ -301,7 +301,7 @@ def test_a_real_archive_goes_to_s3_as_it_is(stack: cdk.Stack, parts: dict[str, A
         archive=ChartArchive(HYPERPOD_DEPENDENCIES, file, digest),
         values={},
     )
-    (url,) = [found["Properties"]["ChartAssetURL"] for found in resources(stack, HELM).values()]
+    (url,) = [value["Properties"]["ChartAssetURL"] for value in resources(stack, HELM).values()]
     staged = Path(cast(cdk.App, cdk.App.of(stack)).outdir, f"asset.{url.rpartition('/')[2]}")
     assert hashlib.sha256(staged.read_bytes()).hexdigest() == digest
     assert "stand-in" not in json.dumps(resources(stack, HELM))
@@ -401,4 +401,4 @@ def test_cdk_nag_has_nothing_left_to_say(stack: cdk.Stack, parts: dict[str, Any]
     with suppress(RuntimeError):
         app.synth()
     report = json.loads((Path(app.outdir) / "validation-report.json").read_text())
-    assert [str(found) for plugin in report["pluginReports"] for found in plugin["violations"]] == []
+    assert [str(violation) for plugin in report["pluginReports"] for violation in plugin["violations"]] == []

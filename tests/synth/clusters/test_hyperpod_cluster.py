@@ -262,9 +262,9 @@ def test_capacity(full: dict[str, Any]) -> None:
 
 def test_capacity_of_the_account_team_is_asked_for_like_any_other(stack: cdk.Stack, resources: GroupResources) -> None:
     """It has no id: the account and the zone of the subnet are what SageMaker goes by."""
-    found = group(stack, resources, capacity="account_team")
-    assert found["CapacityRequirements"] == {"OnDemand": {}}
-    assert "TrainingPlanArn" not in found
+    actual = group(stack, resources, capacity="account_team")
+    assert actual["CapacityRequirements"] == {"OnDemand": {}}
+    assert "TrainingPlanArn" not in actual
 
 
 def test_mixed_types_in_several_zones(full: dict[str, Any]) -> None:

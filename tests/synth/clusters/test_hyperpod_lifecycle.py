@@ -31,13 +31,13 @@ def facts(dns_name: str = "fs-1", groups: dict[str, InstanceGroup] | None = None
 
 def publication(stack: cdk.Stack, **options: Any) -> LifecyclePublication:
     bucket = s3.Bucket.from_bucket_name(stack, "Bucket", "sagemaker-test")
-    given = {"bucket": bucket, "prefix": "prod", "node_facts": facts(), "protection": "retain"}
-    return LifecyclePublication(stack, "Scripts", **given | options)
+    provided = {"bucket": bucket, "prefix": "prod", "node_facts": facts(), "protection": "retain"}
+    return LifecyclePublication(stack, "Scripts", **provided | options)
 
 
 def resource(stack: cdk.Stack) -> dict[str, Any]:
-    (found,) = Template.from_stack(stack).find_resources("Custom::PodwrightLifecycle").values()
-    return found["Properties"]
+    (values,) = Template.from_stack(stack).find_resources("Custom::PodwrightLifecycle").values()
+    return values["Properties"]
 
 
 def allowed(stack: cdk.Stack) -> set[str]:
@@ -99,11 +99,11 @@ def assets(stack: cdk.Stack) -> dict[str, set[str]]:
     """Files of each asset by what they are for."""
     app = cast(cdk.App, stack.node.root)
     app.synth()
-    found = {}
+    actual = {}
     for folder in Path(app.outdir).glob("asset.*"):
         files = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
-        found["scripts" if "on_create.sh" in files else "handler"] = files
-    return found
+        actual["scripts" if "on_create.sh" in files else "handler"] = files
+    return actual
 
 
 def test_ships_the_scripts_and_a_handler_that_stands_alone(stack: cdk.Stack) -> None:

@@ -45,8 +45,8 @@ def published(stack: cdk.Stack, *files: LockedFile) -> dict[str, object]:
     LifecyclePublication(
         stack, "Scripts", bucket=bucket, prefix="prod", node_facts=facts, protection="retain", archives=files
     )
-    (found,) = Template.from_stack(stack).find_resources("Custom::PodwrightLifecycle").values()
-    return found["Properties"]
+    (values,) = Template.from_stack(stack).find_resources("Custom::PodwrightLifecycle").values()
+    return values["Properties"]
 
 
 def test_the_handler_copies_each_archive_to_a_place_that_its_digest_names(stack: cdk.Stack, file: LockedFile) -> None:

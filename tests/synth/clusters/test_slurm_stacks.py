@@ -41,21 +41,21 @@ def synthesized(cluster: dict[str, Any] | None = None, **sections: Any) -> Synth
     return synthesize(environment_of(json.dumps(file)))
 
 
-def one(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    assert len(found) == 1
-    return next(iter(found.values()))["Properties"]
+def one(actual: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    assert len(actual) == 1
+    return next(iter(actual.values()))["Properties"]
 
 
-def hyperpod(of: Synthesis) -> dict[str, Any]:
-    return one(of.resources("AWS::SageMaker::Cluster"))
+def hyperpod(actual: Synthesis) -> dict[str, Any]:
+    return one(actual.resources("AWS::SageMaker::Cluster"))
 
 
-def groups(of: Synthesis) -> dict[str, dict[str, Any]]:
-    return {group["InstanceGroupName"]: group for group in hyperpod(of)["InstanceGroups"]}
+def groups(actual: Synthesis) -> dict[str, dict[str, Any]]:
+    return {group["InstanceGroupName"]: group for group in hyperpod(actual)["InstanceGroups"]}
 
 
-def published(of: Synthesis) -> dict[str, Any]:
-    return one(of.resources("Custom::PodwrightLifecycle"))
+def published(actual: Synthesis) -> dict[str, Any]:
+    return one(actual.resources("Custom::PodwrightLifecycle"))
 
 
 def text(value: Any) -> str:
@@ -155,22 +155,22 @@ def test_several_controllers_share_database_folder_and_topic() -> None:
     }
     policies = str(made.resources("AWS::IAM::Policy"))
     assert f"'Action': 'sns:Publish', 'Effect': 'Allow', 'Resource': '{TOPIC}'" in policies
-    endpoints = {str(found["Properties"]["ServiceName"]) for found in made.resources("AWS::EC2::VPCEndpoint").values()}
+    endpoints = {str(value["Properties"]["ServiceName"]) for value in made.resources("AWS::EC2::VPCEndpoint").values()}
     assert {"com.amazonaws.us-west-2.sns", "com.amazonaws.us-west-2.secretsmanager"} <= endpoints
 
 
 def test_accounts_in_aurora_reach_cluster_and_role() -> None:
     made = synthesized({"slurm": {"accounting": {"name": "accounts"}}})
-    told = hyperpod(made)["Orchestrator"]["Slurm"]["AccountingDatabase"]
-    assert (told["Name"], told["Port"]) == ("accounts", 3306)
-    assert "test-storage:" in str(told["Endpoint"])
+    messages = hyperpod(made)["Orchestrator"]["Slurm"]["AccountingDatabase"]
+    assert (messages["Name"], messages["Port"]) == ("accounts", 3306)
+    assert "test-storage:" in str(messages["Endpoint"])
     reads = [
         statement
         for policy in made.resources("AWS::IAM::Policy").values()
         for statement in policy["Properties"]["PolicyDocument"]["Statement"]
         if statement["Action"] == "secretsmanager:GetSecretValue"
     ]
-    assert [statement["Resource"] for statement in reads] == [told["SecretArn"]]
+    assert [statement["Resource"] for statement in reads] == [messages["SecretArn"]]
     assert "secretsmanager" in str(made.resources("AWS::EC2::VPCEndpoint"))
 
 
@@ -208,8 +208,8 @@ def accounting(stack: cdk.Stack, protection: str = "retain", **settings: Any) ->
 def test_the_database_is_encrypted_private_and_kept(stack: cdk.Stack) -> None:
     template = accounting(stack)
     for kind in ("DBCluster", "DBSubnetGroup", "DBClusterParameterGroup"):
-        found = one_of(template, f"AWS::RDS::{kind}")
-        assert (found["DeletionPolicy"], found["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain"), kind
+        value = one_of(template, f"AWS::RDS::{kind}")
+        assert (value["DeletionPolicy"], value["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain"), kind
     cluster = one_of(template, "AWS::RDS::DBCluster")["Properties"]
     assert cluster["StorageEncrypted"] is True
     assert cluster["KmsKeyId"] == KEY
@@ -217,13 +217,13 @@ def test_the_database_is_encrypted_private_and_kept(stack: cdk.Stack) -> None:
     assert cluster["ServerlessV2ScalingConfiguration"] == {"MinCapacity": 0.5, "MaxCapacity": 4}
     instances = template.find_resources("AWS::RDS::DBInstance")
     assert len(instances) == 2
-    assert {found["Properties"]["PubliclyAccessible"] for found in instances.values()} == {False}
-    assert [found.get("DependsOn") for found in instances.values()].count(None) == 1
+    assert {value["Properties"]["PubliclyAccessible"] for value in instances.values()} == {False}
+    assert [value.get("DependsOn") for value in instances.values()].count(None) == 1
 
 
 def one_of(template: Template, resource_type: str) -> dict[str, Any]:
-    (found,) = template.find_resources(resource_type).values()
-    return dict(found)
+    (values,) = template.find_resources(resource_type).values()
+    return dict(values)
 
 
 def test_the_password_is_made_by_secrets_manager_and_stands_nowhere(stack: cdk.Stack) -> None:
@@ -254,10 +254,10 @@ def test_a_database_for_a_sandbox_goes_with_its_stack(stack: cdk.Stack) -> None:
 def test_an_existing_database_is_only_opened(stack: cdk.Stack, group: str | None) -> None:
     existing = AdoptedDatabase(endpoint="db.example.com", port=3307, secret=SECRET, security_group=group)
     resources = accounting(stack, existing=existing).to_json().get("Resources", {})
-    assert {found["Type"] for found in resources.values()} == (
+    assert {value["Type"] for value in resources.values()} == (
         {"AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress"} if group else set()
     )
-    assert {found["Properties"]["FromPort"] for found in resources.values()} <= {3307}
+    assert {value["Properties"]["FromPort"] for value in resources.values()} <= {3307}
 
 
 @pytest.mark.parametrize("protection", ["retain", "destroy"])
@@ -269,4 +269,4 @@ def test_nag_has_nothing_to_say_that_nobody_answered(stack: cdk.Stack, protectio
     with suppress(RuntimeError):
         app.synth()
     report = json.loads((Path(app.outdir) / "validation-report.json").read_text())
-    assert [str(found) for plugin in report["pluginReports"] for found in plugin["violations"]] == []
+    assert [str(violation) for plugin in report["pluginReports"] for violation in plugin["violations"]] == []

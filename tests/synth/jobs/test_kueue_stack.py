@@ -38,8 +38,8 @@ def objects(created: list[Resource]) -> list[dict[str, Any]]:
 
 
 def release(created: list[Resource]) -> Resource:
-    (found,) = [item for item in created if item["Type"] == "Custom::AWSCDK-EKS-HelmChart"]
-    return found
+    (items,) = [item for item in created if item["Type"] == "Custom::AWSCDK-EKS-HelmChart"]
+    return items
 
 
 def test_the_release_gets_the_configuration_that_the_policy_wants(created: list[Resource]) -> None:

@@ -24,13 +24,13 @@ def kai() -> Resources:
 
 def before(resources: Resources, name: str) -> set[str]:
     """Everything that CloudFormation makes before a resource."""
-    found: set[str] = set()
+    actual: set[str] = set()
     waiting = list(resources[name].get("DependsOn", []))
     while waiting:
-        if (one := waiting.pop()) not in found:
-            found.add(one)
+        if (one := waiting.pop()) not in actual:
+            actual.add(one)
             waiting += resources[one].get("DependsOn", [])
-    return found
+    return actual
 
 
 def named(resources: Resources, *parts: str) -> list[str]:
@@ -62,10 +62,10 @@ def test_nodes_of_a_pool_carry_its_label_and_no_others_do() -> None:
 
 
 def test_a_cluster_that_runs_yunikorn_gets_queues_and_no_release() -> None:
-    found = synthesis(YUNIKORN)
-    releases = found.resources("Custom::AWSCDK-EKS-HelmChart").values()
+    actual = synthesis(YUNIKORN)
+    releases = actual.resources("Custom::AWSCDK-EKS-HelmChart").values()
     assert [item["Properties"]["Release"] for item in releases] == ["hyperpod-dependencies"]
-    resources = found.templates["governance"]["Resources"]
+    resources = actual.templates["governance"]["Resources"]
     (name,) = named(resources, "YuniKornQueuesConfigMap")
     (item,) = json.loads(resources[name]["Properties"]["Manifest"])
     assert item["metadata"]["namespace"] == "yunikorn"
@@ -82,9 +82,9 @@ instance_groups:
   h200: {instance_type: ml.p5en.48xlarge, count: 4, zone: usw2-az2}
 governance: {engine: yunikorn, teams: {a: {quota: {h200: 2}}, b: {quota: {h200: 2}}}}
 """
-    (_, wanted) = wanted_charts(environment_of(text))
-    assert wanted.chart.name == "yunikorn"
-    assert wanted.values["nodeSelector"] == {"sagemaker.amazonaws.com/instance-group-name": "system"}
+    (_, expected) = wanted_charts(environment_of(text))
+    assert expected.chart.name == "yunikorn"
+    assert expected.values["nodeSelector"] == {"sagemaker.amazonaws.com/instance-group-name": "system"}
 
 
 def test_a_cluster_takes_all_of_it_once_the_chart_is_there() -> None:

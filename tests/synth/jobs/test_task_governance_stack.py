@@ -22,7 +22,7 @@ from podwright.config.settings.governance.teams import Governance
 from podwright.config.settings.groups import InstanceGroup
 from podwright.constructs.governance.compute_quotas import ComputeQuotas
 from podwright.constructs.governance.task_governance import TaskGovernance
-from podwright.constructs.hyperpod.nodes_ready.waiter import Place
+from podwright.constructs.hyperpod.nodes_ready.waiter import KubernetesApiAccess
 from podwright.planning.quota.policy import quota_policy
 from podwright.sandbox.cloudformation.validation import validate_properties
 from podwright.stacks.feature_flags import FEATURE_FLAGS
@@ -65,7 +65,7 @@ def plain() -> dict[str, dict[str, Any]]:
 
 
 def of(resources: dict[str, dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
-    return {name: found for name, found in resources.items() if found["Type"] == kind}
+    return {name: actual for name, actual in resources.items() if actual["Type"] == kind}
 
 
 def add_on(stack: cdk.Stack) -> None:
@@ -86,9 +86,9 @@ def add_on(stack: cdk.Stack) -> None:
         stack, "Key", "arn:aws:kms:us-west-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"
     )
     group = ec2.SecurityGroup.from_security_group_id(stack, "Group", "sg-0123456789abcdef0")
-    place = Place(cluster, vpc, tuple(vpc.private_subnets), group, key)
+    location = KubernetesApiAccess(cluster, vpc, tuple(vpc.private_subnets), group, key)
     readers = deployment_readers("readers", group="podwright:kueue-readers", deployment="kueue-controller-manager")
-    TaskGovernance(stack, "TaskGovernance", settings=Eks(), place=place, readers=readers)
+    TaskGovernance(stack, "TaskGovernance", settings=Eks(), api_access=location, readers=readers)
 
 
 def test_quotas_come_after_the_policy_and_the_policy_after_kueue(stack: cdk.Stack) -> None:
@@ -96,10 +96,10 @@ def test_quotas_come_after_the_policy_and_the_policy_after_kueue(stack: cdk.Stac
     ((config, policy),) = of(resources, CONFIG).items()
     assert policy["DependsOn"] == ["Kueue"]
     assert policy["Properties"]["Name"] == "prod"
-    found = of(resources, QUOTA)
-    assert [item["DependsOn"] for item in found.values()] == [[config], [config]]
-    assert [item["Properties"]["Name"] for item in found.values()] == ["llm", "vision"]
-    for item in (policy, *found.values()):
+    actual = of(resources, QUOTA)
+    assert [item["DependsOn"] for item in actual.values()] == [[config], [config]]
+    assert [item["Properties"]["Name"] for item in actual.values()] == ["llm", "vision"]
+    for item in (policy, *actual.values()):
         assert item["Properties"]["Tags"] == [{"Key": "cost-center", "Value": "ai"}]
         assert item["Properties"]["ClusterArn"] == CLUSTER
         assert validate_properties(item["Type"], item["Properties"], "us-east-1") == []
@@ -118,7 +118,7 @@ def test_quotas_come_after_the_policy_and_the_policy_after_kueue(stack: cdk.Stac
 def test_the_api_takes_the_place_of_a_type(stack: cdk.Stack, fallback: list[str], kinds: dict[str, int]) -> None:
     resources = quotas(stack, task_governance={"fallback": fallback})
     assert {
-        kind: len(found) for kind in (CONFIG, QUOTA, OWN_CONFIG, OWN_QUOTA) if (found := of(resources, kind))
+        kind: len(actual) for kind in (CONFIG, QUOTA, OWN_CONFIG, OWN_QUOTA) if (actual := of(resources, kind))
     } == kinds
     assert len(of(resources, "AWS::Lambda::Function")) == 1
     for name, item in plain().items():
@@ -168,13 +168,13 @@ def test_the_function_may_change_quotas_and_access_of_one_cluster(stack: cdk.Sta
 )
 def test_a_change_of_one_team_touches_no_other(stack: cdk.Stack, teams: dict[str, Any], changed: set[str]) -> None:
     before, after = of(plain(), QUOTA), of(quotas(stack, teams), QUOTA)
-    found = {
+    actual = {
         ("+" if name not in before else "-" if name not in after else "~")
         + f" {(before.get(name) or after[name])['Properties']['Name']}"
         for name in before.keys() | after.keys()
         if before.get(name) != after.get(name)
     }
-    assert found == changed
+    assert actual == changed
 
 
 def test_the_wait_comes_after_the_add_on_and_what_lets_it_look(stack: cdk.Stack) -> None:
@@ -201,15 +201,15 @@ def test_cdk_nag_accepts_governance(stack: cdk.Stack) -> None:
     with suppress(RuntimeError):
         app.synth()
     report = json.loads((Path(app.outdir) / "validation-report.json").read_text())
-    assert [str(found) for plugin in report["pluginReports"] for found in plugin["violations"]] == []
+    assert [str(violation) for plugin in report["pluginReports"] for violation in plugin["violations"]] == []
 
 
 def test_governance_is_a_stack_of_its_own_after_the_nodes() -> None:
-    found = synthesis("two-teams")
-    manifest = json.loads((found.directory / "manifest.json").read_text())["artifacts"]
+    actual = synthesis("two-teams")
+    manifest = json.loads((actual.directory / "manifest.json").read_text())["artifacts"]
     stacks = {name for name, item in manifest.items() if item["type"] == "aws:cloudformation:stack"}
     (governance,) = (name for name in stacks if "governance" in name)
     (cluster,) = (name for name in stacks if "cluster" in name)
     assert cluster in manifest[governance]["dependencies"]
     assert not [name for name in stacks if governance in manifest[name]["dependencies"]]
-    assert {name.partition("/")[0] for name in found.resources(QUOTA)} == {"governance"}
+    assert {name.partition("/")[0] for name in actual.resources(QUOTA)} == {"governance"}

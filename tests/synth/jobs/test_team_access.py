@@ -30,16 +30,16 @@ governance:
 
 
 @pytest.fixture(scope="module")
-def found() -> Synthesis:
+def synthesis() -> Synthesis:
     return synthesize(environment_of(ENVIRONMENT))
 
 
-def properties(found: Synthesis, kind: str) -> list[dict[str, Any]]:
-    return [item["Properties"] for name, item in found.resources(kind).items() if name.startswith("access/")]
+def properties(actual: Synthesis, kind: str) -> list[dict[str, Any]]:
+    return [item["Properties"] for name, item in actual.resources(kind).items() if name.startswith("access/")]
 
 
-def test_a_role_has_one_entry_with_the_groups_of_all_its_teams(found: Synthesis) -> None:
-    entries = {item["PrincipalArn"].rpartition("/")[2]: item for item in properties(found, "AWS::EKS::AccessEntry")}
+def test_a_role_has_one_entry_with_the_groups_of_all_its_teams(synthesis: Synthesis) -> None:
+    entries = {item["PrincipalArn"].rpartition("/")[2]: item for item in properties(synthesis, "AWS::EKS::AccessEntry")}
     assert {name: item["KubernetesGroups"] for name, item in entries.items()} == {
         "Lead": ["podwright:team:product:view", "podwright:team:research:edit"],
         "Auditor": ["podwright:team:research:view"],
@@ -47,8 +47,8 @@ def test_a_role_has_one_entry_with_the_groups_of_all_its_teams(found: Synthesis)
     assert all("AccessPolicies" not in item for item in entries.values())
 
 
-def test_a_made_role_trusts_one_service_account_of_one_cluster(found: Synthesis) -> None:
-    (role,) = properties(found, "AWS::IAM::Role")
+def test_a_made_role_trusts_one_service_account_of_one_cluster(synthesis: Synthesis) -> None:
+    (role,) = properties(synthesis, "AWS::IAM::Role")
     (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
     tags = trust["Condition"]["StringEquals"]
     assert trust["Principal"] == {"Service": "pods.eks.amazonaws.com"}
@@ -57,8 +57,8 @@ def test_a_made_role_trusts_one_service_account_of_one_cluster(found: Synthesis)
     assert "EksCluster" in str(tags["aws:RequestTag/eks-cluster-arn"])
 
 
-def test_a_made_role_reads_and_writes_what_it_names_and_nothing_else(found: Synthesis) -> None:
-    (policy,) = properties(found, "AWS::IAM::Policy")
+def test_a_made_role_reads_and_writes_what_it_names_and_nothing_else(synthesis: Synthesis) -> None:
+    (policy,) = properties(synthesis, "AWS::IAM::Policy")
     allowed = {}
     for statement in policy["PolicyDocument"]["Statement"]:
         actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
@@ -71,33 +71,33 @@ def test_a_made_role_reads_and_writes_what_it_names_and_nothing_else(found: Synt
     assert not [action for action in allowed if "*" in action]
 
 
-def test_pods_find_their_role_by_name_of_namespace_and_account(found: Synthesis) -> None:
-    pods = properties(found, "AWS::EKS::PodIdentityAssociation")
+def test_pods_find_their_role_by_name_of_namespace_and_account(synthesis: Synthesis) -> None:
+    pods = properties(synthesis, "AWS::EKS::PodIdentityAssociation")
     associations = {item["ServiceAccount"]: (item["Namespace"], item["RoleArn"]) for item in pods}
     assert associations["guest"] == ("hyperpod-ns-research", "arn:aws:iam::111122223333:role/Guest")
     assert associations["trainer"][0] == "hyperpod-ns-research"
 
 
-def test_the_network_obeys_policies_because_a_team_is_isolated(found: Synthesis) -> None:
+def test_the_network_obeys_policies_because_a_team_is_isolated(synthesis: Synthesis) -> None:
     (plugin,) = [
         item["Properties"]
-        for item in found.resources("AWS::EKS::Addon").values()
+        for item in synthesis.resources("AWS::EKS::Addon").values()
         if item["Properties"]["AddonName"] == "vpc-cni"
     ]
     assert plugin["ConfigurationValues"] == '{"enableNetworkPolicy":"true"}'
 
 
-def test_what_lies_in_the_services_namespaces_comes_after_the_quotas(found: Synthesis) -> None:
-    resources = found.whole("governance")
+def test_what_lies_in_the_services_namespaces_comes_after_the_quotas(synthesis: Synthesis) -> None:
+    resources = synthesis.whole("governance")
 
     def before(name: str) -> set[str]:
-        seen: set[str] = set()
+        observed: set[str] = set()
         pending = [name]
         while pending:
-            new = set(resources[pending.pop()].get("DependsOn", [])) - seen
-            seen |= new
+            new = set(resources[pending.pop()].get("DependsOn", [])) - observed
+            observed |= new
             pending += new
-        return seen
+        return observed
 
     quotas = {name for name, item in resources.items() if item["Type"] == "AWS::SageMaker::ComputeQuota"}
     isolating = [name for name, item in resources.items() if "podwright-caps" in str(item.get("Properties"))]

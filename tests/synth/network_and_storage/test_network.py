@@ -44,7 +44,7 @@ def network(
 
 
 def resources(scope: cdk.Stack, kind: str) -> Resources:
-    return {id: dict(found) for id, found in Template.from_stack(scope).find_resources(kind).items()}
+    return {id: dict(actual) for id, actual in Template.from_stack(scope).find_resources(kind).items()}
 
 
 def of(region: str = "us-west-2", **settings: Any) -> Resources:
@@ -73,7 +73,7 @@ def test_subnets_have_zone_ids_and_the_planned_ranges(stack: cdk.Stack) -> None:
     assert all(subnet["Properties"]["MapPublicIpOnLaunch"] is False for subnet in subnets.values())
     assert not any("AvailabilityZone" in subnet["Properties"] for subnet in subnets.values())
     assert set(made.node_subnets) == set(made.control_plane_subnets) == set(ZONES)
-    assert {zone: stack.resolve(face.subnet_id) for zone, face in made.node_subnets.items()} == {
+    assert {zone: stack.resolve(interface.subnet_id) for zone, interface in made.node_subnets.items()} == {
         zone: {"Ref": logical_id} for zone, logical_id in named(subnets, "nodes").items()
     }
 
@@ -243,13 +243,13 @@ def test_no_flow_logs(stack: cdk.Stack) -> None:
 @pytest.mark.parametrize("protection", get_args(Protection))
 def test_what_survives(protection: Protection) -> None:
     """What file systems need to live on; not what only costs money."""
-    kept = {
+    retained = {
         logical_id
         for logical_id, resource in of(protection=protection, secondary_cidrs=["100.64.0.0/16"]).items()
         if resource.get("DeletionPolicy") == "RetainExceptOnCreate" and resource["UpdateReplacePolicy"] == "Retain"
     }
     if protection == "destroy":
-        assert kept == set()
+        assert retained == set()
     else:
         starts = (
             "NetworkVpc7",
@@ -258,10 +258,10 @@ def test_what_survives(protection: Protection) -> None:
             "NetworkAmongNodes",
             "NetworkFlowLogsGroup",
         )
-        assert {logical_id for logical_id in kept if not logical_id.startswith(starts)} == {
-            logical_id for logical_id in kept if "nodesSubnet" in logical_id
+        assert {logical_id for logical_id in retained if not logical_id.startswith(starts)} == {
+            logical_id for logical_id in retained if "nodesSubnet" in logical_id
         }
-        assert len(kept) == 8
+        assert len(retained) == 8
 
 
 def test_an_existing_vpc_gets_a_node_security_group_only(stack: cdk.Stack) -> None:
@@ -270,7 +270,7 @@ def test_an_existing_vpc_gets_a_node_security_group_only(stack: cdk.Stack) -> No
     assert kinds == {f"AWS::EC2::SecurityGroup{part}" for part in ("", "Ingress", "Egress")}
     assert made.vpc.vpc_id == ADOPTED["id"]
     assert made.endpoint_security_group is None
-    assert {zone: face.subnet_id for zone, face in made.node_subnets.items()} == {
+    assert {zone: interface.subnet_id for zone, interface in made.node_subnets.items()} == {
         "usw2-az2": "subnet-0123456789abcdef2",
         "usw2-az3": "subnet-0123456789abcdef3",
     }

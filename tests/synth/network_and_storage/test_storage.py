@@ -55,7 +55,7 @@ def file_system(stack: cdk.Stack) -> dict[str, Any]:
 def resources(stack: cdk.Stack, *kinds: str) -> dict[str, dict[str, Any]]:
     """All resources of these types by logical id."""
     template = Template.from_stack(stack).to_json()
-    return {id: found for id, found in template.get("Resources", {}).items() if found["Type"] in kinds}
+    return {id: actual for id, actual in template.get("Resources", {}).items() if actual["Type"] in kinds}
 
 
 RULES = ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
@@ -67,13 +67,13 @@ def opened(stack: cdk.Stack) -> set[tuple[str, str, str, str, int | None, int | 
     def name(group: Any) -> str:
         return "servers" if isinstance(group, dict) else "clients" if group == CLIENTS else group
 
-    found = set[tuple[str, str, str, str, int | None, int | None]]()
+    actual = set[tuple[str, str, str, str, int | None, int | None]]()
     for direction, peer in (("Ingress", "SourceSecurityGroupId"), ("Egress", "DestinationSecurityGroupId")):
         rules = Template.from_stack(stack).find_resources(f"AWS::EC2::SecurityGroup{direction}").values()
         for rule in (resource["Properties"] for resource in rules):
             ports = (rule.get("FromPort"), rule.get("ToPort"))
-            found.add((direction, name(rule["GroupId"]), name(rule[peer]), rule["IpProtocol"], *ports))
-    return found
+            actual.add((direction, name(rule["GroupId"]), name(rule[peer]), rule["IpProtocol"], *ports))
+    return actual
 
 
 def both_ends(*paths: tuple[str, str], ports: list[tuple[str, int | None, int | None]]) -> set[tuple[Any, ...]]:
@@ -255,9 +255,9 @@ def test_a_surviving_group_keeps_its_own_rules_and_no_others(stack: cdk.Stack, p
     """Adopting the file system opens the clients' ports again, and EC2 refuses a rule that is there already."""
     lustre(stack, parts)
     rules = resources(stack, *RULES)
-    kept = {logical_id for logical_id, rule in rules.items() if "DeletionPolicy" in rule}
-    assert kept == {logical_id for logical_id in rules if "AmongServers" in logical_id}
-    assert len(kept) == 4
+    retained = {logical_id for logical_id, rule in rules.items() if "DeletionPolicy" in rule}
+    assert retained == {logical_id for logical_id in rules if "AmongServers" in logical_id}
+    assert len(retained) == 4
 
 
 def test_openzfs(stack: cdk.Stack, parts: dict[str, Any]) -> None:

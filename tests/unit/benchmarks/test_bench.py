@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from benchmark_world import measurement, record
+from benchmark_services import measurement, record
 from podwright.operations.benchmarks.picture import picture
 from podwright.operations.benchmarks.rows import faults, rows
 from podwright.operations.cli import main
@@ -20,23 +20,23 @@ ROOT = Path(__file__).parents[3]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def gpus(*values: float, **given: Any) -> list[dict[str, Any]]:
+def gpus(*values: float, **provided: Any) -> list[dict[str, Any]]:
     """A value for each GPU; below 600 it fails, below 650 it warns."""
     outcomes = ("fail" if value < 600 else "warn" if value < 650 else "pass" for value in values)
     return [
-        measurement(outcome, value, devices=[device], **given)
+        measurement(outcome, value, devices=[device], **provided)
         for device, (value, outcome) in enumerate(zip(values, outcomes, strict=True))
     ]
 
 
-def results(*measurements: dict[str, Any], **given: Any) -> BenchmarkResults:
+def results(*measurements: dict[str, Any], **provided: Any) -> BenchmarkResults:
     verdict = "fail" if any(item["outcome"] == "fail" for item in measurements) else "pass"
-    return BenchmarkResults.model_validate(record(verdict, measurements, **given))
+    return BenchmarkResults.model_validate(record(verdict, measurements, **provided))
 
 
-def file(folder: Path, *measurements: dict[str, Any], name: str = "benchmarks.json", **given: Any) -> str:
+def file(folder: Path, *measurements: dict[str, Any], name: str = "benchmarks.json", **provided: Any) -> str:
     path = folder / name
-    path.write_text(results(*measurements, **given).model_dump_json())
+    path.write_text(results(*measurements, **provided).model_dump_json())
     return str(path)
 
 
@@ -122,12 +122,12 @@ def test_of_many_nodes_shows_the_worst(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (found,) = json.loads(shown(capsys, file(tmp_path, *gpus(700)), "--json"))
-    assert BenchmarkResults.model_validate(found) == results(*gpus(700))
+    (actual,) = json.loads(shown(capsys, file(tmp_path, *gpus(700)), "--json"))
+    assert BenchmarkResults.model_validate(actual) == results(*gpus(700))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output"),
     [
         ("{", "is not JSON"),
         ("[]", "is not a node's results: the whole"),
@@ -137,11 +137,11 @@ def test_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ],
 )
 def test_says_what_is_wrong_with_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, output: str
 ) -> None:
     path = tmp_path / "benchmarks.json"
     path.write_text(text)
-    assert said in shown(capsys, str(path), code=1)
+    assert output in shown(capsys, str(path), code=1)
 
 
 def test_wants_files_or_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,8 +173,8 @@ def placed(item: ElementTree.Element, top: float) -> Iterator[tuple[ElementTree.
 
 def test_draws_a_dot_for_each_measurement_where_its_value_is() -> None:
     svg = drawn(results(*gpus(989, 494.5, 0), instance_id="i-1"))
-    places = {item.findtext(f"{SVG}title", "")[:14]: float(item.get("cx", "")) for item in dots(svg)}
-    left, middle, right = places["i-1 [2]: 0 TFL"], places["i-1 [1]: 494.5"], places["i-1 [0]: 989 T"]
+    locations = {item.findtext(f"{SVG}title", "")[:14]: float(item.get("cx", "")) for item in dots(svg)}
+    left, middle, right = locations["i-1 [2]: 0 TFL"], locations["i-1 [1]: 494.5"], locations["i-1 [0]: 989 T"]
     assert middle == pytest.approx((left + right) / 2)
     assert {"0 %", "50 %", "100 %", "Benchmarks of prod: 1 fail", "i-1 [2]"} <= set(texts(svg))
 

@@ -48,18 +48,18 @@ def test_clean_nodes_raise_no_alarm():
 
 @pytest.mark.parametrize("slow", range(8))
 def test_one_gpu_that_is_5_percent_slower_is_found(slow):
-    found = [result for result in judge(node(1000 + slow, slow=slow), H200) if result["outcome"] != "pass"]
-    assert found
-    assert {result["devices"][0] for result in found} == {slow}
-    assert all(result["outcome"] == "warn" and "median" in result["reason"] for result in found)
+    results = [result for result in judge(node(1000 + slow, slow=slow), H200) if result["outcome"] != "pass"]
+    assert results
+    assert {result["devices"][0] for result in results} == {slow}
+    assert all(result["outcome"] == "warn" and "median" in result["reason"] for result in results)
 
 
 def test_how_often_a_slow_gpu_is_found():
-    found = [
+    actual = [
         any(result["outcome"] != "pass" for result in judge(node(seed, slow=seed % 8), H200))
         for seed in range(2000, 2200)
     ]
-    assert sum(found) == len(found)
+    assert sum(actual) == len(actual)
 
 
 def test_a_slow_gpu_below_the_line_fails():

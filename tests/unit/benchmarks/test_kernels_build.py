@@ -21,8 +21,8 @@ from podwright.planning.node.kernels import SOURCES, program_findings, programs,
 from podwright.planning.node.software_facts import archive_facts
 
 
-def group(kind: str, **given: Any) -> InstanceGroup:
-    return InstanceGroup.model_validate({"instance_type": kind, "count": 2, **given})
+def group(kind: str, **provided: Any) -> InstanceGroup:
+    return InstanceGroup.model_validate({"instance_type": kind, "count": 2, **provided})
 
 
 H200, GB200, CPU, TRAINIUM = (
@@ -44,10 +44,10 @@ def test_programs_are_wanted_for_nvidia_gpus_that_are_measured():
 
 def test_a_gate_needs_programs_and_a_report_does_not(tmp_path):
     gate = group("ml.p5en.48xlarge", benchmarks="gate")
-    (found,) = program_findings(tmp_path, Benchmarks(), [gate, H200], catalog())
-    assert (found.id, found.path) == ("ART004", "instance_groups")
-    assert "x86_64" in found.message
-    assert "podwright kernels build" in found.hint
+    (findings,) = program_findings(tmp_path, Benchmarks(), [gate, H200], catalog())
+    assert (findings.id, findings.path) == ("ART004", "instance_groups")
+    assert "x86_64" in findings.message
+    assert "podwright kernels build" in findings.hint
     assert program_findings(tmp_path, Benchmarks(), [H200], catalog()) == []
     assert program_findings(tmp_path, Benchmarks(programs="compile"), [gate], catalog()) == []
 

@@ -36,7 +36,7 @@ class Bought:
 
 
 @dataclass
-class World:
+class PurchaseAccount:
     """The state of everything outside a buyer."""
 
     duplicates: Literal["refuse", "allow"] = "refuse"
@@ -105,18 +105,18 @@ class World:
     def put_item(
         self, by: str, TableName: str, Item: Any, ConditionExpression: str = "", ExpressionAttributeValues: Any = None
     ) -> Any:
-        there = self.items.get(Item["plan"]["S"])
+        existing = self.items.get(Item["plan"]["S"])
         met = {
             "": True,
-            "attribute_not_exists(revision)": there is None,
-            "revision = :seen": there is not None
+            "attribute_not_exists(revision)": existing is None,
+            "revision = :seen": existing is not None
             and ExpressionAttributeValues is not None
-            and there["revision"] == ExpressionAttributeValues[":seen"],
+            and existing["revision"] == ExpressionAttributeValues[":seen"],
         }
         if not met[ConditionExpression]:
             raise Refusal("ConditionalCheckFailedException")
-        states = (there["state"]["S"] if there else "", Item["state"]["S"])
-        if there and there["attempt"] == Item["attempt"] and states[0] == "bought" != states[1]:
+        states = (existing["state"]["S"] if existing else "", Item["state"]["S"])
+        if existing and existing["attempt"] == Item["attempt"] and states[0] == "bought" != states[1]:
             self.forgotten.append(f"{by} wrote {states[1]} over bought")
         self.items[Item["plan"]["S"]] = Item
         return {}
@@ -151,10 +151,10 @@ class World:
         return {"TrainingPlanArn": plan["TrainingPlanArn"]}
 
     def list_training_plans(self, by: str) -> Any:
-        seen = [each.shape for each in self.plans if not each.unseen]
+        observed = [each.shape for each in self.plans if not each.unseen]
         for each in self.plans:
             each.unseen = max(0, each.unseen - 1)
-        return {"TrainingPlanSummaries": seen}
+        return {"TrainingPlanSummaries": observed}
 
     def extend_training_plan(self, by: str, TrainingPlanExtensionOfferingId: str) -> Any:
         if self.extensions and self.duplicates == "refuse":
@@ -164,10 +164,10 @@ class World:
         return {"TrainingPlanExtensions": [shape]}
 
     def describe_training_plan_extension_history(self, by: str, TrainingPlanArn: str) -> Any:
-        seen = [each.shape for each in self.extensions if not each.unseen]
+        observed = [each.shape for each in self.extensions if not each.unseen]
         for each in self.extensions:
             each.unseen = max(0, each.unseen - 1)
-        return {"TrainingPlanExtensions": seen}
+        return {"TrainingPlanExtensions": observed}
 
 
 def plan_shape(name: str, arn: str, status: str = "Scheduled", count: int = 16) -> dict[str, Any]:

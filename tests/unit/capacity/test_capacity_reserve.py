@@ -5,48 +5,48 @@ from typing import Any
 
 import pytest
 
-from capacity_world import ARN, FILE, YES, World, open_world, reserve, settings, types
+from capacity_account import ARN, FILE, YES, CapacityAccount, open_account, reserve, settings, types
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    return open_world(tmp_path, monkeypatch)
+def capacity_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CapacityAccount:
+    return open_account(tmp_path, monkeypatch)
 
 
 def test_a_plan_is_bought_once_its_name_was_typed_and_the_file_says_so(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capacity_account: CapacityAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     types(monkeypatch, "h200-q1")
-    assert reserve(world) == 0
+    assert reserve(capacity_account) == 0
     printed = capsys.readouterr()
     assert "costs 442,552.32 USD, charged at once and not given back" in printed.err
     assert f"h200-q1 is bought and Scheduled: {ARN}" in printed.out
-    [(arn, offering)] = world.charges
+    [(arn, offering)] = capacity_account.charges
     assert arn == ARN
     assert offering in printed.out
-    plan = world.environment.training_plans["h200-q1"]
+    plan = capacity_account.environment.training_plans["h200-q1"]
     assert (plan.arn, plan.zone, plan.state) == (ARN, "usw2-az2", "exists")
     assert (plan.start, plan.end) == (
         datetime(2027, 1, 18, 11, 30, tzinfo=UTC),
         datetime(2027, 2, 15, 11, 30, tzinfo=UTC),
     )
-    added = set(world.file.read_text().splitlines()) - set(FILE.splitlines())
+    added = set(capacity_account.file.read_text().splitlines()) - set(FILE.splitlines())
     assert {line.split()[0] for line in added} == {"arn:", "start:", "end:"}
-    assert set(FILE.splitlines()) <= set(world.file.read_text().splitlines())
+    assert set(FILE.splitlines()) <= set(capacity_account.file.read_text().splitlines())
 
 
 @pytest.mark.parametrize("typed", ["", "h200", "yes", "prod-h200-q1"])
 def test_without_the_name_nothing_is_bought(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: str
+    capacity_account: CapacityAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: str
 ) -> None:
     types(monkeypatch, *([typed] if typed else []))
-    assert reserve(world) == 1
+    assert reserve(capacity_account) == 1
     assert "nothing was bought" in capsys.readouterr().err
-    assert (world.charges, world.file.read_text()) == ([], FILE)
+    assert (capacity_account.charges, capacity_account.file.read_text()) == ([], FILE)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
         ((), "nobody can be asked here"),
         (("--yes",), "--yes buys without asking, and needs a limit"),
@@ -56,34 +56,36 @@ def test_without_the_name_nothing_is_bought(
     ],
 )
 def test_without_a_person_it_needs_yes_and_a_limit(
-    world: World, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+    capacity_account: CapacityAccount, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], output: str
 ) -> None:
-    world.markets.clear()
-    assert reserve(world, *arguments) == 2
-    assert said in capsys.readouterr().err
+    capacity_account.markets.clear()
+    assert reserve(capacity_account, *arguments) == 2
+    assert output in capsys.readouterr().err
 
 
-def test_yes_and_a_limit_ask_nobody_and_the_lower_limit_holds(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert reserve(world, "--yes", "--max-upfront", "300000", "--json") == 1
+def test_yes_and_a_limit_ask_nobody_and_the_lower_limit_holds(
+    capacity_account: CapacityAccount, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reserve(capacity_account, "--yes", "--max-upfront", "300000", "--json") == 1
     printed = capsys.readouterr()
     differs = [text for offer in json.loads(printed.out)["nearest"] for text in offer["differs"]]
     assert any(text.startswith("costs ") and text.endswith(" USD, above the limit of 300,000") for text in differs)
     assert "nothing was bought: no offer fits" in printed.err
-    assert world.charges == []
-    assert reserve(world, "--yes", "--max-upfront", "9000000", "--json") == 0
+    assert capacity_account.charges == []
+    assert reserve(capacity_account, "--yes", "--max-upfront", "9000000", "--json") == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["result"], answer["paid"], answer["upfront"]) == ("bought", True, 442552.32)
     assert answer["plan"] == {"arn": ARN, "zone": "usw2-az2", "start": "2027-01-18T11:30Z", "end": "2027-02-15T11:30Z"}
-    assert len(world.charges) == 1
+    assert len(capacity_account.charges) == 1
 
 
 def test_a_price_above_the_files_limit_is_refused_before_any_call(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capacity_account: CapacityAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    world.file.write_text(FILE.replace("900000", "400000"))
+    capacity_account.file.write_text(FILE.replace("900000", "400000"))
     dear = next(
         offer["TrainingPlanOfferingId"]
-        for offer in world.plans.search_training_plan_offerings(
+        for offer in capacity_account.plans.search_training_plan_offerings(
             InstanceType="ml.p5en.48xlarge",
             InstanceCount=16,
             DurationHours=672,
@@ -93,76 +95,80 @@ def test_a_price_above_the_files_limit_is_refused_before_any_call(
         if offer["UpfrontFee"] == "442552.32"
     )
     types(monkeypatch, "h200-q1")
-    assert reserve(world, "--offering", dear) == 1
-    said = capsys.readouterr().err
-    assert "costs 442,552.32 USD, above the limit of 400,000" in said
-    assert "Type h200-q1" not in said
-    assert (world.charges, world.dynamodb.tables.items) == ([], {})
+    assert reserve(capacity_account, "--offering", dear) == 1
+    output = capsys.readouterr().err
+    assert "costs 442,552.32 USD, above the limit of 400,000" in output
+    assert "Type h200-q1" not in output
+    assert (capacity_account.charges, capacity_account.dynamodb.tables.items) == ([], {})
 
 
 def test_a_file_that_cannot_be_written_loses_nothing(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capacity_account: CapacityAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as broken:
         broken.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(30, "Read-only file system")))
-        assert reserve(world, *YES) == 1
-    said = capsys.readouterr().err
-    assert ARN in said
-    assert "Read-only file system" in said
-    assert f"    arn: {ARN}\n    zone: usw2-az2\n    start: 2027-01-18T11:30Z" in said
-    assert world.file.read_text() == FILE
-    assert reserve(world, *YES) == 0
-    assert (len(world.charges), settings(world)["arn"]) == (1, ARN)
+        assert reserve(capacity_account, *YES) == 1
+    output = capsys.readouterr().err
+    assert ARN in output
+    assert "Read-only file system" in output
+    assert f"    arn: {ARN}\n    zone: usw2-az2\n    start: 2027-01-18T11:30Z" in output
+    assert capacity_account.file.read_text() == FILE
+    assert reserve(capacity_account, *YES) == 0
+    assert (len(capacity_account.charges), settings(capacity_account)["arn"]) == (1, ARN)
 
 
 def test_a_split_offer_is_only_bought_by_its_id_and_its_parts_are_written(
-    world: World, capsys: pytest.CaptureFixture[str]
+    capacity_account: CapacityAccount, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    world.run("search", "prod", "h200-q1", "--json")
+    capacity_account.run("search", "prod", "h200-q1", "--json")
     offers = json.loads(capsys.readouterr().out)["regions"][0]["offers"]
     [split] = [offer["id"] for offer in offers if len(offer["parts"]) > 1]
-    assert reserve(world, *YES, "--offering", split) == 0
-    plan = world.environment.training_plans["h200-q1"]
+    assert reserve(capacity_account, *YES, "--offering", split) == 0
+    plan = capacity_account.environment.training_plans["h200-q1"]
     assert [(window.count, window.zone) for window in plan.windows] == [(16, "usw2-az2")] * 2
     assert (plan.windows[0].start, plan.windows[1].end) == (plan.start, plan.end)
     assert plan.windows[0].end < plan.windows[1].start
 
 
-def test_where_only_a_split_offer_fits_it_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert reserve(world, "--yes", "--max-upfront", "410000") == 1
-    said = capsys.readouterr().err
-    assert "what fits comes in several parts (tpo-" in said
-    assert "between its parts there is no capacity" in said
+def test_where_only_a_split_offer_fits_it_is_named(
+    capacity_account: CapacityAccount, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reserve(capacity_account, "--yes", "--max-upfront", "410000") == 1
+    output = capsys.readouterr().err
+    assert "what fits comes in several parts (tpo-" in output
+    assert "between its parts there is no capacity" in output
 
 
 def test_an_offer_in_another_zone_takes_a_person_who_is_told_both_ways(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capacity_account: CapacityAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = FILE.replace("zone: usw2-az2  #", "zone: usw2-az1  #")
-    world.file.write_text(text.replace("[usw2-az2, usw2-az3]", "[usw2-az1, usw2-az2]"))
-    assert reserve(world, *YES) == 1
+    capacity_account.file.write_text(text.replace("[usw2-az2, usw2-az3]", "[usw2-az1, usw2-az2]"))
+    assert reserve(capacity_account, *YES) == 1
     printed = capsys.readouterr()
     assert "is in usw2-az2, not usw2-az1" in printed.out
     other = next(line.split()[1] for line in printed.out.splitlines() if "is in usw2-az2, not usw2-az1" in line)
-    assert reserve(world, *YES, "--offering", other) == 1
+    assert reserve(capacity_account, *YES, "--offering", other) == 1
     assert "--yes takes only what the file asks for" in capsys.readouterr().err
     types(monkeypatch, "h200-q1")
-    assert reserve(world, "--offering", other) == 0
-    said = capsys.readouterr().err
-    assert "It is not what the file asks for: it is in usw2-az2, not usw2-az1" in said
-    assert "either move there (`zone: usw2-az2` of h200-q1" in said
-    assert "or wait for an offer in usw2-az1" in said
-    assert settings(world)["zone"] == "usw2-az2"
-    assert "# where the file system is" in world.file.read_text()
+    assert reserve(capacity_account, "--offering", other) == 0
+    output = capsys.readouterr().err
+    assert "It is not what the file asks for: it is in usw2-az2, not usw2-az1" in output
+    assert "either move there (`zone: usw2-az2` of h200-q1" in output
+    assert "or wait for an offer in usw2-az1" in output
+    assert settings(capacity_account)["zone"] == "usw2-az2"
+    assert "# where the file system is" in capacity_account.file.read_text()
 
 
-def test_an_offer_that_nobody_makes_is_not_bought(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert reserve(world, *YES, "--offering", "tpo-gone") == 1
+def test_an_offer_that_nobody_makes_is_not_bought(
+    capacity_account: CapacityAccount, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reserve(capacity_account, *YES, "--offering", "tpo-gone") == 1
     assert "tpo-gone is not among the offers now" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "said"),
+    ("text", "code", "output"),
     [
         (FILE.replace("days: 28", "days: 28\n    purchase: true"), 2, "the deployment buys it"),
         (FILE.replace("    days: 28\n", ""), 2, "what shall be searched for?"),
@@ -177,39 +183,43 @@ def test_an_offer_that_nobody_makes_is_not_bought(world: World, capsys: pytest.C
     ids=["deployment", "incomplete", "gone", "broken rule", "unknown"],
 )
 def test_what_is_not_for_sale(
-    world: World, capsys: pytest.CaptureFixture[str], text: str, code: int, said: str
+    capacity_account: CapacityAccount, capsys: pytest.CaptureFixture[str], text: str, code: int, output: str
 ) -> None:
-    world.file.write_text(text)
-    assert reserve(world, *YES) == code
-    assert said in capsys.readouterr().err
-    assert world.charges == []
+    capacity_account.file.write_text(text)
+    assert reserve(capacity_account, *YES) == code
+    assert output in capsys.readouterr().err
+    assert capacity_account.charges == []
 
 
-def test_ultraservers_are_bought_by_number_with_their_spares(world: World) -> None:
+def test_ultraservers_are_bought_by_number_with_their_spares(capacity_account: CapacityAccount) -> None:
     kind = "ultraserver_type: ml.u-p6e-gb200x72\n    ultraserver_count: 1\n    spares_per_ultraserver: 2"
     text = FILE.replace("instance_type: ml.p5en.48xlarge\n    count: 16", kind, 1).replace("900000", "9000000")
-    world.file.write_text(text.replace("start_after", "end_before: 2027-03-01\n    start_after"))
-    assert reserve(world, "--yes", "--max-upfront", "9000000") == 0
-    [plan] = world.plans.ledger.plans
+    capacity_account.file.write_text(text.replace("start_after", "end_before: 2027-03-01\n    start_after"))
+    assert reserve(capacity_account, "--yes", "--max-upfront", "9000000") == 0
+    [plan] = capacity_account.plans.ledger.plans
     assert (plan.spares, plan.windows[0].ultraservers, plan.windows[0].instances) == (2, 1, 18)
-    assert settings(world)["ultraserver_count"] == "1"
+    assert settings(capacity_account)["ultraserver_count"] == "1"
 
 
 def test_a_plan_of_the_sandbox_never_gets_into_the_file_of_an_account(
-    world: World, capsys: pytest.CaptureFixture[str]
+    capacity_account: CapacityAccount, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert reserve(world, *YES, "--sandbox") == 0
+    assert reserve(capacity_account, *YES, "--sandbox") == 0
     assert f"The file stays as it is, because this was the sandbox. It would say: arn {ARN}" in capsys.readouterr().out
-    assert world.run("extend", "prod", "h200-q1", "--days", "7", *YES, "--sandbox", "--json") == 0
+    assert capacity_account.run("extend", "prod", "h200-q1", "--days", "7", *YES, "--sandbox", "--json") == 0
     assert "file" not in json.loads(capsys.readouterr().out)
-    assert (len(world.charges), world.file.read_text()) == (2, FILE)
+    assert (len(capacity_account.charges), capacity_account.file.read_text()) == (2, FILE)
 
 
-def test_tags_of_the_environment_are_those_of_the_plan(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tags_of_the_environment_are_those_of_the_plan(
+    capacity_account: CapacityAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: dict[str, Any] = {}
-    sell = world.plans.create_training_plan
-    monkeypatch.setattr(world.plans, "create_training_plan", lambda **request: asked.update(request) or sell(**request))
-    world.file.write_text(f"{FILE}tags: {{cost-center: ai}}\n")
-    assert reserve(world, *YES) == 0
+    sell = capacity_account.plans.create_training_plan
+    monkeypatch.setattr(
+        capacity_account.plans, "create_training_plan", lambda **request: asked.update(request) or sell(**request)
+    )
+    capacity_account.file.write_text(f"{FILE}tags: {{cost-center: ai}}\n")
+    assert reserve(capacity_account, *YES) == 0
     assert asked["Tags"] == [{"Key": "cost-center", "Value": "ai"}]
     assert asked["TrainingPlanName"] == "prod-h200-q1"

@@ -60,7 +60,7 @@ def test_an_empty_on_demand_group_takes_nothing_of_the_account_team() -> None:
     assert "CAP032" not in {item.id for item in findings(example.environment, example.source)}
 
 
-@pytest.mark.parametrize(("count", "told"), [(1, False), (2, True)])
-def test_two_instances_are_enough_to_need_a_compute_domain(count: int, told: bool) -> None:
+@pytest.mark.parametrize(("count", "messages"), [(1, False), (2, True)])
+def test_two_instances_are_enough_to_need_a_compute_domain(count: int, messages: bool) -> None:
     example = loaded(f"instance_groups:\n  a: {{instance_type: ml.p6e-gb200.36xlarge, count: {count}}}\n")
-    assert ("CAP038" in {item.id for item in findings(example.environment, example.source)}) is told
+    assert ("CAP038" in {item.id for item in findings(example.environment, example.source)}) is messages

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from capacity_world import NOW, World, open_world
+from capacity_account import NOW, CapacityAccount, open_account
 from podwright.config.catalog.limits import limits
 from podwright.operations.capacity.market import beside
-from podwright.operations.capacity.offers import Found, amount, day, described, span
-from podwright.operations.capacity.place import compared
+from podwright.operations.capacity.offers import RegionOffer, amount, day, described, span
+from podwright.operations.capacity.zone_coverage import compared
 from podwright.planning.purchase.offers import Request
 from podwright.sandbox.training_plans.faults import Fault, client_error
 from podwright.sandbox.training_plans.offers import Supply
@@ -22,16 +22,16 @@ Search = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    return open_world(tmp_path, monkeypatch)
+def capacity_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CapacityAccount:
+    return open_account(tmp_path, monkeypatch)
 
 
 @pytest.fixture
-def search(world: World, capsys: pytest.CaptureFixture[str]) -> Search:
+def search(capacity_account: CapacityAccount, capsys: pytest.CaptureFixture[str]) -> Search:
     """Runs a search and gives its JSON, with the exit code as `code`."""
 
     def run(*arguments: str) -> dict[str, Any]:
-        code = world.run("search", "prod", *arguments, "--json")
+        code = capacity_account.run("search", "prod", *arguments, "--json")
         return json.loads(capsys.readouterr().out) | {"code": code}
 
     return run
@@ -54,26 +54,28 @@ def test_a_wanted_plan_of_the_file_is_searched_for(search: Search) -> None:
         assert offer["differs"] == []
 
 
-def test_an_offer_has_its_price_for_an_instance_and_an_hour_beside_on_demand(search: Search, world: World) -> None:
+def test_an_offer_has_its_price_for_an_instance_and_an_hour_beside_on_demand(
+    search: Search, capacity_account: CapacityAccount
+) -> None:
     whole = next(offer for offer in search("h200-q1")["regions"][0]["offers"] if len(offer["parts"]) == 1)
     hourly = whole["upfront"] / (16 * 28 * 24)
     assert whole["per_instance_hour"] == pytest.approx(hourly, abs=1e-4)
     assert whole["on_demand"]["basis"] == "ec2"
     assert whole["on_demand"]["percent"] == pytest.approx((hourly / whole["on_demand"]["usd"] - 1) * 100, abs=0.1)
-    world.file.write_text(world.file.read_text() + "prices: {ml.p5en.48xlarge: 20.58}\n")
+    capacity_account.file.write_text(capacity_account.file.read_text() + "prices: {ml.p5en.48xlarge: 20.58}\n")
     [own] = [each for each in search("h200-q1")["regions"][0]["offers"] if each["id"] == whole["id"]]
     assert (own["on_demand"]["usd"], own["on_demand"]["basis"], own["on_demand"]["percent"]) == (20.58, "file", 100.0)
 
 
 def test_a_split_offer_shows_each_of_its_parts(
-    world: World, search: Search, capsys: pytest.CaptureFixture[str]
+    capacity_account: CapacityAccount, search: Search, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [split] = [offer for offer in search("h200-q1")["regions"][0]["offers"] if len(offer["parts"]) == 2]
     first, second = split["parts"]
     assert first["end"] < second["start"]
     assert (split["start"], split["end"]) == (first["start"], second["end"])
     assert split["hours"] == 28 * 24
-    assert world.run("search", "prod", "h200-q1") == 0
+    assert capacity_account.run("search", "prod", "h200-q1") == 0
     printed = capsys.readouterr().out
     rows = [line for line in printed.splitlines() if "usw2-az2   2027" in line]
     assert f"  1  {split['id']}\n" in printed
@@ -88,12 +90,12 @@ def test_regions_stand_side_by_side_and_a_zone_counts_in_its_own(search: Search)
     west, east = answer["regions"]
     assert {part["zone"] for offer in west["offers"] for part in offer["parts"]} == {"usw2-az3"}
     assert {part["zone"] for offer in east["offers"] for part in offer["parts"]} == {"use1-az4", "use1-az6"}
-    assert {place["subnet"] for offer in west["offers"] for place in offer["places"]} == {True}
-    assert {place["subnet"] for offer in east["offers"] for place in offer["places"]} == {False}
+    assert {location["subnet"] for offer in west["offers"] for location in offer["places"]} == {True}
+    assert {location["subnet"] for offer in east["offers"] for location in offer["places"]} == {False}
 
 
-def test_a_region_that_refuses_keeps_no_other_from_answering(world: World, search: Search) -> None:
-    world.markets["us-east-1"].faults.append(Fault("search_training_plan_offerings", "error", times=99))
+def test_a_region_that_refuses_keeps_no_other_from_answering(capacity_account: CapacityAccount, search: Search) -> None:
+    capacity_account.markets["us-east-1"].faults.append(Fault("search_training_plan_offerings", "error", times=99))
     answer = search(*ASKED, "--region", "us-east-1", "--region", "us-west-2")
     refused, fine = answer["regions"]
     assert refused["problem"].startswith("AWS says: ")
@@ -129,7 +131,9 @@ def test_where_nothing_fits_the_nearest_say_how_they_differ(
     assert len(numbers) <= 6
 
 
-def test_later_weeks_are_asked_before_anything_else_is_given_up(world: World, search: Search) -> None:
+def test_later_weeks_are_asked_before_anything_else_is_given_up(
+    capacity_account: CapacityAccount, search: Search
+) -> None:
     """SageMaker answers with few offers; the first ones may be too dear, and a later one not."""
     answer = search(*ASKED, "--zone", "usw2-az3", "--max-upfront", "440000")
     fitting = answer["regions"][0]["offers"]
@@ -138,31 +142,31 @@ def test_later_weeks_are_asked_before_anything_else_is_given_up(world: World, se
     assert all(offer["upfront"] <= 440_000 for offer in fitting)
 
 
-def test_nothing_at_all_is_said(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.plans.ledger.supply.clear()
-    assert world.run("search", "prod", "h200-q1") == 1
+def test_nothing_at_all_is_said(capacity_account: CapacityAccount, capsys: pytest.CaptureFixture[str]) -> None:
+    capacity_account.plans.ledger.supply.clear()
+    assert capacity_account.run("search", "prod", "h200-q1") == 1
     assert "us-west-2: no offer, nor one near it" in capsys.readouterr().out
 
 
-def test_what_further_searches_could_not_ask_is_said(world: World, search: Search) -> None:
-    world.plans.faults.append(Fault("search_training_plan_offerings", "throttle", skip=1, times=1))
+def test_what_further_searches_could_not_ask_is_said(capacity_account: CapacityAccount, search: Search) -> None:
+    capacity_account.plans.faults.append(Fault("search_training_plan_offerings", "throttle", skip=1, times=1))
     region = search(*ASKED, "--zone", "usw2-az1")["regions"][0]
     assert region["nearest"]
     assert "not everything could be asked" in region["problem"]
 
 
-def test_ultraservers_are_searched_for_by_their_number(world: World, search: Search) -> None:
-    found = search("--ultraserver-type", "ml.u-p6e-gb200x72", "--ultraserver-count", "1", "--days", "7")
-    offers = found["regions"][0]["offers"]
+def test_ultraservers_are_searched_for_by_their_number(capacity_account: CapacityAccount, search: Search) -> None:
+    actual = search("--ultraserver-type", "ml.u-p6e-gb200x72", "--ultraserver-count", "1", "--days", "7")
+    offers = actual["regions"][0]["offers"]
     assert {(part["ultraserver_count"], part["count"]) for offer in offers for part in offer["parts"]} == {(1, 18)}
     whole = next(offer for offer in offers if len(offer["parts"]) == 1)
     assert whole["per_instance_hour"] == pytest.approx(whole["upfront"] / (18 * whole["hours"]), abs=1e-3)
     assert whole["on_demand"] is None
-    text = world.file.read_text().replace(
+    text = capacity_account.file.read_text().replace(
         "instance_type: ml.p5en.48xlarge\n    count: 16",
         "ultraserver_type: ml.u-p6e-gb200x72\n    ultraserver_count: 2\n    count: 36",
     )
-    world.file.write_text(text.replace("max_upfront_usd: 900000", ""))
+    capacity_account.file.write_text(text.replace("max_upfront_usd: 900000", ""))
     assert search("h200-q1", "--days", "2")["asked"].startswith("2 × ml.u-p6e-gb200x72 for 2 days")
 
 
@@ -176,7 +180,7 @@ def test_options_win_over_the_plan(search: Search) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
         ((), "what shall be searched for?"),
         (("--type", "ml.p5en.48xlarge", "--days", "7"), "what shall be searched for?"),
@@ -194,37 +198,41 @@ def test_options_win_over_the_plan(search: Search) -> None:
     ],
 )
 def test_what_cannot_be_searched_for_is_2_and_asks_nothing(
-    world: World, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+    capacity_account: CapacityAccount, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], output: str
 ) -> None:
-    world.markets.clear()
-    assert world.run("search", "prod", *arguments) == 2
-    assert said in capsys.readouterr().err
+    capacity_account.markets.clear()
+    assert capacity_account.run("search", "prod", *arguments) == 2
+    assert output in capsys.readouterr().err
 
 
-def test_a_time_that_is_none_is_explained(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_time_that_is_none_is_explained(
+    capacity_account: CapacityAccount, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stopped:
-        world.run("search", "prod", *ASKED, "--start-after", "next week")
+        capacity_account.run("search", "prod", *ASKED, "--start-after", "next week")
     assert stopped.value.code == 2
     assert "a date such as 2027-01-04" in capsys.readouterr().err
 
 
 def test_a_search_by_options_ends_with_the_lines_for_the_file(
-    world: World, search: Search, capsys: pytest.CaptureFixture[str]
+    capacity_account: CapacityAccount, search: Search, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """They are the plan that `reserve` then takes: in one part, where subnets and file systems are."""
     offers = {offer["id"]: offer for offer in search(*ASKED)["regions"][0]["offers"]}
     assert len(next(iter(offers.values()))["parts"]) == 2
-    assert world.run("search", "prod", *ASKED) == 0
+    assert capacity_account.run("search", "prod", *ASKED) == 0
     printed = capsys.readouterr().out
     named = printed.partition("To reserve ")[2].partition(",")[0]
     assert len(offers[named]["parts"]) == 1
     assert offers[named]["places"] == [{"zone": "usw2-az2", "subnet": True, "file_systems": ["lustre"]}]
     piece = printed.partition("  NAME:\n")[2].partition("\n\n")[0]
-    world.file.write_text(world.file.read_text().replace("instance_groups:", f"  other:\n{piece}\ninstance_groups:"))
-    plan = world.environment.training_plans["other"]
+    capacity_account.file.write_text(
+        capacity_account.file.read_text().replace("instance_groups:", f"  other:\n{piece}\ninstance_groups:")
+    )
+    plan = capacity_account.environment.training_plans["other"]
     assert (plan.zone, plan.instance_type, plan.count, plan.days) == ("usw2-az2", "ml.p5en.48xlarge", 16, 28)
     assert search("other")["code"] == 0
-    assert world.run("search", "prod", "h200-q1") == 0
+    assert capacity_account.run("search", "prod", "h200-q1") == 0
     assert "put this under training_plans" not in capsys.readouterr().out
 
 
@@ -279,7 +287,7 @@ ZONES = {"us-west-2a": "usw2-az2"}
     ids=["no parts", "no instances", "parts absent", "no time"],
 )
 def test_an_answer_that_nobody_could_compare_is_left_aside(answer: dict[str, Any]) -> None:
-    assert Found.of(answer, "us-west-2", ZONES, REQUEST) is None
+    assert RegionOffer.of(answer, "us-west-2", ZONES, REQUEST) is None
 
 
 @pytest.mark.parametrize(
@@ -293,19 +301,19 @@ def test_an_answer_that_nobody_could_compare_is_left_aside(answer: dict[str, Any
     ],
 )
 def test_an_offer_of_which_something_is_unknown_never_fits(changed: dict[str, Any], differs: str) -> None:
-    found = Found.of(shape(**changed), "us-west-2", ZONES, REQUEST)
-    assert found
-    assert differs in found.differs
+    actual = RegionOffer.of(shape(**changed), "us-west-2", ZONES, REQUEST)
+    assert actual
+    assert differs in actual.differs
 
 
 def test_prices_that_are_unknown_are_compared_with_nothing() -> None:
-    found = Found.of(shape(), "us-west-2", ZONES, REQUEST)
-    assert found
-    comparison = compared(found, {"ml.p5en.48xlarge": 0.05})
+    actual = RegionOffer.of(shape(), "us-west-2", ZONES, REQUEST)
+    assert actual
+    comparison = compared(actual, {"ml.p5en.48xlarge": 0.05})
     assert str(comparison) == "+86 %"
-    assert compared(replace(found, offer=replace(found.offer, fee=None)), None) is None
-    assert compared(replace(found, offer=replace(found.offer, currency="CNY")), None) is None
-    assert compared(replace(found, region="af-south-1"), None) is None
+    assert compared(replace(actual, offer=replace(actual.offer, fee=None)), None) is None
+    assert compared(replace(actual, offer=replace(actual.offer, currency="CNY")), None) is None
+    assert compared(replace(actual, region="af-south-1"), None) is None
 
 
 def test_words_for_people() -> None:
@@ -320,18 +328,22 @@ def test_words_for_people() -> None:
     assert described(Request("e", "p", (), "ml.p5.48xlarge", 1, hours=24)) == "1 × ml.p5.48xlarge for 1 day"
 
 
-def test_an_account_that_may_not_see_zones_is_told(world: World, search: Search) -> None:
+def test_an_account_that_may_not_see_zones_is_told(capacity_account: CapacityAccount, search: Search) -> None:
     class Blind:
         def describe_availability_zones(self, **_: Any) -> Any:
             raise client_error("describe_availability_zones", "UnauthorizedOperation", "not allowed")
 
-    world.ec2["us-west-2"] = Blind()
+    capacity_account.ec2["us-west-2"] = Blind()
     answer = search("h200-q1")
     assert answer["code"] == 1
     assert "UnauthorizedOperation" in answer["regions"][0]["problem"]
 
 
-def test_the_supply_of_the_world_is_what_these_tests_think(world: World) -> None:
-    of = {item.zone_id: item.count for item in world.plans.ledger.supply if item.instance_type == "ml.p5en.48xlarge"}
-    assert of == {"usw2-az2": 64, "usw2-az3": 16, "usw2-az4": 32}
-    assert isinstance(world.plans.ledger.supply[0], Supply)
+def test_the_supply_of_the_world_is_what_these_tests_think(capacity_account: CapacityAccount) -> None:
+    actual = {
+        item.zone_id: item.count
+        for item in capacity_account.plans.ledger.supply
+        if item.instance_type == "ml.p5en.48xlarge"
+    }
+    assert actual == {"usw2-az2": 64, "usw2-az3": 16, "usw2-az4": 32}
+    assert isinstance(capacity_account.plans.ledger.supply[0], Supply)

@@ -26,7 +26,7 @@ def environment(plan: dict[str, Any], **group: Any) -> Environment:
 
 
 @pytest.mark.parametrize(
-    ("plan", "told"),
+    ("plan", "messages"),
     [
         ({"arn": ARN}, {"instance_type": "ml.p5en.48xlarge", "parts": [("usw2-az2", 6, None)]}),
         (
@@ -43,11 +43,11 @@ def environment(plan: dict[str, Any], **group: Any) -> Environment:
         ),
     ],
 )
-def test_what_the_file_leaves_out_is_as_the_groups_need_it(plan: dict[str, Any], told: dict[str, Any]) -> None:
-    [found] = existing_plans(environment(plan))
-    found["parts"] = [(part["zone"], part["count"], part["start"]) for part in found["parts"]]
-    assert found["arn"] == ARN
-    assert {key: found[key] for key in told} == told
+def test_what_the_file_leaves_out_is_as_the_groups_need_it(plan: dict[str, Any], messages: dict[str, Any]) -> None:
+    [actual] = existing_plans(environment(plan))
+    actual["parts"] = [(part["zone"], part["count"], part["start"]) for part in actual["parts"]]
+    assert actual["arn"] == ARN
+    assert {key: actual[key] for key in messages} == messages
 
 
 @pytest.mark.parametrize("arn", [None, ARN.replace("111122223333", "123456789012")])

@@ -82,24 +82,24 @@ def test_every_way_to_write_a_plan_takes_the_values(plan: str, values: Values, n
     changed = edited(text, PLAN, values)
     once = {"start": "2027-01-04T11:30Z", "end": "2027-02-01T11:30Z", "count": "8", "zone": "usw2-az2"}
     again = once | {"start": "2027-02-08T11:30Z", "end": "2027-02-15T11:30Z"}
-    wanted = (READ if "arn" in values else {}) | ({"windows": [once, again]} if "windows" in values else {})
-    assert data(changed) == data(text) | wanted
+    expected = (READ if "arn" in values else {}) | ({"windows": [once, again]} if "windows" in values else {})
+    assert data(changed) == data(text) | expected
     assert changed.count("\n") == changed.count(newline)
     assert parse_source(changed, "file").data | {"training_plans": None} == {
         "region": "us-west-2",
         "training_plans": None,
     }
-    kept = [line.partition("#")[2] for line in text.splitlines() if "#" in line]
+    retained = [line.partition("#")[2] for line in text.splitlines() if "#" in line]
     still = [line.partition("#")[2] for line in changed.splitlines() if "#" in line]
-    assert still == [comment for comment in kept if comment in still]
+    assert still == [comment for comment in retained if comment in still]
     inside_old_windows = {" the second"} if "windows" in values else set()
-    assert set(kept) - set(still) <= inside_old_windows
+    assert set(retained) - set(still) <= inside_old_windows
     assert edited(changed, PLAN, values) == changed
     assert not [line for line in changed.splitlines() if line != line.rstrip()]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output"),
     [
         ("region: x\n", "the file has no training_plans"),
         ("training_plans:\n  other: {zone: a}\n", "the file has no training_plans.h200-q1"),
@@ -109,8 +109,8 @@ def test_every_way_to_write_a_plan_takes_the_values(plan: str, values: Values, n
         ("z: &z usw2-az1\ntraining_plans:\n  h200-q1:\n    zone: *z\n", "training_plans.h200-q1.zone is an alias"),
     ],
 )
-def test_what_cannot_be_changed_in_place_is_refused(text: str, said: str) -> None:
-    with pytest.raises(NotWritten, match=said):
+def test_what_cannot_be_changed_in_place_is_refused(text: str, output: str) -> None:
+    with pytest.raises(NotWritten, match=output):
         edited(text, PLAN, VALUES)
 
 
@@ -131,7 +131,7 @@ def test_the_file_is_replaced_at_once_and_keeps_its_mode_its_mark_and_its_link(t
 
 
 @pytest.mark.parametrize(
-    ("text", "values", "said"),
+    ("text", "values", "output"),
     [
         (FILE.replace("h200-q1:", "h200-q1: &p"), VALUES, None),
         (FILE.replace("h200-q1:", "h200-q1: &p") + "  # x\n", VALUES, None),
@@ -147,14 +147,14 @@ def test_the_file_is_replaced_at_once_and_keeps_its_mode_its_mark_and_its_link(t
     ids=["anchor", "comment", "merged", "invalid value", "invalid file", "key twice"],
 )
 def test_a_change_that_says_anything_else_is_not_written(
-    tmp_path: Path, text: str, values: Values, said: str | None
+    tmp_path: Path, text: str, values: Values, output: str | None
 ) -> None:
     file = tmp_path / "prod.yaml"
     file.write_text(text)
-    if said is None:
+    if output is None:
         write_plan(file, "h200-q1", values)
         return
-    with pytest.raises(NotWritten, match=said):
+    with pytest.raises(NotWritten, match=output):
         write_plan(file, "h200-q1", values)
     assert file.read_text() == text
     assert [entry.name for entry in tmp_path.iterdir()] == ["prod.yaml"]

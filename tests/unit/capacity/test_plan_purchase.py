@@ -21,8 +21,8 @@ from podwright.planning.purchase.run import NotSold, Result
 from podwright.planning.purchase.steps import ONE_ATTEMPT, Call, Engine, Steps
 from podwright.sandbox.training_plans.faults import Fault
 from podwright.sandbox.training_plans.plans import TrainingPlans
-from purchase_aws import ARN, END, NOW, START, Bought, Flow, World, plan_shape
-from purchase_world import REQUEST, TAGS, Buyer, alone, closed
+from purchase_account import REQUEST, TAGS, Buyer, alone, closed
+from purchase_aws import ARN, END, NOW, START, Bought, Flow, PurchaseAccount, plan_shape
 
 FLOWS: tuple[Flow, ...] = ("reserve", "acquire", "extend")
 NO_REGION = {"region_name": "us-west-2", "aws_access_key_id": "x", "aws_secret_access_key": "x"}
@@ -31,23 +31,23 @@ NO_REGION = {"region_name": "us-west-2", "aws_access_key_id": "x", "aws_secret_a
 class Client:
     """A world's operations with the methods of a boto3 client."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, purchase_account: PurchaseAccount) -> None:
+        self.account = purchase_account
 
     def __getattr__(self, operation: str) -> Any:
-        if not hasattr(World, operation):
+        if not hasattr(PurchaseAccount, operation):
             raise AttributeError(operation)
-        return lambda **parameters: self.world.call(Call("sagemaker", operation, parameters), "somebody")
+        return lambda **parameters: self.account.call(Call("sagemaker", operation, parameters), "somebody")
 
 
-def carried_out(steps: Steps[Any], world: World, **clients: Any) -> Any:
+def carried_out(steps: Steps[Any], purchase_account: PurchaseAccount, **clients: Any) -> Any:
     def sleep(seconds: float) -> None:
-        world.time += timedelta(seconds=seconds)
+        purchase_account.time += timedelta(seconds=seconds)
 
-    service = Client(world)
+    service = Client(purchase_account)
     named: dict[Any, Any] = dict.fromkeys(("sagemaker", "seller", "dynamodb", "ec2"), service)
     named.update(clients)
-    return Engine(named, clock=lambda: world.time, sleep=sleep).run(steps)
+    return Engine(named, clock=lambda: purchase_account.time, sleep=sleep).run(steps)
 
 
 def offer(**changes: Any) -> Offer:
@@ -58,7 +58,7 @@ def offer(**changes: Any) -> Offer:
 @pytest.mark.parametrize("flow", FLOWS)
 def test_every_call_is_one_that_aws_knows(flow: Flow) -> None:
     clients = {name: boto3.client(name, **NO_REGION) for name in ("sagemaker", "dynamodb", "ec2")}
-    world = World(table="")
+    purchase_account = PurchaseAccount(table="")
     validated = []
 
     def validate(call: Call) -> None:
@@ -69,7 +69,7 @@ def test_every_call_is_one_that_aws_knows(flow: Flow) -> None:
         assert not report.has_errors(), report.generate_report()
         validated.append(call.operation)
 
-    buyer = Buyer(flow, "one", world)
+    buyer = Buyer(flow, "one", purchase_account)
     carry_out = buyer._called
     buyer._called = lambda call, fault: (validate(call), carry_out(call, fault))[1]
     assert alone(buyer).outcome
@@ -80,23 +80,23 @@ def test_every_call_is_one_that_aws_knows(flow: Flow) -> None:
 def test_dynamodb_lets_one_buyer_win() -> None:
     with mock_aws():
         dynamodb = boto3.client("dynamodb", **NO_REGION)
-        world = World()
-        first = carried_out(acquire(REQUEST, buyer="one", run="1", tags=TAGS), world, dynamodb=dynamodb)
-        again = carried_out(acquire(REQUEST, buyer="two", run="2", tags=TAGS), world, dynamodb=dynamodb)
+        purchase_account = PurchaseAccount()
+        first = carried_out(acquire(REQUEST, buyer="one", run="1", tags=TAGS), purchase_account, dynamodb=dynamodb)
+        again = carried_out(acquire(REQUEST, buyer="two", run="2", tags=TAGS), purchase_account, dynamodb=dynamodb)
         assert (first.result, first.paid, again.result, again.paid) == (Result.BOUGHT, True, Result.BOUGHT, False)
         assert first.arn == again.arn == f"{ARN}0"
-        assert len(world.plans) == 1
+        assert len(purchase_account.plans) == 1
         table = dynamodb.describe_table(TableName=TABLE)["Table"]
         assert table["DeletionProtectionEnabled"]
         assert table["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
         backups = dynamodb.describe_continuous_backups(TableName=TABLE)["ContinuousBackupsDescription"]
         assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
-        record: Record = carried_out(read("prod/q1"), world, dynamodb=dynamodb)
+        record: Record = carried_out(read("prod/q1"), purchase_account, dynamodb=dynamodb)
         assert (record.state, record.buyer, record.price) == (State.BOUGHT, "one", "442552.32")
 
 
 def test_two_who_make_the_table_at_once() -> None:
-    world = World(table="")
+    purchase_account = PurchaseAccount(table="")
 
     def come_first(steps: Steps[None]) -> None:
         for step in steps:
@@ -105,17 +105,19 @@ def test_two_who_make_the_table_at_once() -> None:
         steps.close()
 
     come_first(ensure_table())
-    carried_out(ensure_table(), world)
-    assert world.table == "ACTIVE"
+    carried_out(ensure_table(), purchase_account)
+    assert purchase_account.table == "ACTIVE"
 
 
 @pytest.mark.parametrize("duplicates", ["refuse", "allow"])
 def test_finds_in_the_sandbox_what_a_time_out_hid(duplicates: Any) -> None:
-    world = World()
-    plans = TrainingPlans(lambda: world.time, duplicates)
+    purchase_account = PurchaseAccount()
+    plans = TrainingPlans(lambda: purchase_account.time, duplicates)
     plans.ledger.stale_lists = 2
     plans.faults.append(Fault("create_training_plan", "timeout", after=True))
-    outcome = carried_out(acquire(REQUEST, buyer="one", run="1", tags=TAGS), world, sagemaker=plans, seller=plans)
+    outcome = carried_out(
+        acquire(REQUEST, buyer="one", run="1", tags=TAGS), purchase_account, sagemaker=plans, seller=plans
+    )
     assert (outcome.result, outcome.paid) == (Result.BOUGHT, False)
     assert [arn for arn, _ in plans.ledger.charges] == [outcome.arn]
     assert "ReadTimeout" in outcome.record.reason
@@ -138,109 +140,111 @@ def test_a_deployment_buys_nothing_without_a_limit() -> None:
 
 
 def test_says_how_the_offers_differ_when_none_fits() -> None:
-    world = World()
+    purchase_account = PurchaseAccount()
     with pytest.raises(NoOffer, match=r"tpo-1 costs 442,552\.32 USD, above the limit of 400,000"):
-        carried_out(acquire(replace(REQUEST, max_upfront_usd=400_000), buyer="one", run="1", tags={}), world)
-    assert not world.items
+        carried_out(acquire(replace(REQUEST, max_upfront_usd=400_000), buyer="one", run="1", tags={}), purchase_account)
+    assert not purchase_account.items
 
 
 def test_refuses_a_client_that_would_send_the_purchase_again() -> None:
-    world = World()
+    purchase_account = PurchaseAccount()
     seller = boto3.client("sagemaker", **NO_REGION)
     with pytest.raises(ValueError, match=r"make it with Config\(\*\*ONE_ATTEMPT\)"):
-        carried_out(acquire(REQUEST, buyer="one", run="1", tags={}), world, seller=seller)
-    assert world.calls == 0
+        carried_out(acquire(REQUEST, buyer="one", run="1", tags={}), purchase_account, seller=seller)
+    assert purchase_account.calls == 0
     once = boto3.client("sagemaker", config=Config(**ONE_ATTEMPT), **NO_REGION)
     assert once.meta.config.retries["total_max_attempts"] == 1
 
 
 def test_a_name_that_would_be_too_long_is_not_bought() -> None:
-    world = World()
+    purchase_account = PurchaseAccount()
     with pytest.raises(NotSold, match="more than 64 characters"):
-        carried_out(acquire(replace(REQUEST, plan="q" * 60), buyer="one", run="1", tags={}), world)
-    assert not world.plans
+        carried_out(acquire(replace(REQUEST, plan="q" * 60), buyer="one", run="1", tags={}), purchase_account)
+    assert not purchase_account.plans
 
 
 def test_a_plan_that_failed_gets_a_new_name() -> None:
-    world = World()
-    alone(Buyer("reserve", "one", world))
-    world.plans[0].shape |= {"Status": "Failed", "StatusMessage": "the card expired"}
-    buyer = alone(Buyer("acquire", "two", world))
+    purchase_account = PurchaseAccount()
+    alone(Buyer("reserve", "one", purchase_account))
+    purchase_account.plans[0].shape |= {"Status": "Failed", "StatusMessage": "the card expired"}
+    buyer = alone(Buyer("acquire", "two", purchase_account))
     assert buyer.outcome
     record = buyer.outcome.record
     assert (record.name, record.generation, record.attempt) == ("prod-q1-2", 2, 2)
-    assert [plan.shape["TrainingPlanName"] for plan in world.plans] == ["prod-q1", "prod-q1-2"]
+    assert [plan.shape["TrainingPlanName"] for plan in purchase_account.plans] == ["prod-q1", "prod-q1-2"]
     assert [each["arn"] for each in record.attempts_before] == [f"{ARN}0"]
     assert any("the card expired" in text for text in buyer.said)
 
 
 def test_what_shows_after_a_person_closed_it_counts_as_bought() -> None:
-    world = World(stale=40)
-    first = alone(Buyer("reserve", "one", world, {7: "lost after"}))
+    purchase_account = PurchaseAccount(stale=40)
+    first = alone(Buyer("reserve", "one", purchase_account, {7: "lost after"}))
     assert first.outcome
     assert first.outcome.result is Result.UNKNOWN
     assert "called by one at" in first.outcome.text
     steps = close("prod/q1", buyer="a person", run="closing")
-    assert carried_out(steps, world).text == "prod-q1 was not bought: a person saw that nothing was bought"
-    world.settle()
-    second = alone(Buyer("reserve", "two", world))
+    assert carried_out(steps, purchase_account).text == "prod-q1 was not bought: a person saw that nothing was bought"
+    purchase_account.settle()
+    second = alone(Buyer("reserve", "two", purchase_account))
     assert second.outcome
-    assert (second.outcome.result, second.outcome.arn, len(world.plans)) == (Result.BOUGHT, f"{ARN}0", 1)
+    assert (second.outcome.result, second.outcome.arn, len(purchase_account.plans)) == (Result.BOUGHT, f"{ARN}0", 1)
 
 
 def test_closing_finds_what_is_there_after_all() -> None:
-    world = World(stale=7)
-    first = alone(Buyer("reserve", "one", world, {7: "lost after"}))
+    purchase_account = PurchaseAccount(stale=7)
+    first = alone(Buyer("reserve", "one", purchase_account, {7: "lost after"}))
     closing = closed(first)
     assert closing.outcome
     assert (closing.outcome.result, closing.outcome.arn) == (Result.BOUGHT, f"{ARN}0")
 
 
 def test_nobody_gives_up_a_call_that_may_be_under_way() -> None:
-    world = World()
-    assert alone(Buyer("reserve", "one", world, {7: "crash before"})).crashed
-    won = world.time
-    second = alone(Buyer("reserve", "two", world))
+    purchase_account = PurchaseAccount()
+    assert alone(Buyer("reserve", "one", purchase_account, {7: "crash before"})).crashed
+    won = purchase_account.time
+    second = alone(Buyer("reserve", "two", purchase_account))
     assert second.outcome
     assert second.outcome.result is Result.UNKNOWN
-    assert world.time - won > timedelta(seconds=30 + 5 + 60)
+    assert purchase_account.time - won > timedelta(seconds=30 + 5 + 60)
     assert any("one has been buying prod-q1" in text for text in second.said)
 
 
 def test_closes_only_what_is_unknown() -> None:
-    world = World()
+    purchase_account = PurchaseAccount()
     with pytest.raises(NothingToClose, match="not recorded"):
-        carried_out(close("prod/q1", buyer="a person", run="1"), world)
-    alone(Buyer("reserve", "one", world))
+        carried_out(close("prod/q1", buyer="a person", run="1"), purchase_account)
+    alone(Buyer("reserve", "one", purchase_account))
     with pytest.raises(NothingToClose, match="prod/q1 is bought"):
-        carried_out(close("prod/q1", buyer="a person", run="1"), world)
+        carried_out(close("prod/q1", buyer="a person", run="1"), purchase_account)
 
 
 def test_two_plans_of_one_name_are_a_persons_to_look_at() -> None:
-    world = World(duplicates="allow")
-    world.plans += [Bought(plan_shape("prod-q1", f"{ARN}{name}"), "one") for name in "ab"]
+    purchase_account = PurchaseAccount(duplicates="allow")
+    purchase_account.plans += [Bought(plan_shape("prod-q1", f"{ARN}{name}"), "one") for name in "ab"]
     record = Record(
         "prod/q1", "plan", State.BUYING, "prod-q1", "o", "1", "USD", json.dumps(REQUEST.to_properties()), "{}", "one",
         (NOW - timedelta(hours=1)).isoformat(), "w",
     )  # fmt: skip
-    world.items["prod/q1"] = record.to_item()
-    outcome = carried_out(acquire(REQUEST, buyer="two", run="2", tags={}), world)
+    purchase_account.items["prod/q1"] = record.to_item()
+    outcome = carried_out(acquire(REQUEST, buyer="two", run="2", tags={}), purchase_account)
     assert outcome.result is Result.UNKNOWN
     assert f"{ARN}a, {ARN}b all fit" in outcome.text
 
 
 def test_a_plan_that_is_no_more_what_the_file_asks_for_is_told() -> None:
-    world = World()
-    alone(Buyer("acquire", "one", world))
-    outcome = carried_out(acquire(replace(REQUEST, count=32, hours=14 * 24), buyer="two", run="2", tags={}), world)
-    assert (outcome.result, len(world.plans)) == (Result.BOUGHT, 1)
+    purchase_account = PurchaseAccount()
+    alone(Buyer("acquire", "one", purchase_account))
+    outcome = carried_out(
+        acquire(replace(REQUEST, count=32, hours=14 * 24), buyer="two", run="2", tags={}), purchase_account
+    )
+    assert (outcome.result, len(purchase_account.plans)) == (Result.BOUGHT, 1)
     assert outcome.differs == ("has 16 instances, not 32", "lasts 28 days, not 14")
 
 
 def test_a_plan_bought_by_hand_is_named_and_not_bought_again() -> None:
-    world = World()
-    world.plans.append(Bought(plan_shape("prod-q1", f"{ARN}by-hand"), "somebody"))
-    outcome = alone(Buyer("acquire", "one", world)).outcome
+    purchase_account = PurchaseAccount()
+    purchase_account.plans.append(Bought(plan_shape("prod-q1", f"{ARN}by-hand"), "somebody"))
+    outcome = alone(Buyer("acquire", "one", purchase_account)).outcome
     assert outcome
     assert outcome.result is Result.FOUND
     assert f"Write its ARN into the file, or use another name: {ARN}by-hand" in outcome.text

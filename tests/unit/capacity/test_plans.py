@@ -28,7 +28,7 @@ def group(name: str, more: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "moment"),
+    ("text", "timestamp"),
     [
         ("2027-01-04", datetime(2027, 1, 4, tzinfo=UTC)),
         ("2027-01-04T11:30Z", datetime(2027, 1, 4, 11, 30, tzinfo=UTC)),
@@ -36,9 +36,9 @@ def group(name: str, more: str) -> str:
         ("2027-01-04T01:30+02:00", datetime(2027, 1, 3, 23, 30, tzinfo=UTC)),
     ],
 )
-def test_moments_are_in_utc(text: str, moment: datetime) -> None:
+def test_moments_are_in_utc(text: str, timestamp: datetime) -> None:
     plan = TrainingPlan.model_validate({"zone": "usw2-az2", "start": text})
-    assert plan.start == moment
+    assert plan.start == timestamp
     assert plan.start
     assert plan.start.tzinfo is UTC
     assert TrainingPlan.model_validate(plan.model_dump()) == plan

@@ -52,7 +52,7 @@ class Checked:
         return call
 
 
-class World:
+class TrainingPlanDouble:
     def __init__(self, **settings: Any):
         self.moment = NOW
         self.plans = TrainingPlans(lambda: self.moment, **settings)
@@ -78,8 +78,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def account() -> TrainingPlanDouble:
+    return TrainingPlanDouble()
 
 
 def refused(code: str, words: str = "") -> Any:
@@ -92,23 +92,23 @@ def parts(offer: dict[str, Any]) -> list[tuple[str, datetime, datetime]]:
     ]
 
 
-def test_offers_differ_in_zone_week_and_price_and_keep_their_ids(world: World) -> None:
-    found = world.offers()
-    single = [offer for offer in found if len(offer["ReservedCapacityOfferings"]) == 1]
+def test_offers_differ_in_zone_week_and_price_and_keep_their_ids(account: TrainingPlanDouble) -> None:
+    offers = account.offers()
+    single = [offer for offer in offers if len(offer["ReservedCapacityOfferings"]) == 1]
     assert {zone for offer in single for zone, _, _ in parts(offer)} == {"us-west-2a", "us-west-2c", "us-west-2d"}
     assert len({start for offer in single for _, start, _ in parts(offer)}) == 3
     assert len({offer["UpfrontFee"] for offer in single}) > 1
-    assert world.offers() == found
+    assert account.offers() == offers
 
 
-def test_an_offer_at_once_begins_in_half_an_hour_and_ends_at_half_past_eleven(world: World) -> None:
-    (_, start, end), *_ = parts(world.offers()[0])
+def test_an_offer_at_once_begins_in_half_an_hour_and_ends_at_half_past_eleven(account: TrainingPlanDouble) -> None:
+    (_, start, end), *_ = parts(account.offers()[0])
     assert (start, end) == (NOW.replace(minute=40), datetime(2026, 12, 29, 11, 30, tzinfo=UTC))
-    assert (world.offers()[0]["DurationHours"], world.offers()[0]["DurationMinutes"]) == (673, 50)
+    assert (account.offers()[0]["DurationHours"], account.offers()[0]["DurationMinutes"]) == (673, 50)
 
 
-def test_offers_come_split_in_one_zone_and_in_two(world: World) -> None:
-    split = [parts(offer) for offer in world.offers() if len(offer["ReservedCapacityOfferings"]) == 2]
+def test_offers_come_split_in_one_zone_and_in_two(account: TrainingPlanDouble) -> None:
+    split = [parts(offer) for offer in account.offers() if len(offer["ReservedCapacityOfferings"]) == 2]
     assert [[zone for zone, _, _ in offer] for offer in split] == [
         ["us-west-2a", "us-west-2a"], ["us-west-2a", "us-west-2d"],
     ]  # fmt: skip
@@ -132,86 +132,86 @@ def test_offers_come_split_in_one_zone_and_in_two(world: World) -> None:
         ({"InstanceType": "ml.p6e-gb200.36xlarge"}, False),
     ],
 )
-def test_what_is_offered(world: World, wish: dict[str, Any], offered: bool) -> None:
-    assert bool(world.offers(**wish)) is offered
+def test_what_is_offered(account: TrainingPlanDouble, wish: dict[str, Any], offered: bool) -> None:
+    assert bool(account.offers(**wish)) is offered
 
 
-def test_offers_are_for_one_target_and_for_training_jobs_when_nobody_says(world: World) -> None:
-    assert world.offers()[0]["TargetResources"] == ["hyperpod-cluster"]
-    assert world.offers(TargetResources=None)[0]["TargetResources"] == ["training-job"]
+def test_offers_are_for_one_target_and_for_training_jobs_when_nobody_says(account: TrainingPlanDouble) -> None:
+    assert account.offers()[0]["TargetResources"] == ["hyperpod-cluster"]
+    assert account.offers(TargetResources=None)[0]["TargetResources"] == ["training-job"]
 
 
-def test_a_wish_names_a_type_or_an_ultraserver(world: World) -> None:
+def test_a_wish_names_a_type_or_an_ultraserver(account: TrainingPlanDouble) -> None:
     with refused("ValidationException", "either InstanceType or UltraServerType"):
-        world.offers(UltraServerType=U72)
+        account.offers(UltraServerType=U72)
     with refused("ValidationException"):
-        world.offers(InstanceType=None)
+        account.offers(InstanceType=None)
 
 
-def test_a_plan_goes_through_its_states(world: World) -> None:
-    arn = world.buy(world.offers(StartTimeAfter=NOW + timedelta(days=7))[-1])
-    seen = []
+def test_a_plan_goes_through_its_states(account: TrainingPlanDouble) -> None:
+    arn = account.buy(account.offers(StartTimeAfter=NOW + timedelta(days=7))[-1])
+    observed = []
     for days in (0, 1, 7, 13, 20, 22, 26, 60):
-        world.moment = NOW + timedelta(days=days, hours=3)
+        account.moment = NOW + timedelta(days=days, hours=3)
         if not days:
-            world.moment = NOW
-        plan = world.api.describe_training_plan(TrainingPlanName=arn)
-        seen.append((days, plan["Status"], plan["AvailableInstanceCount"]))
-    assert seen == [
+            account.moment = NOW
+        plan = account.api.describe_training_plan(TrainingPlanName=arn)
+        observed.append((days, plan["Status"], plan["AvailableInstanceCount"]))
+    assert observed == [
         (0, "Pending", 0), (1, "Scheduled", 0), (7, "Active", 16), (13, "Active", 16),
         (20, "Active", 16), (22, "Scheduled", 0), (26, "Active", 16), (60, "Expired", 0),
     ]  # fmt: skip
 
 
-def test_instances_go_half_an_hour_before_the_end(world: World) -> None:
-    arn = world.buy(world.offers()[0])
-    end = world.api.describe_training_plan(TrainingPlanName=arn)["EndTime"]
+def test_instances_go_half_an_hour_before_the_end(account: TrainingPlanDouble) -> None:
+    arn = account.buy(account.offers()[0])
+    end = account.api.describe_training_plan(TrainingPlanName=arn)["EndTime"]
     for minutes, free in ((31, 16), (30, 0)):
-        world.moment = end - timedelta(minutes=minutes)
-        plan = world.api.describe_training_plan(TrainingPlanName=arn)
+        account.moment = end - timedelta(minutes=minutes)
+        plan = account.api.describe_training_plan(TrainingPlanName=arn)
         assert (plan["Status"], plan["AvailableInstanceCount"]) == ("Active", free)
 
 
-def test_a_failed_payment_fails_the_plan_and_frees_its_capacity(world: World) -> None:
-    world.ledger.payment_failure = "The payment was declined"
-    [offer, *_] = world.offers(InstanceCount=64)
-    arn = world.buy(offer)
+def test_a_failed_payment_fails_the_plan_and_frees_its_capacity(account: TrainingPlanDouble) -> None:
+    account.ledger.payment_failure = "The payment was declined"
+    [offer, *_] = account.offers(InstanceCount=64)
+    arn = account.buy(offer)
     soon = NOW + timedelta(hours=1)
-    assert not [other for other in world.offers(InstanceCount=64) if parts(other)[0][1] < soon]
-    world.moment += timedelta(minutes=1)
-    plan = world.api.describe_training_plan(TrainingPlanName=arn)
+    assert not [other for other in account.offers(InstanceCount=64) if parts(other)[0][1] < soon]
+    account.moment += timedelta(minutes=1)
+    plan = account.api.describe_training_plan(TrainingPlanName=arn)
     assert (plan["Status"], plan["StatusMessage"]) == ("Failed", "The payment was declined")
     assert {summary["Status"] for summary in plan["ReservedCapacitySummaries"]} == {"Failed"}
-    assert [other for other in world.offers(InstanceCount=64) if parts(other)[0][1] < soon]
+    assert [other for other in account.offers(InstanceCount=64) if parts(other)[0][1] < soon]
 
 
-def test_what_is_sold_is_offered_no_more(world: World) -> None:
-    first, second = world.offers(InstanceCount=64), world.offers(InstanceCount=64)
-    world.buy(first[0])
+def test_what_is_sold_is_offered_no_more(account: TrainingPlanDouble) -> None:
+    first, second = account.offers(InstanceCount=64), account.offers(InstanceCount=64)
+    account.buy(first[0])
     with refused("ResourceNotFound", "is not available"):
-        world.buy(second[0], "other")
-    assert first[0] not in world.offers(InstanceCount=64)
-    assert len(world.ledger.charges) == 1
+        account.buy(second[0], "other")
+    assert first[0] not in account.offers(InstanceCount=64)
+    assert len(account.ledger.charges) == 1
 
 
-def test_offers_vanish_and_grow_old(world: World) -> None:
-    [offer, later, *_] = world.offers()
-    world.plans.withdraw()
+def test_offers_vanish_and_grow_old(account: TrainingPlanDouble) -> None:
+    [offer, later, *_] = account.offers()
+    account.plans.withdraw()
     with refused("ResourceNotFound"):
-        world.buy(later)
-    world.offers()
-    world.moment += timedelta(hours=1)
+        account.buy(later)
+    account.offers()
+    account.moment += timedelta(hours=1)
     with refused("ResourceNotFound"):
-        world.buy(offer)
-    assert not world.ledger.charges
+        account.buy(offer)
+    assert not account.ledger.charges
 
 
-def test_a_second_plan_of_a_name_is_refused_or_bought_as_the_setting_says(world: World) -> None:
-    offers = world.offers()
-    world.buy(offers[0])
+def test_a_second_plan_of_a_name_is_refused_or_bought_as_the_setting_says(account: TrainingPlanDouble) -> None:
+    offers = account.offers()
+    account.buy(offers[0])
     with refused("ResourceInUse", "h200 already exists"):
-        world.buy(offers[1])
-    other = World(duplicate_names="allow")
+        account.buy(offers[1])
+    other = TrainingPlanDouble(duplicate_names="allow")
     arns = [other.buy(offer) for offer in other.offers()[:1] * 2]
     assert len(set(arns)) == 2
     assert [arn for arn, _ in other.ledger.charges] == arns
@@ -219,95 +219,95 @@ def test_a_second_plan_of_a_name_is_refused_or_bought_as_the_setting_says(world:
     assert other.api.describe_training_plan(TrainingPlanName=arns[0])["TrainingPlanArn"] == arns[0]
 
 
-def test_names_are_checked(world: World) -> None:
+def test_names_are_checked(account: TrainingPlanDouble) -> None:
     for name in ("-a", "a_b", "a" * 65):
         with refused("ValidationException"):
-            world.plans.create_training_plan(TrainingPlanName=name, TrainingPlanOfferingId="tpo-1")
+            account.plans.create_training_plan(TrainingPlanName=name, TrainingPlanOfferingId="tpo-1")
 
 
-def test_lists_are_stale_for_as_many_reads_as_asked(world: World) -> None:
-    world.ledger.stale_lists = 2
-    arn = world.buy(world.offers()[0])
-    assert [world.listed() for _ in range(4)] == [[], [], ["h200"], ["h200"]]
-    world.moment += timedelta(minutes=1)
-    [extension, *_] = world.api.search_training_plan_offerings(TrainingPlanArn=arn)["TrainingPlanExtensionOfferings"]
+def test_lists_are_stale_for_as_many_reads_as_asked(account: TrainingPlanDouble) -> None:
+    account.ledger.stale_lists = 2
+    arn = account.buy(account.offers()[0])
+    assert [account.listed() for _ in range(4)] == [[], [], ["h200"], ["h200"]]
+    account.moment += timedelta(minutes=1)
+    [extension, *_] = account.api.search_training_plan_offerings(TrainingPlanArn=arn)["TrainingPlanExtensionOfferings"]
     identifier = extension["TrainingPlanExtensionOfferingId"]
-    world.api.extend_training_plan(TrainingPlanExtensionOfferingId=identifier)
+    account.api.extend_training_plan(TrainingPlanExtensionOfferingId=identifier)
     reads = [
-        world.api.describe_training_plan_extension_history(TrainingPlanArn=arn)["TrainingPlanExtensions"]
+        account.api.describe_training_plan_extension_history(TrainingPlanArn=arn)["TrainingPlanExtensions"]
         for _ in range(3)
     ]
     assert [len(read) for read in reads] == [0, 0, 1]
 
 
-def test_lists_are_paged_sorted_and_filtered(world: World) -> None:
-    offers = world.offers(InstanceCount=8)
+def test_lists_are_paged_sorted_and_filtered(account: TrainingPlanDouble) -> None:
+    offers = account.offers(InstanceCount=8)
     for name, offer in zip("bca", offers[2::-1], strict=True):
-        world.buy(offer, name)
-    world.moment += timedelta(hours=1)
-    first = world.api.list_training_plans(MaxResults=2, SortBy="TrainingPlanName")
-    rest = world.api.list_training_plans(MaxResults=2, SortBy="TrainingPlanName", NextToken=first["NextToken"])
+        account.buy(offer, name)
+    account.moment += timedelta(hours=1)
+    first = account.api.list_training_plans(MaxResults=2, SortBy="TrainingPlanName")
+    rest = account.api.list_training_plans(MaxResults=2, SortBy="TrainingPlanName", NextToken=first["NextToken"])
     names = [plan["TrainingPlanName"] for page in (first, rest) for plan in page["TrainingPlanSummaries"]]
     assert (names, "NextToken" in rest) == (["a", "b", "c"], False)
-    assert world.listed() == ["a", "c", "b"]
-    assert world.listed(SortOrder="Descending") == ["b", "c", "a"]
-    assert world.listed(Filters=[{"Name": "Status", "Value": "Active"}]) == ["a"]
-    assert world.listed(StartTimeAfter=NOW + timedelta(hours=1), StartTimeBefore=NOW + timedelta(days=1)) == ["c"]
+    assert account.listed() == ["a", "c", "b"]
+    assert account.listed(SortOrder="Descending") == ["b", "c", "a"]
+    assert account.listed(Filters=[{"Name": "Status", "Value": "Active"}]) == ["a"]
+    assert account.listed(StartTimeAfter=NOW + timedelta(hours=1), StartTimeBefore=NOW + timedelta(days=1)) == ["c"]
 
 
-def test_an_extension_counts_once_it_is_paid(world: World) -> None:
-    arn = world.buy(world.offers()[0])
-    assert not world.api.search_training_plan_offerings(TrainingPlanArn=arn)["TrainingPlanExtensionOfferings"]
-    world.moment += timedelta(minutes=1)
-    found = world.api.search_training_plan_offerings(TrainingPlanArn=arn, DurationHours=48)
-    [offer] = found["TrainingPlanExtensionOfferings"]
-    end = world.api.describe_training_plan(TrainingPlanName=arn)["EndTime"]
+def test_an_extension_counts_once_it_is_paid(account: TrainingPlanDouble) -> None:
+    arn = account.buy(account.offers()[0])
+    assert not account.api.search_training_plan_offerings(TrainingPlanArn=arn)["TrainingPlanExtensionOfferings"]
+    account.moment += timedelta(minutes=1)
+    search_training_plan_offerings = account.api.search_training_plan_offerings(TrainingPlanArn=arn, DurationHours=48)
+    [offer] = search_training_plan_offerings["TrainingPlanExtensionOfferings"]
+    end = account.api.describe_training_plan(TrainingPlanName=arn)["EndTime"]
     assert (offer["StartDate"], offer["EndDate"]) == (end, end + timedelta(hours=48))
-    [extension] = world.api.extend_training_plan(
+    [extension] = account.api.extend_training_plan(
         TrainingPlanExtensionOfferingId=offer["TrainingPlanExtensionOfferingId"]
     )["TrainingPlanExtensions"]
     assert (extension["Status"], extension["AvailabilityZoneId"]) == ("Pending", "usw2-az2")
-    assert world.api.describe_training_plan(TrainingPlanName=arn)["EndTime"] == end
-    world.moment += timedelta(minutes=1)
-    plan = world.api.describe_training_plan(TrainingPlanName=arn)
+    assert account.api.describe_training_plan(TrainingPlanName=arn)["EndTime"] == end
+    account.moment += timedelta(minutes=1)
+    plan = account.api.describe_training_plan(TrainingPlanName=arn)
     assert (plan["EndTime"], plan["DurationHours"]) == (end + timedelta(hours=48), 673 + 48)
     with refused("ResourceNotFound"):
-        world.api.extend_training_plan(TrainingPlanExtensionOfferingId=offer["TrainingPlanExtensionOfferingId"])
-    assert [offering for _, offering in world.ledger.charges][1:] == [offer["TrainingPlanExtensionOfferingId"]]
-    world.moment = end + timedelta(hours=1)
-    assert world.status(arn) == "Active"
+        account.api.extend_training_plan(TrainingPlanExtensionOfferingId=offer["TrainingPlanExtensionOfferingId"])
+    assert [offering for _, offering in account.ledger.charges][1:] == [offer["TrainingPlanExtensionOfferingId"]]
+    account.moment = end + timedelta(hours=1)
+    assert account.status(arn) == "Active"
 
 
 def test_where_duplicates_are_allowed_an_extension_can_be_bought_twice() -> None:
-    world = World(duplicate_names="allow")
-    arn = world.buy(world.offers()[0])
-    world.moment += timedelta(minutes=1)
-    [offer] = world.api.search_training_plan_offerings(TrainingPlanArn=arn, DurationHours=24)[
+    account = TrainingPlanDouble(duplicate_names="allow")
+    arn = account.buy(account.offers()[0])
+    account.moment += timedelta(minutes=1)
+    [offer] = account.api.search_training_plan_offerings(TrainingPlanArn=arn, DurationHours=24)[
         "TrainingPlanExtensionOfferings"
     ]
     for _ in range(2):
-        world.api.extend_training_plan(TrainingPlanExtensionOfferingId=offer["TrainingPlanExtensionOfferingId"])
-    world.moment += timedelta(minutes=1)
-    plan = world.api.describe_training_plan(TrainingPlanName=arn)
+        account.api.extend_training_plan(TrainingPlanExtensionOfferingId=offer["TrainingPlanExtensionOfferingId"])
+    account.moment += timedelta(minutes=1)
+    plan = account.api.describe_training_plan(TrainingPlanName=arn)
     assert plan["EndTime"] == offer["EndDate"] + timedelta(hours=24)
 
 
-def test_ultraservers_keep_spares_back(world: World) -> None:
+def test_ultraservers_keep_spares_back(account: TrainingPlanDouble) -> None:
     wish = {"InstanceType": None, "InstanceCount": None, "UltraServerType": U72, "UltraServerCount": 2}
-    [offer, *_] = world.offers(**wish)
+    [offer, *_] = account.offers(**wish)
     [part] = offer["ReservedCapacityOfferings"]
     assert (part["ReservedCapacityType"], part["UltraServerCount"], part["InstanceCount"]) == ("UltraServer", 2, 36)
-    arn = world.buy(offer, SpareInstanceCountPerUltraServer=2)
-    world.moment += timedelta(hours=1)
-    world.plans.in_use = lambda plan, zone: {f"us-{plan.rpartition('/')[2]}-1-1": 16, f"us-{'h200'}-1-2": 4}
-    plan = world.api.describe_training_plan(TrainingPlanName=arn)
+    arn = account.buy(offer, SpareInstanceCountPerUltraServer=2)
+    account.moment += timedelta(hours=1)
+    account.plans.in_use = lambda plan, zone: {f"us-{plan.rpartition('/')[2]}-1-1": 16, f"us-{'h200'}-1-2": 4}
+    plan = account.api.describe_training_plan(TrainingPlanName=arn)
     counts = [plan[f"{name}Count"] for name in ("TotalInstance", "AvailableInstance", "InUseInstance")]
     assert (counts, plan["TotalUltraServerCount"], plan["AvailableSpareInstanceCount"]) == ([36, 12, 20], 2, 4)
     [summary] = plan["ReservedCapacitySummaries"]
-    capacity = world.api.describe_reserved_capacity(ReservedCapacityArn=summary["ReservedCapacityArn"])
+    capacity = account.api.describe_reserved_capacity(ReservedCapacityArn=summary["ReservedCapacityArn"])
     assert capacity["UltraServerSummary"]["AvailableSpareInstanceCount"] == 4
     pages = [
-        world.api.list_ultra_servers_by_reserved_capacity(
+        account.api.list_ultra_servers_by_reserved_capacity(
             ReservedCapacityArn=summary["ReservedCapacityArn"], MaxResults=1, **token
         )
         for token in ({}, {"NextToken": "1"})
@@ -317,7 +317,7 @@ def test_ultraservers_keep_spares_back(world: World) -> None:
         (0, 16),
         (12, 4),
     ]
-    assert world.plans.places(world.ledger.plans[0], "usw2-az2") == [servers[1]["UltraServerId"]] * 12
+    assert account.plans.places(account.ledger.plans[0], "usw2-az2") == [servers[1]["UltraServerId"]] * 12
 
 
 @pytest.mark.parametrize(
@@ -334,36 +334,36 @@ def test_ultraservers_keep_spares_back(world: World) -> None:
     ],
 )
 def test_faults_meet_a_call_before_or_after_it_is_done(
-    world: World, fault: Fault, error: type[Exception] | None, charged: int
+    account: TrainingPlanDouble, fault: Fault, error: type[Exception] | None, charged: int
 ) -> None:
-    world.plans.faults.append(fault)
-    [offer, *_] = world.offers()
+    account.plans.faults.append(fault)
+    [offer, *_] = account.offers()
     if error:
         with pytest.raises(error):
-            world.buy(offer)
-        assert not world.plans.faults
+            account.buy(offer)
+        assert not account.plans.faults
     else:
-        world.buy(offer)
-        assert world.plans.faults == [fault]
-    assert len(world.ledger.charges) == len(world.ledger.plans) == charged
+        account.buy(offer)
+        assert account.plans.faults == [fault]
+    assert len(account.ledger.charges) == len(account.ledger.plans) == charged
 
 
-def test_a_fault_meets_as_many_calls_as_it_says(world: World) -> None:
-    world.plans.faults.append(Fault("list_training_plans", "throttle", times=2))
+def test_a_fault_meets_as_many_calls_as_it_says(account: TrainingPlanDouble) -> None:
+    account.plans.faults.append(Fault("list_training_plans", "throttle", times=2))
     for _ in range(2):
         with refused("ThrottlingException"):
-            world.listed()
-    assert world.listed() == []
+            account.listed()
+    assert account.listed() == []
 
 
-def test_what_is_for_sale_can_be_set(world: World) -> None:
-    world.ledger.supply = [Supply("usw2-az4", 4, "1.00", "ml.p5.4xlarge")]
-    [offer, *_] = world.offers(InstanceType="ml.p5.4xlarge", InstanceCount=4, DurationHours=24)
+def test_what_is_for_sale_can_be_set(account: TrainingPlanDouble) -> None:
+    account.ledger.supply = [Supply("usw2-az4", 4, "1.00", "ml.p5.4xlarge")]
+    [offer, *_] = account.offers(InstanceType="ml.p5.4xlarge", InstanceCount=4, DurationHours=24)
     assert (parts(offer)[0][0], offer["UpfrontFee"]) == ("us-west-2d", "103.33")
-    assert not world.offers()
+    assert not account.offers()
 
 
-def test_what_does_not_exist_is_not_found(world: World) -> None:
+def test_what_does_not_exist_is_not_found(account: TrainingPlanDouble) -> None:
     arn = "arn:aws:sagemaker:us-west-2:123456789012:training-plan/none"
     capacity = arn.replace("training-plan", "reserved-capacity")
     for call, request in (
@@ -375,4 +375,4 @@ def test_what_does_not_exist_is_not_found(world: World) -> None:
         ("extend_training_plan", {"TrainingPlanExtensionOfferingId": "tpeo-1"}),
     ):
         with refused("ResourceNotFound"):
-            getattr(world.api, call)(**request)
+            getattr(account.api, call)(**request)

@@ -154,7 +154,7 @@ def test_an_unknown_type_names_the_closest():
 
 
 @pytest.mark.parametrize(
-    ("field", "given", "message"),
+    ("field", "provided", "message"),
     [
         ("efa", 8, "efa is not a fact of an instance type"),
         ("efa_interface", 8, "did you mean efa_interfaces"),
@@ -176,14 +176,14 @@ def test_an_unknown_type_names_the_closest():
         ("mig_profiles", [1], "a list of names"),
     ],
 )
-def test_an_override_is_refused_with_what_is_allowed(field, given, message):
+def test_an_override_is_refused_with_what_is_allowed(field, provided, message):
     with pytest.raises(InvalidOverride, match=message) as error:
-        catalog({"ml.p5.48xlarge": {field: given}})
+        catalog({"ml.p5.48xlarge": {field: provided}})
     assert (error.value.instance_type, error.value.field) == ("ml.p5.48xlarge", field)
 
 
 @pytest.mark.parametrize(
-    ("field", "given", "value"),
+    ("field", "provided", "value"),
     [
         ("efa_interfaces", "16", 16),
         ("memory_gib", "1.5", 1.5),
@@ -196,8 +196,8 @@ def test_an_override_is_refused_with_what_is_allowed(field, given, message):
         ("mig_profiles", "1g.10gb 7g.80gb", ("1g.10gb", "7g.80gb")),
     ],
 )
-def test_an_override_may_be_text_as_yaml_wrote_it(field, given, value):
-    assert getattr(catalog({"ml.p5.48xlarge": {field: given}}).get("ml.p5.48xlarge"), field) == value
+def test_an_override_may_be_text_as_yaml_wrote_it(field, provided, value):
+    assert getattr(catalog({"ml.p5.48xlarge": {field: provided}}).get("ml.p5.48xlarge"), field) == value
 
 
 def test_a_type_that_aws_added_since_can_be_defined_but_not_by_a_typo():

@@ -29,8 +29,8 @@ from podwright.config.catalog.regions import (
     ],
 )
 def test_zone_ids_tell_region_and_kind(zone_id, region_name, kind, location):
-    place = zone(zone_id)
-    assert (place.id, place.region, place.kind, place.location) == (zone_id, region_name, kind, location)
+    position = zone(zone_id)
+    assert (position.id, position.region, position.kind, position.location) == (zone_id, region_name, kind, location)
 
 
 @pytest.mark.parametrize("name", ["us-west-2a", "us-west-2-phx-2a", "us-gov-west-1b"])

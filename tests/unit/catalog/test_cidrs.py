@@ -52,13 +52,13 @@ def test_the_slot_of_a_20_ends_at_the_smallest_subnet() -> None:
 def test_no_edit_of_the_zones_moves_a_subnet(cidr: str, zones: list[str], shape: Any, data: st.DataObject) -> None:
     before = plan(network(zones, cidr=cidr, **shape))
     edited = data.draw(st.lists(REGULAR | LOCAL, max_size=3)) + data.draw(st.permutations(zones).map(list))
-    kept = list(dict.fromkeys(edited))[:8]
-    kept = kept[data.draw(st.integers(0, len(kept) - 1)) :]
-    after = plan(network(kept, cidr=cidr, **shape))
+    retained = list(dict.fromkeys(edited))[:8]
+    retained = retained[data.draw(st.integers(0, len(retained) - 1)) :]
+    after = plan(network(retained, cidr=cidr, **shape))
     assert {key: after[key] for key in before.keys() & after.keys()} == {
         key: before[key] for key in before.keys() & after.keys()
     }
-    assert {zone for zone, role in after if role == "nodes"} == set(kept)
+    assert {zone for zone, role in after if role == "nodes"} == set(retained)
 
 
 @given(cidr=VPCS, zones=ZONES, shape=SHAPES)
@@ -103,8 +103,8 @@ def test_two_local_zones_in_one_slot_are_found_and_resolved_by_hand() -> None:
 
 def test_an_override_replaces_one_range_only() -> None:
     free = plan(network(["usw2-az1", "usw2-az2"]))
-    given = plan(network(["usw2-az1", "usw2-az2"], subnets={"usw2-az1": {"nodes": "100.64.0.0/18"}}))
-    assert given == free | {("usw2-az1", "nodes"): IPv4Network("100.64.0.0/18")}
+    provided = plan(network(["usw2-az1", "usw2-az2"], subnets={"usw2-az1": {"nodes": "100.64.0.0/18"}}))
+    assert provided == free | {("usw2-az1", "nodes"): IPv4Network("100.64.0.0/18")}
 
 
 def test_an_override_outside_every_range_is_found() -> None:

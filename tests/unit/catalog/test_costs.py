@@ -24,8 +24,8 @@ def environment(piece: str) -> Environment:
     return loaded(piece).environment
 
 
-def item(found: Environment, name: str) -> Any:
-    (only,) = [cost for cost in costs(found, DAY) if cost.name == name]
+def item(actual: Environment, name: str) -> Any:
+    (only,) = [cost for cost in costs(actual, DAY) if cost.name == name]
     return only
 
 
@@ -48,14 +48,14 @@ def test_the_same_type_costs_of_the_same_order_everywhere() -> None:
 
 
 def test_what_nobody_sells_has_no_price_and_leaves_the_budget_a_lower_bound() -> None:
-    found = environment(
+    resolved_environment = environment(
         "storage: {lustre: {zone: usw2-az2, capacity_gib: 4800, throughput: 400}}\n"
         "observability: {budget_usd_per_month: 1}"
     )
-    assert item(found, "lustre_ssd_400").price is None
-    said = {finding.id: finding.message for finding in findings(found)}
-    assert "throughput is 400" in said["STO001"]
-    assert "costs at least $" in said["OBS050"]
+    assert item(resolved_environment, "lustre_ssd_400").price is None
+    output = {finding.id: finding.message for finding in findings(resolved_environment)}
+    assert "throughput is 400" in output["STO001"]
+    assert "costs at least $" in output["OBS050"]
 
 
 def test_alerts_have_a_key_of_their_own() -> None:
@@ -81,10 +81,10 @@ def test_ec2s_price_is_a_lower_bound() -> None:
             if (row["type"], row["region"]) == (kind, region)
         }
         assert 1.17 < rows["hyperpod"] / rows["ec2"] < 1.26
-    found = hourly("ml.p5en.48xlarge", "us-west-2")
-    assert found
-    assert found.lower_bound
-    assert "2026-08-26" in found.source
+    price = hourly("ml.p5en.48xlarge", "us-west-2")
+    assert price
+    assert price.lower_bound
+    assert "2026-08-26" in price.source
 
 
 @pytest.mark.parametrize("kind", ["ml.p5e.48xlarge", "ml.p6e-gb200.36xlarge", "ml.trn2.48xlarge"])
@@ -102,7 +102,7 @@ def test_services_have_prices_by_region_or_everywhere() -> None:
 
 
 def test_instances_cost_by_where_they_come_from() -> None:
-    found = environment("""
+    resolved_environment = environment("""
         training_plans:
           q1: {zone: usw2-az2, instance_type: ml.p5en.48xlarge, count: 4, days: 7, start_after: 2027-01-04,
                purchase: true, max_upfront_usd: 40000}
@@ -112,34 +112,36 @@ def test_instances_cost_by_where_they_come_from() -> None:
           mine: {instance_type: ml.p4d.24xlarge, count: 2, zone: usw2-az2, capacity: account_team}
           mixed: {instance_types: [ml.g5.12xlarge, ml.g5.48xlarge], count: 3, zone: usw2-az2}
         """)
-    assert item(found, "h200").monthly == 0
-    assert item(found, "burst").monthly is None
-    assert item(found, "burst").settable == ()
-    assert item(found, "mine").monthly == pytest.approx(2 * 25.91001756 * 730)
-    assert item(found, "mixed").monthly == pytest.approx(3 * 16.288 * 730)
-    assert [(fee.plan, fee.at_most) for fee in upfronts(found)] == [("q1", 40000)]
+    assert item(resolved_environment, "h200").monthly == 0
+    assert item(resolved_environment, "burst").monthly is None
+    assert item(resolved_environment, "burst").settable == ()
+    assert item(resolved_environment, "mine").monthly == pytest.approx(2 * 25.91001756 * 730)
+    assert item(resolved_environment, "mixed").monthly == pytest.approx(3 * 16.288 * 730)
+    assert [(fee.plan, fee.at_most) for fee in upfronts(resolved_environment)] == [("q1", 40000)]
 
 
 def test_a_mixed_group_with_one_unknown_price_is_unknown() -> None:
-    found = environment(
+    resolved_environment = environment(
         "instance_groups: {more: {instance_types: [ml.p5e.48xlarge, ml.p5.48xlarge], count: 1, zone: usw2-az2}}"
     )
-    assert item(found, "more").monthly is None
-    assert item(found, "more").settable == ("ml.p5e.48xlarge",)
+    assert item(resolved_environment, "more").monthly is None
+    assert item(resolved_environment, "more").settable == ("ml.p5e.48xlarge",)
 
 
 def test_prices_of_the_file_make_a_sum_exact() -> None:
     names = [cost for cost in costs(environment("{}"), DAY) if cost.price is None or cost.price.lower_bound]
-    wanted = {name for cost in names for name in cost.settable} | {"ml.m5.4xlarge", "ml.p5en.48xlarge"}
-    found = environment(json.dumps({"prices": dict.fromkeys(wanted, 2)}))
-    sums = total(costs(found, DAY))
+    expected = {name for cost in names for name in cost.settable} | {"ml.m5.4xlarge", "ml.p5en.48xlarge"}
+    resolved_environment = environment(json.dumps({"prices": dict.fromkeys(expected, 2)}))
+    sums = total(costs(resolved_environment, DAY))
     assert sums.exact
     assert not total(costs(environment("{}"), DAY)).exact
     # At $2: two system nodes, four h200, 14 endpoints in 2 zones, 2 NAT gateways. At $0.10: the control plane.
     by_hour = (2 + 4 + 14 * 2 + 2) * 2 + 0.10
     # 9,600 GiB of Lustre and 100 GB of each node's root volume at $2, and the key.
     assert sums.monthly == pytest.approx(by_hour * 730 + (9600 + 600) * 2 + 1)
-    assert sums.monthly == pytest.approx(sum(part.monthly for part in by_stack(costs(found, DAY)).values()))
+    assert sums.monthly == pytest.approx(
+        sum(part.monthly for part in by_stack(costs(resolved_environment, DAY)).values())
+    )
 
 
 def test_an_old_kubernetes_costs_six_times_as_much() -> None:
@@ -149,16 +151,16 @@ def test_an_old_kubernetes_costs_six_times_as_much() -> None:
 
 
 def test_what_is_adopted_is_not_counted() -> None:
-    found = environment("""
+    resolved_environment = environment("""
         network: {nat: single}
         storage:
           kms_key: arn:aws:kms:us-west-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef
           lustre: {existing: {id: fs-0123456789abcdef0, mount_name: fsx, security_group: sg-0123456789abcdef0},
                    efa: null, throughput: null, backups: null}
         """)
-    names = [cost.name for cost in costs(found, DAY)]
+    names = [cost.name for cost in costs(resolved_environment, DAY)]
     assert not {"kms_key", "lustre_ssd_250"} & set(names)
-    assert item(found, "nat_gateway").quantity == 1
+    assert item(resolved_environment, "nat_gateway").quantity == 1
 
 
 @pytest.mark.parametrize(
@@ -179,38 +181,38 @@ def test_metadata_operations_that_are_included(gib: int, iops: int) -> None:
 
 
 def test_teams_pay_by_quota_and_the_rest_is_nobodys() -> None:
-    found = environment("""
+    resolved_environment = environment("""
         prices: {ml.p5en.48xlarge: 10}
         governance: {teams: {a: {quota: {h200: 1}}, b: {quota: {h200: 2}}}}
         """)
-    rows = {row.team: row for row in by_team(found, costs(found, DAY))}
+    rows = {row.team: row for row in by_team(resolved_environment, costs(resolved_environment, DAY))}
     assert {team: row.instances for team, row in rows.items()} == {"a": 1, "b": 2, None: 1 + 2}
     assert rows["b"].total.hourly == pytest.approx(20)
     assert rows["b"].total.exact
 
 
 def test_parts_of_instances_cost_their_part() -> None:
-    found = environment("""
+    resolved_environment = environment("""
         prices: {ml.p5en.48xlarge: 10}
         governance:
           teams:
             a: {quota: {h200: {accelerators: 4}}}
             b: {quota: {ml.p5en.48xlarge: {memory_gib: 1024}}}
         """)
-    rows = {row.team: row for row in by_team(found, costs(found, DAY))}
+    rows = {row.team: row for row in by_team(resolved_environment, costs(resolved_environment, DAY))}
     assert {team: row.instances for team, row in rows.items()} == {"a": 0.5, "b": 0.5, None: 3 + 2}
     assert rows["a"].total.hourly == pytest.approx(5)
 
 
 def test_promises_beyond_what_there_is_are_cut_in_proportion() -> None:
-    found = environment("""
+    resolved_environment = environment("""
         training_plans:
           q1: {zone: usw2-az2, instance_type: ml.p5en.48xlarge, count: 4, days: 7, start_after: 2027-01-04,
                purchase: true, max_upfront_usd: 40000}
         instance_groups: {h200: {capacity: {training_plan: q1}}}
         governance: {teams: {a: {quota: {h200: 6}}, b: {quota: {h200: 2}}}}
         """)
-    rows = {row.team: row for row in by_team(found, costs(found, DAY))}
+    rows = {row.team: row for row in by_team(resolved_environment, costs(resolved_environment, DAY))}
     assert (rows["a"].instances, rows["b"].instances) == (3, 1)
     assert (rows["a"].upfront, rows["b"].upfront) == (30000, 10000)
 
@@ -243,11 +245,11 @@ def test_the_command_says_what_is_known_and_what_is_not(project: Path, capsys: p
 
 def test_the_command_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["cost", "one", "--json", "--project", str(project)]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["total"]["monthly"] == pytest.approx(sum(item["monthly"] or 0 for item in found["items"]))
-    assert found["total"]["unknown"] == 3
-    assert {row["team"] for row in found["teams"]} == {None}
-    assert found["items"][0] | {"what": ""} == {
+    actual = json.loads(capsys.readouterr().out)
+    assert actual["total"]["monthly"] == pytest.approx(sum(item["monthly"] or 0 for item in actual["items"]))
+    assert actual["total"]["unknown"] == 3
+    assert {row["team"] for row in actual["teams"]} == {None}
+    assert actual["items"][0] | {"what": ""} == {
         "stack": "network",
         "name": "nat_gateway",
         "what": "",

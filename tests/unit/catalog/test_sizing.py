@@ -15,13 +15,13 @@ from podwright.planning.sizing import (
     Layout,
     Machine,
     Model,
-    Wish,
+    SizingRequest,
     layouts,
     machine,
     minimum,
     problems,
-    room,
     smallest,
+    usable_memory_gb,
 )
 
 TYPES = catalog()
@@ -55,8 +55,13 @@ def test_eighteen_experts_lie_on_the_instances_of_one_ultraserver() -> None:
     ],
 )
 def test_machines(name: str, accelerators: int, domain: int, link: str, hyperpod: bool) -> None:
-    found = machine(TYPES, name)
-    assert (found.accelerators, found.domain, found.link, found.hyperpod) == (accelerators, domain, link, hyperpod)
+    resolved_machine = machine(TYPES, name)
+    assert (
+        resolved_machine.accelerators,
+        resolved_machine.domain,
+        resolved_machine.link,
+        resolved_machine.hyperpod,
+    ) == (accelerators, domain, link, hyperpod)
 
 
 def test_spares_leave_the_domain() -> None:
@@ -124,9 +129,9 @@ def test_full_sharding_fits_where_the_optimizer_alone_does_not() -> None:
     ten = Model(parameters=10e12)
     assert smallest(ten, H100, 0.2) is None
     full = Model(parameters=10e12, replicated_bytes=0)
-    found = smallest(full, H100, 0.2)
-    assert found
-    assert found * 8 == 2816
+    actual = smallest(full, H100, 0.2)
+    assert actual
+    assert actual * 8 == 2816
 
 
 def models() -> st.SearchStrategy[Model]:
@@ -171,11 +176,14 @@ def test_every_layout_can_run(model: Model, hardware: Machine, units: int, headr
         assert not model.heads or model.heads % layout.tensor == 0
         assert not model.layers or model.layers % layout.pipeline == 0
         assert not model.experts or model.experts % layout.expert == 0
-        for span, place in ((layout.tensor, hardware.accelerators), (layout.tensor * layout.expert, hardware.domain)):
-            inside = place if span <= place else hardware.domain
+        for span, location in (
+            (layout.tensor, hardware.accelerators),
+            (layout.tensor * layout.expert, hardware.domain),
+        ):
+            inside = location if span <= location else hardware.domain
             starts = range(0, min(ranks, inside * 2), span)
             assert all(start // inside == (start + span - 1) // inside for start in starts)
-        assert layout.gb(model) <= room(hardware, headroom) + 1e-6
+        assert layout.gb(model) <= usable_memory_gb(hardware, headroom) + 1e-6
         # What all accelerators hold together is at least the state.
         assert layout.gb(model) * ranks >= model.state / GB * (1 - 1e-9)
 
@@ -183,19 +191,19 @@ def test_every_layout_can_run(model: Model, hardware: Machine, units: int, headr
 @given(models(), machines(), st.floats(0, 0.6))
 @settings(deadline=None, max_examples=60, derandomize=True)
 def test_the_least_number_is_the_least(model: Model, hardware: Machine, headroom: float) -> None:
-    found = smallest(model, hardware, headroom)
+    actual = smallest(model, hardware, headroom)
     floor = math.ceil(minimum(model, hardware, headroom) / hardware.domain) * hardware.domain_instances
-    if found is None:
+    if actual is None:
         assert not layouts(model, hardware, floor, headroom)
     else:
-        assert found >= floor
-        assert layouts(model, hardware, found, headroom)
-        assert found == floor or not layouts(model, hardware, found - hardware.domain_instances, headroom)
+        assert actual >= floor
+        assert layouts(model, hardware, actual, headroom)
+        assert actual == floor or not layouts(model, hardware, actual - hardware.domain_instances, headroom)
 
 
 def test_what_is_asked_for_is_kept() -> None:
-    found = layouts(MIXTURE, U72, 18, 0.1, Wish(pipeline=2, expert=9))
-    assert {(layout.pipeline, layout.expert) for layout in found} == {(2, 9)}
+    resolved_layouts = layouts(MIXTURE, U72, 18, 0.1, SizingRequest(pipeline=2, expert=9))
+    assert {(layout.pipeline, layout.expert) for layout in resolved_layouts} == {(2, 9)}
 
 
 def size(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
@@ -213,9 +221,9 @@ def test_the_command_shows_its_arithmetic(capsys: pytest.CaptureFixture[str]) ->
 
 def test_the_command_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("--parameters", "600B", "--active", "40B", "--experts", "18", "--on", "ml.u-p6e-gb200x72")
-    found = json.loads(size(capsys, *arguments, "--headroom", "10", "--json"))
-    first = found["options"][0]
-    assert (found["minimum_accelerators"], first["instances"], first["accelerators"]) == (59, 18, 72)
+    actual = json.loads(size(capsys, *arguments, "--headroom", "10", "--json"))
+    first = actual["options"][0]
+    assert (actual["minimum_accelerators"], first["instances"], first["accelerators"]) == (59, 18, 72)
     assert first["layouts"][0]["reaches"] == {
         "tensor": "in an instance",
         "expert": "NVLink domain",

@@ -38,8 +38,8 @@ class Case:
 @cache
 def _text(environment: str) -> str:
     files = {stack: SNAPSHOTS / environment / f"{stack}.json" for stack in ORDER}
-    found = {f"{environment}-{stack}": json.loads(file.read_text()) for stack, file in files.items() if file.exists()}
-    return json.dumps(found)
+    actual = {f"{environment}-{stack}": json.loads(file.read_text()) for stack, file in files.items() if file.exists()}
+    return json.dumps(actual)
 
 
 def reviewed(environment: str) -> Templates:
@@ -56,14 +56,14 @@ def edited(case: Case) -> Templates:
 
 def find(templates: Templates, name: str) -> tuple[dict[str, Any], str]:
     """The only resource whose id begins so: the resources of its stack, and its id."""
-    found = [
+    actual = [
         (template["Resources"], key)
         for template in templates.values()
         for key in template["Resources"]
         if key.rstrip("0123456789ABCDEF") == name
     ]
-    assert len(found) == 1, (name, [key for _, key in found])
-    return found[0]
+    assert len(actual) == 1, (name, [key for _, key in actual])
+    return actual[0]
 
 
 def resource(templates: Templates, name: str) -> dict[str, Any]:

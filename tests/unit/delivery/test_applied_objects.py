@@ -29,9 +29,9 @@ class Account_:
 
 
 def test_objects_of_all_stacks_are_named() -> None:
-    found = applied_objects(cast(Account, Account_()), ["prod-eks", "prod-governance"])
-    assert [(item["namespace"], item["name"]) for item in found] == [("", "a"), ("team", "a"), ("team", "b")]
-    assert object_rows(found) == [("(cluster)", "ConfigMap", "a"), ("team", "ConfigMap", "a, b")]
+    actual = applied_objects(cast(Account, Account_()), ["prod-eks", "prod-governance"])
+    assert [(item["namespace"], item["name"]) for item in actual] == [("", "a"), ("team", "a"), ("team", "b")]
+    assert object_rows(actual) == [("(cluster)", "ConfigMap", "a"), ("team", "ConfigMap", "a, b")]
 
 
 def test_of_many_names_the_first_are_shown() -> None:

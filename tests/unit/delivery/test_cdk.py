@@ -75,10 +75,10 @@ def test_locks_of_a_killed_cli_that_nobody_waited_for_are_forgotten(tmp_path: Pa
     with subprocess.Popen(["sleep", "60"]) as living, subprocess.Popen(["sleep", "60"]) as killed:
         killed.kill()
         os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)
-        kept, gone = tmp_path / f"read.{living.pid}.1.lock", tmp_path / f"read.{killed.pid}.1.lock"
-        kept.touch()
-        gone.touch()
+        retained, deleted = tmp_path / f"read.{living.pid}.1.lock", tmp_path / f"read.{killed.pid}.1.lock"
+        retained.touch()
+        deleted.touch()
         (tmp_path / "synth.lock").write_text(str(killed.pid))
         forget_the_dead(tmp_path)
-        assert list(tmp_path.iterdir()) == [kept]
+        assert list(tmp_path.iterdir()) == [retained]
         living.kill()

@@ -149,49 +149,49 @@ def test_stacks_of_an_environment_are_those_of_no_other(project: Path) -> None:
     account = FakeAccount(
         [stack("prod-eks", minute=2), stack("prod-network", minute=1), stack("prod-eu-eks"), stack("pro-x")]
     )
-    found = deployment.deployed_stacks(cast(Account, account), "prod", project)
-    assert [item.name for item in found] == ["prod-network", "prod-eks"]
+    stacks = deployment.deployed_stacks(cast(Account, account), "prod", project)
+    assert [item.name for item in stacks] == ["prod-network", "prod-eks"]
 
 
 def test_stacks_within_stacks_are_shown_only_to_who_asks(project: Path) -> None:
     inner = "prod-governance-IsolationTeams0-1ABCDEFGHIJKL"
     account = FakeAccount([stack("prod-eks"), stack("prod-governance", minute=1), stack(inner, minute=2)])
     for nested, names in ((False, ["prod-eks", "prod-governance"]), (True, ["prod-eks", "prod-governance", inner])):
-        found = deployment.deployed_stacks(cast(Account, account), "prod", project, nested=nested)
-        assert [item.name for item in found] == names
+        stacks = deployment.deployed_stacks(cast(Account, account), "prod", project, nested=nested)
+        assert [item.name for item in stacks] == names
 
 
 def test_an_earlier_run_is_waited_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
     busy, done = [stack("prod-eks", "UPDATE_IN_PROGRESS")], [stack("prod-eks"), stack("prod-x", "REVIEW_IN_PROGRESS")]
-    progress = Progress(said := io.StringIO())
+    progress = Progress(output := io.StringIO())
     deployment.wait_for_earlier_run(cdk(project, FakeAccount(busy, busy, done)), progress)
-    assert said.getvalue().count("is still at work on prod-eks (UPDATE_IN_PROGRESS); waiting") == 2
+    assert output.getvalue().count("is still at work on prod-eks (UPDATE_IN_PROGRESS); waiting") == 2
 
 
 class TestBootstrap:
     def test_what_is_there_is_left_alone(self, project: Path) -> None:
         account = FakeAccount()
         account.parameters["/cdk-bootstrap/hnb659fds/version"] = "30"
-        deployment.bootstrap(made := cdk(project, account), Progress(io.StringIO()), wanted=True)
+        deployment.bootstrap(made := cdk(project, account), Progress(io.StringIO()), desired=True)
         assert made.calls == []
 
     def test_aws_is_prepared_only_when_wanted(self, project: Path) -> None:
         made = cdk(project, FakeAccount())
         with pytest.raises(CommandError, match="111122223333 is not prepared for the CDK in us-west-2") as stopped:
-            deployment.bootstrap(made, Progress(io.StringIO()), wanted=False)
+            deployment.bootstrap(made, Progress(io.StringIO()), desired=False)
         assert "`cdk bootstrap aws://111122223333/us-west-2 --qualifier hnb659fds`" in stopped.value.hint
-        deployment.bootstrap(made, Progress(io.StringIO()), wanted=True)
+        deployment.bootstrap(made, Progress(io.StringIO()), desired=True)
         assert made.calls == [("bootstrap", "aws://111122223333/us-west-2", "--qualifier", "hnb659fds", "none")]
 
     def test_the_sandbox_is_always_prepared(self, project: Path) -> None:
         made = cdk(project, FakeAccount(endpoint="http://localhost:1"))
-        deployment.bootstrap(made, Progress(io.StringIO()), wanted=False)
+        deployment.bootstrap(made, Progress(io.StringIO()), desired=False)
         assert made.calls == [("bootstrap", "aws://111122223333/us-west-2", "--qualifier", "hnb659fds", "none")]
 
     def test_a_qualifier_of_the_users(self, project: Path) -> None:
         (project / "cdk.json").write_text(json.dumps({"context": {"@aws-cdk/core:bootstrapQualifier": "acme"}}))
-        deployment.bootstrap(made := cdk(project, FakeAccount()), Progress(io.StringIO()), wanted=True)
+        deployment.bootstrap(made := cdk(project, FakeAccount()), Progress(io.StringIO()), desired=True)
         assert made.calls[0][2:4] == ("--qualifier", "acme")
 
 
@@ -311,14 +311,14 @@ class TestDeployToAws:
         self, made: FakeCdk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         finding = Finding("PRE012", Level.ERROR, "instance_groups.h200.zone", "not offered", "move the group")
-        found = Outcome(preflight_checks()["PRE012"], "found", (finding,), (), (), 0.1)
-        monkeypatch.setattr(deploy, "preflight", lambda *_, **__: [found])
+        outcome = Outcome(preflight_checks()["PRE012"], "found", (finding,), (), (), 0.1)
+        monkeypatch.setattr(deploy, "preflight", lambda *_, **__: [outcome])
         assert self.run(made, yes=True) == 1
         assert made.calls == []
-        said = capsys.readouterr().err
-        assert "1 check: 1 with findings" in said
-        assert "PRE012  error  instance_groups.h200.zone: not offered\n    → move the group" in said
-        assert "--no-preflight" in said
+        output = capsys.readouterr().err
+        assert "1 check: 1 with findings" in output
+        assert "PRE012  error  instance_groups.h200.zone: not offered\n    → move the group" in output
+        assert "--no-preflight" in output
         assert self.run(made, yes=True, preflight=False) == 0
 
     def test_charts_without_a_digest_stop_it(

@@ -129,9 +129,9 @@ def test_json_in_a_property_is_compared_by_what_it_says() -> None:
 def test_rules_that_somebody_opened_or_closed() -> None:
     efa = Rule("ingress", "all", "sg-1")
     asked_for = [efa, Rule("egress", "all", "sg-1"), Rule("ingress", "tcp 443", None), efa]
-    there = [efa, Rule("ingress", "tcp 443", "sg-9")]
-    assert list(unlike_rules(asked_for, [*there, Rule("egress", "all", "sg-1")])) == []
-    assert list(unlike_rules(asked_for, there)) == [("gone", Rule("egress", "all", "sg-1"))]
+    existing = [efa, Rule("ingress", "tcp 443", "sg-9")]
+    assert list(unlike_rules(asked_for, [*existing, Rule("egress", "all", "sg-1")])) == []
+    assert list(unlike_rules(asked_for, existing)) == [("gone", Rule("egress", "all", "sg-1"))]
     elsewhere = Rule("ingress", "all", "sg-2")
     assert list(unlike_rules([efa], [efa, elsewhere])) == [("added", elsewhere)]
     assert list(unlike_rules([efa], [elsewhere])) == [("gone", efa), ("added", elsewhere)]
@@ -140,4 +140,4 @@ def test_rules_that_somebody_opened_or_closed() -> None:
     assert list(unlike_rules([outward], [])) == []
     assert list(unlike_rules([outward], [Rule("egress", "all", "0.0.0.0/0")])) == []
     opened = Rule("ingress", "tcp 22", "0.0.0.0/0")
-    assert list(unlike_rules(asked_for, [*there, Rule("egress", "all", "sg-1"), opened])) == [("added", opened)]
+    assert list(unlike_rules(asked_for, [*existing, Rule("egress", "all", "sg-1"), opened])) == [("added", opened)]

@@ -27,7 +27,7 @@ from podwright.operations.effects.show import lines
 from podwright.operations.effects.templates import pairs, synthesized
 from podwright.planning.cost.costs import costs as costs_of_file
 from podwright.planning.cost.costs import total
-from podwright.planning.delivery.effects import Effect, Known, known, reasons, stateful, worst
+from podwright.planning.delivery.effects import ChangeFacts, Effect, change_facts, reasons, stateful, worst
 from podwright.sandbox.cloudformation.schemas import find as schema_of
 
 ROOT = Path(__file__).parents[3]
@@ -38,25 +38,25 @@ def compared(
     old: Templates, new: Templates, environment: str = "prod", live: dict[str, Group] | None = None
 ) -> ChangeSet:
     both = pairs(old, new)
-    found = changes(both, environment)
-    lower = falls(found, live or {})
+    resource_changes = changes(both, environment)
+    lower = falls(resource_changes, live or {})
     priced = costs(both, "us-west-2", {}, 0)
-    wanted = needs(found, lower)
-    return ChangeSet(environment, "111122223333", "us-west-2", found, lower, priced, [], False, wanted)
+    expected = needs(resource_changes, lower)
+    return ChangeSet(environment, "111122223333", "us-west-2", resource_changes, lower, priced, [], False, expected)
 
 
-def asked(found: ChangeSet) -> set[str]:
-    return {f"{need.id} {need.name}" for need in found.approvals}
+def asked(change_set: ChangeSet) -> set[str]:
+    return {f"{need.id} {need.name}" for need in change_set.approvals}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_effects_of_a_pair(case: Case) -> None:
-    found = compared(reviewed(case.environment), edited(case), case.environment)
-    touched = {f"{change.type.rpartition('::')[2]} {change.action} {change.effect}" for change in found.changes}
+    change_set = compared(reviewed(case.environment), edited(case), case.environment)
+    touched = {f"{change.type.rpartition('::')[2]} {change.action} {change.effect}" for change in change_set.changes}
     assert touched == case.touches, case.fact
-    assert asked(found) == case.needs, case.fact
-    assert {row["group"] for row in nodes_restarted(found)} == case.restarts, case.fact
-    assert {row["type"].rpartition("::")[2] for row in data_at_risk(found)} == case.at_risk, case.fact
+    assert asked(change_set) == case.needs, case.fact
+    assert {row["group"] for row in nodes_restarted(change_set)} == case.restarts, case.fact
+    assert {row["type"].rpartition("::")[2] for row in data_at_risk(change_set)} == case.at_risk, case.fact
 
 
 # From what nobody notices to what nobody can undo, as docs/operator.md tells them apart.
@@ -92,7 +92,7 @@ def test_the_worst_counts_wherever_it_stands(effects: Sequence[str], expected: s
 
 def test_a_change_is_as_bad_as_the_worst_of_its_properties() -> None:
     """Whichever of them the template names first."""
-    rows = [Row(name, name, "modify", 1, 2, Known(Effect(name))) for name in ("in_place", "replaces", "unknown")]
+    rows = [Row(name, name, "modify", 1, 2, ChangeFacts(Effect(name))) for name in ("in_place", "replaces", "unknown")]
     for order in permutations(rows):
         change = ResourceChange("prod", "prod-a", "Id", "AWS::X::Y", "", "update", list(order))
         assert change.effect is Effect.REPLACES
@@ -100,13 +100,13 @@ def test_a_change_is_as_bad_as_the_worst_of_its_properties() -> None:
 
 def test_there_are_thirty_pairs_and_they_show_every_effect() -> None:
     assert len(CASES) >= 30
-    seen = {touched.rpartition(" ")[2] for case in CASES for touched in case.touches}
-    assert seen == set(Effect)
+    observed = {touched.rpartition(" ")[2] for case in CASES for touched in case.touches}
+    assert observed == set(Effect)
 
 
 def schema_lists() -> dict[str, dict[str, list[str]]]:
     """What replaces a resource, by CloudFormation's schemas as cfn-lint ships them."""
-    found = {}
+    actual = {}
     for kind in sorted(PROVIDER_SCHEMA_MANAGER.get_resource_types("us-east-1")):
         if not kind.startswith("AWS::"):
             continue
@@ -120,8 +120,8 @@ def schema_lists() -> dict[str, dict[str, list[str]]]:
         made_first = schema.get("replacementStrategy") != "delete_then_create"
         if names and made_first and len(schema.get("primaryIdentifier", ())) == 1:
             row["name"] = names[:1]
-        found[kind] = row
-    return found
+        actual[kind] = row
+    return actual
 
 
 def test_what_replaces_is_what_the_schemas_say(pytestconfig: pytest.Config) -> None:
@@ -166,17 +166,17 @@ def test_what_fsx_cannot_update_is_a_replacement() -> None:
     assert schema is not None
     for name in ("LustreConfiguration", "OpenZFSConfiguration"):
         for key in schema.definition(name)["properties"]:
-            found = known("AWS::FSx::FileSystem", f"{name}/{key}", "modify").effect
+            actual = change_facts("AWS::FSx::FileSystem", f"{name}/{key}", "modify").effect
             if name == "OpenZFSConfiguration" and key == "Options":
                 # Only says what to delete when the file system is deleted.
                 continue
-            assert (found is Effect.REPLACES) == (key not in update[name].members), f"{name}/{key}: {found}"
+            assert (actual is Effect.REPLACES) == (key not in update[name].members), f"{name}/{key}: {actual}"
 
 
 def test_what_nobody_knows_is_unknown() -> None:
-    assert known("AWS::New::Thing", "Size", "modify").effect is Effect.UNKNOWN
-    assert known("AWS::New::Thing", "", "delete").effect is Effect.UNKNOWN
-    assert known("AWS::SageMaker::Cluster", "InstanceGroups/*/NotYetThere", "modify").effect is Effect.UNKNOWN
+    assert change_facts("AWS::New::Thing", "Size", "modify").effect is Effect.UNKNOWN
+    assert change_facts("AWS::New::Thing", "", "delete").effect is Effect.UNKNOWN
+    assert change_facts("AWS::SageMaker::Cluster", "InstanceGroups/*/NotYetThere", "modify").effect is Effect.UNKNOWN
     case = next(case for case in CASES if case.name == "instance type")
     assert "[UNKNOWN]" in "\n".join(lines(compared(reviewed("prod"), edited(case))))
 
@@ -184,11 +184,11 @@ def test_what_nobody_knows_is_unknown() -> None:
 def test_a_replacement_spreads_over_stacks_and_meets_what_cloudformation_refuses() -> None:
     new = reviewed("prod")
     at(new, "EksCluster")["RoleArn"] = "arn:aws:iam::111122223333:role/other"
-    found = compared(reviewed("prod"), new)
-    assert {"CHG001 eks/EksClusterB2BDED5B", "CHG001 cluster/ClusterEB0386A7"} <= asked(found)
+    change_set = compared(reviewed("prod"), new)
+    assert {"CHG001 eks/EksClusterB2BDED5B", "CHG001 cluster/ClusterEB0386A7"} <= asked(change_set)
     refused = {
         (change.logical_id, row.property.partition(".")[0])
-        for change in found.changes
+        for change in change_set.changes
         for row in change.rows
         if row.effect is Effect.REFUSED
     }
@@ -212,22 +212,22 @@ def test_an_export_that_goes_while_it_is_imported_is_refused() -> None:
 def test_deleting_what_holds_data_is_refused_unless_it_is_kept(name: str, kind: str) -> None:
     old, new = without_protection(reviewed("prod")), without_protection(reviewed("prod"))
     drop(name)(new)
-    found = compared(old, new)
-    assert [need.id for need in found.approvals if need.refused] == ["CHG002"]
-    kept = reviewed("prod")
-    drop(name)(kept)
-    assert not any(need.refused for need in compared(reviewed("prod"), kept).approvals)
-    assert {row["kept"] for row in data_at_risk(compared(reviewed("prod"), kept))} == {True}
+    change_set = compared(old, new)
+    assert [need.id for need in change_set.approvals if need.refused] == ["CHG002"]
+    retained = reviewed("prod")
+    drop(name)(retained)
+    assert not any(need.refused for need in compared(reviewed("prod"), retained).approvals)
+    assert {row["kept"] for row in data_at_risk(compared(reviewed("prod"), retained))} == {True}
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_what_a_replacement_leaves_behind_is_kept_where_it_is_retained(kept: bool) -> None:
-    old, new = (reviewed("prod") if kept else without_protection(reviewed("prod")) for _ in range(2))
+@pytest.mark.parametrize("retained", [True, False])
+def test_what_a_replacement_leaves_behind_is_kept_where_it_is_retained(retained: bool) -> None:
+    old, new = (reviewed("prod") if retained else without_protection(reviewed("prod")) for _ in range(2))
     put("Lustrelustre/SubnetIds", ["subnet-0"])(new)
-    found = compared(old, new)
-    assert [row["kept"] for row in data_at_risk(found)] == [kept]
-    words = "stays, outside the stack" if kept else "what it holds is deleted"
-    assert words in next(need.why for need in found.approvals if need.id == "CHG001")
+    change_set = compared(old, new)
+    assert [row["kept"] for row in data_at_risk(change_set)] == [retained]
+    words = "stays, outside the stack" if retained else "what it holds is deleted"
+    assert words in next(need.why for need in change_set.approvals if need.id == "CHG001")
 
 
 def test_a_change_has_one_digest() -> None:
@@ -254,24 +254,24 @@ def test_harm_has_to_be_named_and_the_rest_approved() -> None:
     new = reviewed("prod")
     put_group("h200", "InstanceCount", 8)(new)
     put_group("h200", "ImageReleaseVersion", "1.2.3")(new)
-    found = compared(reviewed("prod"), new)
-    assert [need.id for need in found.approvals] == ["CHG004", "CHG005"]
+    change_set = compared(reviewed("prod"), new)
+    assert [need.id for need in change_set.approvals] == ["CHG004", "CHG005"]
 
     def states(*approved: ApprovedChange, allowed: tuple[str, ...] = ()) -> list[bool]:
-        return [need.approved for need in answered(found.approvals, found.digest, approved, allowed)]
+        return [need.approved for need in answered(change_set.approvals, change_set.digest, approved, allowed)]
 
     assert states() == [False, False]
     assert states(ApprovedChange(digest="0" * 32, names=("h200",))) == [False, False]
-    assert states(ApprovedChange(digest=found.digest)) == [False, True]
-    assert states(ApprovedChange(digest=found.digest, names=("burst",))) == [False, True]
-    assert states(ApprovedChange(digest=found.digest, names=("h200",))) == [True, True]
+    assert states(ApprovedChange(digest=change_set.digest)) == [False, True]
+    assert states(ApprovedChange(digest=change_set.digest, names=("burst",))) == [False, True]
+    assert states(ApprovedChange(digest=change_set.digest, names=("h200",))) == [True, True]
     assert states(allowed=("h200",)) == [True, False]
     with pytest.raises(CommandError, match="CHG004  h200: the deployment would set h200 16 → 8") as refused:
-        stop_unapproved("prod", found.approvals, found.digest)
+        stop_unapproved("prod", change_set.approvals, change_set.digest)
     assert "podwright deploy prod --allow h200" in refused.value.hint
-    assert f"- digest: {found.digest}\n    names: [h200]" in refused.value.hint
-    stop_unapproved("prod", answered(found.approvals, found.digest, (), ("h200",)), found.digest)
-    assert "names: [h200]" in entry(found.approvals, found.digest)
+    assert f"- digest: {change_set.digest}\n    names: [h200]" in refused.value.hint
+    stop_unapproved("prod", answered(change_set.approvals, change_set.digest, (), ("h200",)), change_set.digest)
+    assert "names: [h200]" in entry(change_set.approvals, change_set.digest)
 
 
 def describe(target: int, *, karpenter: bool = False) -> Cluster:
@@ -280,17 +280,17 @@ def describe(target: int, *, karpenter: bool = False) -> Cluster:
     # Of the nodes that should be there one is being replaced, which is no smaller group.
     groups = [{"InstanceGroupName": name, "CurrentCount": count - 1, "TargetCount": count} for name, count in rows]
     restricted = [{"InstanceGroupName": "nova", "CurrentCount": 2, "TargetCount": 2}]
-    there = {"ClusterStatus": "InService", "InstanceGroups": groups, "RestrictedInstanceGroups": restricted}
-    return Cluster.of({**there, **scaling})
+    existing = {"ClusterStatus": "InService", "InstanceGroups": groups, "RestrictedInstanceGroups": restricted}
+    return Cluster.of({**existing, **scaling})
 
 
 def test_a_group_that_was_enlarged_shrinks_with_whatever_touches_the_cluster() -> None:
     new = reviewed("prod")
     put_group("system", "KubernetesConfig", {"Labels": {"a": "b"}})(new)
     live = groups_of(describe(20))
-    found = compared(reviewed("prod"), new, live=live)
-    assert [str(fall) for fall in found.falls] == ["h200 20 → 16"]
-    assert asked(found) == {"CHG004 h200"}
+    change_set = compared(reviewed("prod"), new, live=live)
+    assert [str(decrease) for decrease in change_set.falls] == ["h200 20 → 16"]
+    assert asked(change_set) == {"CHG004 h200"}
     assert compared(reviewed("prod"), reviewed("prod"), live=live).falls == []
     assert compared(reviewed("prod"), new, live=groups_of(describe(16))).falls == []
     assert compared(reviewed("prod"), new, live=groups_of(describe(12))).falls == []
@@ -310,7 +310,9 @@ def test_karpenter_may_lower_its_groups_but_not_lose_them() -> None:
     assert compared(reviewed("prod"), new, live=live).falls == []
     groups = at(new, "Cluster/InstanceGroups")
     groups.remove(at(new, "Cluster/InstanceGroups/h200"))
-    assert [(fall.group, fall.removed) for fall in compared(reviewed("prod"), new, live=live).falls] == [("h200", True)]
+    assert [(decrease.group, decrease.removed) for decrease in compared(reviewed("prod"), new, live=live).falls] == [
+        ("h200", True)
+    ]
     # Without a cluster that runs, the template says who scales.
     old = reviewed("prod")
     put("Cluster/AutoScaling", {"Mode": "Enable"})(old)
@@ -324,7 +326,7 @@ def test_karpenter_may_lower_its_groups_but_not_lose_them() -> None:
 def test_templates_cost_what_the_file_costs(name: str) -> None:
     """Two ways to one sum: from the file, and from what is synthesized from it."""
     environment = Project.at(ROOT).load(name).environment
-    found = [
+    actual = [
         item
         for template in reviewed(name).values()
         for item in items(template, environment.region, environment.prices)
@@ -332,8 +334,8 @@ def test_templates_cost_what_the_file_costs(name: str) -> None:
         if item.name != "kms_key"
     ]
     counted = [item for item in costs_of_file(environment, date(2026, 11, 22)) if item.name != "kms_key"]
-    assert sum(item.monthly or 0 for item in found) == pytest.approx(total(counted).monthly, abs=0.01)
-    assert sum(item.quantity for item in found) == pytest.approx(sum(item.quantity for item in counted))
+    assert sum(item.monthly or 0 for item in actual) == pytest.approx(total(counted).monthly, abs=0.01)
+    assert sum(item.quantity for item in actual) == pytest.approx(sum(item.quantity for item in counted))
 
 
 def test_permissions_show_what_opens_to_everybody() -> None:
@@ -365,28 +367,28 @@ def test_an_assembly_is_read_in_the_order_of_deployment(tmp_path: Path) -> None:
     }
     artifacts = {key: {"type": "aws:cloudformation:stack", **item} for key, item in stacks.items()}
     (inner / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
-    found = synthesized(tmp_path, "prod")
-    assert list(found) == ["prod-network", "prod-governance", "prod-governance/Teams"]
-    assert synthesized(inner, "prod") == found
+    templates = synthesized(tmp_path, "prod")
+    assert list(templates) == ["prod-network", "prod-governance", "prod-governance/Teams"]
+    assert synthesized(inner, "prod") == templates
     # A nested stack that its parent loses goes with all that it holds.
-    gone = {"prod-network": found["prod-network"], "prod-governance": {"Resources": {}}}
-    left = compared(found, gone)
+    deleted = {"prod-network": templates["prod-network"], "prod-governance": {"Resources": {}}}
+    left = compared(templates, deleted)
     assert {change.name for change in left.changes} == {"governance/Teams", "governance/Teams/Quota"}
     with pytest.raises(CommandError, match="holds no cloud assembly of prod"):
         synthesized(tmp_path / "nothing", "prod")
 
 
 def test_every_reason_can_be_explained_and_every_stateful_type_is_known() -> None:
-    given = {need.partition(" ")[0] for case in CASES for need in case.needs} | {"CHG002"}
-    assert given == set(reasons())
+    provided = {need.partition(" ")[0] for case in CASES for need in case.needs} | {"CHG002"}
+    assert provided == set(reasons())
     types = json.loads((DATA / "create_only.json").read_text())
     assert stateful().keys() <= types.keys()
 
 
 def test_the_document_says_what_people_read() -> None:
     case = next(case for case in CASES if case.name == "image release")
-    found = compared(reviewed("prod"), edited(case))
-    plain = json.loads(json.dumps(document(found)))
+    change_set = compared(reviewed("prod"), edited(case))
+    plain = json.loads(json.dumps(document(change_set)))
     assert plain["schema"] == "podwright.diff/1"
     (stack,) = plain["stacks"]
     (change,) = stack["changes"]
@@ -401,6 +403,6 @@ def test_the_document_says_what_people_read() -> None:
     approval = plain["approval"]
     assert (approval["needed"], approval["given"], approval["refused"]) == (True, False, False)
     assert resource(reviewed("prod"), "Cluster")["Type"] == change["type"]
-    shown = "\n".join(lines(found))
+    shown = "\n".join(lines(change_set))
     assert "InstanceGroups[h200].ImageReleaseVersion: + 1.2.3  [rolls nodes, 30 to 60 min]" in shown
-    assert f"digest: {found.digest}" in shown
+    assert f"digest: {change_set.digest}" in shown

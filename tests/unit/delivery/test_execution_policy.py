@@ -26,10 +26,10 @@ def policies(actions: frozenset[str], existing: frozenset[str] = frozenset()) ->
 
 
 def test_it_is_known_what_every_resource_needs() -> None:
-    found = needed(templates())
-    assert found.unknown == frozenset()
-    assert {"sagemaker:CreateCluster", "fsx:CreateFileSystem", "codebuild:CreateProject"} <= found.actions
-    assert {"lambda:InvokeFunction", "codepipeline:CreatePipeline", "ssm:GetParameters"} <= found.actions
+    resolved_needed = needed(templates())
+    assert resolved_needed.unknown == frozenset()
+    assert {"sagemaker:CreateCluster", "fsx:CreateFileSystem", "codebuild:CreateProject"} <= resolved_needed.actions
+    assert {"lambda:InvokeFunction", "codepipeline:CreatePipeline", "ssm:GetParameters"} <= resolved_needed.actions
 
 
 def test_what_the_templates_do_not_hold_is_not_allowed() -> None:
@@ -53,26 +53,26 @@ def test_the_table_is_what_the_schemas_say() -> None:
     different = {}
     for name, actions in table["schemas"].items():
         handlers = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", name).schema["handlers"].values()
-        said = {action for handler in handlers for action in handler.get("permissions", [])}
-        wanted = {
+        output = {action for handler in handlers for action in handler.get("permissions", [])}
+        expected = {
             action
-            for action in said
+            for action in output
             if action.lower().partition(":")[2]
             in spec.get(action.partition(":")[0].lower(), {"Actions": {}})["Actions"]
         }
-        if wanted != set(actions):
-            different[name] = wanted ^ set(actions)
+        if expected != set(actions):
+            different[name] = expected ^ set(actions)
     assert different == {}
     assert not [action for actions in table["schemas"].values() for action in actions if "*" in action]
 
 
 def test_every_policy_fits_and_together_they_allow_all() -> None:
-    wanted = needed(templates()).actions
-    found = policies(wanted)
-    allowed = {action for item in found for statement in item["Statement"] for action in statement["Action"]}
-    assert allowed == wanted
-    assert all(len(json.dumps(item, separators=(",", ":"))) <= MAX_CHARACTERS for item in found)
-    assert 1 < len(found) <= 10
+    expected = needed(templates()).actions
+    actual = policies(expected)
+    allowed = {action for item in actual for statement in item["Statement"] for action in statement["Action"]}
+    assert allowed == expected
+    assert all(len(json.dumps(item, separators=(",", ":"))) <= MAX_CHARACTERS for item in actual)
+    assert 1 < len(actual) <= 10
 
 
 def test_iam_is_allowed_on_the_stacks_own_roles_alone() -> None:
@@ -87,11 +87,11 @@ def test_iam_is_allowed_on_the_stacks_own_roles_alone() -> None:
 
 def test_existing_roles_that_a_template_names_may_be_passed_on() -> None:
     arn = "arn:aws:iam::111122223333:role/ml/Training"
-    found = needed([{"Resources": {"X": {"Type": "AWS::IAM::Role", "Properties": {"Arn": arn}}}}])
-    assert found.roles == {arn}
+    resolved_needed = needed([{"Resources": {"X": {"Type": "AWS::IAM::Role", "Properties": {"Arn": arn}}}}])
+    assert resolved_needed.roles == {arn}
     [passed] = [
         statement
-        for item in policies(found.actions, found.roles)
+        for item in policies(resolved_needed.actions, resolved_needed.roles)
         for statement in item["Statement"]
         if statement["Resource"] == [arn]
     ]
@@ -99,14 +99,14 @@ def test_existing_roles_that_a_template_names_may_be_passed_on() -> None:
 
 
 def test_the_template_names_policies_as_the_command_does() -> None:
-    found = policies_template([{"Version": "2012-10-17", "Statement": []}] * 2, "podwright-execution")
-    names = [item["Properties"]["ManagedPolicyName"] for item in found["Resources"].values()]
+    actual = policies_template([{"Version": "2012-10-17", "Statement": []}] * 2, "podwright-execution")
+    names = [item["Properties"]["ManagedPolicyName"] for item in actual["Resources"].values()]
     assert names == ["podwright-execution-1", "podwright-execution-2"]
 
 
 @pytest.mark.parametrize("size", [1, 40, 400])
 def test_any_number_of_actions_is_parted_into_policies(size: int) -> None:
     actions = frozenset(f"service{number}:DescribeSomethingWithALongName" for number in range(size))
-    found = policies(actions)
-    assert {action for item in found for statement in item["Statement"] for action in statement["Action"]} == actions
-    assert all(len(json.dumps(item, separators=(",", ":"))) <= MAX_CHARACTERS for item in found)
+    actual = policies(actions)
+    assert {action for item in actual for statement in item["Statement"] for action in statement["Action"]} == actions
+    assert all(len(json.dumps(item, separators=(",", ":"))) <= MAX_CHARACTERS for item in actual)

@@ -16,7 +16,7 @@ STACK = "AWS::CloudFormation::Stack"
 BEGUN = datetime(2026, 11, 23, 11, 20, tzinfo=UTC)
 
 
-class World:
+class StackAccount:
     """CloudFormation with stacks to which things happen, one a second."""
 
     def __init__(self, *names: str, status: str = "CREATE_COMPLETE") -> None:
@@ -27,11 +27,11 @@ class World:
         for name in names:
             self.happens(name, name, status, STACK)
 
-    def client(self, service: str) -> "World":
+    def client(self, service: str) -> "StackAccount":
         assert service == "cloudformation"
         return self
 
-    def get_paginator(self, operation: str) -> "World":
+    def get_paginator(self, operation: str) -> "StackAccount":
         assert operation == "describe_stack_events"
         return self
 
@@ -73,9 +73,9 @@ class Clock:
         return self.now
 
 
-def followed(world: World, stream: io.StringIO, clock: Clock) -> Progress:
+def followed(account: StackAccount, stream: io.StringIO, clock: Clock) -> Progress:
     progress = Progress(stream, clock)
-    progress.watch(world.events)
+    progress.watch(account.events)
     progress.begin()
     return progress
 
@@ -89,7 +89,7 @@ def printed(stream: io.StringIO) -> list[list[str]]:
     return [line.split() for line in stream.getvalue().splitlines()]
 
 
-def make_network(world: World) -> None:
+def make_network(account: StackAccount) -> None:
     for logical_id, status, kind in (
         ("prod-network", "REVIEW_IN_PROGRESS", STACK),
         ("prod-network", "CREATE_IN_PROGRESS", STACK),
@@ -98,67 +98,67 @@ def make_network(world: World) -> None:
         ("Custom8378EB38", "CREATE_COMPLETE", "Custom::A-B_c@d"),
         ("prod-network", "CREATE_COMPLETE", STACK),
     ):
-        world.happens("prod-network", logical_id, status, kind)
+        account.happens("prod-network", logical_id, status, kind)
 
 
-def fail_eks(world: World) -> None:
-    world.happens("prod-eks", "prod-eks", "CREATE_IN_PROGRESS", STACK, "User Initiated")
-    world.happens("prod-eks", "C9EE0", "CREATE_IN_PROGRESS", "AWS::EKS::Cluster")
-    world.happens("prod-eks", "C9EE0", "CREATE_FAILED", "AWS::EKS::Cluster", "1.19 is not supported")
-    world.happens("prod-eks", "RoleA", "CREATE_FAILED", "AWS::IAM::Role", "Resource creation cancelled")
-    world.happens("prod-eks", "prod-eks", "ROLLBACK_IN_PROGRESS", STACK, "Failed: [C9EE0]")
-    world.happens("prod-eks", "C9EE0", "DELETE_COMPLETE", "AWS::EKS::Cluster")
-    world.happens("prod-eks", "prod-eks", "ROLLBACK_COMPLETE", STACK)
+def fail_eks(account: StackAccount) -> None:
+    account.happens("prod-eks", "prod-eks", "CREATE_IN_PROGRESS", STACK, "User Initiated")
+    account.happens("prod-eks", "C9EE0", "CREATE_IN_PROGRESS", "AWS::EKS::Cluster")
+    account.happens("prod-eks", "C9EE0", "CREATE_FAILED", "AWS::EKS::Cluster", "1.19 is not supported")
+    account.happens("prod-eks", "RoleA", "CREATE_FAILED", "AWS::IAM::Role", "Resource creation cancelled")
+    account.happens("prod-eks", "prod-eks", "ROLLBACK_IN_PROGRESS", STACK, "Failed: [C9EE0]")
+    account.happens("prod-eks", "C9EE0", "DELETE_COMPLETE", "AWS::EKS::Cluster")
+    account.happens("prod-eks", "prod-eks", "ROLLBACK_COMPLETE", STACK)
 
 
 def test_a_line_for_each_stack_that_is_done() -> None:
-    progress = followed(world := World("prod-storage"), stream := io.StringIO(), Clock())
+    progress = followed(account := StackAccount("prod-storage"), stream := io.StringIO(), Clock())
     progress.line("✨  Synthesis time: 4.71s")
-    make_network(world)
+    make_network(account)
     progress.end()
     assert printed(stream) == [["synthesize", "4.7", "s"], ["prod-network", "2", "resources", "0:04"]]
     assert progress.touched == {"prod-network"}
-    assert world.asked == ["prod-network"]
+    assert account.asked == ["prod-network"]
 
 
 def test_what_was_handed_out_does_not_come_again() -> None:
-    world = World("prod-eks")
-    events = world.events
+    account = StackAccount("prod-eks")
+    events = account.events
     assert events() == []
-    world.happens("prod-eks", "prod-eks", "UPDATE_IN_PROGRESS", STACK)
-    world.happens("prod-eks", "A", "UPDATE_IN_PROGRESS", "AWS::EKS::Addon")
+    account.happens("prod-eks", "prod-eks", "UPDATE_IN_PROGRESS", STACK)
+    account.happens("prod-eks", "A", "UPDATE_IN_PROGRESS", "AWS::EKS::Addon")
     assert [event.logical_id for event in events()] == ["prod-eks", "A"]
     assert events() == []
-    world.happens("prod-eks", "A", "UPDATE_COMPLETE", "AWS::EKS::Addon")
-    world.happens("prod-eks", "prod-eks", "UPDATE_COMPLETE", STACK)
+    account.happens("prod-eks", "A", "UPDATE_COMPLETE", "AWS::EKS::Addon")
+    account.happens("prod-eks", "prod-eks", "UPDATE_COMPLETE", STACK)
     assert [(event.logical_id, event.status) for event in events()] == [
         ("A", "UPDATE_COMPLETE"),
         ("prod-eks", "UPDATE_COMPLETE"),
     ]
-    world.asked.clear()
+    account.asked.clear()
     assert events() == []
-    assert world.asked == []
+    assert account.asked == []
 
 
 def test_an_operation_between_two_looks_is_seen_and_no_earlier_one() -> None:
-    progress = followed(world := World("prod-eks"), stream := io.StringIO(), Clock())
+    progress = followed(account := StackAccount("prod-eks"), stream := io.StringIO(), Clock())
     for logical_id, status in (("prod-eks", "IN_PROGRESS"), ("A", "COMPLETE"), ("prod-eks", "COMPLETE")):
-        world.happens("prod-eks", logical_id, f"UPDATE_{status}", STACK if logical_id != "A" else "AWS::EKS::Addon")
+        account.happens("prod-eks", logical_id, f"UPDATE_{status}", STACK if logical_id != "A" else "AWS::EKS::Addon")
     progress.end()
     assert printed(stream) == [["prod-eks", "1", "resource", "0:02"]]
 
 
 def test_a_deleted_stack_is_followed_to_its_end() -> None:
-    progress = followed(world := World("prod-eks"), stream := io.StringIO(), Clock())
+    progress = followed(account := StackAccount("prod-eks"), stream := io.StringIO(), Clock())
     for logical_id, status in (("prod-eks", "IN_PROGRESS"), ("A", "COMPLETE"), ("prod-eks", "COMPLETE")):
-        world.happens("prod-eks", logical_id, f"DELETE_{status}", STACK if logical_id != "A" else "AWS::EKS::Addon")
+        account.happens("prod-eks", logical_id, f"DELETE_{status}", STACK if logical_id != "A" else "AWS::EKS::Addon")
     progress.end()
     assert printed(stream) == [["prod-eks", "deleted", "0:02"]]
 
 
 def test_failures_are_the_causes_each_once() -> None:
-    progress = followed(world := World(), stream := io.StringIO(), clock := Clock())
-    fail_eks(world)
+    progress = followed(account := StackAccount(), stream := io.StringIO(), clock := Clock())
+    fail_eks(account)
     after_a_while(progress, clock)
     progress.line("prod-eks |  0/9 | 11:20:02 AM | CREATE_FAILED | AWS::EKS::Cluster | prod/eks/Cluster (C9EE0) no")
     progress.line("ToolkitError: Resource updates failed\n")
@@ -172,15 +172,15 @@ def test_failures_are_the_causes_each_once() -> None:
 
 
 def test_a_failure_in_a_nested_stack_comes_before_that_of_its_holder() -> None:
-    progress = followed(world := World("prod-governance"), stream := io.StringIO(), Clock())
+    progress = followed(account := StackAccount("prod-governance"), stream := io.StringIO(), Clock())
     inner = "prod-governance-Teams0-1ABC"
-    world.happens("prod-governance", "prod-governance", "UPDATE_IN_PROGRESS", STACK)
-    world.happens("prod-governance", "Teams0", "CREATE_IN_PROGRESS", STACK)
-    world.happens(inner, inner, "CREATE_IN_PROGRESS", STACK)
-    world.happens(inner, "Quota", "CREATE_FAILED", "AWS::SageMaker::ComputeQuota", "no such team")
-    world.happens(inner, inner, "CREATE_FAILED", STACK, "The following resource(s) failed to create: [Quota].")
-    world.happens("prod-governance", "Teams0", "CREATE_FAILED", STACK, f"Embedded stack {inner} was not created")
-    world.happens("prod-governance", "prod-governance", "UPDATE_ROLLBACK_COMPLETE", STACK)
+    account.happens("prod-governance", "prod-governance", "UPDATE_IN_PROGRESS", STACK)
+    account.happens("prod-governance", "Teams0", "CREATE_IN_PROGRESS", STACK)
+    account.happens(inner, inner, "CREATE_IN_PROGRESS", STACK)
+    account.happens(inner, "Quota", "CREATE_FAILED", "AWS::SageMaker::ComputeQuota", "no such team")
+    account.happens(inner, inner, "CREATE_FAILED", STACK, "The following resource(s) failed to create: [Quota].")
+    account.happens("prod-governance", "Teams0", "CREATE_FAILED", STACK, f"Embedded stack {inner} was not created")
+    account.happens("prod-governance", "prod-governance", "UPDATE_ROLLBACK_COMPLETE", STACK)
     progress.end()
     assert [event.logical_id for event in progress.failures] == ["Quota", "Teams0"]
     assert progress.touched == {"prod-governance"}
@@ -188,12 +188,12 @@ def test_a_failure_in_a_nested_stack_comes_before_that_of_its_holder() -> None:
 
 
 def test_a_terminal_sees_what_is_at_work_now() -> None:
-    progress = followed(world := World(), stream := Terminal(), clock := Clock())
+    progress = followed(account := StackAccount(), stream := Terminal(), clock := Clock())
     progress.tick()
     assert stream.getvalue().rpartition("\x1b[K")[2].split() == ["0:00", "preparing"]
-    make_network(world)
-    world.happens("prod-eks", "prod-eks", "CREATE_IN_PROGRESS", STACK)
-    world.happens("prod-eks", "C9EE0", "CREATE_IN_PROGRESS", "AWS::EKS::Cluster")
+    make_network(account)
+    account.happens("prod-eks", "prod-eks", "CREATE_IN_PROGRESS", STACK)
+    account.happens("prod-eks", "C9EE0", "CREATE_IN_PROGRESS", "AWS::EKS::Cluster")
     after_a_while(progress, clock)
     now = stream.getvalue().rpartition("\x1b[K")[2]
     assert now.split() == ["0:05", "prod-eks", "0", "done", "AWS::EKS::Cluster"]
@@ -202,14 +202,14 @@ def test_a_terminal_sees_what_is_at_work_now() -> None:
 
 
 def test_cloudformation_is_asked_every_few_seconds_only() -> None:
-    looks: list[int] = []
+    reads: list[int] = []
     progress = Progress(io.StringIO(), clock := Clock())
-    progress.watch(lambda: looks.append(1) or [])
+    progress.watch(lambda: reads.append(1) or [])
     progress.begin()
     for _ in range(12):
         clock.now += 1
         progress.tick()
-    assert len(looks) == 3
+    assert len(reads) == 3
 
 
 def test_who_may_not_look_is_told_once_and_the_deployment_goes_on() -> None:
@@ -217,7 +217,7 @@ def test_who_may_not_look_is_told_once_and_the_deployment_goes_on() -> None:
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not you"}}, "DescribeStacks")
 
     progress = Progress(stream := io.StringIO(), Clock())
-    progress.watch(StackEvents(cast(Account, World()), denied))
+    progress.watch(StackEvents(cast(Account, StackAccount()), denied))
     progress.begin()
     progress.end()
     assert stream.getvalue().count("cannot be seen: ") == 1
@@ -226,8 +226,8 @@ def test_who_may_not_look_is_told_once_and_the_deployment_goes_on() -> None:
 
 @pytest.mark.parametrize(("seconds", "lines"), [(29, 0), (30, 1), (75, 2)])
 def test_a_log_shows_that_it_lives_every_half_minute(seconds: int, lines: int) -> None:
-    progress = followed(world := World(), stream := io.StringIO(), clock := Clock())
-    world.happens("prod-eks", "prod-eks", "CREATE_IN_PROGRESS", STACK)
+    progress = followed(account := StackAccount(), stream := io.StringIO(), clock := Clock())
+    account.happens("prod-eks", "prod-eks", "CREATE_IN_PROGRESS", STACK)
     for _ in range(seconds):
         clock.now += 1
         progress.tick()

@@ -16,7 +16,7 @@ from podwright.operations.cdk.cli import App, Cdk
 from podwright.operations.cdk.progress import Progress
 from podwright.operations.teardown import command as destroy
 from podwright.operations.teardown import run as teardown_run
-from podwright.operations.teardown.look import Look
+from podwright.operations.teardown.inventory import Inventory
 from podwright.operations.teardown.plan import Blocker, Kept, StackPlan, Teardown, deletion_order, staying
 from podwright.operations.teardown.record import left_behind, write_record
 from podwright.operations.teardown.stacks import OUR_STACKS, Resource, importers, parents
@@ -69,9 +69,9 @@ def test_a_nested_stack_imports_in_the_name_of_its_parent() -> None:
 
     account: Any = argparse.Namespace(client=lambda service: Client())
     arn = "arn:aws:cloudformation:us-west-2:111122223333:stack/gov-Teams1/4e20"
-    found = {"governance": [Resource("governance", "Teams1", "AWS::CloudFormation::Stack", arn, "", "", "")]}
+    actual = {"governance": [Resource("governance", "Teams1", "AWS::CloudFormation::Stack", arn, "", "", "")]}
     stacks = [Stack("eks", "CREATE_COMPLETE", datetime(2026, 11, 21, tzinfo=UTC), "id-eks")]
-    assert importers(account, stacks, parents(found)) == {"eks": {"cluster": {"governance", "theirs"}}}
+    assert importers(account, stacks, parents(actual)) == {"eks": {"cluster": {"governance", "theirs"}}}
 
 
 def test_every_stack_of_the_app_is_known() -> None:
@@ -101,7 +101,7 @@ def test_the_table_says_what_goes_stays_and_costs() -> None:
         "Job align in team-a: 4 pods",
         "Removed on the way:\n  prod-network: guardduty endpoint vpce-1",
         "yours to remove:\n  prod-network: load balancer arn:lb: load balancer web was made\n    → delete it",
-        "goes on costing money:\n  AWS::FSx::FileSystem fs-1 (9,600 GiB): DeletionPolicy Retain",
+        "keeps costing money:\n  AWS::FSx::FileSystem fs-1 (9,600 GiB): DeletionPolicy Retain",
         "Not looked at:\n  volumes: not allowed",
     ):
         assert words in text
@@ -133,7 +133,7 @@ class FakeCdk(Cdk):
         return self.codes.pop(0) if self.codes else 0
 
 
-class World:
+class TeardownAccount:
     """An account in which `look` sees what a test puts there."""
 
     def __init__(self, project: Path) -> None:
@@ -145,7 +145,7 @@ class World:
         self.resources: dict[str, list[Resource]] = {}
         self.network: tuple[str, str] | None = None
         self.there: list[list[Blocker]] = []
-        """What is in the way of the network, one look after another."""
+        """What is in the way of the network, one read after another."""
         self.removed: list[str] = []
         self.stuck: list[Stack] = []
 
@@ -155,8 +155,8 @@ class World:
             self.resources[name] = []
         if going:
             self.plan.stacks = [
-                StackPlan(name, "CREATE_COMPLETE", "delete", order=len(self.resources) - place)
-                for place, name in enumerate(self.resources)
+                StackPlan(name, "CREATE_COMPLETE", "delete", order=len(self.resources) - location)
+                for location, name in enumerate(self.resources)
             ]
 
     def destroy(self, *options: str) -> int:
@@ -168,17 +168,19 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TeardownAccount:
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments/prod.yaml").write_text(FILE)
-    made = World(tmp_path)
+    made = TeardownAccount(tmp_path)
     monkeypatch.setattr(destroy, "cdk_for", lambda *_: made.cdk)
     monkeypatch.setattr(destroy, "wait_for_earlier_run", lambda *_: None)
     for module in (destroy, teardown_run):
         monkeypatch.setattr(module, "deployed_stacks", lambda *_: made.stuck)
-    monkeypatch.setattr(destroy, "look", lambda *_, **__: Look(made.plan, made.resources, made.network))
+    monkeypatch.setattr(destroy, "take_inventory", lambda *_, **__: Inventory(made.plan, made.resources, made.network))
     monkeypatch.setattr(teardown_run, "still_there", lambda *_: made.there.pop(0) if made.there else [])
-    monkeypatch.setattr(teardown_run, "remove", lambda _, found, say: made.removed.extend(item.name for item in found))
+    monkeypatch.setattr(
+        teardown_run, "remove", lambda _, actual, say: made.removed.extend(item.name for item in actual)
+    )
     monkeypatch.setattr(teardown_run, "resources_of", lambda *_: made.resources)
     monkeypatch.setattr(
         teardown_run, "_delete", lambda _, progress, stacks: made.cdk.calls.extend(("itself", s) for s in stacks)
@@ -186,126 +188,126 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return made
 
 
-def test_the_plan_alone_changes_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.stacks("prod-eks")
-    world.plan.blockers = [BALANCER]
-    assert world.destroy("--plan", "--json") == 0
+def test_the_plan_alone_changes_nothing(account: TeardownAccount, capsys: pytest.CaptureFixture[str]) -> None:
+    account.stacks("prod-eks")
+    account.plan.blockers = [BALANCER]
+    assert account.destroy("--plan", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["going"], shown["blockers"][0]["by"]) == (["prod-eks"], "you")
-    assert world.destroy("--plan") == 0
+    assert account.destroy("--plan") == 0
     assert "1  prod-eks" in capsys.readouterr().out
-    assert world.cdk.calls == []
-    assert not (world.project / ".podwright").exists()
+    assert account.cdk.calls == []
+    assert not (account.project / ".podwright").exists()
 
 
-def test_what_somebody_else_has_to_remove_stops_it_before_it_begins(world: World) -> None:
-    world.stacks("prod-network", "prod-eks")
-    world.plan.blockers = [BALANCER, GUARDDUTY]
+def test_what_somebody_else_has_to_remove_stops_it_before_it_begins(account: TeardownAccount) -> None:
+    account.stacks("prod-network", "prod-eks")
+    account.plan.blockers = [BALANCER, GUARDDUTY]
     with pytest.raises(CommandError, match=r"nothing was deleted: load balancer web was made$") as caught:
-        world.destroy("--yes")
+        account.destroy("--yes")
     assert caught.value.hint == "delete it; or --leave-blocked deletes the other stacks"
-    assert world.cdk.calls == []
+    assert account.cdk.calls == []
 
 
 def test_the_name_is_typed_and_the_plan_printed_before(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    account: TeardownAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    world.stacks("prod-eks")
+    account.stacks("prod-eks")
     with pytest.raises(CommandError, match="nobody can be asked here"):
-        world.destroy()
+        account.destroy()
     monkeypatch.setattr("sys.stdin", type("Tty", (io.StringIO,), {"isatty": lambda _: True})())
     monkeypatch.setattr("builtins.input", lambda _: "y")
     with pytest.raises(CommandError, match="nothing was deleted"):
-        world.destroy()
-    assert world.cdk.calls == []
+        account.destroy()
+    assert account.cdk.calls == []
     assert "1  prod-eks" in capsys.readouterr().err
     monkeypatch.setattr("builtins.input", lambda _: "prod")
-    assert world.destroy() == 0
-    assert world.cdk.calls == [("destroy", "prod/eks", "--force", "synthesize")]
+    assert account.destroy() == 0
+    assert account.cdk.calls == [("destroy", "prod/eks", "--force", "synthesize")]
 
 
-def test_nothing_to_delete(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.stacks("prod-network", going=False)
-    assert world.destroy("--yes") == 0
+def test_nothing_to_delete(account: TeardownAccount, capsys: pytest.CaptureFixture[str]) -> None:
+    account.stacks("prod-network", going=False)
+    assert account.destroy("--yes") == 0
     assert capsys.readouterr().out == "prod: no stack to delete\n"
-    assert world.cdk.calls == []
+    assert account.cdk.calls == []
 
 
-def test_the_network_goes_last_and_without_what_others_left_in_it(world: World) -> None:
-    world.stacks("prod-network", "prod-eks", "prod-cluster")
-    world.network, world.there = ("prod-network", "vpc-1"), [[GUARDDUTY]]
-    assert world.destroy("--yes") == 0
-    assert world.cdk.calls == [
+def test_the_network_goes_last_and_without_what_others_left_in_it(account: TeardownAccount) -> None:
+    account.stacks("prod-network", "prod-eks", "prod-cluster")
+    account.network, account.there = ("prod-network", "vpc-1"), [[GUARDDUTY]]
+    assert account.destroy("--yes") == 0
+    assert account.cdk.calls == [
         ("destroy", "prod/eks", "prod/cluster", "--force", "synthesize"),
         ("destroy", "prod/network", "--force", "synthesize"),
     ]
-    assert world.removed == ["vpce-1"]
+    assert account.removed == ["vpce-1"]
 
 
-def test_what_comes_to_light_while_the_network_goes_is_removed_and_it_goes_again(world: World) -> None:
-    world.stacks("prod-network")
-    world.network, world.there = ("prod-network", "vpc-1"), [[], [GUARDDUTY]]
-    world.cdk.codes.append(1)
-    assert world.destroy("--yes") == 0
-    assert len(world.cdk.calls) == 2
-    assert world.removed == ["vpce-1"]
+def test_what_comes_to_light_while_the_network_goes_is_removed_and_it_goes_again(account: TeardownAccount) -> None:
+    account.stacks("prod-network")
+    account.network, account.there = ("prod-network", "vpc-1"), [[], [GUARDDUTY]]
+    account.cdk.codes.append(1)
+    assert account.destroy("--yes") == 0
+    assert len(account.cdk.calls) == 2
+    assert account.removed == ["vpce-1"]
 
 
-def test_a_deletion_that_fails_gives_every_reason(world: World) -> None:
-    world.stacks("prod-eks")
-    world.resources["prod-eks"] = [
+def test_a_deletion_that_fails_gives_every_reason(account: TeardownAccount) -> None:
+    account.stacks("prod-eks")
+    account.resources["prod-eks"] = [
         Resource("prod-eks", "Bucket", "AWS::S3::Bucket", "acme", "DELETE_FAILED", "it is not empty", "Delete")
     ]
-    world.stuck = [Stack("prod-eks", "DELETE_FAILED", datetime(2026, 11, 21, tzinfo=UTC))]
-    world.cdk.codes.extend([1] * 9)
+    account.stuck = [Stack("prod-eks", "DELETE_FAILED", datetime(2026, 11, 21, tzinfo=UTC))]
+    account.cdk.codes.extend([1] * 9)
     with pytest.raises(CommandError) as caught:
-        world.destroy("--yes")
+        account.destroy("--yes")
     assert "prod-eks: Bucket (AWS::S3::Bucket, acme): it is not empty" in str(caught.value)
-    assert len(world.cdk.calls) == 1  # nothing changed in between, so nothing else would come of it
+    assert len(account.cdk.calls) == 1  # nothing changed in between, so nothing else would come of it
 
 
-def test_a_stack_that_the_file_has_lost_goes_after_the_cluster_and_before_the_network(world: World) -> None:
-    world.stacks("prod-network", "prod-capacity", "prod-cluster")
-    world.resources["prod-capacity"] = [PLAN]
-    world.destroy("--yes")
-    assert world.cdk.calls == [
+def test_a_stack_that_the_file_has_lost_goes_after_the_cluster_and_before_the_network(account: TeardownAccount) -> None:
+    account.stacks("prod-network", "prod-capacity", "prod-cluster")
+    account.resources["prod-capacity"] = [PLAN]
+    account.destroy("--yes")
+    assert account.cdk.calls == [
         ("destroy", "prod/cluster", "--force", "synthesize"),
         ("itself", "prod-capacity"),
         ("destroy", "prod/network", "--force", "synthesize"),
     ]
 
 
-def test_stacks_of_teams_that_the_file_has_lost_go_first(world: World) -> None:
-    world.stacks("prod-eks", "prod-governance", "prod-access")
+def test_stacks_of_teams_that_the_file_has_lost_go_first(account: TeardownAccount) -> None:
+    account.stacks("prod-eks", "prod-governance", "prod-access")
     for key, kind in (("access", "AWS::EKS::AccessEntry"), ("governance", "AWS::SageMaker::ComputeQuota")):
-        world.resources[f"prod-{key}"] = [Resource(f"prod-{key}", "x", kind, "x", "", "", "")]
-    world.destroy("--yes")
-    assert world.cdk.calls == [
+        account.resources[f"prod-{key}"] = [Resource(f"prod-{key}", "x", kind, "x", "", "", "")]
+    account.destroy("--yes")
+    assert account.cdk.calls == [
         ("itself", "prod-governance"), ("itself", "prod-access"),
         ("destroy", "prod/eks", "--force", "synthesize"),
     ]  # fmt: skip
 
 
-def test_what_is_retained_is_recorded_before_anything_is_deleted(world: World) -> None:
-    world.stacks("prod-storage")
-    world.plan.kept = [LAKE]
-    world.cdk.codes.extend([1] * 9)
+def test_what_is_retained_is_recorded_before_anything_is_deleted(account: TeardownAccount) -> None:
+    account.stacks("prod-storage")
+    account.plan.kept = [LAKE]
+    account.cdk.codes.extend([1] * 9)
     with pytest.raises(CommandError):
-        world.destroy("--yes")
-    assert left_behind(world.project, "prod", "111122223333", "us-west-2") == [LAKE]
+        account.destroy("--yes")
+    assert left_behind(account.project, "prod", "111122223333", "us-west-2") == [LAKE]
 
 
-def test_only_what_the_plan_keeps_can_be_named(world: World) -> None:
-    world.stacks("prod-storage")
-    world.plan.kept = [LAKE]
+def test_only_what_the_plan_keeps_can_be_named(account: TeardownAccount) -> None:
+    account.stacks("prod-storage")
+    account.plan.kept = [LAKE]
     with pytest.raises(CommandError, match="fs-2 is nothing that could be deleted") as caught:
-        world.destroy("--yes", "--delete-data", "fs-2")
+        account.destroy("--yes", "--delete-data", "fs-2")
     assert (caught.value.hint, caught.value.code) == ("there are fs-1", 2)
-    world.resources["prod-network"] = [Resource("prod-network", "Key", "AWS::KMS::Key", "key-1", "", "", "Retain")]
+    account.resources["prod-network"] = [Resource("prod-network", "Key", "AWS::KMS::Key", "key-1", "", "", "Retain")]
     with pytest.raises(CommandError, match="key-1 belongs to prod-network, which stays"):
-        world.destroy("--yes", "--delete-data", "key-1")
+        account.destroy("--yes", "--delete-data", "key-1")
     with pytest.raises(CommandError, match="acme is no bucket that keeps a stack"):
-        world.destroy("--yes", "--empty-bucket", "acme")
+        account.destroy("--yes", "--empty-bucket", "acme")
     with pytest.raises(CommandError, match="there is no stack prod-netwrok"):
-        world.destroy("--yes", "--unprotect", "prod-netwrok")
-    assert world.cdk.calls == []
+        account.destroy("--yes", "--unprotect", "prod-netwrok")
+    assert account.cdk.calls == []

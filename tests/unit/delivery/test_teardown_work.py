@@ -92,17 +92,17 @@ INTERFACES: dict[str, tuple[dict[str, Any], tuple[str, str, str] | None]] = {
 
 @pytest.mark.parametrize("case", INTERFACES)
 def test_whose_an_interface_is(aws: Aws, account: Account, case: str) -> None:
-    given, expected = INTERFACES[case]
-    row = {"NetworkInterfaceId": "eni-1", "Status": "available", **given}
+    provided, expected = INTERFACES[case]
+    row = {"NetworkInterfaceId": "eni-1", "Status": "available", **provided}
     aws.answers |= {
         "DescribeNetworkInterfaces": {"NetworkInterfaces": [row]},
         "DescribeVpcEndpoints": {"VpcEndpoints": [{"NetworkInterfaceIds": ["eni-endpoint"], "State": "available"}]},
         "DescribeFileSystems": {"FileSystems": [{"NetworkInterfaceIds": ["eni-lustre"]}]},
         "DescribeNatGateways": {"NatGateways": [{"NatGatewayAddresses": [{"NetworkInterfaceId": "eni-nat"}, {}]}]},
     }
-    found = network_blockers(account, "prod-network", "vpc-1", ours=["ours"])
-    assert [(item.kind, item.by) for item in found] == ([expected[:2]] if expected else [])
-    assert not expected or expected[2] in found[0].why
+    blockers = network_blockers(account, "prod-network", "vpc-1", ours=["ours"])
+    assert [(item.kind, item.by) for item in blockers] == ([expected[:2]] if expected else [])
+    assert not expected or expected[2] in blockers[0].why
 
 
 def test_a_file_system_of_no_stack_that_goes_is_for_its_owner_to_delete(aws: Aws, account: Account) -> None:
@@ -113,11 +113,11 @@ def test_a_file_system_of_no_stack_that_goes_is_for_its_owner_to_delete(aws: Aws
         "fs-going": {"Lifecycle": "DELETING"},
         "fs-elsewhere": {"VpcId": "vpc-2"},
     }
-    rows = [row | {"FileSystemId": id} | given for id, given in more.items()]
+    rows = [row | {"FileSystemId": id} | provided for id, provided in more.items()]
     aws.answers["DescribeFileSystems"] = {"FileSystems": rows}
-    (found,) = network_blockers(account, "prod-network", "vpc-1", ours=["fs-ours"])
-    assert (found.name, found.by) == ("fs-claim", "you")
-    assert "its data goes with it" in found.how
+    (blockers,) = network_blockers(account, "prod-network", "vpc-1", ours=["fs-ours"])
+    assert (blockers.name, blockers.by) == ("fs-claim", "you")
+    assert "its data goes with it" in blockers.how
 
 
 BLOCKERS = [
@@ -132,13 +132,13 @@ BLOCKERS = [
 def test_groups_go_after_the_endpoints_that_use_them_are_gone(aws: Aws, account: Account) -> None:
     states = ["deleting", "deleting", "gone"]
 
-    def look(params: dict[str, Any]) -> dict[str, Any]:
+    def observe(params: dict[str, Any]) -> dict[str, Any]:
         if params["VpcEndpointIds"] == ["vpce-2"] or states[0] == "gone":
             raise refusal("InvalidVpcEndpointId.NotFound")
         aws.changes.append(("look", states[0]))
         return {"VpcEndpoints": [{"State": states.pop(0)}]}
 
-    aws.answers["DescribeVpcEndpoints"] = look
+    aws.answers["DescribeVpcEndpoints"] = observe
     remove(account, BLOCKERS, nothing)
     assert aws.changes == [
         ("DeleteVpcEndpoints", ["vpce-1", "vpce-2"]),
@@ -169,12 +169,12 @@ def test_keys_go_last_and_can_be_had_back_for_thirty_days(aws: Aws, account: Acc
         return {}
 
     aws.answers["ScheduleKeyDeletion"] = later
-    said = list[tuple[str, str]]()
+    output = list[tuple[str, str]]()
     named = kept(key="KMS_Key", log="Logs_LogGroup", volume="EC2_Volume")
-    done = delete_data(account, named, lambda name, text: said.append((name, text)))
+    done = delete_data(account, named, lambda name, text: output.append((name, text)))
     assert done == ["volume", "log", "key"]
     assert months == {"key": 30}
-    assert said[-1] == ("key", "is deleted in 30 days")
+    assert output[-1] == ("key", "is deleted in 30 days")
 
 
 def test_groups_that_name_one_another_go_as_they_come_free(aws: Aws, account: Account) -> None:
@@ -207,9 +207,9 @@ def test_what_is_gone_already_counts_as_deleted_and_other_refusals_do_not(aws: A
         raise refusal(codes[params["GroupId"]])
 
     aws.answers["DeleteSecurityGroup"] = group
-    said = dict[str, str]()
-    assert delete_data(account, kept(gone="EC2_SecurityGroup"), said.__setitem__) == ["gone"]
-    assert said == {"gone": "was gone already"}
+    output = dict[str, str]()
+    assert delete_data(account, kept(gone="EC2_SecurityGroup"), output.__setitem__) == ["gone"]
+    assert output == {"gone": "was gone already"}
     with pytest.raises(ClientError, match="UnauthorizedOperation"):
         delete_data(account, kept(held="EC2_SecurityGroup"), nothing)
 

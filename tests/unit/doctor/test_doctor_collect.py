@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from doctor_small_world import LONG_AGO, cluster, nodes, pod
+from doctor_small_cluster import LONG_AGO, cluster, nodes, pod
 from podwright.config.errors import CommandError
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.calls import Reader
@@ -24,7 +24,7 @@ from podwright.operations.doctor.collect import collect
 from podwright.operations.doctor.command import lines, run
 from podwright.operations.doctor.diagnose import diagnose
 from podwright.operations.kubernetes.kubectl import Refused
-from preflight_world import World, environment
+from preflight_account import PreflightAccount, environment
 
 EVENT = "83ea0bb5-be77-45e8-a458-0a87f778a205"
 KEY = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY12"
@@ -59,9 +59,9 @@ class FakeKubectl:
         return f"{LONG_AGO} export AWS_SECRET_ACCESS_KEY={KEY}" if "logs" in arguments else ""
 
 
-def world(**changed: Any) -> World:
+def preflight_account(**changed: Any) -> PreflightAccount:
     """An account with a cluster that lacks two instances, and a failed lifecycle log with a key in it."""
-    made = World()
+    made = PreflightAccount()
     short = cluster(
         current=2,
         NodeProvisioningMode="Continuous",
@@ -101,19 +101,19 @@ def denied(operation: str) -> ClientError:
 
 @pytest.fixture
 def collected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Bundle]:
-    def run(world: World, kubectl: Any = None) -> Bundle:
-        monkeypatch.setattr(Account, "reader", lambda *_: Reader(world.client))
+    def run(preflight_account: PreflightAccount, kubectl: Any = None) -> Bundle:
+        monkeypatch.setattr(Account, "reader", lambda *_: Reader(preflight_account.client))
         monkeypatch.setattr(collect_kubernetes, "way", lambda *_: kubectl)
         account = Account("111122223333", "us-west-2", None, {})
         for service in ("cloudformation", "eks"):
-            account._clients[service] = world.client(service)
+            account._clients[service] = preflight_account.client(service)
         return collect(environment("{}").environment, account, tmp_path, runner=False)
 
     return run
 
 
 def test_a_bundle_holds_what_the_account_says(collected: Callable[..., Bundle]) -> None:
-    bundle = collected(world(), FakeKubectl())
+    bundle = collected(preflight_account(), FakeKubectl())
     assert bundle.json("cluster")["ClusterName"] == "prod"
     assert bundle.entries("event_details")[EVENT]["EventDetails"] == FAILURE
     assert "mounting" in bundle.files["logs/LifecycleConfig/h200/i-h9.log"]
@@ -121,7 +121,7 @@ def test_a_bundle_holds_what_the_account_says(collected: Callable[..., Bundle]) 
 
 
 def test_what_may_not_be_seen_is_named_and_the_rest_is_there(collected: Callable[..., Bundle]) -> None:
-    closed = world(
+    closed = preflight_account(
         fsx__describe_file_systems=denied("DescribeFileSystems"),
         logs__describe_log_streams=denied("DescribeLogStreams"),
     )
@@ -146,7 +146,7 @@ def test_logs_of_nodes_that_are_not_well_come_first(
         for number in range(3)
     ]
     monkeypatch.setattr(collect_logs, "_MOST_STREAMS", 2)
-    account = world(
+    account = preflight_account(
         sagemaker__list_cluster_nodes={"ClusterNodeSummaries": failed},
         sagemaker__describe_cluster_node={"NodeDetails": {"InstanceId": "i-h1"}},
         logs__describe_log_streams=lambda logStreamNamePrefix, **_: {
@@ -160,7 +160,7 @@ def test_logs_of_nodes_that_are_not_well_come_first(
 
 
 def test_without_a_way_to_kubernetes_its_sources_are_unseen(collected: Callable[..., Bundle]) -> None:
-    unseen = collected(world()).index.unseen
+    unseen = collected(preflight_account()).index.unseen
     assert unseen["pods"] == "the Kubernetes API cannot be reached from here"
     assert "pod_logs" in unseen
 
@@ -168,13 +168,13 @@ def test_without_a_way_to_kubernetes_its_sources_are_unseen(collected: Callable[
 def test_where_nothing_is_there_is_nothing_to_say(collected: Callable[..., Bundle]) -> None:
     absent = ClientError({"Error": {"Code": "ResourceNotFound", "Message": "no such cluster"}}, "DescribeCluster")
     with pytest.raises(CommandError, match="there is no cluster example"):
-        collected(world(sagemaker__describe_cluster=absent))
-    bundle = collected(world(sagemaker__describe_cluster=denied("DescribeCluster")))
+        collected(preflight_account(sagemaker__describe_cluster=absent))
+    bundle = collected(preflight_account(sagemaker__describe_cluster=denied("DescribeCluster")))
     assert "cluster" in bundle.index.unseen
 
 
 def test_no_secret_is_in_a_bundle_that_is_written(collected: Callable[..., Bundle], tmp_path: Path) -> None:
-    bundle = collected(world(), FakeKubectl())
+    bundle = collected(preflight_account(), FakeKubectl())
     bundle.write(tmp_path / "prod.tar.gz")
     with tarfile.open(tmp_path / "prod.tar.gz") as archive:
         texts = [file.read().decode() for member in archive if (file := archive.extractfile(member))]
@@ -185,7 +185,7 @@ def test_no_secret_is_in_a_bundle_that_is_written(collected: Callable[..., Bundl
 
 
 def test_a_bundle_is_read_as_it_was_written(collected: Callable[..., Bundle], tmp_path: Path) -> None:
-    bundle = collected(world(), FakeKubectl())
+    bundle = collected(preflight_account(), FakeKubectl())
     for name in ("prod.tar.gz", "prod"):
         bundle.write(tmp_path / name)
         assert Bundle.read(tmp_path / name).files == bundle.files
@@ -222,12 +222,12 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
 def test_the_command_reads_a_bundle(
     collected: Callable[..., Bundle], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    collected(world(), FakeKubectl()).write(tmp_path / "bundle")
+    collected(preflight_account(), FakeKubectl()).write(tmp_path / "bundle")
     args = argparse.Namespace(environment=str(tmp_path / "bundle"), json=True)
     assert run(args) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["verdict"] == "explained"
-    assert all(cause["sources"] and cause["evidence"] and cause["fix"] for cause in told["causes"])
+    messages = json.loads(capsys.readouterr().out)
+    assert messages["verdict"] == "explained"
+    assert all(cause["sources"] and cause["evidence"] and cause["fix"] for cause in messages["causes"])
     args.json = False
     assert run(args) == 1
     assert "AWS has no instances of the type" in capsys.readouterr().out
@@ -255,7 +255,7 @@ def test_the_runner_hands_out_objects_without_variables(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(collect_kubernetes, "run_in_vpc", in_vpc)
     monkeypatch.setattr(collect_kubernetes, "way", lambda *_: None)
-    collection = collecting.Collection(Reader(world().client), datetime.now(UTC))
+    collection = collecting.Collection(Reader(preflight_account().client), datetime.now(UTC))
     account = Account("111122223333", "us-west-2", None, {})
     collect_kubernetes.collect_kubernetes(collection, environment("{}").environment, account, tmp_path, runner=True)
     pods = json.loads(collection.files["kubernetes/pods.json"])["items"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from doctor_small_world import bundle_of, causes, cluster, event, found, log, nodes, pod
+from doctor_small_cluster import bundle_of, causes, cluster, event, found, log, nodes, pod
 from podwright.operations.doctor.classes import CLASSES
 from podwright.operations.doctor.diagnose import diagnose
 from podwright.operations.doctor.knowledge import SYMPTOM, knowledge

@@ -31,24 +31,24 @@ def test_what_aws_does_not_publish_is_said(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_an_engine_without_weights_is_said_to_have_none(capsys: pytest.CaptureFixture[str]) -> None:
-    said = printed(capsys, "shared-platform")
-    assert "what is idle goes to the team that uses the least of its guarantee" in said
+    output = printed(capsys, "shared-platform")
+    assert "what is idle goes to the team that uses the least of its guarantee" in output
     assert ["pretraining", "models", "lend_and_borrow", "10", "nothing", "of", "its", "own"] in [
-        line.split() for line in said.splitlines()
+        line.split() for line in output.splitlines()
     ]
-    assert "YuniKorn lends whatever is idle" in said
+    assert "YuniKorn lends whatever is idle" in output
     assert "counts neither EFA interfaces nor Neuron devices" in printed(capsys, "three-projects")
 
 
 def test_quotas_of_slurm_are_what_slurm_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(printed(capsys, "slurm-classic", "--json"))
-    assert found["engine"] is None
-    assert {quota["resource"] for team in found["teams"] for quota in team["quotas"]} == {"cpu", "nvidia.com/gpu"}
+    actual = json.loads(printed(capsys, "slurm-classic", "--json"))
+    assert actual["engine"] is None
+    assert {quota["resource"] for team in actual["teams"] for quota in team["quotas"]} == {"cpu", "nvidia.com/gpu"}
 
 
 def test_quotas_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(printed(capsys, "three-projects", "--json"))
-    c = next(team for team in found["teams"] if team["team"] == "project-c")
+    actual = json.loads(printed(capsys, "three-projects", "--json"))
+    c = next(team for team in actual["teams"] if team["team"] == "project-c")
     assert c["quotas"][2] == {
         "flavor": "h100",
         "resource": "nvidia.com/gpu",

@@ -74,12 +74,12 @@ def test_what_the_service_would_fill_in_is_sent() -> None:
 
 
 def test_partitions_share_what_is_one_sum() -> None:
-    found = entries(quota={"h200": {"mig": {"mig-1g.18gb": 5, "mig-3g.71gb": 2}, "vcpu": 21, "memory_gib": 70}})
-    assert [item["AcceleratorPartition"] for item in found] == [
+    actual = entries(quota={"h200": {"mig": {"mig-1g.18gb": 5, "mig-3g.71gb": 2}, "vcpu": 21, "memory_gib": 70}})
+    assert [item["AcceleratorPartition"] for item in actual] == [
         {"Type": "mig-1g.18gb", "Count": 5},
         {"Type": "mig-3g.71gb", "Count": 2},
     ]
-    assert [(item["VCpu"], item["MemoryInGiB"]) for item in found] == [(15, 50), (6, 20)]
+    assert [(item["VCpu"], item["MemoryInGiB"]) for item in actual] == [(15, 50), (6, 20)]
 
 
 def test_a_team_without_a_quota_is_named_where_it_may_borrow() -> None:
@@ -113,9 +113,9 @@ def test_how_a_team_shares(team: dict[str, Any], sharing: dict[str, Any]) -> Non
 
 
 def test_no_default_is_left_to_the_service() -> None:
-    found = quota(quota={"h200": 1})
-    assert found["ComputeQuotaConfig"]["PreemptTeamTasks"] == "LowerPriority"
-    assert found["ComputeQuotaTarget"] == {"TeamName": "llm", "FairShareWeight": 10}
+    actual = quota(quota={"h200": 1})
+    assert actual["ComputeQuotaConfig"]["PreemptTeamTasks"] == "LowerPriority"
+    assert actual["ComputeQuotaTarget"] == {"TeamName": "llm", "FairShareWeight": 10}
     assert quota(quota={"h200": 1}, preempt="never")["ComputeQuotaConfig"]["PreemptTeamTasks"] == "Never"
     assert scheduler_config(*given()) == {"FairShare": "Enabled", "IdleResourceSharing": "Enabled"}
     assert scheduler_config(
@@ -149,9 +149,9 @@ def test_quotas_hold_exactly_what_the_policy_guarantees(seed: int) -> None:
         for number in range(chance.randint(1, 6))
     }
     governance, policy = given(teams=teams)
-    for name, found in compute_quotas(governance, policy).items():
+    for name, actual in compute_quotas(governance, policy).items():
         sums: Counter[tuple[str, str]] = Counter()
-        for entry in found["ComputeQuotaConfig"]["ComputeQuotaResources"]:
+        for entry in actual["ComputeQuotaConfig"]["ComputeQuotaResources"]:
             for resource, amount in amounts(entry, policy).items():
                 sums[entry["InstanceType"], resource] += amount
         nominal = {
@@ -161,8 +161,8 @@ def test_quotas_hold_exactly_what_the_policy_guarantees(seed: int) -> None:
             if share.nominal and resource != "vpc.amazonaws.com/efa"
         }
         assert {key: amount for key, amount in sums.items() if amount} == nominal
-        assert len(found["ComputeQuotaConfig"]["ComputeQuotaResources"]) <= limits().compute_quota.resources
-        properties = {"Name": name, "ClusterArn": CLUSTER, **found}
+        assert len(actual["ComputeQuotaConfig"]["ComputeQuotaResources"]) <= limits().compute_quota.resources
+        properties = {"Name": name, "ClusterArn": CLUSTER, **actual}
         assert validate_properties("AWS::SageMaker::ComputeQuota", properties, "us-west-2") == []
 
 
@@ -172,13 +172,13 @@ def amounts(entry: dict[str, Any], policy: QuotaPolicy) -> dict[str, int]:
         flavor = policy.flavors[entry["InstanceType"]]
         whole = {name: amount * entry["Count"] // flavor.instances for name, amount in flavor.capacity.items()}
         return {name: amount for name, amount in whole.items() if name != "vpc.amazonaws.com/efa"}
-    found = {resource: round(entry[field] * unit) for field, (resource, unit) in FIELDS.items()}
+    actual = {resource: round(entry[field] * unit) for field, (resource, unit) in FIELDS.items()}
     if "Accelerators" in entry:
         neuron = entry["InstanceType"] == TYPES["trn"]
-        found["aws.amazon.com/neurondevice" if neuron else "nvidia.com/gpu"] = entry["Accelerators"]
+        actual["aws.amazon.com/neurondevice" if neuron else "nvidia.com/gpu"] = entry["Accelerators"]
     if partition := entry.get("AcceleratorPartition"):
-        found[f"nvidia.com/{partition['Type']}"] = partition["Count"]
-    return found
+        actual[f"nvidia.com/{partition['Type']}"] = partition["Count"]
+    return actual
 
 
 def _group(key: str) -> str:

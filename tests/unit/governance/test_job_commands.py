@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from job_world import IMAGE, with_jobs
+from job_environment import IMAGE, with_jobs
 from podwright.cdk8s_charts.jobs.render import render
 from podwright.config.catalog.instance_types import environment_types
 from podwright.config.errors import CommandError
@@ -59,13 +59,13 @@ def test_a_team_that_can_never_run_its_job_is_told_the_numbers(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["render", "jobs", "test", "--project", str(project)]) == 1
-    said = capsys.readouterr().err
-    assert "test.yaml:11  JOB015  error" in said
+    output = capsys.readouterr().err
+    assert "test.yaml:11  JOB015  error" in output
     assert (
         "its 4 pods ask for 32 GPUs at once; team llm has 16 GPUs of ml.p5.48xlarge and can hold 24 GPUs with all "
-        "that it may borrow, so it would wait for ever" in said
+        "that it may borrow, so it would wait for ever" in output
     )
-    assert "run at most 3 pods of this size" in said
+    assert "run at most 3 pods of this size" in output
 
 
 @pytest.mark.parametrize("before", [1, 2, 3])
@@ -97,17 +97,17 @@ def test_files_of_jobs_that_are_gone_go_when_all_are_rendered(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "output"),
     [
         (["jobs", "test", "lama"], "test has no job lama\n    → known: llama, large"),
         (["test", "llama"], "llama is one word too many"),
     ],
 )
 def test_what_cannot_be_rendered(
-    words: list[str], said: str, project: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], output: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["render", *words, "--project", str(project)]) == 2
-    assert said in capsys.readouterr().err
+    assert output in capsys.readouterr().err
 
 
 def test_a_file_is_no_folder_for_jobs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,9 +147,9 @@ def test_a_job_is_applied(project: Path, kubectl: Path, capsys: pytest.CaptureFi
     assert (project / "arguments").read_text() == f"--kubeconfig {project}/direct apply --filename=-\n"
     (job,) = json.loads((project / "given").read_text())["items"]
     assert job["metadata"]["name"] == "llama"
-    said = capsys.readouterr().out
-    assert "Follow it with: kubectl --namespace hyperpod-ns-llm get hyperpodpytorchjob/llama" in said
-    assert "get workloads" in said
+    output = capsys.readouterr().out
+    assert "Follow it with: kubectl --namespace hyperpod-ns-llm get hyperpodpytorchjob/llama" in output
+    assert "get workloads" in output
 
 
 def test_a_dry_run_runs_nothing(project: Path, kubectl: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,8 +171,8 @@ def test_a_rejected_manifest_names_the_setting(
         "echo 'The HyperPodPyTorchJob \"llama\" is invalid: spec.replicaSpecs[0].replicas: Invalid value' >&2; exit 1\n"
     )
     assert submitted(project) == 1
-    said = capsys.readouterr().err
-    assert "environments/test.yaml:10  ENV003  error  jobs.llama.nodes became spec.replicaSpecs[0].replicas" in said
+    output = capsys.readouterr().err
+    assert "environments/test.yaml:10  ENV003  error  jobs.llama.nodes became spec.replicaSpecs[0].replicas" in output
 
 
 def test_a_tunnel_that_is_open_is_used(project: Path, kubectl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,26 +237,29 @@ def test_every_field_of_a_manifest_leads_to_a_setting_of_its_kind(kind: str) -> 
     environment = with_jobs({"job": {"kind": kind} | KINDS[kind]})
     job = environment.jobs["job"]
     (manifest,) = render(Planner(environment, environment_types({})).plan("job"))
-    for place in places(manifest, ""):
-        top, name, *fields = field_of("job", job, place)
+    for location in places(manifest, ""):
+        top, name, *fields = field_of("job", job, location)
         assert (top, name) == ("jobs", "job")
-        found: Any = job
+        actual: Any = job
         for field in fields:
-            kind_of: Any = type(found)
-            assert field in (found if isinstance(found, dict) else kind_of.model_fields), (place, fields)
-            found = found.get(field) if isinstance(found, dict) else getattr(found, str(field))
+            kind_of: Any = type(actual)
+            assert field in (actual if isinstance(actual, dict) else kind_of.model_fields), (location, fields)
+            actual = actual.get(field) if isinstance(actual, dict) else getattr(actual, str(field))
 
 
 def places(value: Any, path: str) -> list[str]:
     if isinstance(value, dict):
-        return [path, *(place for key, item in value.items() for place in places(item, f"{path}.{key}".lstrip(".")))]
+        return [
+            path,
+            *(location for key, item in value.items() for location in places(item, f"{path}.{key}".lstrip("."))),
+        ]
     if isinstance(value, list):
-        return [path, *(place for index, item in enumerate(value) for place in places(item, f"{path}[{index}]"))]
+        return [path, *(location for index, item in enumerate(value) for location in places(item, f"{path}[{index}]"))]
     return [path]
 
 
 @pytest.mark.parametrize(
-    ("place", "field"),
+    ("location", "field"),
     [
         ("spec.elasticPolicy.minReplicas", "elastic.min_replicas"),
         ("spec.runPolicy.logMonitoringConfiguration[1].logPattern", "log_rules.second"),
@@ -268,9 +271,9 @@ def places(value: Any, path: str) -> list[str]:
         ("status", ""),
     ],
 )
-def test_where_a_field_comes_from(place: str, field: str) -> None:
+def test_where_a_field_comes_from(location: str, field: str) -> None:
     job = with_jobs({"job": {"kind": "hyperpod_pytorch"} | KINDS["hyperpod_pytorch"]}).jobs["job"]
-    assert ".".join(map(str, field_of("job", job, place)[2:])) == field
+    assert ".".join(map(str, field_of("job", job, location)[2:])) == field
 
 
 def test_text_is_read_back_as_it_was() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from job_world import planned, with_jobs
+from job_environment import planned, with_jobs
 from podwright.cdk8s_charts.jobs.render import render
 from podwright.config.catalog.instance_types import environment_types
 from podwright.planning.quota.policy import environment_policy

@@ -22,18 +22,18 @@ def test_the_manager_may_ask_the_cluster_as_often_as_the_chart_lets_it() -> None
 
 
 def test_work_of_teams_waits_for_quota_and_no_other() -> None:
-    found = configuration()
-    assert found["manageJobsWithoutQueueName"] is True
-    assert found["managedJobsNamespaceSelector"] == {
+    actual = configuration()
+    assert actual["manageJobsWithoutQueueName"] is True
+    assert actual["managedJobsNamespaceSelector"] == {
         "matchExpressions": [{"key": "podwright/team", "operator": "Exists"}]
     }
     assert configuration(kueue={"every_job": False})["manageJobsWithoutQueueName"] is False
 
 
 def test_pods_of_hyperpods_own_jobs_are_left_to_its_operator() -> None:
-    found = configuration()["integrations"]
-    assert found["externalFrameworks"] == ["HyperPodPyTorchJob.v1.sagemaker.amazonaws.com"]
-    assert {"pod", "ray.io/rayjob", "batch/job"} <= set(found["frameworks"])
+    actual = configuration()["integrations"]
+    assert actual["externalFrameworks"] == ["HyperPodPyTorchJob.v1.sagemaker.amazonaws.com"]
+    assert {"pod", "ray.io/rayjob", "batch/job"} <= set(actual["frameworks"])
 
 
 def test_huge_pages_of_efa_pods_need_no_quota() -> None:
@@ -54,7 +54,7 @@ def test_a_neuron_device_has_one_quota_under_either_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("provided", "expected"),
     [
         ({}, {"timeout": "300s", "recoveryTimeout": "300s", "blockAdmission": False}),
         (
@@ -63,33 +63,35 @@ def test_a_neuron_device_has_one_quota_under_either_name() -> None:
         ),
     ],
 )
-def test_gang_admission_is_as_the_file_says(given: dict[str, Any], expected: dict[str, Any]) -> None:
-    found = configuration(wait_for_pods=given)["waitForPodsReady"]
-    requeuing = found.pop("requeuingStrategy")
-    assert found == expected
-    assert requeuing.get("backoffLimitCount") == given.get("tries")
+def test_gang_admission_is_as_the_file_says(provided: dict[str, Any], expected: dict[str, Any]) -> None:
+    actual = configuration(wait_for_pods=provided)["waitForPodsReady"]
+    requeuing = actual.pop("requeuingStrategy")
+    assert actual == expected
+    assert requeuing.get("backoffLimitCount") == provided.get("tries")
 
 
 def test_gang_admission_and_fair_sharing_are_off_by_leaving_them_out() -> None:
-    found = configuration(fair_share=False)
-    assert "waitForPodsReady" not in found
-    assert "fairSharing" not in found
+    actual = configuration(fair_share=False)
+    assert "waitForPodsReady" not in actual
+    assert "fairSharing" not in actual
     assert configuration()["fairSharing"]["preemptionStrategies"][0] == "LessThanOrEqualToFinalShare"
 
 
 def test_a_manager_knows_only_work_that_it_can_hand_on() -> None:
     worker = {"secret": "w", "groups": {"h200": {"instance_type": "ml.p5en.48xlarge", "count": 1}}}
     shared = {"role": "manager", "workers": {"w": worker}, "jobs": ["ray"], "lost_after_seconds": 60}
-    found = configuration(kueue={"multikueue": shared})
-    assert found["integrations"] == {"frameworks": ["ray.io/rayjob", "ray.io/raycluster"]}
-    assert found["multiKueue"]["workerLostTimeout"] == "60s"
+    actual = configuration(kueue={"multikueue": shared})
+    assert actual["integrations"] == {"frameworks": ["ray.io/rayjob", "ray.io/raycluster"]}
+    assert actual["multiKueue"]["workerLostTimeout"] == "60s"
 
 
 def test_the_chart_gets_a_mirrored_image_and_stays_on_the_system_group() -> None:
     copy = Image("r.example", "podwright/kueue", "v0.19.2", "sha256:" + "d" * 64)
     taint = {"key": "system", "operator": "Exists", "effect": "NoSchedule"}
-    place = SystemPlacement({"sagemaker.amazonaws.com/instance-group-name": "system"}, (taint,))
-    values = kueue_values(chart(KUEUE), Governance(engine="kueue"), place, mirror={"registry.k8s.io/kueue/kueue": copy})
+    location = SystemPlacement({"sagemaker.amazonaws.com/instance-group-name": "system"}, (taint,))
+    values = kueue_values(
+        chart(KUEUE), Governance(engine="kueue"), location, mirror={"registry.k8s.io/kueue/kueue": copy}
+    )
     manager = values["controllerManager"]
     assert manager["manager"]["image"]["repository"] == "r.example/podwright/kueue"
     assert manager["manager"]["image"]["tag"] == f"v0.19.2@sha256:{'d' * 64}"
@@ -100,8 +102,8 @@ def test_the_chart_gets_a_mirrored_image_and_stays_on_the_system_group() -> None
 
 
 def test_the_room_on_the_system_group_is_what_the_managers_ask_for() -> None:
-    place = SystemPlacement({}, ())
-    manager = kueue_values(chart(KUEUE), Governance(engine="kueue"), place)["controllerManager"]
+    location = SystemPlacement({}, ())
+    manager = kueue_values(chart(KUEUE), Governance(engine="kueue"), location)["controllerManager"]
     (row,) = [row for row in table("system_pods") if row["when"] == "engine_kueue"]
     assert manager["replicas"] == int(row["pods"])
     asked = manager["manager"]["resources"]["requests"]

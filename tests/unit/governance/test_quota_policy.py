@@ -26,40 +26,54 @@ def policy(teams: Mapping[str, Any], groups: Mapping[str, InstanceGroup] = GROUP
     return quota_policy(Governance.model_validate({"engine": "kueue", "teams": teams} | more), groups, TYPES)
 
 
-def nominal(of: QuotaPolicy, team: str, flavor: str) -> dict[str, int]:
-    return {name: share.nominal for name, share in of.teams[team].shares[flavor].items()}
+def nominal(actual: QuotaPolicy, team: str, flavor: str) -> dict[str, int]:
+    return {name: share.nominal for name, share in actual.teams[team].shares[flavor].items()}
 
 
 def test_instances_bring_everything() -> None:
-    of = policy({"a": {"quota": {"h200": 2}}})
-    assert nominal(of, "a", "h200") == {CPU: 384_000, MEMORY: 4096 * GIB, GPU: 16, EFA: 32}
-    assert not any(share.filled for share in of.teams["a"].shares["h200"].values())
+    resolved_policy = policy({"a": {"quota": {"h200": 2}}})
+    assert nominal(resolved_policy, "a", "h200") == {CPU: 384_000, MEMORY: 4096 * GIB, GPU: 16, EFA: 32}
+    assert not any(share.filled for share in resolved_policy.teams["a"].shares["h200"].values())
 
 
 def test_accelerators_bring_the_rest_in_proportion() -> None:
-    of = policy({"a": {"quota": {"h200": {"accelerators": 12}}}})
-    assert nominal(of, "a", "h200") == {CPU: 288_000, MEMORY: 3072 * GIB, GPU: 12, EFA: 24}
-    assert {name for name, share in of.teams["a"].shares["h200"].items() if share.filled} == {CPU, MEMORY, EFA}
+    resolved_policy = policy({"a": {"quota": {"h200": {"accelerators": 12}}}})
+    assert nominal(resolved_policy, "a", "h200") == {CPU: 288_000, MEMORY: 3072 * GIB, GPU: 12, EFA: 24}
+    assert {name for name, share in resolved_policy.teams["a"].shares["h200"].items() if share.filled} == {
+        CPU,
+        MEMORY,
+        EFA,
+    }
 
 
 def test_vcpu_brings_memory_and_no_accelerators() -> None:
-    of = policy({"a": {"quota": {"h200": {"vcpu": 48}}}, "b": {"quota": {"h200": {"memory_gib": 256}}}})
-    assert nominal(of, "a", "h200") == {CPU: 48_000, MEMORY: 512 * GIB, GPU: 0, EFA: 0}
-    assert nominal(of, "b", "h200") == {CPU: 24_000, MEMORY: 256 * GIB, GPU: 0, EFA: 0}
+    resolved_policy = policy({"a": {"quota": {"h200": {"vcpu": 48}}}, "b": {"quota": {"h200": {"memory_gib": 256}}}})
+    assert nominal(resolved_policy, "a", "h200") == {CPU: 48_000, MEMORY: 512 * GIB, GPU: 0, EFA: 0}
+    assert nominal(resolved_policy, "b", "h200") == {CPU: 24_000, MEMORY: 256 * GIB, GPU: 0, EFA: 0}
 
 
 def test_what_is_given_is_not_filled_in() -> None:
-    of = policy({"a": {"quota": {"h200": {"accelerators": 8, "vcpu": 10.1, "memory_gib": 100}}}})
-    assert nominal(of, "a", "h200") == {CPU: 10_100, MEMORY: 100 * GIB, GPU: 8, EFA: 16}
+    resolved_policy = policy({"a": {"quota": {"h200": {"accelerators": 8, "vcpu": 10.1, "memory_gib": 100}}}})
+    assert nominal(resolved_policy, "a", "h200") == {CPU: 10_100, MEMORY: 100 * GIB, GPU: 8, EFA: 16}
 
 
 def test_partitions_bring_their_part_of_a_node() -> None:
     groups = {
         "cut": InstanceGroup(instance_type="ml.p5en.48xlarge", count=1, labels={"nvidia.com/mig.config": "all-1g.18gb"})
     }
-    of = policy({"a": {"quota": {"cut": {"mig": {"mig-1g.18gb": 14}}}}}, groups)
-    assert of.flavors["cut"].capacity == {CPU: 192_000, MEMORY: 2048 * GIB, EFA: 16, "nvidia.com/mig-1g.18gb": 56}
-    assert nominal(of, "a", "cut") == {CPU: 48_000, MEMORY: 512 * GIB, EFA: 4, "nvidia.com/mig-1g.18gb": 14}
+    resolved_policy = policy({"a": {"quota": {"cut": {"mig": {"mig-1g.18gb": 14}}}}}, groups)
+    assert resolved_policy.flavors["cut"].capacity == {
+        CPU: 192_000,
+        MEMORY: 2048 * GIB,
+        EFA: 16,
+        "nvidia.com/mig-1g.18gb": 56,
+    }
+    assert nominal(resolved_policy, "a", "cut") == {
+        CPU: 48_000,
+        MEMORY: 512 * GIB,
+        EFA: 4,
+        "nvidia.com/mig-1g.18gb": 14,
+    }
 
 
 def test_hyper_threading_off_halves_the_vcpus() -> None:
@@ -79,16 +93,16 @@ def test_a_mixed_group_guarantees_the_least() -> None:
 
 def test_an_amount_of_a_type_goes_where_there_is_room() -> None:
     """Two groups of p5 hold 2 and 3 instances; b's own takes 1 of the second."""
-    of = policy({"a": {"quota": {"ml.p5.48xlarge": 3}}, "b": {"quota": {"second": 1}}})
-    assert (nominal(of, "a", "first")[GPU], nominal(of, "a", "second")[GPU]) == (16, 8)
-    of = policy({"a": {"quota": {"ml.p5.48xlarge": 9}}})
-    assert (nominal(of, "a", "first")[GPU], nominal(of, "a", "second")[GPU]) == (16, 56)
+    resolved_policy = policy({"a": {"quota": {"ml.p5.48xlarge": 3}}, "b": {"quota": {"second": 1}}})
+    assert (nominal(resolved_policy, "a", "first")[GPU], nominal(resolved_policy, "a", "second")[GPU]) == (16, 8)
+    resolved_policy = policy({"a": {"quota": {"ml.p5.48xlarge": 9}}})
+    assert (nominal(resolved_policy, "a", "first")[GPU], nominal(resolved_policy, "a", "second")[GPU]) == (16, 56)
 
 
 def test_task_governance_counts_types() -> None:
-    of = policy({"a": {"quota": {"first": 1, "second": 2}}}, engine="hyperpod")
-    assert of.flavors["ml.p5.48xlarge"].groups == ("first", "second")
-    assert nominal(of, "a", "ml.p5.48xlarge")[GPU] == 24
+    resolved_policy = policy({"a": {"quota": {"first": 1, "second": 2}}}, engine="hyperpod")
+    assert resolved_policy.flavors["ml.p5.48xlarge"].groups == ("first", "second")
+    assert nominal(resolved_policy, "a", "ml.p5.48xlarge")[GPU] == 24
 
 
 def test_lending_and_borrowing_by_strategy() -> None:
@@ -99,8 +113,8 @@ def test_lending_and_borrowing_by_strategy() -> None:
         "guest": {},
         "capped": {"quota": {"h200": 1}, "borrow_limits": {"h200": {"accelerators": 2}}},
     }
-    of = policy(teams)
-    gpus = {name: team.shares["h200"][GPU] for name, team in of.teams.items()}
+    resolved_policy = policy(teams)
+    gpus = {name: team.shares["h200"][GPU] for name, team in resolved_policy.teams.items()}
     assert {name: (share.lendable, share.borrowable) for name, share in gpus.items()} == {
         "both": (16, 12),
         "giver": (8, 0),
@@ -109,8 +123,8 @@ def test_lending_and_borrowing_by_strategy() -> None:
         "capped": (8, 2),
     }
     # 8 instances hold 64 GPUs, of which 40 are guaranteed; all but 8 of them are lent.
-    assert of.unallocated["h200"][GPU] == 24
-    assert {name: of.most(name, "h200", GPU) for name in teams} == {
+    assert resolved_policy.unallocated["h200"][GPU] == 24
+    assert {name: resolved_policy.most(name, "h200", GPU) for name in teams} == {
         "both": 28,
         "giver": 8,
         "alone": 8,
@@ -121,10 +135,10 @@ def test_lending_and_borrowing_by_strategy() -> None:
 
 
 def test_a_team_uses_only_what_its_quota_names() -> None:
-    of = policy({"a": {"quota": {"h200": 1, "cpu": 0}}})
-    assert list(of.teams["a"].shares) == ["cpu", "h200"]
-    assert list(of.flavors) == ["cpu", "h200"]
-    assert of.most("a", "first", GPU) == 0
+    resolved_policy = policy({"a": {"quota": {"h200": 1, "cpu": 0}}})
+    assert list(resolved_policy.teams["a"].shares) == ["cpu", "h200"]
+    assert list(resolved_policy.flavors) == ["cpu", "h200"]
+    assert resolved_policy.most("a", "first", GPU) == 0
 
 
 def test_a_quota_of_what_is_not_there_is_refused() -> None:
@@ -152,8 +166,8 @@ def test_flavors_are_called_as_kubernetes_takes_it() -> None:
 
 
 def test_priorities_stand_highest_first() -> None:
-    of = policy({}, priorities={"low": 10, "high": 90, "mid": 50})
-    assert list(of.priorities.items()) == [("high", 90), ("mid", 50), ("low", 10)]
+    resolved_policy = policy({}, priorities={"low": 10, "high": 90, "mid": 50})
+    assert list(resolved_policy.priorities.items()) == [("high", 90), ("mid", 50), ("low", 10)]
 
 
 def test_names_fit_into_labels_with_every_prefix() -> None:
@@ -215,11 +229,15 @@ def test_nothing_is_lost_and_nothing_is_made(teams: dict[str, Any]) -> None:
     for name in teams:
         assert _by_type(by_group, name) == _by_type(by_type, name)
         held = Counter(
-            {of: count for (of, resource), count in _by_type(by_group, name).items() if resource in ACCELERATORS}
+            {
+                actual: count
+                for (actual, resource), count in _by_type(by_group, name).items()
+                if resource in ACCELERATORS
+            }
         )
         assert held == _accelerators(teams[name]["quota"])
-    for flavor, there in by_group.flavors.items():
-        for resource, capacity in there.capacity.items():
+    for flavor, existing in by_group.flavors.items():
+        for resource, capacity in existing.capacity.items():
             held = sum(
                 team.shares.get(flavor, {})[resource].nominal
                 for team in by_group.teams.values()
@@ -231,13 +249,13 @@ def test_nothing_is_lost_and_nothing_is_made(teams: dict[str, Any]) -> None:
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
 @given(TEAMS)
 def test_limits_hold(teams: dict[str, Any]) -> None:
-    of = policy(teams)
-    for name, team in of.teams.items():
+    resolved_policy = policy(teams)
+    for name, team in resolved_policy.teams.items():
         given_to = teams[name]
         for flavor, shares in team.shares.items():
             for resource, share in shares.items():
-                most = of.most(name, flavor, resource)
-                lent = of.pool[flavor].get(resource, 0) - share.lendable
+                most = resolved_policy.most(name, flavor, resource)
+                lent = resolved_policy.pool[flavor].get(resource, 0) - share.lendable
                 assert 0 <= share.lendable <= share.nominal
                 assert most <= max(share.nominal + lent, 0)
                 assert share.lendable == (0 if given_to["share"] == "dont_lend" else share.nominal)
@@ -251,21 +269,21 @@ def test_limits_hold(teams: dict[str, Any]) -> None:
 
 def _accelerators(quota: dict[str, Any]) -> Counter[str]:
     """GPUs, partitions and Neuron devices of a quota by type, straight from what the file says."""
-    found: Counter[str] = Counter()
+    actual: Counter[str] = Counter()
     for key, amount in quota.items():
         name = key if key.startswith("ml.") else GROUPS[key].types[0]
         each = 8 * 3 if key == "cut" else TYPES.get(name).accelerator_count
-        found[name] += (
+        actual[name] += (
             amount * each
             if isinstance(amount, int)
             else sum(amount.get("mig", {}).values()) + amount.get("accelerators", 0)
         )
-    return +found
+    return +actual
 
 
-def _by_type(of: QuotaPolicy, team: str) -> Counter[tuple[str, str]]:
+def _by_type(actual: QuotaPolicy, team: str) -> Counter[tuple[str, str]]:
     held: Counter[tuple[str, str]] = Counter()
-    for flavor, shares in of.teams[team].shares.items():
+    for flavor, shares in actual.teams[team].shares.items():
         for resource, share in shares.items():
-            held[of.flavors[flavor].types[0], resource] += share.nominal
+            held[actual.flavors[flavor].types[0], resource] += share.nominal
     return +held

@@ -81,16 +81,16 @@ def samples() -> str:
     for index, line in reversed(list(enumerate(text))):
         name = line.split()[2]
         text[index + 1 : index + 1] = [
-            f"{name}{labels} {value} {moment}"
-            for labels, of, values in series
-            if of == name
-            for value, moment in zip(values, (END - DAY, END), strict=True)
+            f"{name}{labels} {value} {timestamp}"
+            for labels, actual, values in series
+            if actual == name
+            for value, timestamp in zip(values, (END - DAY, END), strict=True)
         ]
     minutes = range(END - 3600 + 60, END + 1, 60)
     text += ["# TYPE cluster:gpus:count gauge"]
-    text += [f'cluster:gpus:count{{cluster_name="prod"}} 64 {moment}' for moment in minutes]
+    text += [f'cluster:gpus:count{{cluster_name="prod"}} 64 {timestamp}' for timestamp in minutes]
     text += ["# TYPE team:lent:sum gauge"]
-    text += [f"team:lent:sum{{{_labels({'cluster_name': 'prod'} | research)}}} 8 {moment}" for moment in minutes]
+    text += [f"team:lent:sum{{{_labels({'cluster_name': 'prod'} | research)}}} 8 {timestamp}" for timestamp in minutes]
     for name, value in (
         ("podwright_plan_upfront_usd", 48000),
         ("podwright_plan_start_timestamp_seconds", END - 5 * DAY),

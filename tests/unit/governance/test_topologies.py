@@ -21,8 +21,8 @@ LAYERS = tuple(f"topology.k8s.aws/network-node-layer-{number}" for number in (1,
     ],
 )
 def test_levels_are_labels_that_all_types_have(types: list[str], name: str, levels: tuple[str, ...]) -> None:
-    found = topology(types, catalog())
-    assert (found.name, found.levels) == (name, (*levels, HOSTNAME))
+    resolved_topology = topology(types, catalog())
+    assert (resolved_topology.name, resolved_topology.levels) == (name, (*levels, HOSTNAME))
 
 
 def test_an_environment_may_know_more() -> None:
@@ -34,6 +34,6 @@ def test_an_environment_may_know_more() -> None:
 
 def test_one_name_never_stands_for_two_sets_of_levels() -> None:
     names = [row.name for row in catalog() if row.topology_labels or row.accelerator_count > 4]
-    found = [topology([one, two], catalog()) for one in names for two in names]
-    levels = {item.name: item.levels for item in found}
-    assert all(levels[item.name] == item.levels for item in found)
+    actual = [topology([one, two], catalog()) for one in names for two in names]
+    levels = {item.name: item.levels for item in actual}
+    assert all(levels[item.name] == item.levels for item in actual)

@@ -66,7 +66,7 @@ class Account:
             "list_stack_resources", {"StackResourceSummaries": summaries}, {"StackName": "prod-eks"}
         )
 
-    def nodes(self, *found: tuple[str, str, str]) -> None:
+    def nodes(self, *result: tuple[str, str, str]) -> None:
         """The cluster's nodes: group, instance id and status."""
         cluster = {"ClusterArn": ARN, "ClusterStatus": "InService", "InstanceGroups": []}
         self.stubs["sagemaker"].add_response("describe_cluster", cluster, {"ClusterName": "prod"})
@@ -78,14 +78,14 @@ class Account:
                 "LaunchTime": datetime(2026, 11, 1, tzinfo=UTC),
                 "InstanceStatus": {"Status": status},
             }
-            for group, id, status in found
+            for group, id, status in result
         ]
         self.stubs["sagemaker"].add_response("list_cluster_nodes", {"ClusterNodeSummaries": summaries})
 
     def cluster(self, endpoint: str = "https://api.example") -> dict[str, Any]:
-        found = {"name": "prod-1a2b", "endpoint": endpoint, "certificateAuthority": {"data": "Y2E="}}
-        self.stubs["eks"].add_response("describe_cluster", {"cluster": found}, {"name": "prod-1a2b"})
-        return found
+        actual = {"name": "prod-1a2b", "endpoint": endpoint, "certificateAuthority": {"data": "Y2E="}}
+        self.stubs["eks"].add_response("describe_cluster", {"cluster": actual}, {"name": "prod-1a2b"})
+        return actual
 
 
 @pytest.fixture
@@ -109,8 +109,8 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def arguments(root: Path, **more: Any) -> argparse.Namespace:
-    given = {"project": root, "environment": "prod", "sandbox": False, "port": 8443, "command": None}
-    return argparse.Namespace(**{**given, **more})
+    provided = {"project": root, "environment": "prod", "sandbox": False, "port": 8443, "command": None}
+    return argparse.Namespace(**{**provided, **more})
 
 
 @pytest.fixture
@@ -141,10 +141,10 @@ def test_an_existing_cluster_has_a_name_already(account: Any) -> None:
     assert eks_cluster_name(account, ENVIRONMENT.model_copy(update={"cluster": cluster})) == "theirs"
 
 
-@pytest.mark.parametrize("found", [0, 2])
-def test_a_stack_without_the_one_resource(account: Any, found: int) -> None:
-    account.stack(*[("AWS::EKS::Cluster", f"c{number}") for number in range(found)])
-    with pytest.raises(CommandError, match=f"has {found} resources"):
+@pytest.mark.parametrize("actual", [0, 2])
+def test_a_stack_without_the_one_resource(account: Any, actual: int) -> None:
+    account.stack(*[("AWS::EKS::Cluster", f"c{number}") for number in range(actual)])
+    with pytest.raises(CommandError, match=f"has {actual} resources"):
         physical_id(account, "prod-eks", "AWS::EKS::Cluster")
 
 
@@ -156,8 +156,8 @@ def test_what_is_not_deployed(account: Any) -> None:
 
 def test_a_kubeconfig_for_the_owner_alone_without_a_secret(account: Any, tmp_path: Path) -> None:
     account.variables = {"AWS_PROFILE": "platform", "AWS_SECRET_ACCESS_KEY": "never", "HOME": "/"}
-    found = {"name": "prod-1a2b", "endpoint": "https://api.example", "certificateAuthority": {"data": "Y2E="}}
-    file = connect.write_kubeconfig(tmp_path, ENVIRONMENT, account, found, "https://127.0.0.1:8443")
+    actual = {"name": "prod-1a2b", "endpoint": "https://api.example", "certificateAuthority": {"data": "Y2E="}}
+    file = connect.write_kubeconfig(tmp_path, ENVIRONMENT, account, actual, "https://127.0.0.1:8443")
     assert file == tmp_path / ".podwright" / "kubeconfig" / "prod"
     assert file.stat().st_mode & 0o777 == 0o600
     written = json.loads(file.read_text())

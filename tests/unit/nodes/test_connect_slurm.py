@@ -22,8 +22,8 @@ class Account:
 
 
 def arguments(**more: Any) -> argparse.Namespace:
-    given = {"project": ROOT, "environment": "slurm-classic", "sandbox": False, "port": 8443, "command": None}
-    return argparse.Namespace(**{**given, **more})
+    provided = {"project": ROOT, "environment": "slurm-classic", "sandbox": False, "port": 8443, "command": None}
+    return argparse.Namespace(**{**provided, **more})
 
 
 @pytest.fixture
@@ -36,8 +36,8 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
 
 
 def running(monkeypatch: pytest.MonkeyPatch, **nodes: str) -> None:
-    found = [ClusterNode(ARN, group, instance) for group, instance in nodes.items()]
-    monkeypatch.setattr(connect, "nodes", lambda *_: found)
+    cluster_nodes = [ClusterNode(ARN, group, instance) for group, instance in nodes.items()]
+    monkeypatch.setattr(connect, "nodes", lambda *_: cluster_nodes)
 
 
 def test_a_shell_opens_on_a_login_node(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:

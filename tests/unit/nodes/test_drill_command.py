@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from drill_world import BROKEN, OTHER, REPLACED, FakeKubectl, World, pod
+from drill_cluster import BROKEN, OTHER, REPLACED, DrillCluster, FakeKubectl, pod
 from podwright.config.catalog.drills import HEALTH_LABEL, drill_kinds
 from podwright.config.catalog.images import Image
 from podwright.config.errors import CommandError
@@ -34,29 +34,35 @@ observability: {drills: true}
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def drill_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DrillCluster:
     """A project, and a cluster whose broken node is replaced; its time passes at once."""
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments/prod.yaml").write_text(FILE)
     monkeypatch.chdir(tmp_path)
-    world = World(REPLACED)
-    account = SimpleNamespace(endpoint=None, client=lambda _: world)
+    drill_cluster = DrillCluster(REPLACED)
+    account = SimpleNamespace(endpoint=None, client=lambda _: drill_cluster)
     monkeypatch.setattr(command, "account_of", lambda *_: account)
-    monkeypatch.setattr(command, "required_way", lambda *_: world.kubectl)
+    monkeypatch.setattr(command, "required_way", lambda *_: drill_cluster.kubectl)
     for module in (follow, inject):
-        monkeypatch.setattr(module, "time", SimpleNamespace(sleep=world.sleep, time=world.clock, monotonic=world.clock))
-    monkeypatch.setattr(command, "Observer", lambda client, cluster, node, kubectl: world.observer())
-    monkeypatch.setitem(cast(Any, follow.follow).__kwdefaults__, "sleep", world.sleep)
-    return world
+        monkeypatch.setattr(
+            module,
+            "time",
+            SimpleNamespace(sleep=drill_cluster.sleep, time=drill_cluster.clock, monotonic=drill_cluster.clock),
+        )
+    monkeypatch.setattr(command, "Observer", lambda client, cluster, node, kubectl: drill_cluster.observer())
+    monkeypatch.setitem(cast(Any, follow.follow).__kwdefaults__, "sleep", drill_cluster.sleep)
+    return drill_cluster
 
 
 def drill(*arguments: str) -> int:
     return main(["drill", "fault", "prod", *arguments])
 
 
-def test_a_label_begins_a_drill_and_the_record_is_kept(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_label_begins_a_drill_and_the_record_is_kept(
+    drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert drill("--node", f"hyperpod-{BROKEN}", "--kind", "label-replace", "--yes") == 0
-    (words,) = world.kubectl.done
+    (words,) = drill_cluster.kubectl.done
     assert words == (
         "label",
         "node",
@@ -64,11 +70,11 @@ def test_a_label_begins_a_drill_and_the_record_is_kept(world: World, capsys: pyt
         f"{HEALTH_LABEL}=UnschedulablePendingReplacement",
         "--overwrite",
     )
-    said = capsys.readouterr()
-    assert "hyperpod-ns-research/hyperpodpytorchjob/llama has 1 of its 2 running pods on it" in said.err
-    assert "1400 s" not in said.out
-    assert "replace: from the mark to a whole group" in said.out
-    assert "As it should be." in said.out
+    output = capsys.readouterr()
+    assert "hyperpod-ns-research/hyperpodpytorchjob/llama has 1 of its 2 running pods on it" in output.err
+    assert "1400 s" not in output.out
+    assert "replace: from the mark to a whole group" in output.out
+    assert "As it should be." in output.out
     (file,) = Path(".podwright/drills").glob("prod-*-label-replace.json")
     assert json.loads(file.read_text())["marks"]["resumed"] == 1400
     assert main(["drill", "history", "prod"]) == 0
@@ -77,23 +83,25 @@ def test_a_label_begins_a_drill_and_the_record_is_kept(world: World, capsys: pyt
     assert line.endswith("ok")
 
 
-@pytest.mark.parametrize(("text", "said"), [("{", "is no drill: "), ("[]", "is no drill: "), ("{}", "it lacks begun")])
+@pytest.mark.parametrize(
+    ("text", "output"), [("{", "is no drill: "), ("[]", "is no drill: "), ("{}", "it lacks begun")]
+)
 def test_a_file_that_is_no_drill_is_named(
-    world: World, capsys: pytest.CaptureFixture[str], text: str, said: str
+    drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str], text: str, output: str
 ) -> None:
     Path(".podwright/drills").mkdir(parents=True)
     Path(".podwright/drills/x.json").write_text(text)
     assert main(["drill", "history", "prod"]) == 1
-    assert said in capsys.readouterr().err
+    assert output in capsys.readouterr().err
 
 
-def test_another_action_than_expected_fails(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_action_than_expected_fails(drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]) -> None:
     assert drill("--node", BROKEN, "--kind", "label-reboot", "--yes") == 1
     assert "HyperPod did a replacement, where a reboot was expected." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "change", "said"),
+    ("arguments", "change", "output"),
     [
         (("--kind", "xid-replace"), ("drills: true", "drills: false"), "prod does not allow drills"),
         (("--kind", "xid-replace"), ("observability: {drills: true}\n", ""), "prod does not allow drills"),
@@ -105,17 +113,17 @@ def test_another_action_than_expected_fails(world: World, capsys: pytest.Capture
     ],
 )
 def test_what_is_refused(
-    world: World,
+    drill_cluster: DrillCluster,
     capsys: pytest.CaptureFixture[str],
     arguments: tuple[str, ...],
     change: tuple[str, str] | None,
-    said: str,
+    output: str,
 ) -> None:
     file = Path("environments/prod.yaml")
     file.write_text(file.read_text().replace(*(change or ("", ""))))
     assert drill("--node", BROKEN, *arguments) in (1, 2)
-    assert said in capsys.readouterr().err
-    assert world.kubectl.done == world.kubectl.applied == []
+    assert output in capsys.readouterr().err
+    assert drill_cluster.kubectl.done == drill_cluster.kubectl.applied == []
 
 
 def test_a_group_that_lacks_a_node_is_left_alone() -> None:
@@ -138,34 +146,38 @@ def test_a_group_that_lacks_a_node_is_left_alone() -> None:
 class PodKubectl(FakeKubectl):
     """A cluster in which the drill's pod ends in some way."""
 
-    def __init__(self, world: World, phase: str) -> None:
-        super().__init__(world)
+    def __init__(self, drill_cluster: DrillCluster, phase: str) -> None:
+        super().__init__(drill_cluster)
         self.phase = phase
 
     def one(self, kind: str, name: str, *arguments: str) -> Any:
         ended = {"state": {"terminated": {"finishedAt": "2026-11-21T12:00:30Z"}}}
         return {"status": {"phase": self.phase, "containerStatuses": [ended]}}
 
-    def run(self, *arguments: str, given: str = "") -> str:
-        super().run(*arguments, given=given)
+    def run(self, *arguments: str, specified: str = "") -> str:
+        super().run(*arguments, specified=specified)
         return "the node has no /var/log/messages" if arguments[0] == "logs" else ""
 
 
-def injected(world: World, phase: str) -> tuple[PodKubectl, float]:
-    kubectl, member = PodKubectl(world, phase), Node(BROKEN, "h200", "ml.p5en.48xlarge", "Running")
+def injected(drill_cluster: DrillCluster, phase: str) -> tuple[PodKubectl, float]:
+    kubectl, member = PodKubectl(drill_cluster, phase), Node(BROKEN, "h200", "ml.p5en.48xlarge", "Running")
     return kubectl, inject.inject(
-        drill_kinds()["xid-replace"], member, world.observer().look(), cast(Kubectl, kubectl), "registry/python:3"
+        drill_kinds()["xid-replace"],
+        member,
+        drill_cluster.observer().observe(),
+        cast(Kubectl, kubectl),
+        "registry/python:3",
     )
 
 
-def test_the_pod_is_gone_whatever_becomes_of_it(world: World) -> None:
-    kubectl, begun = injected(world, "Succeeded")
-    assert begun == 1795262430.0, "the end of its container, and not the moment at which somebody looked"
+def test_the_pod_is_gone_whatever_becomes_of_it(drill_cluster: DrillCluster) -> None:
+    kubectl, started = injected(drill_cluster, "Succeeded")
+    assert started == 1795262430.0, "the end of its container, and not the moment at which somebody looked"
     assert kubectl.done[-1][:2] == ("delete", "pod")
     with pytest.raises(CommandError, match="failed: the node has no /var/log/messages"):
-        injected(world, "Failed")
+        injected(drill_cluster, "Failed")
     with pytest.raises(CommandError, match="did not end within 120 s"):
-        injected(world, "Pending")
+        injected(drill_cluster, "Pending")
 
 
 def test_the_pod_writes_the_drivers_message(tmp_path: Path) -> None:
@@ -185,29 +197,33 @@ def test_the_pod_writes_the_drivers_message(tmp_path: Path) -> None:
     assert f" hyperpod-{BROKEN} kernel: NVRM: Xid (PCI:0000:53:00): 74, pid='<unknown>'" in line
 
 
-def test_only_the_pods_of_jobs_on_the_node_are_deleted(world: World) -> None:
-    world.moments[0].pods += [pod("c", BROKEN, kind="DaemonSet")]
-    kubectl = FakeKubectl(world)
+def test_only_the_pods_of_jobs_on_the_node_are_deleted(drill_cluster: DrillCluster) -> None:
+    drill_cluster.moments[0].pods += [pod("c", BROKEN, kind="DaemonSet")]
+    kubectl = FakeKubectl(drill_cluster)
     member = Node(BROKEN, "h200", "ml.p5en.48xlarge", "Running")
-    inject.inject(drill_kinds()["pod-loss"], member, world.observer().look(), cast(Kubectl, kubectl), "")
-    world.moments[0].pods.pop()
+    inject.inject(drill_kinds()["pod-loss"], member, drill_cluster.observer().observe(), cast(Kubectl, kubectl), "")
+    drill_cluster.moments[0].pods.pop()
     assert kubectl.done == [("delete", "pods", "a", "--namespace=hyperpod-ns-research", "--wait=false")]
 
 
-def test_an_api_behind_the_node_itself_is_looked_at_again(world: World) -> None:
+def test_an_api_behind_the_node_itself_is_looked_at_again(drill_cluster: DrillCluster) -> None:
     lines: list[str] = []
-    observer = world.observer()
-    before, real = observer.look(), observer.look
+    observer = drill_cluster.observer()
+    before, real = observer.observe(), observer.observe
 
-    def look() -> Any:
-        if 60 <= world.now - 1000 < 1200:
+    def observe() -> Any:
+        if 60 <= drill_cluster.now - 1000 < 1200:
             raise Refused("connection refused")
         return real()
 
-    observer.look = look
-    timeline = Timeline(before, BROKEN, "replace", world.now)
+    observer.observe = observe
+    timeline = Timeline(before, BROKEN, "replace", drill_cluster.now)
     follow.follow(
-        [(observer, timeline)], follow.Events(world, "prod", world.now), 3000, lines.append, sleep=world.sleep
+        [(observer, timeline)],
+        follow.Events(drill_cluster, "prod", drill_cluster.now),
+        3000,
+        lines.append,
+        sleep=drill_cluster.sleep,
     )
     assert timeline.done
     assert sum("tried again" in line for line in lines) == 1

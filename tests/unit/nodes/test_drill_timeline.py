@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from drill_world import BOTH, BROKEN, FRESH, MARKED, OTHER, PENDING, REPLACED, WHOLE, Moment, World, node, pod
+from drill_cluster import BOTH, BROKEN, FRESH, MARKED, OTHER, PENDING, REPLACED, WHOLE, DrillCluster, Moment, node, pod
 from podwright.config.catalog.drills import drill_kinds
 from podwright.config.settings.observability import Targets
 from podwright.operations.drills.record import record
@@ -23,10 +23,10 @@ REBOOTED = [
 
 
 def followed(moments: list[Moment], action: Action, *, seconds: float = 3000, **kubernetes: bool) -> Any:
-    world, lines = World(moments), list[str]()
-    observer = world.observer(**kubernetes)
-    timeline = Timeline(observer.look(), BROKEN, action, world.now)
-    world.said = [
+    drill_cluster, lines = DrillCluster(moments), list[str]()
+    observer = drill_cluster.observer(**kubernetes)
+    timeline = Timeline(observer.observe(), BROKEN, action, drill_cluster.now)
+    drill_cluster.said = [
         {
             "EventId": "1",
             "EventTime": datetime(2026, 11, 21, tzinfo=UTC),
@@ -36,7 +36,13 @@ def followed(moments: list[Moment], action: Action, *, seconds: float = 3000, **
             "EventLevel": "Warn",
         }
     ]
-    follow([(observer, timeline)], Events(world, "prod", world.now), seconds, lines.append, sleep=world.sleep)
+    follow(
+        [(observer, timeline)],
+        Events(drill_cluster, "prod", drill_cluster.now),
+        seconds,
+        lines.append,
+        sleep=drill_cluster.sleep,
+    )
     return timeline, lines
 
 
@@ -61,7 +67,7 @@ def test_a_target_that_is_missed_fails_the_drill() -> None:
     timeline, _ = followed(REPLACED, "replace")
     strict = Targets(detection_seconds=10, replacement_minutes=20, resume_minutes=1)
     assert [item.name for item in timeline.intervals(strict) if item.missed] == ["detection", "replace", "resume"]
-    node = World(REPLACED).observer().node
+    node = DrillCluster(REPLACED).observer().node
     assert record("prod", drill_kinds()["xid-replace"], node, timeline, Targets())["ok"]
     assert not record("prod", drill_kinds()["xid-replace"], node, timeline, strict)["ok"]
     assert not record("prod", drill_kinds()["xid-reboot"], node, timeline, Targets())["ok"], "another action"
@@ -112,8 +118,8 @@ def test_without_kubernetes_the_api_shows_a_replacement() -> None:
 
 @pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
 def test_pods_that_every_node_has_are_no_jobs(kind: str) -> None:
-    world = World([Moment(-1, BOTH, WHOLE.nodes, [pod("a", BROKEN, kind=kind)])])
-    assert world.observer().look().jobs == {}
+    drill_cluster = DrillCluster([Moment(-1, BOTH, WHOLE.nodes, [pod("a", BROKEN, kind=kind)])])
+    assert drill_cluster.observer().observe().jobs == {}
 
 
 def test_a_group_that_lost_another_node_meanwhile_is_not_whole() -> None:

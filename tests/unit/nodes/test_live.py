@@ -10,14 +10,14 @@ import boto3
 import pytest
 from rich.console import Console
 
-from live_world import ENVIRONMENT, Cluster, Sagemaker
+from live_account import ENVIRONMENT, Cluster, Sagemaker
 from loopback import Call, Reply, Server, serving
 from podwright.config.catalog.drills import HEALTH_LABEL
 from podwright.operations.aws.account import Account
 from podwright.operations.kubernetes.kubectl import Kubectl
-from podwright.operations.live import look
+from podwright.operations.live import reader
 from podwright.operations.live.draw import draw
-from podwright.operations.live.look import Live
+from podwright.operations.live.reader import Live
 from podwright.operations.live.watch import watch
 
 USUAL = Sagemaker()
@@ -41,7 +41,7 @@ def server(client: tuple[Server, Any]) -> Server:
 @pytest.fixture
 def live(client: tuple[Server, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Live]:
     def make(cluster: Cluster | None) -> Live:
-        monkeypatch.setattr(look, "way", lambda *_: cast(Kubectl, cluster))
+        monkeypatch.setattr(reader, "way", lambda *_: cast(Kubectl, cluster))
         account = Account("111122223333", "us-west-2", None, {})
         account._clients["sagemaker"] = client[1]
         return Live(ENVIRONMENT, account, tmp_path)
@@ -49,25 +49,25 @@ def live(client: tuple[Server, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: 
     return make
 
 
-def shown(found: dict[str, Any]) -> str:
+def shown(actual: dict[str, Any]) -> str:
     console = Console(width=200, record=True, file=StringIO())
-    console.print(draw(found))
+    console.print(draw(actual))
     return console.export_text()
 
 
 def test_a_look(live: Callable[..., Live], server: Server) -> None:
     cluster = Cluster()
-    found = live(cluster).look()
-    assert found["unseen"] == {}
-    (group,) = found["groups"]
+    report = live(cluster).read()
+    assert report["unseen"] == {}
+    (group,) = report["groups"]
     assert group["statuses"] == {"Failure": 1, "Running": 149}
-    assert [(row["id"][-1], row["status"], row["health"], row["fault"]) for row in found["unwell"]] == [
+    assert [(row["id"][-1], row["status"], row["health"], row["fault"]) for row in report["unhealthy"]] == [
         ("7", "Failure", "", ""),
         ("8", "Running", "UnschedulablePendingReplacement", "Xid"),
     ]
-    assert found["plans"][0]["available"] == 1
-    assert found["plans"][0]["until"] == "2100-01-01T00:00+00:00"
-    guests, research = found["teams"]
+    assert report["plans"][0]["available"] == 1
+    assert report["plans"][0]["until"] == "2100-01-01T00:00+00:00"
+    guests, research = report["teams"]
     assert (research["used"], research["borrowed"], research["waiting"]) == (
         {"nvidia.com/gpu": 816},
         {"nvidia.com/gpu": 16},
@@ -75,7 +75,7 @@ def test_a_look(live: Callable[..., Live], server: Server) -> None:
     )
     assert (guests["quota"], guests["used"]) == (None, {})
     assert f"--selector={HEALTH_LABEL}!=Schedulable" in cluster.asked, "all nodes would be many megabytes"
-    text = shown(found)
+    text = shown(report)
     for words in ("149 Running", "is being replaced", "816 GPU", "until 2100-01-01", "6 API calls"):
         assert words in text
 
@@ -84,7 +84,7 @@ def test_each_look_says_what_it_cost(live: Callable[..., Live], server: Server) 
     eye = live(None)
     for _ in range(2):
         server.calls.clear()
-        cost = eye.look()["cost"]
+        cost = eye.read()["cost"]
         assert cost["calls"] == len(server.calls) == 6
         assert cost["operations"]["ListClusterNodes"] == 2, "a page for each hundred nodes"
 
@@ -100,27 +100,27 @@ def test_what_nobody_may_see_is_named_and_the_rest_shown(live: Callable[..., Liv
     server.answer = deny
     cluster = Cluster()
     cluster.refuses = True
-    found = live(cluster).look()
-    assert found["unseen"] == {
+    report = live(cluster).read()
+    assert report["unseen"] == {
         "events": "AccessDeniedException on ListClusterEvents",
         "node health": "Unauthorized",
         "queues": "Unauthorized",
         "quotas": "AccessDeniedException on ListComputeQuotas",
         "training plans": "AccessDeniedException on DescribeTrainingPlan",
     }
-    assert found["groups"][0]["statuses"]["Running"] == 149
-    assert [row["used"] for row in found["teams"]] == [None, None]
-    assert "not seen: events: AccessDeniedException on ListClusterEvents" in shown(found)
-    assert "`podwright connect prod` opens one" in live(None).look()["unseen"]["node health"]
+    assert report["groups"][0]["statuses"]["Running"] == 149
+    assert [row["used"] for row in report["teams"]] == [None, None]
+    assert "not seen: events: AccessDeniedException on ListClusterEvents" in shown(report)
+    assert "`podwright connect prod` opens one" in live(None).read()["unseen"]["node health"]
 
 
 def test_a_cluster_that_is_not_there(live: Callable[..., Live], server: Server) -> None:
     server.answer = lambda _: Reply(400, json.dumps({"__type": "ResourceNotFound", "message": "no"}).encode())
-    found = live(None).look()
-    assert found["cluster"] is None
-    assert "there is no HyperPod cluster" in shown(found)
+    report = live(None).read()
+    assert report["cluster"] is None
+    assert "there is no HyperPod cluster" in shown(report)
     server.answer = lambda _: Reply(400, json.dumps({"__type": "AccessDeniedException", "message": "no"}).encode())
-    assert "not seen: AccessDeniedException on DescribeCluster" in shown(live(None).look())
+    assert "not seen: AccessDeniedException on DescribeCluster" in shown(live(None).read())
 
 
 def test_watching_without_a_terminal(

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from drill_world import BOTH, BROKEN, OTHER, REPLACED, WHOLE, Moment, World
+from drill_cluster import BOTH, BROKEN, OTHER, REPLACED, WHOLE, DrillCluster, Moment
 from podwright.operations.cli import main
 from podwright.operations.drills import command as drill_command
 from podwright.operations.nodes import command, follow, health_check
@@ -33,107 +33,111 @@ observability: {drills: true}
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def drill_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DrillCluster:
     """A project whose node is replaced as soon as time passes."""
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments/prod.yaml").write_text(FILE)
     monkeypatch.chdir(tmp_path)
-    world = World(REPLACED)
-    account = SimpleNamespace(endpoint=None, client=lambda _: world)
-    clock = SimpleNamespace(sleep=world.sleep, time=world.clock)
+    drill_cluster = DrillCluster(REPLACED)
+    account = SimpleNamespace(endpoint=None, client=lambda _: drill_cluster)
+    clock = SimpleNamespace(sleep=drill_cluster.sleep, time=drill_cluster.clock)
     for module in (command, drill_command):
         monkeypatch.setattr(module, "account_of", lambda *_: account)
         monkeypatch.setattr(
-            module, "Observer", lambda client, cluster, node, kubectl: world.observer(kubernetes=bool(kubectl))
+            module, "Observer", lambda client, cluster, node, kubectl: drill_cluster.observer(kubernetes=bool(kubectl))
         )
         monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(command, "way", lambda *_: world.kubectl)
+    monkeypatch.setattr(command, "way", lambda *_: drill_cluster.kubectl)
     monkeypatch.setattr(health_check, "time", clock)
-    monkeypatch.setitem(cast(Any, follow.follow).__kwdefaults__, "sleep", world.sleep)
-    return world
+    monkeypatch.setitem(cast(Any, follow.follow).__kwdefaults__, "sleep", drill_cluster.sleep)
+    return drill_cluster
 
 
 def run(*arguments: str) -> int:
     return main(["node", *arguments])
 
 
-def test_a_replacement_names_what_is_lost_and_waits(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_replacement_names_what_is_lost_and_waits(
+    drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("replace", "prod", f"hyperpod-{BROKEN}", "--yes", "--wait", "60") == 0
-    assert world.calls == [("replace", [BROKEN])]
-    said = capsys.readouterr()
-    assert f"{BROKEN}: hyperpod-ns-research/hyperpodpytorchjob/llama runs on it" in said.err
-    assert "everything on the disks of a replaced node is lost" in said.err
-    assert f"software never updated: {BROKEN}" in said.err
-    assert said.out == f"{BROKEN} is replaced; its group was whole again after 21.7 min\n"
+    assert drill_cluster.calls == [("replace", [BROKEN])]
+    output = capsys.readouterr()
+    assert f"{BROKEN}: hyperpod-ns-research/hyperpodpytorchjob/llama runs on it" in output.err
+    assert "everything on the disks of a replaced node is lost" in output.err
+    assert f"software never updated: {BROKEN}" in output.err
+    assert output.out == f"{BROKEN} is replaced; its group was whole again after 21.7 min\n"
 
 
-def test_what_does_not_come_in_time_fails(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_does_not_come_in_time_fails(drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("replace", "prod", BROKEN, "--yes", "--wait", "10", "--json") == 1
     assert json.loads(capsys.readouterr().out)["seconds"] == {BROKEN: None}
 
 
-def test_what_hyperpod_refuses_is_explained(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.refused = [{"NodeId": BROKEN, "ErrorCode": "InvalidInstanceStatus", "Message": "not now"}]
+def test_what_hyperpod_refuses_is_explained(drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    drill_cluster.refused = [{"NodeId": BROKEN, "ErrorCode": "InvalidInstanceStatus", "Message": "not now"}]
     assert run("reboot", "prod", BROKEN, OTHER, "--yes") == 1
-    said = capsys.readouterr()
-    assert "h200 loses 2 of 2 nodes for a while" in said.err
-    assert said.out.splitlines() == [
+    output = capsys.readouterr()
+    assert "h200 loses 2 of 2 nodes for a while" in output.err
+    assert output.out.splitlines() == [
         f"{OTHER} is rebooted",
         f"{BROKEN}: InvalidInstanceStatus: not now (its status does not allow it now; wait until it is Running)",
     ]
 
 
-def test_many_nodes_go_in_the_parts_that_the_api_takes(world: World) -> None:
+def test_many_nodes_go_in_the_parts_that_the_api_takes(drill_cluster: DrillCluster) -> None:
     ids = [f"i-{number:017x}" for number in range(60)]
-    world.moments = [Moment(-1, dict.fromkeys(ids, "Running"), [])]
+    drill_cluster.moments = [Moment(-1, dict.fromkeys(ids, "Running"), [])]
     assert run("reboot", "prod", *ids, "--yes") == 0
-    assert [len(nodes) for _, nodes in world.calls] == [25, 25, 10]
+    assert [len(nodes) for _, nodes in drill_cluster.calls] == [25, 25, 10]
 
 
-def test_nothing_is_done_without_a_yes(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_done_without_a_yes(drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("reboot", "prod", BROKEN) == 2
     assert run("reboot", "prod", "i-00000000000000009", "--yes") == 1
-    assert world.calls == []
+    assert drill_cluster.calls == []
     assert "no node of this cluster: i-00000000000000009" in capsys.readouterr().err
 
 
-def test_slurms_controller_is_not_replaced(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_slurms_controller_is_not_replaced(drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]) -> None:
     Path("environments/prod.yaml").write_text(SLURM.replace("TYPE", "controller"))
     assert run("replace", "prod", BROKEN, "--yes") == 1
     assert "is Slurm's controller, which HyperPod does not replace" in capsys.readouterr().err
     assert run("reboot", "prod", BROKEN, "--yes") == 0
 
 
-def test_a_drill_on_slurm_says_what_to_run_and_follows(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_drill_on_slurm_says_what_to_run_and_follows(
+    drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("environments/prod.yaml").write_text(SLURM.replace("TYPE", "compute, partition: gpu"))
     assert main(["drill", "fault", "prod", "--node", BROKEN, "--kind", "slurm-replace", "--yes"]) == 0
-    said = capsys.readouterr()
-    assert 'sudo scontrol update node=ip-10-16-0-7 state=fail reason="Action:Replace"' in said.err
-    assert "came for it" in said.out
+    output = capsys.readouterr()
+    assert 'sudo scontrol update node=ip-10-16-0-7 state=fail reason="Action:Replace"' in output.err
+    assert "came for it" in output.out
 
 
 IN_CHECK = {BROKEN: "DeepHealthCheckInProgress", OTHER: "DeepHealthCheckInProgress"}
 
 
-def checked(world: World, *last: dict[str, str]) -> None:
-    world.moments = [
+def checked(drill_cluster: DrillCluster, *last: dict[str, str]) -> None:
+    drill_cluster.moments = [
         Moment(-1, BOTH, WHOLE.nodes),
         Moment(20, IN_CHECK, []),
         *(Moment(600 + number, instances, []) for number, instances in enumerate(last)),
     ]
 
 
-def test_a_health_check_of_a_group(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    checked(world, BOTH)
+def test_a_health_check_of_a_group(drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    checked(drill_cluster, BOTH)
     assert run("health-check", "prod", "--group", "h200", "--yes", "--wait", "60", "--json") == 0
-    ((_, [asked]),) = world.calls
+    ((_, [asked]),) = drill_cluster.calls
     assert asked == {
         "InstanceGroupName": "h200",
         "InstanceIds": [BROKEN, OTHER],
         "DeepHealthChecks": ["InstanceStress", "InstanceConnectivity"],
     }
-    found = json.loads(capsys.readouterr().out)
-    assert found["status"] == {BROKEN: "passed", OTHER: "passed"}
+    actual = json.loads(capsys.readouterr().out)
+    assert actual["status"] == {BROKEN: "passed", OTHER: "passed"}
 
 
 @pytest.mark.parametrize(
@@ -144,21 +148,23 @@ def test_a_health_check_of_a_group(world: World, capsys: pytest.CaptureFixture[s
     ],
 )
 def test_a_node_that_does_not_pass(
-    world: World, capsys: pytest.CaptureFixture[str], last: list[dict[str, str]], status: dict[str, Any]
+    drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str], last: list[dict[str, str]], status: dict[str, Any]
 ) -> None:
-    checked(world, *last)
+    checked(drill_cluster, *last)
     assert run("health-check", "prod", BROKEN, OTHER, "--yes", "--wait", "60", "--json") == 1
     assert json.loads(capsys.readouterr().out)["status"] == status
 
 
-def test_a_check_that_was_never_seen_is_not_passed(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.moments = [WHOLE]
+def test_a_check_that_was_never_seen_is_not_passed(
+    drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drill_cluster.moments = [WHOLE]
     assert run("health-check", "prod", BROKEN, "--check", "stress", "--yes", "--wait", "1") == 1
     assert capsys.readouterr().out == f"{BROKEN}: Running; no check was seen\n"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
         (("--group", "h100"), "prod has no group h100"),
         ((), "name nodes, or --group G"),
@@ -166,8 +172,8 @@ def test_a_check_that_was_never_seen_is_not_passed(world: World, capsys: pytest.
     ],
 )
 def test_what_cannot_be_checked(
-    world: World, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+    drill_cluster: DrillCluster, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], output: str
 ) -> None:
     assert run("health-check", "prod", *arguments, "--yes") == 2
-    assert said in capsys.readouterr().err
-    assert world.calls == []
+    assert output in capsys.readouterr().err
+    assert drill_cluster.calls == []

@@ -30,8 +30,8 @@ FILE_SYSTEMS = FileSystems(
 
 
 def group(**settings: Any) -> InstanceGroup:
-    given = {"instance_type": "ml.p5en.48xlarge", "count": 2, "zone": "usw2-az2"}
-    return InstanceGroup.model_validate(given | settings)
+    provided = {"instance_type": "ml.p5en.48xlarge", "count": 2, "zone": "usw2-az2"}
+    return InstanceGroup.model_validate(provided | settings)
 
 
 def written(**groups: InstanceGroup) -> dict[str, Any]:

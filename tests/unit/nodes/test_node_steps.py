@@ -178,27 +178,27 @@ def test_pauses_grow_to_a_limit_and_differ() -> None:
 
 def test_retrying_ends_with_what_was_seen_last(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadline, "PATIENCE", 0.01)
-    seen = itertools.count(1)
+    observed = itertools.count(1)
 
-    def look() -> None:
-        raise Failure(f"look {next(seen)}", "look again")
+    def observe() -> None:
+        raise Failure(f"look {next(observed)}", "look again")
 
     with pytest.raises(Failure, match=r"look [2-9]\d*; look again"):
-        retry(node, look, seconds=10, what="looking")
+        retry(node, observe, seconds=10, what="looking")
 
 
 @pytest.mark.parametrize("second", [["sleep", "1"], ["true"]], ids=["a command is cut short", "none begins any more"])
 def test_an_attempt_out_of_time_hides_nothing(node: Node, monkeypatch: pytest.MonkeyPatch, second: list[str]) -> None:
     monkeypatch.setattr(deadline, "pause", lambda seconds: time.sleep(0.25 if second == ["true"] else 0))
-    looks = itertools.count()
+    reads = itertools.count()
 
-    def look() -> None:
-        if next(looks) == 0:
+    def observe() -> None:
+        if next(reads) == 0:
             raise Failure("7 of 8 GPUs", "look again")
         node.run(*second)
 
     with pytest.raises(Failure, match="7 of 8 GPUs"):
-        retry(node, look, seconds=0.2, what="looking")
+        retry(node, observe, seconds=0.2, what="looking")
 
 
 @pytest.mark.parametrize(

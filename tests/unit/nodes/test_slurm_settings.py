@@ -37,15 +37,15 @@ def environment(**sections: Any) -> Environment:
     return environment_from(parse_source(json.dumps(BASE | sections), "test.yaml"), "test").environment
 
 
-def facts(of: Environment, accounting: AccountingFacts | None = None) -> SlurmFacts:
+def facts(actual: Environment, accounting: AccountingFacts | None = None) -> SlurmFacts:
     return slurm_facts(
-        settings=of.cluster.slurm,
-        groups=of.instance_groups,
-        governance=of.governance,
-        users=of.users,
-        user_groups=of.user_groups,
+        settings=actual.cluster.slurm,
+        groups=actual.instance_groups,
+        governance=actual.governance,
+        users=actual.users,
+        user_groups=actual.user_groups,
         accounting=accounting,
-        types=catalog(of.instance_types),
+        types=catalog(actual.instance_types),
     )
 
 
@@ -130,8 +130,8 @@ def test_a_quota_counts_the_threads_that_slurm_sees_and_the_smallest_type() -> N
         "cpu": {"instance_types": ["ml.c5.18xlarge", "ml.c5.4xlarge"], "count": "2", "threads_per_core": "1"},
         "trn": {"instance_type": "ml.trn2.48xlarge", "count": "1"},
     }
-    of = {"teams": {"research": {"quota": {"cpu": "2", "trn": "1"}}}}
-    made = environment(instance_groups=groups, governance=of)
+    actual = {"teams": {"research": {"quota": {"cpu": "2", "trn": "1"}}}}
+    made = environment(instance_groups=groups, governance=actual)
     (team,) = facts(made).teams
     assert team.quota == {"cpu": 2 * 8 + catalog().get("ml.trn2.48xlarge").vcpu}
 

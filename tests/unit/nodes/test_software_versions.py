@@ -49,8 +49,8 @@ def test_a_text_without_a_number_at_its_beginning_has_none() -> None:
 
 
 def test_a_plug_in_on_an_older_nccl_is_an_error() -> None:
-    (found,) = texts(aws_ofi_nccl="1.16.3", nccl="2.16.5")
-    assert found == (
+    (actual,) = texts(aws_ofi_nccl="1.16.3", nccl="2.16.5")
+    assert actual == (
         "error: aws-ofi-nccl 1.16.3 needs NCCL 2.17.1 or newer, found 2.16.5: "
         "the plug-in has no interface for an older NCCL"
     )
@@ -62,8 +62,8 @@ def test_what_the_newer_plug_in_asks_for_does_not_hide_what_it_cannot_do_without
 
 def test_a_newer_nccl_than_was_tested_is_a_warning() -> None:
     assert texts(aws_ofi_nccl="1.20.0", nccl="2.30.4") == []
-    (found,) = texts(aws_ofi_nccl="1.20.0", nccl="2.31.2")
-    assert found == ("warning: NCCL 2.31.2 is newer than 2.30.4, the newest that aws-ofi-nccl 1.20.0 was tested with")
+    (actual,) = texts(aws_ofi_nccl="1.20.0", nccl="2.31.2")
+    assert actual == ("warning: NCCL 2.31.2 is newer than 2.30.4, the newest that aws-ofi-nccl 1.20.0 was tested with")
 
 
 def test_nothing_is_said_about_what_is_not_there() -> None:
@@ -72,8 +72,8 @@ def test_nothing_is_said_about_what_is_not_there() -> None:
 
 
 def test_an_instance_family_asks_for_a_plug_in_that_knows_it() -> None:
-    (found,) = mismatches({"p6-b300": "", "aws_ofi_nccl": "1.17.0"})
-    assert found.text.startswith("p6-b300 needs aws-ofi-nccl 1.18.0 or newer, found 1.17.0")
+    (resolved_mismatches,) = mismatches({"p6-b300": "", "aws_ofi_nccl": "1.17.0"})
+    assert resolved_mismatches.text.startswith("p6-b300 needs aws-ofi-nccl 1.18.0 or newer, found 1.17.0")
 
 
 def test_the_efa_installer_brings_libfabric_and_the_plug_in() -> None:
@@ -105,16 +105,16 @@ def test_the_node_judges_as_the_workstation_does() -> None:
     choose = random.Random(7)
     versions = ["1.12.0", "1.13.0", "1.21.1", "1.22.0amzn4.0", "2.4", "2.5.2", "2.6.0amzn1.0", "2.17.0", "12.4", "13.0"]
     drivers = ["520.1", "535.216", "580.95.05"]
-    said = 0
+    output = 0
     for _ in range(500):
-        found = {name: choose.choice(versions) for name in ("nccl", "aws_ofi_nccl", "libfabric", "gdrcopy", "cuda")}
-        found["nvidia_driver"] = choose.choice(drivers)
-        found = {name: version for name, version in found.items() if choose.random() < 0.8}
-        found |= {choose.choice(["p5en", "p5", "p6-b300"]): ""}
-        ours = [(item.level.value, item.text) for item in mismatches(found) if "the newest that" not in item.text]
-        assert on_node.mismatches(facts, found) == ours
-        said += len(ours)
-    assert said > 200
+        actual = {name: choose.choice(versions) for name in ("nccl", "aws_ofi_nccl", "libfabric", "gdrcopy", "cuda")}
+        actual["nvidia_driver"] = choose.choice(drivers)
+        actual = {name: version for name, version in actual.items() if choose.random() < 0.8}
+        actual |= {choose.choice(["p5en", "p5", "p6-b300"]): ""}
+        ours = [(item.level.value, item.text) for item in mismatches(actual) if "the newest that" not in item.text]
+        assert on_node.mismatches(facts, actual) == ours
+        output += len(ours)
+    assert output > 200
 
 
 def test_verify_installs_nothing() -> None:
@@ -147,16 +147,16 @@ def test_types_without_efa_or_gpus_get_nothing_and_trainium_gets_efa() -> None:
 def test_archives_are_for_the_architectures_of_the_groups() -> None:
     settings = NodeSoftware(install="ensure", versions=EVERYTHING, cuda="12")
     groups = [group("ml.p5en.48xlarge"), group("ml.p6e-gb200.36xlarge"), group("ml.p5.48xlarge")]
-    found = {item.name: item for item in archives_of(settings, "slurm", groups, TYPES)}
-    assert sorted(found) == [
+    actual = {item.name: item for item in archives_of(settings, "slurm", groups, TYPES)}
+    assert sorted(actual) == [
         "efa_installer-1.50.0",
         "gdrcopy-2.5.2",
         "nccl-2.31.2-cu12-arm64",
         "nccl-2.31.2-cu12-x86_64",
         "nccl_tests-2.18.3",
     ]
-    assert found["nccl-2.31.2-cu12-arm64"].address == "nvidia-nccl-cu12==2.31.2"
-    assert found["nccl-2.31.2-cu12-arm64"].wheel_platform == "manylinux_2_18_aarch64"
+    assert actual["nccl-2.31.2-cu12-arm64"].address == "nvidia-nccl-cu12==2.31.2"
+    assert actual["nccl-2.31.2-cu12-arm64"].wheel_platform == "manylinux_2_18_aarch64"
 
 
 def test_packages_are_fetched_for_the_architectures_of_the_groups() -> None:
@@ -166,8 +166,8 @@ def test_packages_are_fetched_for_the_architectures_of_the_groups() -> None:
     }
     named = {"x86": packages["x86_64"], "arm": packages["arm64"]}
     settings = NodeSoftware.model_validate({"install": "ensure", "packages": named})
-    (found,) = archives_of(settings, "eks", [group("ml.m5.4xlarge")], TYPES)
-    assert (found.name, found.address) == ("package-x86-x86_64", "https://example.com/x86_64.rpm")
+    (archives,) = archives_of(settings, "eks", [group("ml.m5.4xlarge")], TYPES)
+    assert (archives.name, archives.address) == ("package-x86-x86_64", "https://example.com/x86_64.rpm")
     only_checked = settings.model_copy(update={"install": "verify"})
     assert archives_of(only_checked, "eks", [group("ml.m5.4xlarge")], TYPES) == ()
 

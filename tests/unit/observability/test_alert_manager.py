@@ -92,8 +92,8 @@ def post(url: str, alerts: list[dict[str, Any]]) -> None:
 def wait_for(server: Server, kind: str, count: int) -> list[dict[str, str]]:
     end = time.monotonic() + 180
     while time.monotonic() < end:
-        if len(found := publishes(server, kind)) >= count:
-            return found
+        if len(actual := publishes(server, kind)) >= count:
+            return actual
         time.sleep(0.05)
     pytest.fail(f"{count} messages for {kind} did not come; there are {len(publishes(server, kind))}")
 
@@ -144,8 +144,8 @@ def test_any_text_becomes_valid_json(tmp_path: Path) -> None:
     command = ["amtool", "template", "render", f"--template.glob={tmp_path}/podwright.tmpl"]
     command += ['--template.text={{ template "podwright.chat" . }}', f"--template.data={tmp_path}/data.json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    said = json.loads(done.stdout)["content"]["description"]
-    assert 'a "quoted" C:\\path and more é {{ $1 }}' in said
+    output = json.loads(done.stdout)["content"]["description"]
+    assert 'a "quoted" C:\\path and more é {{ $1 }}' in output
 
 
 def test_only_one_topic_is_told_where_there_is_one() -> None:

@@ -66,12 +66,12 @@ def _input(series: dict[str, str]) -> list[dict[str, str]]:
 def _read_by(expression: str) -> list[dict[str, Any]]:
     """The recordings that an expression reads, directly or through others."""
     by_name = {rule["record"]: rule for group in _recorded() for rule in group["rules"]}
-    wanted, found = {expression}, set[str]()
-    while wanted:
-        read = {name for text in wanted for name in by_name if re.search(rf"(?<![\w:]){name}(?![\w:])", text)}
-        wanted = {by_name[name]["expr"] for name in read - found}
-        found |= read
-    return [rule for name, rule in by_name.items() if name in found]
+    expected, actual = {expression}, set[str]()
+    while expected:
+        read = {name for text in expected for name in by_name if re.search(rf"(?<![\w:]){name}(?![\w:])", text)}
+        expected = {by_name[name]["expr"] for name in read - actual}
+        actual |= read
+    return [rule for name, rule in by_name.items() if name in actual]
 
 
 def _recorded() -> list[dict[str, Any]]:

@@ -1,5 +1,5 @@
 """Alerts over the sandbox's made-up clusters, in a real Prometheus: silent while all is well, and none but the fitting
-ones when something goes wrong. The clusters were made without a look at the alerts."""
+ones when something goes wrong. The clusters were made without a check of the alerts."""
 
 import re
 from dataclasses import replace
@@ -12,7 +12,7 @@ from podwright.operations.programs.prometheus import history, installed
 from podwright.planning.monitoring.alerts import Watched, alert_rule, alerts
 from podwright.planning.monitoring.collected import names_in
 from podwright.planning.monitoring.recordings import recording_groups
-from podwright.planning.monitoring.synthetic.cluster import world_of
+from podwright.planning.monitoring.synthetic.cluster import synthetic_cluster
 from podwright.planning.monitoring.synthetic.faults import Fault, with_faults
 from podwright.planning.monitoring.synthetic.metrics import history as metrics_of
 
@@ -39,9 +39,9 @@ def of_every_cluster(expression: str) -> str:
 @needs(installed(), "Prometheus and promtool: Debian's package prometheus")
 def test_each_fault_and_no_other() -> None:
     path = Path(__file__).parents[3] / "environments" / "sandbox.yaml"
-    well = world_of(load_environment(path).environment, START, END, step=60, nodes=2, devices=1)
+    well = synthetic_cluster(load_environment(path).environment, START, END, step=60, nodes=2, devices=1)
     node = next(node.name for node in well.nodes if node.gpus)
-    worlds = [
+    clusters = [
         replace(well, cluster=kind)
         if kind == "well"
         else with_faults(replace(well, cluster=kind), Fault(kind=kind, node=node, start=BROKEN))
@@ -61,7 +61,7 @@ def test_each_fault_and_no_other() -> None:
     }
     names = {name for text in (*conditions.values(), *(rule["expr"] for rule in rules)) for name in names_in(text)}
     fired: dict[str, set[str]] = {kind: set() for kind in EXPECTED}
-    with history(metrics_of(*worlds, names=names), rules, start=END - 300, end=END - 60, step=60) as prometheus:
+    with history(metrics_of(*clusters, names=names), rules, start=END - 300, end=END - 60, step=60) as prometheus:
         for name, condition in conditions.items():
             for series in prometheus.instant(condition, END - 60):
                 fired[series["metric"]["cluster_name"]].add(name)

@@ -55,9 +55,9 @@ def test_the_list(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = {item["name"]: item for item in json.loads(printed(capsys, file, "--json"))["alerts"]}
-    assert set(found) < set(alerts())
-    assert found["GpuHot"] == {
+    actual = {item["name"]: item for item in json.loads(printed(capsys, file, "--json"))["alerts"]}
+    assert set(actual) < set(alerts())
+    assert actual["GpuHot"] == {
         "name": "GpuHot", "severity": "warning", "threshold": 80, "unit": "celsius", "minutes": 5
     }  # fmt: skip
 

@@ -28,7 +28,7 @@ from podwright.planning.monitoring.collected import collected, names_in
 from podwright.planning.monitoring.dashboards import NAMES, dashboards
 from podwright.planning.monitoring.dashboards.panel import UID_CHARACTERS, UNITS, WIDTH, Dashboard, Panel, uid
 from podwright.planning.monitoring.recordings import recording_groups, recordings
-from podwright.planning.monitoring.synthetic.cluster import Node, World, world_of
+from podwright.planning.monitoring.synthetic.cluster import Node, SyntheticCluster, synthetic_cluster
 from podwright.planning.monitoring.synthetic.faults import Fault, with_faults
 from podwright.planning.monitoring.synthetic.metrics import history as made_up_metrics
 
@@ -55,24 +55,24 @@ def panel(dashboard: str, title: str) -> Panel:
     return next(item for item in page(dashboard).panels if item.title == title)
 
 
-def eks() -> World:
-    world = world_of(environment("prod"), SPAN.start, END, step=300, nodes=2, devices=1)
-    world.nodes.append(Node.numbered("trainium", 0, "ml.trn1.32xlarge", neuron=1))
-    [gpu] = [node.name for node in world.nodes if node.gpus][:1]
-    return replace(with_faults(world, Fault(kind="restart", node=gpu, start=SPAN.start + 3600)), cluster="prod")
+def eks() -> SyntheticCluster:
+    account = synthetic_cluster(environment("prod"), SPAN.start, END, step=300, nodes=2, devices=1)
+    account.nodes.append(Node.numbered("trainium", 0, "ml.trn1.32xlarge", neuron=1))
+    [gpu] = [node.name for node in account.nodes if node.gpus][:1]
+    return replace(with_faults(account, Fault(kind="restart", node=gpu, start=SPAN.start + 3600)), cluster="prod")
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Prometheus]:
     require(installed(), "Prometheus and promtool: Debian's package prometheus")
-    world = eks()
-    slurm = replace(world, cluster="slurm", orchestrator="slurm", jobs=[])
+    account = eks()
+    slurm = replace(account, cluster="slurm", orchestrator="slurm", jobs=[])
     asked = {
         name for one in pages() for item in one.panels for query in item.queries.values() for name in names_in(query)
     }
     asked |= {name for recording in recordings() for name in names_in(recording.expression)}
     rules = [rule for group in recording_groups("prod", SETTINGS.scrape_seconds) for rule in group["rules"]]
-    text = made_up_metrics(world, slurm, names=asked)
+    text = made_up_metrics(account, slurm, names=asked)
     with history(text, rules, start=SPAN.start, end=END, step=300) as running:
         yield running
 
@@ -94,7 +94,7 @@ def test_every_panel_gets_data_from_a_real_prometheus(answers: dict[str, list[li
         if not series and not item.may_be_empty
     ]
     assert not empty
-    assert sum(len(series) for found in answers.values() for series in found) > 200
+    assert sum(len(series) for value in answers.values() for series in value) > 200
 
 
 def test_what_may_be_empty_is_not_empty_for_a_wrong_query(server: Prometheus) -> None:
@@ -144,7 +144,7 @@ def test_nine_subjects_are_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "gone", "there"),
+    ("changes", "deleted", "existing"),
     [
         pytest.param({"metrics": "basic"}, {"EFA errors", "Slowed down"}, {"Hottest", "Borrowed"}, id="basic"),
         pytest.param({"metrics": "advanced"}, {"Use of NeuronCores"}, {"EFA errors", "Slowed down"}, id="advanced"),
@@ -153,14 +153,14 @@ def test_nine_subjects_are_shown() -> None:
     ],
 )
 def test_an_environment_sees_the_panels_that_it_has_metrics_for(
-    changes: dict[str, object], gone: set[str], there: set[str]
+    changes: dict[str, object], deleted: set[str], existing: set[str]
 ) -> None:
     settings = Observability.model_validate(changes)
     observed = environment("prod").model_copy(update={"observability": settings})
-    found = dashboards(settings, cluster="c", metrics=collected(observed, catalog()))
-    titles = {item.title for one in found for item in one.panels}
-    assert not gone & titles
-    assert there <= titles
+    resolved_dashboards = dashboards(settings, cluster="c", metrics=collected(observed, catalog()))
+    titles = {item.title for one in resolved_dashboards for item in one.panels}
+    assert not deleted & titles
+    assert existing <= titles
 
 
 def test_slurm_has_a_dashboard_of_its_own_and_none_of_pods() -> None:
@@ -172,8 +172,8 @@ def test_slurm_has_a_dashboard_of_its_own_and_none_of_pods() -> None:
 
 def test_what_an_environment_does_not_have_is_not_shown() -> None:
     observed = environment("prod").model_copy(update={"observability": SETTINGS, "training_plans": {}})
-    found = dashboards(SETTINGS, cluster="c", metrics=collected(observed, catalog()))
-    titles = {item.title for one in found for item in one.panels}
+    resolved_dashboards = dashboards(SETTINGS, cluster="c", metrics=collected(observed, catalog()))
+    titles = {item.title for one in resolved_dashboards for item in one.panels}
     assert not {"Days left", "Plans"} & titles
     assert "Wanted and there" in titles
 
@@ -210,9 +210,9 @@ def test_panels_do_not_lie_upon_each_other() -> None:
     for one in pages():
         taken: set[tuple[int, int]] = set()
         for item in json.loads(grafana_json(one, environment="prod", source="s"))["panels"]:
-            place = item["gridPos"]
-            cells = {(x, y) for x in range(place["x"], place["x"] + place["w"])
-                     for y in range(place["y"], place["y"] + place["h"])}  # fmt: skip
+            location = item["gridPos"]
+            cells = {(x, y) for x in range(location["x"], location["x"] + location["w"])
+                     for y in range(location["y"], location["y"] + location["h"])}  # fmt: skip
             assert not taken & cells, f"{one.name}: {item['title']}"
             taken |= cells
 
@@ -225,10 +225,10 @@ def test_a_dashboard_for_any_grafana_lets_its_reader_choose_the_source() -> None
 
 def test_uids_are_short_and_no_other_environments() -> None:
     long = ["a" * 31 + letter for letter in "bc"]
-    found = {uid(name, "benchmarks") for name in (*long, "prod")}
-    assert len(found) == 3
-    assert all(len(item) <= UID_CHARACTERS for item in found)
-    assert "prod-benchmarks" in found
+    actual = {uid(name, "benchmarks") for name in (*long, "prod")}
+    assert len(actual) == 3
+    assert all(len(item) <= UID_CHARACTERS for item in actual)
+    assert "prod-benchmarks" in actual
 
 
 class Parsed(HTMLParser):
@@ -240,23 +240,23 @@ class Parsed(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
+        provided = dict(attrs)
         if tag == "main":
-            self.pages.append(given["data-page"] or "")
-        if given.get("class") == "figure":
-            self.places.append(given["id"] or "")
+            self.pages.append(provided["data-page"] or "")
+        if provided.get("class") == "figure":
+            self.places.append(provided["id"] or "")
         self.panels += tag == "section"
 
 
 def test_the_preview_draws_every_panel_into_one_file(answers: dict[str, list[list[Series]]]) -> None:
     drawn = [Drawn(one, answers[one.name]) for one in pages()]
     made = html("Title </script>", "Made up", drawn, SPAN)
-    found = Parsed(made)
-    assert found.pages == list(NAMES)
-    assert found.panels == sum(len(one.panels) for one in pages())
+    parsed = Parsed(made)
+    assert parsed.pages == list(NAMES)
+    assert parsed.panels == sum(len(one.panels) for one in pages())
     [data] = re.findall(r"<script>const figures = (.*?);\nfunction show", made, re.DOTALL)
     figures = json.loads(data.replace("<\\/", "</"))
-    assert set(found.places) == set(figures)
+    assert set(parsed.places) == set(figures)
     assert all(item["data"] for item in figures.values())
     assert "<title>Title &lt;/script&gt;</title>" in made
     assert not re.search(r"(src|href)=.https?://", made.partition("<script>")[0])
@@ -283,10 +283,10 @@ def test_bars_have_the_colour_of_the_step_they_reached() -> None:
 
 
 def test_a_table_has_a_row_for_labels_and_a_column_for_each_query() -> None:
-    found = text(panel("teams", "Guarantees"), [series(4, query="guaranteed"), series(6, query="held")]).table
-    assert found
-    assert (found.labels, found.columns) == (["team"], ["guaranteed", "held"])
-    assert [(row.labels, row.cells) for row in found.rows] == [(("one",), ["4", "6"])]
+    actual = text(panel("teams", "Guarantees"), [series(4, query="guaranteed"), series(6, query="held")]).table
+    assert actual
+    assert (actual.labels, actual.columns) == (["team"], ["guaranteed", "held"])
+    assert [(row.labels, row.cells) for row in actual.rows] == [(("one",), ["4", "6"])]
 
 
 def test_no_label_becomes_markup() -> None:
@@ -310,9 +310,9 @@ def test_numbers_read_well(value: float, unit: str, expected: str) -> None:
 
 def test_cloudwatch_gets_every_panel_and_can_parse_its_expressions() -> None:
     for one in pages():
-        found = [item for item in widgets(one, "function", "us-west-2") if item["type"] == "metric"]
-        assert [item["properties"]["title"] for item in found] == [item.title for item in one.panels]
-        for widget in found:
+        items = [item for item in widgets(one, "function", "us-west-2") if item["type"] == "metric"]
+        assert [item["properties"]["title"] for item in items] == [item.title for item in one.panels]
+        for widget in items:
             assert widget["x"] + widget["width"] <= WIDTH
             for [metric] in widget["properties"]["metrics"]:
                 expression = metric["expression"]

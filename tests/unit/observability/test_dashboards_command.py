@@ -45,7 +45,7 @@ def test_export_writes_a_file_for_each_dashboard(project: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "output"),
     [
         pytest.param(("export", "plain"), 1, "plain has no observability", id="not observed"),
         pytest.param(("export", "off"), 1, "off measures nothing that could be shown", id="metrics off"),
@@ -54,10 +54,10 @@ def test_export_writes_a_file_for_each_dashboard(project: Path, capsys: pytest.C
     ],
 )
 def test_what_cannot_be_shown_is_said(
-    project: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, said: str
+    project: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, output: str
 ) -> None:
     assert run(project, *arguments) == code
-    assert said in capsys.readouterr().err
+    assert output in capsys.readouterr().err
 
 
 def workspace(monkeypatch: pytest.MonkeyPatch, code: int, body: Any) -> tuple[sources.Workspace, list[Any]]:

@@ -14,7 +14,7 @@ def hyperpod(count: int) -> Any:
         "instance_type": "ml.p5.48xlarge",
         "group": "h100",
         "zone_id": "usw2-az2",
-        "status": lambda moment: "Running",
+        "status": lambda timestamp: "Running",
     }
     nodes = [
         SimpleNamespace(instance_id=f"i-{n:017x}", logical_id=str(n), address=f"10.0.0.{n}", **node)

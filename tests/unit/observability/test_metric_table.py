@@ -62,12 +62,12 @@ def test_a_bill_goes_through_the_steps_of_the_price_list() -> None:
     one = bill(H200, 1, "basic", load=Load(*[0] * len(fields(Load))))
     assert (one.per_node, one.series) == (320 + 16 * 192 + 36 * 2 + 27 * 8 + 45 + 8, one.per_node + 5_007)
     samples = (one.series - 15) * 87_600 + 15 * 43_800
-    kept = 150 * 24 / 730 * 1.5 / 2**30 * 0.03
+    retained = 150 * 24 / 730 * 1.5 / 2**30 * 0.03
     assert one.samples == samples
-    assert one.usd == pytest.approx(samples / 1e7 * 0.90 + samples * kept)
+    assert one.usd == pytest.approx(samples / 1e7 * 0.90 + samples * retained)
     many = bill(H200, 1000, "basic")
     beyond = (many.samples - 252e9) / 1e7 * 0.16
-    assert many.usd == pytest.approx(2e9 / 1e7 * 0.90 + 250e9 / 1e7 * 0.35 + beyond + many.samples * kept)
+    assert many.usd == pytest.approx(2e9 / 1e7 * 0.90 + 250e9 / 1e7 * 0.35 + beyond + many.samples * retained)
 
 
 def test_what_makes_metrics_dear() -> None:

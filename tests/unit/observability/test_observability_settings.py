@@ -25,9 +25,9 @@ instance_groups: {system: {instance_type: ml.m5.4xlarge, count: 2}}
 
 def observed(text: str) -> Observability:
     """The settings of a file with this line."""
-    found = environment_from(parse_source(f"{BASE}{text}\n", "test.yaml"), "test").environment.observability
-    assert found is not None
-    return found
+    actual = environment_from(parse_source(f"{BASE}{text}\n", "test.yaml"), "test").environment.observability
+    assert actual is not None
+    return actual
 
 
 def test_an_empty_mapping_is_every_default() -> None:

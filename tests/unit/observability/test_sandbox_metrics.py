@@ -12,7 +12,7 @@ from podwright.config.catalog.metrics import metrics
 from podwright.config.loading.load import load_environment
 from podwright.operations.programs.prometheus import Prometheus, QueryError, installed
 from podwright.operations.programs.prometheus import history as prometheus_of
-from podwright.planning.monitoring.synthetic.cluster import Node, World, world_of
+from podwright.planning.monitoring.synthetic.cluster import Node, SyntheticCluster, synthetic_cluster
 from podwright.planning.monitoring.synthetic.faults import FAULTS, Fault, with_faults
 from podwright.planning.monitoring.synthetic.metrics import history, snapshot
 
@@ -20,41 +20,41 @@ END = 1_800_000_000.0
 START, BROKEN = END - 7200, END - 3600
 
 
-def world(**more: object) -> World:
+def synthetic(**more: object) -> SyntheticCluster:
     path = Path(__file__).parents[3] / "environments" / "sandbox.yaml"
-    made = world_of(load_environment(path).environment, START, END, step=300, nodes=2, devices=1)
+    made = synthetic_cluster(load_environment(path).environment, START, END, step=300, nodes=2, devices=1)
     return replace(made, **more)
 
 
-def gpu_node(made: World) -> str:
+def gpu_node(made: SyntheticCluster) -> str:
     return next(node.name for node in made.nodes if node.gpus)
 
 
 def test_every_metric_is_made_up_with_the_labels_of_its_row() -> None:
     trainium = Node.numbered("trainium", 0, "ml.trn1.32xlarge", neuron=1)
-    healthy = world(endpoints=["chat"])
+    healthy = synthetic(endpoints=["chat"])
     healthy.nodes.append(trainium)
     # What shows only in trouble comes from the faults.
     kinds, node = ("crash-loop", "unschedulable", "plan-idle"), gpu_node(healthy)
     broken = with_faults(healthy, *(Fault(kind=kind, node=node, start=BROKEN) for kind in kinds))
-    text = history(broken, world(cluster="slurm", orchestrator="slurm"))
-    found = dict[str, set[frozenset[str]]]()
+    text = history(broken, synthetic(cluster="slurm", orchestrator="slurm"))
+    actual = dict[str, set[frozenset[str]]]()
     for name, labels in re.findall(r"^(\w+)\{([^}]*)\} [-+0-9.e]+ \d+$", text, re.MULTILINE):
-        found.setdefault(name, set()).add(frozenset(re.findall(r'(\w+)="', labels)))
+        actual.setdefault(name, set()).add(frozenset(re.findall(r'(\w+)="', labels)))
     # Nothing in the sandbox ends a container for want of memory.
-    assert set(metrics()) - set(found) == {"kube_pod_container_status_last_terminated_reason"}
-    for name, sets in found.items():
+    assert set(metrics()) - set(actual) == {"kube_pod_container_status_last_terminated_reason"}
+    for name, sets in actual.items():
         allowed = {*metrics()[name].labels, "cluster_name"}
         assert all(labels <= allowed for labels in sets), name
     assert text.endswith("# EOF\n")
 
 
 def test_two_histories_of_the_same_are_the_same() -> None:
-    assert history(world(), names=["DCGM_FI_DEV_GPU_TEMP"]) == history(world(), names=["DCGM_FI_DEV_GPU_TEMP"])
+    assert history(synthetic(), names=["DCGM_FI_DEV_GPU_TEMP"]) == history(synthetic(), names=["DCGM_FI_DEV_GPU_TEMP"])
 
 
 def test_a_snapshot_is_what_an_exporter_shows() -> None:
-    lines = snapshot(world(), END - 60).splitlines()
+    lines = snapshot(synthetic(), END - 60).splitlines()
     [queue] = [line for line in lines if line.startswith("kueue_cluster_queue_nominal_quota") and "product" in line]
     assert queue.endswith(" 1")
 
@@ -62,15 +62,17 @@ def test_a_snapshot_is_what_an_exporter_shows() -> None:
 @pytest.fixture(scope="module")
 def prometheus() -> Iterator[Prometheus]:
     require(installed(), "Prometheus and promtool: Debian's package prometheus")
-    healthy = world(cluster="well")
+    healthy = synthetic(cluster="well")
     node = gpu_node(healthy)
-    worlds = [with_faults(replace(healthy, cluster=kind), Fault(kind=kind, node=node, start=BROKEN)) for kind in FAULTS]
+    clusters = [
+        with_faults(replace(healthy, cluster=kind), Fault(kind=kind, node=node, start=BROKEN)) for kind in FAULTS
+    ]
     names = {
         name
         for query in SHOWS.values()
         for name in re.findall(r"\b(?:DCGM|node|kube|kueue|training|podwright)_\w+|\bup\b", query)
     }
-    with prometheus_of(history(healthy, *worlds, names=names)) as running:
+    with prometheus_of(history(healthy, *clusters, names=names)) as running:
         yield running
 
 
@@ -116,9 +118,9 @@ def test_every_fault_has_something_that_shows_it() -> None:
 
 @pytest.mark.parametrize("kind", SHOWS)
 def test_a_fault_shows(prometheus: Prometheus, kind: str) -> None:
-    seen = {series["metric"]["cluster_name"] for series in prometheus.instant(SHOWS[kind], END - 60)}
-    assert kind in seen
-    assert "well" not in seen
+    observed = {series["metric"]["cluster_name"] for series in prometheus.instant(SHOWS[kind], END - 60)}
+    assert kind in observed
+    assert "well" not in observed
     before = prometheus.instant(SHOWS[kind], BROKEN - 60)
     assert not [series for series in before if series["metric"]["cluster_name"] == kind]
 

@@ -46,8 +46,8 @@ def upstream(monkeypatch: pytest.MonkeyPatch) -> Upstream:
 
 @pytest.fixture
 def server(upstream: Upstream) -> Iterator[Server]:
-    with serving(upstream.answer) as found:
-        yield found
+    with serving(upstream.answer) as actual:
+        yield actual
 
 
 def wanted(server: Server) -> Archive:
@@ -66,8 +66,8 @@ def test_fetches_locks_and_leaves_alone_what_is_there(tmp_path: Path, server: Se
     locked = read_artifacts(tmp_path).archives["efa_installer-1.50.0"]
     assert (locked.sha256, locked.bytes, locked.address) == (digest_of(file), len(Upstream.body), item.address)
     assert ids(tmp_path, item) == []
-    (found,) = locked_files(tmp_path, [item])
-    assert found.path == file
+    (files,) = locked_files(tmp_path, [item])
+    assert files.path == file
     assert fetch(tmp_path, item) == file
     assert len(server.calls) == 1
 
@@ -169,6 +169,6 @@ def test_a_deployment_asks_for_the_archives_of_its_nodes(tmp_path: Path) -> None
     environment = loaded(piece).environment
     (item,) = environment_archives(environment)
     assert item.name == "efa_installer-1.50.0"
-    found = [finding for finding in missing_artifacts(tmp_path, environment) if finding.id.startswith("ART")]
-    assert [finding.id for finding in found] == ["ART001"]
-    assert "aws-efa-installer-1.50.0.tar.gz" in found[0].message
+    findings = [finding for finding in missing_artifacts(tmp_path, environment) if finding.id.startswith("ART")]
+    assert [finding.id for finding in findings] == ["ART001"]
+    assert "aws-efa-installer-1.50.0.tar.gz" in findings[0].message

@@ -30,8 +30,8 @@ def values(*groups: AnyGroup, region: str = "us-west-2", **more: Any) -> dict[st
     return dependencies_values(chart(HYPERPOD_DEPENDENCIES), groups, catalog(), region=region, **more)
 
 
-def affinity(found: dict[str, Any]) -> list[str]:
-    (term,) = found[NVIDIA]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+def affinity(actual: dict[str, Any]) -> list[str]:
+    (term,) = actual[NVIDIA]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
         "nodeSelectorTerms"
     ]
     ((expression),) = term["matchExpressions"]
@@ -40,15 +40,15 @@ def affinity(found: dict[str, Any]) -> list[str]:
 
 
 def test_plugins_run_on_the_types_that_have_the_devices() -> None:
-    found = values(
+    actual = values(
         group("ml.m5.4xlarge"),
         group("ml.p5en.48xlarge"),
         group("ml.g5.2xlarge"),
         group("ml.p5en.48xlarge"),
         group("ml.trn2.48xlarge"),
     )
-    assert affinity(found) == ["ml.g5.2xlarge", "ml.p5en.48xlarge"]
-    assert found[EFA]["supportedInstanceLabels"] == {
+    assert affinity(actual) == ["ml.g5.2xlarge", "ml.p5en.48xlarge"]
+    assert actual[EFA]["supportedInstanceLabels"] == {
         "keys": ["node.kubernetes.io/instance-type"],
         "values": ["ml.p5en.48xlarge", "ml.trn2.48xlarge"],
     }
@@ -61,14 +61,14 @@ def test_types_that_the_chart_does_not_know_get_their_plugin(type: str) -> None:
 
 def test_mixed_and_restricted_groups_count_with_all_their_types() -> None:
     restricted = RestrictedInstanceGroup(instance_type="ml.p5.48xlarge", count=1)
-    found = values(group("ml.g5.8xlarge", "ml.m5.xlarge", "ml.g6.8xlarge"), restricted)
-    assert affinity(found) == ["ml.g5.8xlarge", "ml.g6.8xlarge", "ml.p5.48xlarge"]
+    actual = values(group("ml.g5.8xlarge", "ml.m5.xlarge", "ml.g6.8xlarge"), restricted)
+    assert affinity(actual) == ["ml.g5.8xlarge", "ml.g6.8xlarge", "ml.p5.48xlarge"]
 
 
 def test_a_plugin_without_devices_is_off() -> None:
-    found = values(group("ml.m5.4xlarge"))
-    assert found[NVIDIA] == {"devicePlugin": {"enabled": False}}
-    assert found[EFA] == {"devicePlugin": {"enabled": False}}
+    actual = values(group("ml.m5.4xlarge"))
+    assert actual[NVIDIA] == {"devicePlugin": {"enabled": False}}
+    assert actual[EFA] == {"devicePlugin": {"enabled": False}}
     assert values(group("ml.g5.2xlarge"))[EFA]["devicePlugin"]["enabled"] is False
 
 
@@ -77,17 +77,17 @@ def test_plugins_tolerate_health_and_the_taints_of_their_groups() -> None:
         {"key": "team", "value": "research", "effect": "NoSchedule"},
         {"key": "nvidia.com/gpu", "effect": "NoSchedule"},
     ]
-    found = values(
+    actual = values(
         group("ml.p5en.48xlarge", taints=taints),
         group("ml.m5.4xlarge", taints=[{"key": "system", "effect": "NoExecute"}]),
     )
-    assert found[NVIDIA]["tolerations"] == [
+    assert actual[NVIDIA]["tolerations"] == [
         HEALTH,
         {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
         {"key": "team", "operator": "Exists", "effect": "NoSchedule"},
     ]
-    assert {"key": "aws.amazon.com/efa", "operator": "Exists", "effect": "NoSchedule"} in found[EFA]["tolerations"]
-    assert HEALTH in found[EFA]["tolerations"]
+    assert {"key": "aws.amazon.com/efa", "operator": "Exists", "effect": "NoSchedule"} in actual[EFA]["tolerations"]
+    assert HEALTH in actual[EFA]["tolerations"]
 
 
 def test_order_and_repetition_of_groups_mean_nothing() -> None:
@@ -96,10 +96,10 @@ def test_order_and_repetition_of_groups_mean_nothing() -> None:
 
 
 def test_what_resilience_needs_is_on_and_neuron_is_left_to_podwright() -> None:
-    found = values(group("ml.trn2.48xlarge"))
+    actual = values(group("ml.trn2.48xlarge"))
     for part in ("health-monitoring-agent", "deep-health-check", "job-auto-restart", "hyperpod-patching"):
-        assert found[part]["enabled"] is True
-    assert found["neuron-device-plugin"] == {"devicePlugin": {"enabled": False}}
+        assert actual[part]["enabled"] is True
+    assert actual["neuron-device-plugin"] == {"devicePlugin": {"enabled": False}}
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_what_resilience_needs_is_on_and_neuron_is_left_to_podwright() -> None:
     ],
 )
 def test_images_of_aws_come_from_the_region(region: str, agent: str, efa: str) -> None:
-    found = values(group("ml.p5en.48xlarge"), region=region)
-    assert found["global"] == {"region": region}
-    assert found["health-monitoring-agent"]["region"] == agent
-    assert found[EFA]["image"] == {"repository": efa}
+    actual = values(group("ml.p5en.48xlarge"), region=region)
+    assert actual["global"] == {"region": region}
+    assert actual["health-monitoring-agent"]["region"] == agent
+    assert actual[EFA]["image"] == {"repository": efa}
 
 
 def test_mirrored_images_are_named_with_their_digest() -> None:
@@ -123,11 +123,11 @@ def test_mirrored_images_are_named_with_their_digest() -> None:
         "docker.io/mpioperator/mpi-operator": Image("r.example", "podwright/mpi", "0.5", digest),
         "docker.io/somebody/else": Image("r.example", "podwright/else", "1", digest),
     }
-    found = values(group("ml.p5en.48xlarge"), mirror=mirror)
-    assert found[NVIDIA]["image"] == {"repository": "r.example/podwright/nvcr.io/nvidia/x", "tag": f"v0.16.1@{digest}"}
-    assert found["mpi-operator"]["mpiOperator"]["image"]["tag"] == f"0.5@{digest}"
-    assert found["mpi-operator"]["enabled"] is True
-    assert "else" not in str(found)
+    actual = values(group("ml.p5en.48xlarge"), mirror=mirror)
+    assert actual[NVIDIA]["image"] == {"repository": "r.example/podwright/nvcr.io/nvidia/x", "tag": f"v0.16.1@{digest}"}
+    assert actual["mpi-operator"]["mpiOperator"]["image"]["tag"] == f"0.5@{digest}"
+    assert actual["mpi-operator"]["enabled"] is True
+    assert "else" not in str(actual)
 
 
 def test_images_are_named_the_way_their_chart_wants_them() -> None:
@@ -146,9 +146,9 @@ def test_images_are_named_the_way_their_chart_wants_them() -> None:
         "r.io/team/b:core-1": Image("own", "podwright/r.io/team/b", "core-1", digest),
         "r.io/team/b": Image("own", "podwright/r.io/team/b", "core-1", digest),
     }
-    found: dict[str, Any] = {"web": {"replicas": 1}}
-    set_mirrored(found, made, copies)
-    assert found == {
+    actual: dict[str, Any] = {"web": {"replicas": 1}}
+    set_mirrored(actual, made, copies)
+    assert actual == {
         "global": {"registry": "own/podwright/r.io/team"},
         "a": {"version": f"1@{digest}"},
         "web": {"replicas": 1, "image": "own/podwright/r.io/team/b", "tag": f"web-1@{digest}"},
@@ -159,6 +159,6 @@ def test_images_are_named_the_way_their_chart_wants_them() -> None:
 def test_controllers_run_on_the_system_group() -> None:
     tainted = group("ml.m5.4xlarge", taints=[{"key": "system", "effect": "NoExecute"}])
     settings = Cluster(name="c", zones=("usw2-az1", "usw2-az2"), system_group="head")
-    found = system_placement(settings, {"head": tainted, "gpu": group("ml.p5en.48xlarge")})
-    assert found.node_selector == {"sagemaker.amazonaws.com/instance-group-name": "head"}
-    assert found.tolerations == (HEALTH, {"key": "system", "operator": "Exists", "effect": "NoExecute"})
+    placement = system_placement(settings, {"head": tainted, "gpu": group("ml.p5en.48xlarge")})
+    assert placement.node_selector == {"sagemaker.amazonaws.com/instance-group-name": "head"}
+    assert placement.tolerations == (HEALTH, {"key": "system", "operator": "Exists", "effect": "NoExecute"})

@@ -74,6 +74,6 @@ def test_who_serves_endpoints_reaches_load_balancers() -> None:
 
 def test_training_jobs_without_a_cluster_need_few_services() -> None:
     queue = "training_job_queues: {q: {capacity: {ml.p5.48xlarge: 1}, quota: {llm: {ml.p5.48xlarge: 1}}}}"
-    found = Project.at(Path(__file__).parents[3]).load("training-jobs-queue").environment
-    assert services(features(found)) == ["fsx", "s3", "sagemaker.api", "sts"]
+    actual = Project.at(Path(__file__).parents[3]).load("training-jobs-queue").environment
+    assert services(features(actual)) == ["fsx", "s3", "sagemaker.api", "sts"]
     assert "kubectl" in used(queue), "a cluster beside the queue has its own"

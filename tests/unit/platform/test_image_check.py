@@ -18,7 +18,7 @@ from podwright.config.errors import CommandError
 from podwright.config.findings import Level
 from podwright.operations import cli
 from podwright.operations.artifacts import image_check
-from podwright.operations.artifacts.image_check import Found, judged
+from podwright.operations.artifacts.image_check import ImageComponent, judged
 from podwright.operations.artifacts.image_files import files_of_image
 from registry_double import INDEX, MANIFEST, Double, client
 
@@ -64,9 +64,9 @@ def double() -> Double:
 
 @pytest.fixture
 def server(double: Double) -> Iterator[Server]:
-    with serving(double.answer) as found:
-        double.url = found.url
-        yield found
+    with serving(double.answer) as actual:
+        double.url = actual.url
+        yield actual
 
 
 def versions(double: Double, architecture: str = "x86_64") -> dict[str, str]:
@@ -165,14 +165,14 @@ def test_an_oci_layout_is_an_image(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "output"),
     [(["./missing"], "./missing is no folder"), ([".", "--type", "ml.p5en.48xlarg"], "did you mean ml.p5en.48xlarge")],
 )
 def test_a_wrong_command_line_says_what_is_wrong(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], output: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["image", "check", *words]) == 2
-    assert said in capsys.readouterr().err
+    assert output in capsys.readouterr().err
 
 
 def test_a_registry_out_of_reach_is_said_so(
@@ -184,20 +184,20 @@ def test_a_registry_out_of_reach_is_said_so(
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setattr(time, "sleep", lambda _: None)
     assert cli.main(["image", "check", "registry.example/train:1"]) == 1
-    said = capsys.readouterr().err
-    assert "registry.example/train:1 cannot be read: " in said
-    assert "Failed to resolve 'registry.example' ([Errno -2] Name or service not known)" in said
-    assert "→ see that the name is right" in said
+    output = capsys.readouterr().err
+    assert "registry.example/train:1 cannot be read: " in output
+    assert "Failed to resolve 'registry.example' ([Errno -2] Name or service not known)" in output
+    assert "→ see that the name is right" in output
 
 
-def found(**components: str) -> list[Found]:
-    return [Found(name, version, PurePosixPath("/x")) for name, version in components.items()]
+def found(**components: str) -> list[ImageComponent]:
+    return [ImageComponent(name, version, PurePosixPath("/x")) for name, version in components.items()]
 
 
 def test_every_nccl_of_an_image_is_compared() -> None:
     two = [
         *found(nccl="2.27.7", aws_ofi_nccl="1.16.3", libfabric="2.1.0"),
-        Found("nccl", "2.16.5", PurePosixPath("/y")),
+        ImageComponent("nccl", "2.16.5", PurePosixPath("/y")),
     ]
     levels = [(level, text.split(":")[0]) for level, text in judged(two, "")]
     assert levels == [

@@ -41,8 +41,8 @@ def artifacts(**mirrored: str) -> Artifacts:
     return Artifacts(charts={CHART.name: LockedChart.model_validate(LOCKED)}, mirrors=mirrors)
 
 
-def names(found: Environment, of: Artifacts) -> list[str]:
-    return [image.name for image in foreign_images(found, of)]
+def names(actual: Environment, subject: Artifacts) -> list[str]:
+    return [image.name for image in foreign_images(actual, subject)]
 
 
 def test_images_of_ecr_and_of_parts_that_are_off_need_no_mirror() -> None:
@@ -59,10 +59,10 @@ def test_the_image_of_benchmark_labels_needs_a_mirror_where_nodes_are_measured()
 
 
 def test_a_closed_network_lacks_what_is_not_mirrored() -> None:
-    found = mirror_findings(environment("ml.p5en.48xlarge"), artifacts())
-    assert [finding.id for finding in found] == ["CHT006", "CHT006"]
-    assert "nvcr.io/nvidia/k8s-device-plugin:v0.16.1" in found[1].message
-    assert "podwright images mirror test" in found[1].hint
+    findings = mirror_findings(environment("ml.p5en.48xlarge"), artifacts())
+    assert [finding.id for finding in findings] == ["CHT006", "CHT006"]
+    assert "nvcr.io/nvidia/k8s-device-plugin:v0.16.1" in findings[1].message
+    assert "podwright images mirror test" in findings[1].hint
     mirrored = artifacts(**dict.fromkeys(LOCKED["images"][1:], DIGEST))
     assert mirror_findings(environment("ml.p5en.48xlarge"), mirrored) == []
 

@@ -16,10 +16,10 @@ from podwright.config.settings.platform import KUBEFLOW_TRAINER, KUBERAY, KubeRa
 from podwright.planning.helm.chart_values import SystemPlacement
 from podwright.planning.helm.platform_values import cert_manager_values, kuberay_values, trainer_values
 from podwright.planning.helm.wanted_charts import wanted_chart, wanted_charts
-from podwright.planning.node.allocatable import asked
+from podwright.planning.node.allocatable import requested
 from podwright.planning.quota.queue_shares import Share, queue_shares
 
-PLACE = SystemPlacement({"group": "system"}, ({"key": "health", "operator": "Exists"},))
+PLACEMENT = SystemPlacement({"group": "system"}, ({"key": "health", "operator": "Exists"},))
 PLACED = {"nodeSelector": {"group": "system"}, "tolerations": [{"key": "health", "operator": "Exists"}]}
 H200 = ("1g.18gb", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb")
 
@@ -38,10 +38,10 @@ instance_groups: {{{groups}}}
 
 
 def test_charts_come_in_the_order_of_their_installation() -> None:
-    wanted = environment("platform: {kuberay: {}, kubeflow_trainer: {}}\ngovernance: {engine: kueue}")
-    names = [item.chart.name for item in wanted_charts(wanted)]
+    expected = environment("platform: {kuberay: {}, kubeflow_trainer: {}}\ngovernance: {engine: kueue}")
+    names = [item.chart.name for item in wanted_charts(expected)]
     assert names == [HYPERPOD_DEPENDENCIES, KUBERAY, KUBEFLOW_TRAINER, "kueue"]
-    assert wanted_chart(wanted, "kai-scheduler") is None
+    assert wanted_chart(expected, "kai-scheduler") is None
     assert wanted_charts(environment("", "slurm")) == ()
 
 
@@ -63,14 +63,14 @@ def test_a_cluster_with_the_dependencies_does_not_get_them_again() -> None:
     [(None, ""), ("hyperpod", ""), ("kueue", ""), ("kai", "kai-scheduler"), ("yunikorn", "yunikorn")],
 )
 def test_ray_clusters_are_gangs_of_the_engine_that_schedules_pods(engine: Engine | None, scheduler: str) -> None:
-    values = kuberay_values(chart(KUBERAY), KubeRay(), engine, PLACE, {})
+    values = kuberay_values(chart(KUBERAY), KubeRay(), engine, PLACEMENT, {})
     assert values["batchScheduler"] == {"name": scheduler}
     assert PLACED.items() <= values.items()
     assert "featureGates" not in values
 
 
 def test_cron_jobs_of_ray_leave_the_other_gates_as_they_are() -> None:
-    gates = kuberay_values(chart(KUBERAY), KubeRay(cron_jobs=True), None, PLACE, {})["featureGates"]
+    gates = kuberay_values(chart(KUBERAY), KubeRay(cron_jobs=True), None, PLACEMENT, {})["featureGates"]
     assert {gate["name"] for gate in gates if gate["enabled"]} >= {"RayCronJob", "RayJobDeletionPolicy"}
 
 
@@ -80,10 +80,10 @@ def test_copies_of_operators_images_are_named_as_each_chart_wants_them() -> None
         name: Image("111122223333.dkr.ecr.us-west-2.amazonaws.com", f"podwright/{name}", "v1", digest)
         for name in ("quay.io/kuberay/operator", "registry.k8s.io/jobset/jobset")
     }
-    image = kuberay_values(chart(KUBERAY), KubeRay(), None, PLACE, copies)["image"]
+    image = kuberay_values(chart(KUBERAY), KubeRay(), None, PLACEMENT, copies)["image"]
     assert image["repository"] == "111122223333.dkr.ecr.us-west-2.amazonaws.com/podwright/quay.io/kuberay/operator"
     assert image["tag"] == f"v1@{digest}"
-    jobset = trainer_values(chart(KUBEFLOW_TRAINER), PLACE, copies)["jobset"]
+    jobset = trainer_values(chart(KUBEFLOW_TRAINER), PLACEMENT, copies)["jobset"]
     assert jobset["image"] == {
         "registry": "111122223333.dkr.ecr.us-west-2.amazonaws.com",
         "repository": "podwright/registry.k8s.io/jobset/jobset",
@@ -93,13 +93,13 @@ def test_copies_of_operators_images_are_named_as_each_chart_wants_them() -> None
 
 
 def test_all_of_cert_manager_runs_on_the_system_group() -> None:
-    assert cert_manager_values(PLACE) == {**PLACED, "webhook": PLACED, "cainjector": PLACED}
+    assert cert_manager_values(PLACEMENT) == {**PLACED, "webhook": PLACED, "cainjector": PLACED}
 
 
 def values(more: str) -> dict[str, Any]:
-    found = wanted_chart(environment(more), HYPERPOD_DEPENDENCIES)
-    assert found
-    return dict(found.values)
+    resolved_chart = wanted_chart(environment(more), HYPERPOD_DEPENDENCIES)
+    assert resolved_chart
+    return dict(resolved_chart.values)
 
 
 def test_the_gpu_operator_takes_the_place_of_the_device_plugin() -> None:
@@ -130,20 +130,20 @@ def test_parts_of_hyperpods_chart_can_be_off() -> None:
 
 def test_each_part_takes_room_on_the_system_group() -> None:
     none, all_off = (
-        asked(environment(""), "deployment"),
+        requested(environment(""), "deployment"),
         environment("platform: {pytorch_jobs: false, mpi_jobs: false}"),
     )
-    assert none.pods - asked(all_off, "deployment").pods == 2
+    assert none.pods - requested(all_off, "deployment").pods == 2
     some = environment("platform: {cert_manager: {}, training_operator: {}, kuberay: {}}")
-    assert asked(some, "deployment").pods - none.pods == 5
+    assert requested(some, "deployment").pods - none.pods == 5
 
 
 def test_layouts_of_the_chart_fill_a_gpu_at_most() -> None:
     """Seven slices of compute and eight of memory are all that a GPU has."""
     for layout in chart_layouts():
         for profiles in (H200, ("1g.5gb", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb")):
-            found = partitions({MIG_LABEL: layout}, profiles)
-            compute = sum(count * int(profile[0]) for profile, count in (found or {}).items())
+            actual = partitions({MIG_LABEL: layout}, profiles)
+            compute = sum(count * int(profile[0]) for profile, count in (actual or {}).items())
             assert compute <= 7, layout
     assert partitions({MIG_LABEL: "mixed-3-1g.18gb-1-4g.71gb"}, H200) == {"1g.18gb": 3, "4g.71gb": 1}
     assert partitions({MIG_LABEL: "mixed-3-1g.10gb-1-4g.40gb"}, H200) is None

@@ -28,10 +28,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_image_arrives_whole_and_with_its_digest(doubles: tuple[Double, Double, Server]) -> None:
     source, target, _ = doubles
-    wanted = source.image("v1", b"layer one", b"layer two")
+    expected = source.image("v1", b"layer one", b"layer two")
     image = Image("source", "a", "v1", "")
-    assert digest_of(image, client(source)) == wanted
-    assert copy(image, client(source), client(target), "mirror/a") == wanted
+    assert digest_of(image, client(source)) == expected
+    assert copy(image, client(source), client(target), "mirror/a") == expected
     assert target.blobs == source.blobs
     assert target.manifests == source.manifests
 
@@ -50,16 +50,16 @@ def test_what_is_there_is_not_sent_again(doubles: tuple[Double, Double, Server])
 
 def test_a_digest_is_copied_without_a_tag(doubles: tuple[Double, Double, Server]) -> None:
     source, target, _ = doubles
-    wanted = source.image("v1", b"layer")
-    assert copy(Image("source", "a", "", wanted), client(source), client(target), "a") == wanted
+    expected = source.image("v1", b"layer")
+    assert copy(Image("source", "a", "", expected), client(source), client(target), "a") == expected
     assert "v1" not in target.manifests
 
 
 def test_a_registry_that_wants_a_token_and_redirects_to_storage(doubles: tuple[Double, Double, Server]) -> None:
     source, target, _ = doubles
-    wanted = source.image("v1", b"layer")
+    expected = source.image("v1", b"layer")
     source.token, source.redirects = "anonymous", True
-    assert copy(Image("source", "a", "v1", ""), client(source), client(target), "a") == wanted
+    assert copy(Image("source", "a", "v1", ""), client(source), client(target), "a") == expected
 
 
 def test_a_registry_with_a_password(doubles: tuple[Double, Double, Server]) -> None:
@@ -72,9 +72,9 @@ def test_a_registry_with_a_password(doubles: tuple[Double, Double, Server]) -> N
 @pytest.mark.parametrize("faults", [[503], [429, 500], [502, 502, 502]], ids=str)
 def test_a_fault_is_tried_again(doubles: tuple[Double, Double, Server], faults: list[int]) -> None:
     source, target, _ = doubles
-    wanted = source.image("v1", b"layer")
+    expected = source.image("v1", b"layer")
     source.faults, target.faults, target.upload_faults = list(faults), list(faults), list(faults)
-    assert copy(Image("source", "a", "v1", ""), client(source), client(target), "a") == wanted
+    assert copy(Image("source", "a", "v1", ""), client(source), client(target), "a") == expected
 
 
 def test_a_fault_that_stays_is_an_error(doubles: tuple[Double, Double, Server]) -> None:
@@ -104,10 +104,10 @@ def test_another_blob_than_promised_goes_no_further(doubles: tuple[Double, Doubl
 
 def test_another_manifest_than_asked_for_goes_no_further(doubles: tuple[Double, Double, Server]) -> None:
     source, target, _ = doubles
-    wanted = source.image("v1", b"layer")
-    source.manifests[wanted] = (b"{}", INDEX)
+    expected = source.image("v1", b"layer")
+    source.manifests[expected] = (b"{}", INDEX)
     with pytest.raises(CommandError, match="serves another manifest"):
-        copy(Image("source", "a", "v1", wanted), client(source), client(target), "a")
+        copy(Image("source", "a", "v1", expected), client(source), client(target), "a")
 
 
 def test_docker_hub_has_another_host() -> None:

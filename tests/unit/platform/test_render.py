@@ -68,9 +68,9 @@ def test_files_of_what_is_gone_go_and_others_stay(project: Path) -> None:
 def test_a_value_that_nobody_gave_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "values.yaml").write_text("lustre: {lustre: {id: fs-0123456789abcdef0}}")
     assert run(project, "--values", str(project / "values.yaml")) == 1
-    said = capsys.readouterr().err
-    assert "nobody says what lustre.lustre.dns_name, lustre.lustre.mount_name of here are" in said
-    assert "lustre.lustre.id" not in said
+    output = capsys.readouterr().err
+    assert "nobody says what lustre.lustre.dns_name, lustre.lustre.mount_name of here are" in output
+    assert "lustre.lustre.id" not in output
 
 
 def test_without_credentials_too_it_is_said_what_is_missing(
@@ -81,17 +81,19 @@ def test_without_credentials_too_it_is_said_what_is_missing(
 
     monkeypatch.setattr(render, "account_of", refuse)
     assert run(project) == 1
-    said = capsys.readouterr().err
-    assert "lustre.lustre.mount_name of here are in its stacks, and the default profile has no AWS credentials" in said
-    assert "→ give them in a file with --values, or: set AWS_PROFILE" in said
+    output = capsys.readouterr().err
+    assert (
+        "lustre.lustre.mount_name of here are in its stacks, and the default profile has no AWS credentials" in output
+    )
+    assert "→ give them in a file with --values, or: set AWS_PROFILE" in output
 
 
 def test_a_cluster_without_kubernetes_has_no_objects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "a/b"
     assert cli.main(["render", "slurm-classic", "--out", str(out), "--project", str(ROOT)]) == 0
-    said = capsys.readouterr()
-    assert said.err == "slurm-classic has no Kubernetes objects\n"
-    assert said.out == f"0 files in {out}\n"
+    output = capsys.readouterr()
+    assert output.err == "slurm-classic has no Kubernetes objects\n"
+    assert output.out == f"0 files in {out}\n"
 
 
 def test_values_are_a_mapping(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

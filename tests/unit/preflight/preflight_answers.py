@@ -300,8 +300,8 @@ def prometheus_workspace(status: str) -> dict[str, Any]:
 
 def addon_versions(*versions: str) -> dict[str, Any]:
     """Versions of whichever add-on is asked for; those that podwright pins when none are given."""
-    there = versions or tuple(pin.version for pin in addon_pins())
-    return {"addons": [{"addonVersions": [{"addonVersion": version} for version in there]}]}
+    existing = versions or tuple(pin.version for pin in addon_pins())
+    return {"addons": [{"addonVersions": [{"addonVersion": version} for version in existing]}]}
 
 
 def clusters(name: str, **cluster: Any) -> dict[tuple[str, str], Any]:
@@ -312,10 +312,10 @@ def clusters(name: str, **cluster: Any) -> dict[tuple[str, str], Any]:
         "ClusterStatus": "InService",
         "CreationTime": datetime(2026, 1, 1, tzinfo=UTC),
     }
-    found = hyperpod(name, **cluster)
+    actual = hyperpod(name, **cluster)
     return {
         ("sagemaker", "list_clusters"): {"ClusterSummaries": [listed]},
         ("sagemaker", "describe_cluster"): lambda **request: (
-            found if request["ClusterName"] == name else refusal("ResourceNotFound")
+            actual if request["ClusterName"] == name else refusal("ResourceNotFound")
         ),
     }

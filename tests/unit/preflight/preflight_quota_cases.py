@@ -11,8 +11,8 @@ IN_ALL = "request-service-quota-increase --region us-west-2 --service-code"
 
 
 def summary(**changed: Any) -> dict[str, Any]:
-    kept = ("TrainingPlanArn", "TrainingPlanName", "Status", "ReservedCapacitySummaries")
-    return {"TrainingPlanSummaries": [{key: value for key, value in (plan() | changed).items() if key in kept}]}
+    retained = ("TrainingPlanArn", "TrainingPlanName", "Status", "ReservedCapacitySummaries")
+    return {"TrainingPlanSummaries": [{key: value for key, value in (plan() | changed).items() if key in retained}]}
 
 
 CASES = [

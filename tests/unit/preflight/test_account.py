@@ -48,7 +48,7 @@ def test_the_users_credentials_open_the_account(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("answer", "said", "hint"),
+    ("answer", "output", "hint"),
     [
         pytest.param(
             {"Account": "444455556666", "Arn": "arn:aws:iam::444455556666:user/me", "UserId": "me"},
@@ -83,11 +83,11 @@ def test_the_users_credentials_open_the_account(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_says_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch, answer: dict[str, str] | str | Exception, said: str, hint: str
+    monkeypatch: pytest.MonkeyPatch, answer: dict[str, str] | str | Exception, output: str, hint: str
 ) -> None:
     with pytest.raises(CommandError) as stopped:
         opened(monkeypatch, answer)
-    assert said in str(stopped.value)
+    assert output in str(stopped.value)
     assert hint in stopped.value.hint
     assert stopped.value.code == 1
 

@@ -18,8 +18,8 @@ from podwright.operations.aws.unseen import Unseen
 from podwright.operations.preflight import command
 from podwright.operations.preflight.check import CHECKS, Note, Outcome, check
 from podwright.operations.preflight.quota_codes import Codes
+from preflight_account import NEW, PreflightAccount, examine
 from preflight_answers import ACCOUNT, REGION, quotas, refusal
-from preflight_world import NEW, World, examine
 
 FILE = f"""
 account: "{ACCOUNT}"
@@ -49,17 +49,19 @@ def by_id(outcomes: list[Outcome]) -> dict[str, Outcome]:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_call_without_an_answer_skips_its_checks_with_the_reason(error: Exception, reason: str) -> None:
-    found = by_id(examine(World({("ec2", "describe_availability_zones"): error}), NEW, "PRE011", "PRE012"))
-    assert found["PRE011"].status == "skipped"
-    assert reason in found["PRE011"].skipped[0]
-    assert found["PRE012"].status == "ok"
+    outcomes = by_id(
+        examine(PreflightAccount({("ec2", "describe_availability_zones"): error}), NEW, "PRE011", "PRE012")
+    )
+    assert outcomes["PRE011"].status == "skipped"
+    assert reason in outcomes["PRE011"].skipped[0]
+    assert outcomes["PRE012"].status == "ok"
 
 
 def test_nothing_is_lost_when_nothing_answers() -> None:
     denied = refusal("AccessDenied", 403)
-    found = examine(World(dict.fromkeys(World().answers, denied)), NEW)
-    assert {outcome.status for outcome in found} == {"skipped", "not_needed"}
-    assert all(outcome.skipped for outcome in found if outcome.status == "skipped")
+    outcomes = examine(PreflightAccount(dict.fromkeys(PreflightAccount().answers, denied)), NEW)
+    assert {outcome.status for outcome in outcomes} == {"skipped", "not_needed"}
+    assert all(outcome.skipped for outcome in outcomes if outcome.status == "skipped")
 
 
 def test_checks_run_at_once_and_the_late_ones_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,12 +77,12 @@ def test_checks_run_at_once_and_the_late_ones_are_skipped(monkeypatch: pytest.Mo
 
     for id, function in (("PRE001", meets), ("PRE002", meets), ("PRE003", meets), ("PRE004", waits)):
         monkeypatch.setitem(CHECKS, id, function)
-    begun = time.monotonic()
-    found = by_id(examine(World(), NEW, "PRE001", "PRE002", "PRE003", "PRE004", seconds=5))
-    assert time.monotonic() - begun < 120
-    assert [found[id].notes for id in ("PRE001", "PRE002", "PRE003")] == [("met",)] * 3
-    assert found["PRE004"].status == "skipped"
-    assert found["PRE004"].skipped[0].startswith("no answer within 5 s; `podwright preflight --seconds 30`")
+    started = time.monotonic()
+    outcomes = by_id(examine(PreflightAccount(), NEW, "PRE001", "PRE002", "PRE003", "PRE004", seconds=5))
+    assert time.monotonic() - started < 120
+    assert [outcomes[id].notes for id in ("PRE001", "PRE002", "PRE003")] == [("met",)] * 3
+    assert outcomes["PRE004"].status == "skipped"
+    assert outcomes["PRE004"].skipped[0].startswith("no answer within 5 s; `podwright preflight --seconds 30`")
     never.set()
 
 
@@ -91,7 +93,7 @@ def test_a_check_that_breaks_is_no_skip(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setitem(CHECKS, "PRE001", broken)
     with pytest.raises(KeyError, match="a bug of ours") as caught:
-        examine(World(), NEW)
+        examine(PreflightAccount(), NEW)
     assert caught.value.__notes__ == ["while PRE001 was asked"]
 
 
@@ -101,15 +103,18 @@ def test_an_id_has_one_check() -> None:
 
 
 def test_an_acknowledged_finding_carries_its_reason() -> None:
-    world = {("ssm", "get_parameters"): {"Parameters": []}}
+    preflight_account = {("ssm", "get_parameters"): {"Parameters": []}}
     accepted = "acknowledge: [{rule: PRE013, path: storage.home, reason: AWS told us that it is there}]"
-    found = {item.path: item.acknowledged for item in examine(World(world), NEW, "PRE013", more=accepted)[0].findings}
-    assert found == {"storage.home": "AWS told us that it is there", "storage.lustre": None}
+    actual = {
+        item.path: item.acknowledged
+        for item in examine(PreflightAccount(preflight_account), NEW, "PRE013", more=accepted)[0].findings
+    }
+    assert actual == {"storage.home": "AWS told us that it is there", "storage.lustre": None}
 
 
 class TestReader:
     def test_refuses_what_may_change_something(self) -> None:
-        reader = Reader(World().client)
+        reader = Reader(PreflightAccount().client)
         for operation in ("create_stack", "put_object", "start_build", "describe"):
             with pytest.raises(ValueError, match="this only reads"):
                 reader.get("ec2", operation)
@@ -137,8 +142,8 @@ class TestReader:
         assert sorted(answer["Name"] for answer in answers) == ["a", "a", "a", "b"]
 
     def test_remembers_refusals_too(self) -> None:
-        world = World({("ssm", "get_parameter"): refusal("AccessDenied")})
-        reader = Reader(world.client)
+        preflight_account = PreflightAccount({("ssm", "get_parameter"): refusal("AccessDenied")})
+        reader = Reader(preflight_account.client)
         for _ in range(2):
             with pytest.raises(Unseen):
                 reader.get("ssm", "get_parameter", Name="n")
@@ -157,15 +162,15 @@ class TestReader:
 
                 return type("P", (), {"paginate": staticmethod(paginate)})
 
-        found = Reader(lambda _: Pages()).pages("service-quotas", "list_service_quotas", "Quotas", until=bool)
-        assert len(found) > 5
+        actual = Reader(lambda _: Pages()).pages("service-quotas", "list_service_quotas", "Quotas", until=bool)
+        assert len(actual) > 5
         assert read == [0]
 
     def test_a_quota_that_was_never_changed_is_found_among_the_defaults(self) -> None:
-        world = World({("service-quotas", "list_service_quotas"): {"Quotas": []}})
-        found = by_id(examine(world, NEW))
-        assert found["PRE030"].status == "ok"
-        assert "ml.p5en.48xlarge for cluster usage: 4 of 100" in found["PRE030"].notes
+        preflight_account = PreflightAccount({("service-quotas", "list_service_quotas"): {"Quotas": []}})
+        outcomes = by_id(examine(preflight_account, NEW))
+        assert outcomes["PRE030"].status == "ok"
+        assert "ml.p5en.48xlarge for cluster usage: 4 of 100" in outcomes["PRE030"].notes
 
     def test_a_quota_whose_code_was_seen_before_is_read_at_once(self) -> None:
         names = [row["QuotaName"] for row in quotas()(ServiceCode="sagemaker")["Quotas"]]
@@ -174,25 +179,34 @@ class TestReader:
         def by_code(**request: Any) -> dict[str, Any]:
             return {"Quota": {"QuotaName": names[int(request["QuotaCode"][2:])], "Value": 3.0, "QuotaCode": "L-1"}}
 
-        world = World({("service-quotas", "get_service_quota"): by_code})
-        found = examine(world, NEW, "PRE030", codes=codes)[0]
-        assert "for cluster usage' is 3; wanted: 4" in found.findings[0].message
-        assert not any("list" in operation for _, service, operation in world.calls if service == "service-quotas")
+        preflight_account = PreflightAccount({("service-quotas", "get_service_quota"): by_code})
+        actual = examine(preflight_account, NEW, "PRE030", codes=codes)[0]
+        assert "for cluster usage' is 3; wanted: 4" in actual.findings[0].message
+        assert not any(
+            "list" in operation for _, service, operation in preflight_account.calls if service == "service-quotas"
+        )
 
     def test_a_code_that_leads_to_another_quota_is_not_trusted(self) -> None:
         name = "ml.p5en.48xlarge for cluster usage"
         other = {"Quota": {"QuotaName": "another", "Value": 0.0, "QuotaCode": "L-1"}}
-        world = World({("service-quotas", "get_service_quota"): other})
-        seen: Codes = {}
-        assert examine(world, NEW, "PRE030", codes={"sagemaker": {name: "L-1"}}, seen=seen)[0].findings == ()
-        assert seen["sagemaker"][name] == "L-12345678", "what the list says is kept for the next run"
+        preflight_account = PreflightAccount({("service-quotas", "get_service_quota"): other})
+        observed: Codes = {}
+        assert (
+            examine(preflight_account, NEW, "PRE030", codes={"sagemaker": {name: "L-1"}}, observed=observed)[0].findings
+            == ()
+        )
+        assert observed["sagemaker"][name] == "L-12345678", "what the list says is kept for the next run"
 
     def test_a_quota_that_nobody_lists_is_skipped(self) -> None:
         nothing = {"Quotas": []}
-        world = World(
+        preflight_account = PreflightAccount(
             dict.fromkeys([("service-quotas", f"list_{kind}service_quotas") for kind in ("", "aws_default_")], nothing)
         )
-        assert by_id(examine(world, NEW))["PRE031"].skipped[0].startswith("Service Quotas lists no 'Maximum number")
+        assert (
+            by_id(examine(preflight_account, NEW))["PRE031"]
+            .skipped[0]
+            .startswith("Service Quotas lists no 'Maximum number")
+        )
 
 
 class TestCommand:
@@ -204,14 +218,16 @@ class TestCommand:
         monkeypatch.setattr(command, "account_of", lambda *_: account)
         return tmp_path
 
-    def run(self, project: Path, monkeypatch: pytest.MonkeyPatch, world: World, *more: str) -> int:
-        monkeypatch.setattr(Account, "reader", lambda *_: Reader(world.client))
+    def run(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, preflight_account: PreflightAccount, *more: str
+    ) -> int:
+        monkeypatch.setattr(Account, "reader", lambda *_: Reader(preflight_account.client))
         return cli.main(["preflight", "prod", *more, "--project", str(project)])
 
     def test_prints_what_each_check_saw_and_is_0(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert self.run(project, monkeypatch, World({("s3", "head_bucket"): refusal("404")})) == 0
+        assert self.run(project, monkeypatch, PreflightAccount({("s3", "head_bucket"): refusal("404")})) == 0
         printed = capsys.readouterr().out
         assert f"prod → AWS, account {ACCOUNT}, us-west-2" in printed
         assert (
@@ -224,8 +240,10 @@ class TestCommand:
     def test_an_error_is_1_with_place_and_fix(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        world = World({("ssm", "get_parameter"): refusal("ParameterNotFound"), ("s3", "head_bucket"): refusal("404")})
-        assert self.run(project, monkeypatch, world) == 1
+        preflight_account = PreflightAccount(
+            {("ssm", "get_parameter"): refusal("ParameterNotFound"), ("s3", "head_bucket"): refusal("404")}
+        )
+        assert self.run(project, monkeypatch, preflight_account) == 1
         printed = capsys.readouterr().out
         assert "environments/prod.yaml:2  PRE001  error  account 111122223333 is not prepared" in printed
         assert "→ `podwright deploy prod --bootstrap` does it" in printed
@@ -236,9 +254,9 @@ class TestCommand:
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         answers = {("ssm", "get_parameter"): refusal("AccessDenied"), ("s3", "head_bucket"): refusal("404")}
-        assert self.run(project, monkeypatch, World(answers)) == 0
+        assert self.run(project, monkeypatch, PreflightAccount(answers)) == 0
         assert "  SKIP      PRE001  CDK bootstrap" in capsys.readouterr().out
-        assert self.run(project, monkeypatch, World(answers), "--strict") == 1
+        assert self.run(project, monkeypatch, PreflightAccount(answers), "--strict") == 1
 
     def test_the_policy_allows_all_that_checks_need_and_nothing_that_changes(
         self, capsys: pytest.CaptureFixture[str]
@@ -250,8 +268,10 @@ class TestCommand:
         assert [name for name in names if not name.startswith(("Describe", "Get", "List", "Simulate"))] == []
 
     def test_as_json(self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        world = World({("ssm", "get_parameter"): refusal("ParameterNotFound"), ("s3", "head_bucket"): refusal("404")})
-        assert self.run(project, monkeypatch, world, "--json") == 1
+        preflight_account = PreflightAccount(
+            {("ssm", "get_parameter"): refusal("ParameterNotFound"), ("s3", "head_bucket"): refusal("404")}
+        )
+        assert self.run(project, monkeypatch, preflight_account, "--json") == 1
         printed = json.loads(capsys.readouterr().out)
         assert {key: printed[key] for key in ("environment", "account", "region", "ok")} == {
             "environment": "prod",

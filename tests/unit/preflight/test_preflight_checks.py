@@ -13,9 +13,9 @@ from podwright.config.catalog.facts import table
 from podwright.config.catalog.preflight_checks import preflight_checks
 from podwright.operations.preflight.check import CHECKS, Outcome
 from podwright.planning.rules.pages import explain
+from preflight_account import ADOPTED, CLOSED, NEW, SLURM, PreflightAccount, examine, operations
 from preflight_answers import ACCOUNT, DIGEST, REGION
 from preflight_case import Case
-from preflight_world import ADOPTED, CLOSED, NEW, SLURM, World, examine, operations
 
 KUEUE = ADOPTED.replace("governance: {", "governance: {engine: kueue, ")
 BASES = {"new": NEW, "adopted": ADOPTED, "closed": CLOSED, "slurm": SLURM, "kueue": KUEUE}
@@ -33,35 +33,35 @@ CASES = [
 
 
 @cache
-def examined(case: Case) -> tuple[Outcome, World]:
+def examined(case: Case) -> tuple[Outcome, PreflightAccount]:
     """What the case's check says, and the world that it was asked in."""
-    world = World(case.changed)
-    found = examine(world, BASES[case.base], case.id, more=case.more, groups=case.groups, lock=MIRROR)
-    return found[0], world
+    preflight_account = PreflightAccount(case.changed)
+    outcomes = examine(preflight_account, BASES[case.base], case.id, more=case.more, groups=case.groups, lock=MIRROR)
+    return outcomes[0], preflight_account
 
 
 @cache
-def good(base: str) -> tuple[list[Outcome], World]:
+def good(base: str) -> tuple[list[Outcome], PreflightAccount]:
     """What all checks say of an environment in a world where nothing is wrong."""
-    world = World()
-    return examine(world, BASES[base], groups=("apps",), lock=MIRROR), world
+    preflight_account = PreflightAccount()
+    return examine(preflight_account, BASES[base], groups=("apps",), lock=MIRROR), preflight_account
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.id} {case.says}")
 def test_speaks_with_its_fix(case: Case) -> None:
-    found, _ = examined(case)
-    assert found.status == "found"
-    fitting = [item for item in found.findings if case.says in item.message and case.fix in item.hint]
-    assert fitting, [f"{item.message} → {item.hint}" for item in found.findings]
-    assert {item.id for item in found.findings} == {case.id}
-    assert {item.level for item in found.findings} == {preflight_checks()[case.id].level}
+    actual, _ = examined(case)
+    assert actual.status == "found"
+    fitting = [item for item in actual.findings if case.says in item.message and case.fix in item.hint]
+    assert fitting, [f"{item.message} → {item.hint}" for item in actual.findings]
+    assert {item.id for item in actual.findings} == {case.id}
+    assert {item.level for item in actual.findings} == {preflight_checks()[case.id].level}
 
 
 @pytest.mark.parametrize("base", BASES)
 def test_is_quiet_where_nothing_is_wrong(base: str) -> None:
-    found, _ = good(base)
-    assert [(item.id, item.message) for each in found for item in each.findings] == []
-    assert [(each.check.id, each.skipped) for each in found if each.skipped] == []
+    actual, _ = good(base)
+    assert [(item.id, item.message) for each in actual for item in each.findings] == []
+    assert [(each.check.id, each.skipped) for each in actual if each.skipped] == []
 
 
 def test_every_check_looks_at_something_in_a_good_world() -> None:
@@ -81,8 +81,10 @@ def test_every_check_has_a_case_a_page_and_a_list_of_calls() -> None:
 
 def calls() -> Iterator[tuple[str, str, str]]:
     """Check, service and operation of every call in all worlds, good and bad."""
-    for world in (*(good(base)[1] for base in BASES), *(examined(case)[1] for case in CASES)):
-        yield from ((id, service, operations(service)[operation].name) for id, service, operation in world.calls)
+    for preflight_account in (*(good(base)[1] for base in BASES), *(examined(case)[1] for case in CASES)):
+        yield from (
+            (id, service, operations(service)[operation].name) for id, service, operation in preflight_account.calls
+        )
 
 
 def test_only_reads() -> None:

@@ -32,8 +32,8 @@ def test_actions_follow_from_what_is_deployed() -> None:
 
 
 def test_roles_of_the_inference_operator_have_to_be_there() -> None:
-    found: list[Any] = list(roles(ask("dev", [])))
-    paths = {".".join(map(str, item.path)) for item in found if hasattr(item, "path")}
+    actual: list[Any] = list(roles(ask("dev", [])))
+    paths = {".".join(map(str, item.path)) for item in actual if hasattr(item, "path")}
     assert {
         f"platform.inference.{name}_role" for name in ("execution", "load_balancer", "autoscaler", "s3_driver")
     } <= paths

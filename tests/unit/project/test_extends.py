@@ -52,7 +52,7 @@ def load(project: Path, name: str = "west") -> LoadedEnvironment:
 
 
 def place(loaded: LoadedEnvironment, *path: str | int) -> str:
-    return str(loaded.source.place(path))
+    return str(loaded.source.position(path))
 
 
 def refused(project: Path, name: str = "west") -> tuple[str, str, str, str]:
@@ -103,8 +103,8 @@ def test_null_takes_away_what_was_inherited(project: Path) -> None:
     loaded = load(project)
     assert (loaded.environment.protection, loaded.environment.tags) == ("retain", {})
     assert len(loaded.environment.cluster.eks.logs) == 5
-    assert ("tags",) not in loaded.source.places
-    assert ("tags", "cost-center") not in loaded.source.places
+    assert ("tags",) not in loaded.source.positions
+    assert ("tags", "cost-center") not in loaded.source.positions
 
 
 def test_later_files_lie_over_earlier_ones(project: Path) -> None:
@@ -143,7 +143,7 @@ def test_an_environment_may_extend_another_but_not_its_name(project: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "hint"),
+    ("text", "output", "hint"),
     [
         (
             "extends: shared/bse.yaml",
@@ -157,11 +157,11 @@ def test_an_environment_may_extend_another_but_not_its_name(project: Path) -> No
         ("extends: ['']", "is ''", "a list of them"),
     ],
 )
-def test_what_cannot_be_extended(project: Path, text: str, said: str, hint: str) -> None:
+def test_what_cannot_be_extended(project: Path, text: str, output: str, hint: str) -> None:
     write(project, "west", WEST.replace("extends: shared/base.yaml", text))
     id, where, message, advice = refused(project)
     assert (id, where) == ("ENV008", "environments/west.yaml:1")
-    assert said in message
+    assert output in message
     assert hint in advice
 
 

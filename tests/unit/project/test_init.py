@@ -89,7 +89,7 @@ def test_never_overwrites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
         (["--account", "12"], "account is '12'"),
         (["--name", "Prod_1"], "name is 'Prod_1'"),
@@ -99,11 +99,11 @@ def test_never_overwrites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     ],
 )
 def test_a_wrong_value_is_2_and_writes_nothing(
-    tmp_path: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, arguments: list[str], output: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert init(tmp_path / "new", *arguments) == 2
     assert not (tmp_path / "new").exists()
-    assert said in capsys.readouterr().err
+    assert output in capsys.readouterr().err
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_every_lustre_throughput_has_an_efa_step():
 
 
 @pytest.mark.parametrize(
-    ("limit", "place"),
+    ("limit", "location"),
     [
         ("cluster.ebs_gib", "Volume.size_gib"),
         ("cluster.restricted_lustre_gib", "RestrictedLustre.capacity_gib"),
@@ -71,14 +71,14 @@ def test_every_lustre_throughput_has_an_efa_step():
         ("scheduler.priority_name_length", "Governance.priorities"),
     ],
 )
-def test_what_a_type_allows_is_what_the_service_does(limit: str, place: str):
+def test_what_a_type_allows_is_what_the_service_does(limit: str, location: str):
     """Types say their bounds as literals, so that importing them reads no table; here both are one."""
-    kind, field = place.split(".")
+    kind, field = location.split(".")
     schema = json.loads((Path(__file__).parents[3] / "docs/environment.schema.json").read_text())["$defs"]
-    found = schema[kind]["properties"][field]
-    least, most = found.get("minimum", 0), found.get("maximum", found.get("maxItems"))
-    if "propertyNames" in found:
-        most = found["propertyNames"]["maxLength"]
+    actual = schema[kind]["properties"][field]
+    least, most = actual.get("minimum", 0), actual.get("maximum", actual.get("maxItems"))
+    if "propertyNames" in actual:
+        most = actual["propertyNames"]["maxLength"]
     allowed = LIMITS[limit][1]
     lowest, highest = allowed if isinstance(allowed, tuple) else (least, allowed)
     assert most == highest

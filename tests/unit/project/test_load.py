@@ -24,13 +24,13 @@ instance_groups:
 """
 
 
-def environment(more: str = "", *, of: str = MINIMAL) -> Environment:
-    return environment_from(parse_source(of + more, "dev.yaml"), "dev").environment
+def environment(more: str = "", *, actual: str = MINIMAL) -> Environment:
+    return environment_from(parse_source(actual + more, "dev.yaml"), "dev").environment
 
 
-def refused(more: str = "", *, of: str = MINIMAL) -> list[Finding]:
+def refused(more: str = "", *, actual: str = MINIMAL) -> list[Finding]:
     with pytest.raises(InvalidFile) as caught:
-        environment(more, of=of)
+        environment(more, actual=actual)
     return caught.value.findings
 
 
@@ -65,7 +65,7 @@ def test_an_empty_mapping_is_no_empty_list() -> None:
 
 
 def test_account_keeps_its_leading_zero() -> None:
-    assert environment(of=MINIMAL.replace('"111122223333"', "011122223333")).account == "011122223333"
+    assert environment(actual=MINIMAL.replace('"111122223333"', "011122223333")).account == "011122223333"
 
 
 def test_version_keeps_its_trailing_zero() -> None:
@@ -86,7 +86,7 @@ def test_words_stay_words_where_text_is_meant() -> None:
 
 def test_anchors_and_merges_of_groups() -> None:
     groups = environment(
-        "  more: {<<: *s, count: 3}\n", of=MINIMAL.replace("system: {", "system: &s {")
+        "  more: {<<: *s, count: 3}\n", actual=MINIMAL.replace("system: {", "system: &s {")
     ).instance_groups
     assert (groups["system"].count, groups["more"].count) == (2, 3)
 
@@ -170,33 +170,33 @@ def test_what_the_types_refuse_is_a_finding_at_its_line(more: str, id: str, path
 
 @pytest.mark.parametrize("count", ["2.5", "0x10", ".inf", "'two'", "9" * 5000, "[2]", "{a: 2}", ""])
 def test_a_count_is_a_whole_number(count: str) -> None:
-    (finding,) = refused(of=MINIMAL.replace("count: 2", f"count: {count}"))
+    (finding,) = refused(actual=MINIMAL.replace("count: 2", f"count: {count}"))
     assert finding.path == "instance_groups.system.count"
 
 
 def test_a_zone_name_is_refused_once_and_where_it_stands() -> None:
-    (finding,) = refused(of=MINIMAL.replace("usw2-az2", "us-west-2a"))
+    (finding,) = refused(actual=MINIMAL.replace("usw2-az2", "us-west-2a"))
     assert finding.path == "network.zones[0]"
 
 
 @pytest.mark.parametrize("cidr", ["10.0.0.1/16", "10.0.0.999/16", "10.0.0.0/33", "010.0.0.0/16", "10.0.0.0"])
 def test_a_range_is_one(cidr: str) -> None:
-    (finding,) = refused(of=MINIMAL.replace("{zones", f"{{cidr: {cidr}, zones"))
+    (finding,) = refused(actual=MINIMAL.replace("{zones", f"{{cidr: {cidr}, zones"))
     assert finding.path == "network.cidr"
 
 
 def test_everything_is_said_at_once_and_in_the_order_of_the_types() -> None:
-    found = refused(
-        "foo: 1\nprotection: x", of=MINIMAL.replace("us-west-2", "west").replace("count: 2", "count: -1, bar: 1")
+    findings = refused(
+        "foo: 1\nprotection: x", actual=MINIMAL.replace("us-west-2", "west").replace("count: 2", "count: -1, bar: 1")
     )
-    assert {finding.path for finding in found} == {
+    assert {finding.path for finding in findings} == {
         "region", "protection", "foo", "instance_groups.system.count", "instance_groups.system.bar",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ["", "# nothing", "- a", "hello", "~"])
 def test_a_file_without_settings(text: str) -> None:
-    (finding,) = refused(of=text)
+    (finding,) = refused(actual=text)
     assert (finding.id, finding.path) == ("ENV003", "")
     assert "podwright init" in finding.hint
 
@@ -242,7 +242,7 @@ def test_what_is_missing_is_to_be_added_where_it_belongs() -> None:
 def test_a_setting_of_the_other_class_without_a_value_says_nothing() -> None:
     """`capacity_gib: null` on a class that has no capacity is what the class does anyway."""
     lustre = {"zone": "usw2-az2", "type": "intelligent_tiering", "throughput_capacity": 4000, "capacity_gib": None}
-    given = Lustre.model_validate(lustre)
-    assert list(other_class(given)) == []
+    provided = Lustre.model_validate(lustre)
+    assert list(other_class(provided)) == []
     [problem] = other_class(Lustre.model_validate(lustre | {"capacity_gib": 4800}))
     assert problem.path in ("capacity_gib", ("capacity_gib",))

@@ -100,8 +100,8 @@ def test_an_acknowledgement_covers_a_place_and_what_lies_below(path: str) -> Non
 
 @pytest.mark.parametrize("path", ["instance_groups.l40", "instance_groups.l40s.zon", "storage"])
 def test_an_acknowledgement_of_another_place_is_a_finding(path: str) -> None:
-    found = accepted(f"[{{rule: NET010, path: {path}, reason: it hardly reads}}]")
-    assert sorted(found) == [("ENV012", None), ("NET010", None)]
+    actual = accepted(f"[{{rule: NET010, path: {path}, reason: it hardly reads}}]")
+    assert sorted(actual) == [("ENV012", None), ("NET010", None)]
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_an_acknowledgement_of_another_place_is_a_finding(path: str) -> None:
 )
 def test_what_cannot_be_accepted(rule: str, id: str | None) -> None:
     """Ids of an area that rules do not have are left to the check that has them."""
-    found = accepted(f"[{{rule: {rule}, reason: because we say so}}]")
-    assert sorted(item for item, _ in found) == sorted(filter(None, ["NET010", id]))
+    actual = accepted(f"[{{rule: {rule}, reason: because we say so}}]")
+    assert sorted(item for item, _ in actual) == sorted(filter(None, ["NET010", id]))
 
 
 def test_errors_can_be_accepted_too() -> None:
@@ -118,9 +118,9 @@ def test_errors_can_be_accepted_too() -> None:
         "storage: {lustre: {zone: usw2-az3}}\n"
         "acknowledge: [{rule: NET009, reason: the EFA group follows next week}, {rule: NET010, reason: until then}]\n"
     )
-    found = findings(example.environment, example.source)
-    assert all(item.acknowledged for item in found)
-    assert {item.id for item in found} == {"NET009", "NET010"}
+    resolved_findings = findings(example.environment, example.source)
+    assert all(item.acknowledged for item in resolved_findings)
+    assert {item.id for item in resolved_findings} == {"NET009", "NET010"}
 
 
 def message(piece: str, id: str) -> str:

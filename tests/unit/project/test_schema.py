@@ -176,10 +176,10 @@ def required(schema: dict[str, Any], data: Any, path: Path = ()) -> list[tuple[P
     for branch in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
         if ("$ref" in branch or branch.get("type") in ("object", "array")) and isinstance(data, dict | list):
             return required(branch, data, path)
-    found: list[tuple[tuple[int | str, ...], bool]] = []
+    actual: list[tuple[tuple[int | str, ...], bool]] = []
     if isinstance(data, list):
         for index, item in enumerate(data):
-            found += required(schema["items"], item, (*path, index))
+            actual += required(schema["items"], item, (*path, index))
     elif isinstance(data, dict):
         # The only one that is there of several of which one has to be.
         either = [name for one in schema.get("anyOf", ()) for name in one.get("required", ()) if name in data]
@@ -187,10 +187,10 @@ def required(schema: dict[str, Any], data: Any, path: Path = ()) -> list[tuple[P
         for key, value in data.items():
             properties = schema.get("properties")
             if properties is not None:
-                found.append(((*path, key), key in needed))
+                actual.append(((*path, key), key in needed))
             below = properties[key] if properties else next(iter(schema["patternProperties"].values()))
-            found += required(below, value, (*path, key))
-    return found
+            actual += required(below, value, (*path, key))
+    return actual
 
 
 def test_requires_exactly_what_the_loader_misses() -> None:

@@ -74,15 +74,15 @@ def test_what_stands_around_a_file_does_not_matter() -> None:
 
 def test_places_are_those_of_the_keys() -> None:
     source = parse_source("a:\n  b:\n    - x\n    - {c: 1}\n", "f.yaml")
-    assert str(source.place(("a", "b"))) == "f.yaml:2"
-    assert source.place(("a", "b", 1, "c")).line == 4
-    assert source.place(("a", "b", 1, "c")).column == 8
+    assert str(source.position(("a", "b"))) == "f.yaml:2"
+    assert source.position(("a", "b", 1, "c")).line == 4
+    assert source.position(("a", "b", 1, "c")).column == 8
 
 
 def test_what_is_not_in_the_file_stands_at_what_encloses_it() -> None:
     source = parse_source("a:\n  b: 1\n", "f.yaml")
-    assert source.place(("a", "absent", "deeper")).line == 1
-    assert source.place(("elsewhere",)).line == 1
+    assert source.position(("a", "absent", "deeper")).line == 1
+    assert source.position(("elsewhere",)).line == 1
 
 
 def test_merge_keys_give_way_to_own_keys_and_to_earlier_merges() -> None:
@@ -92,7 +92,7 @@ def test_merge_keys_give_way_to_own_keys_and_to_earlier_merges() -> None:
 
 def test_a_merged_value_stands_where_it_was_written() -> None:
     source = parse_source("x: &x\n  a: 1\nz:\n  <<: *x\n", "f.yaml")
-    assert source.place(("z", "a")).line == 2
+    assert source.position(("z", "a")).line == 2
 
 
 def test_quoted_merge_key_is_a_key() -> None:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from gate_world import FILE, Clock, context, loaded
+from gate_account import FILE, Clock, context, loaded
 from podwright.config.catalog.names import benchmark_prefix
 from podwright.config.errors import CommandError
 from podwright.lifecycle_scripts.podwright_benchmarks import judge
 from podwright.lifecycle_scripts.podwright_benchmarks.measured import Measured
 from podwright.operations.gates import cluster, nccl, quotas, verdicts
 from podwright.operations.gates.gate import Context, Result
-from podwright.planning.node.collective_thresholds import all_reduce_line, thresholds_version
+from podwright.planning.node.collective_thresholds import all_reduce_threshold, thresholds_version
 from refusals import refusal
 
 AWS = SimpleNamespace(endpoint=None, id="111122223333", region="us-west-2")
@@ -75,8 +75,8 @@ def node(id: str, ready: str = "True", **spec: Any) -> dict[str, Any]:
 
 
 def test_a_group_below_its_target_is_counted() -> None:
-    found = at(Sagemaker({"CurrentCount": 1, "TargetCount": 2}), minutes=1)
-    assert found.reason == "not reached in 1 min: group h200 1 of 2"
+    result = at(Sagemaker({"CurrentCount": 1, "TargetCount": 2}), minutes=1)
+    assert result.reason == "not reached in 1 min: group h200 1 of 2"
     assert (
         "group h200 2 of 3, the file says 2" in at(Sagemaker({"CurrentCount": 2, "TargetCount": 3}), minutes=1).reason
     )
@@ -98,17 +98,17 @@ def test_karpenter_moves_targets() -> None:
     ],
 )
 def test_kubernetes_has_to_take_every_node(kubernetes: Any, words: str) -> None:
-    found = at(Sagemaker({"CurrentCount": 2, "TargetCount": 2}), kubernetes=kubernetes, minutes=1)
-    assert found.reason == f"not reached in 1 min: {words}"
+    result = at(Sagemaker({"CurrentCount": 2, "TargetCount": 2}), kubernetes=kubernetes, minutes=1)
+    assert result.reason == f"not reached in 1 min: {words}"
 
 
 def test_a_training_plan_that_begins_later_says_when() -> None:
     starts = datetime.now(UTC) + timedelta(days=3)
     plan = {"Status": "Scheduled", "ReservedCapacitySummaries": [{"Status": "Scheduled", "StartTime": starts}]}
     group = {"CurrentCount": 0, "TargetCount": 2, "TrainingPlanArn": "arn:plan/q1", "TrainingPlanStatus": "Scheduled"}
-    found = at(Sagemaker(group, plan=plan))
-    assert f"training plan q1 begins at {starts:%Y-%m-%d %H:%M} UTC" in found.reason
-    assert found.next_step == "run this gate again after that"
+    result = at(Sagemaker(group, plan=plan))
+    assert f"training plan q1 begins at {starts:%Y-%m-%d %H:%M} UTC" in result.reason
+    assert result.next_step == "run this gate again after that"
     over = {"Status": "Expired", "ReservedCapacitySummaries": []}
     assert "training plan q1 is Expired and has no window to come" in at(Sagemaker(group, plan=over)).reason
 
@@ -192,10 +192,10 @@ def test_lines_are_those_that_nodes_are_judged_with() -> None:
     types = [*judge.THRESHOLDS["networks"], "ml.p6e-gb200.36xlarge", "ml.m5.4xlarge"]
     for kind in types:
         for nodes in (2, 3, 4, 8, 64):
-            [seen] = judge.judge([Measured("all_reduce", (), 1.0, "GB/s")], kind, nodes=nodes)
-            line = all_reduce_line(kind, nodes)
-            wanted = (seen["fail_below"], seen["warn_below"], seen["bound"], seen["source"])
-            assert (line.fails_below, line.expected, line.bound, line.source) == wanted, (kind, nodes)
+            [observed] = judge.judge([Measured("all_reduce", (), 1.0, "GB/s")], kind, nodes=nodes)
+            line = all_reduce_threshold(kind, nodes)
+            expected = (observed["fail_below"], observed["warn_below"], observed["bound"], observed["source"])
+            assert (line.fails_below, line.expected, line.bound, line.source) == expected, (kind, nodes)
     assert thresholds_version() == judge.VERSION
 
 
@@ -230,9 +230,9 @@ def test_bandwidth_passes_above_a_published_line_and_fails_below(monkeypatch: py
 
 def test_bandwidth_that_nobody_published_is_reported_unless_the_file_says_more(monkeypatch: pytest.MonkeyPatch) -> None:
     many = FILE.replace("count: 2", "count: 8")
-    said = bandwidth(monkeypatch, "100.0", text=many, nodes=[8])
-    assert said.passed
-    assert "nothing published backs a line; 258 GB/s expected, and reported only" in said.reason
+    output = bandwidth(monkeypatch, "100.0", text=many, nodes=[8])
+    assert output.passed
+    assert "nothing published backs a line; 258 GB/s expected, and reported only" in output.reason
     assert not bandwidth(monkeypatch, "100.0", text=many, nodes=[8], minimum_percent=90).passed
     assert not bandwidth(monkeypatch, "400.0", minimum_gb_per_second={"h200": 401}).passed
     other = FILE.replace("ml.p5en.48xlarge", "ml.g6.48xlarge")
@@ -245,7 +245,7 @@ def test_tcp_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "told"),
+    ("expected", "actual", "messages"),
     [
         ({"a": "2048Gi"}, {"a": "2Ti", "b": 1}, None),
         ({"a": "1500m"}, {"a": "1.5"}, None),
@@ -256,5 +256,5 @@ def test_tcp_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"a": 1}, {}, "a is None, and 1 is wanted"),
     ],
 )
-def test_quotas_are_compared_as_amounts(wanted: Any, found: Any, told: str | None) -> None:
-    assert quotas._difference(wanted, found) == told
+def test_quotas_are_compared_as_amounts(expected: Any, actual: Any, messages: str | None) -> None:
+    assert quotas._difference(expected, actual) == messages

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gate_world import Clock, context
+from gate_account import Clock, context
 from podwright.config.loading.load import load_environment
 from podwright.operations.gates import metrics
 from podwright.operations.gates.gate import Result
@@ -53,7 +53,7 @@ def asked(
 
 
 def test_everything_that_runs_has_to_send(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (found := asked(monkeypatch)).passed, found
+    assert (result := asked(monkeypatch)).passed, result
     silent = asked(monkeypatch, "DCGM_FI_DEV_GPU_TEMP")
     assert silent.reason == "not reached in 1 min: metrics of dcgm nothing in 10 min"
     assert "nodes that send metrics 1 of 2" in asked(monkeypatch, nodes=1).reason

@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gate_world import FILE, Clock, context, loaded
+from gate_account import FILE, Clock, context, loaded
 from podwright.config.catalog.instance_types import catalog
 from podwright.config.errors import CommandError
 from podwright.config.settings.gates import Gates
@@ -21,7 +21,7 @@ from podwright.operations.cli import main
 from podwright.operations.gates import command, in_vpc, metrics
 from podwright.operations.gates import run as gate_run
 from podwright.operations.gates.evidence import Keeper, evidence_of
-from podwright.operations.gates.gate import Context, Look, Result
+from podwright.operations.gates.gate import Context, Observation, Result
 from podwright.operations.gates.jobs import state_of, submitted, team_for
 from podwright.operations.kubernetes.kubectl import Refused
 from podwright.planning.delivery.gate_evidence import evidence_schema
@@ -36,29 +36,29 @@ def timed(name: Any = "cluster", minutes: float = 30, environment: Any = None, a
     return context(name, account, environment, minutes, clock=clock, sleep=clock.sleep)
 
 
-def looks(*seen: tuple[str, bool]) -> Callable[[], Look]:
+def observations_of(*observed: tuple[str, bool]) -> Callable[[], Observation]:
     """Looks that see one thing after the other, and the last for ever."""
-    left = list(seen)
+    left = list(observed)
 
-    def look() -> Look:
-        found = Look(next_step="fix it")
-        said, ok = left.pop(0) if len(left) > 1 else left[0]
-        found.check("group h200", "16 of 16", said, ok)
-        return found
+    def observe() -> Observation:
+        actual = Observation(next_step="fix it")
+        output, ok = left.pop(0) if len(left) > 1 else left[0]
+        actual.check("group h200", "16 of 16", output, ok)
+        return actual
 
-    return look
+    return observe
 
 
 def test_waits_until_it_is_so(capsys: pytest.CaptureFixture[str]) -> None:
     run = timed()
-    result = run.wait(looks(("14 of 16", False), ("14 of 16", False), ("16 of 16", True)))
+    result = run.wait(observations_of(("14 of 16", False), ("14 of 16", False), ("16 of 16", True)))
     assert (result.passed, result.reason) == (True, "group h200 16 of 16")
     assert run.elapsed == 30
     assert capsys.readouterr().err.count("14 of 16") == 1, "what stays the same is said once"
 
 
 def test_a_time_out_is_an_answer() -> None:
-    result = timed().wait(looks(("14 of 16", False)))
+    result = timed().wait(observations_of(("14 of 16", False)))
     assert (result.passed, result.reason) == (False, "not reached in 30 min: group h200 14 of 16")
     assert result.next_step == "fix it"
 
@@ -66,28 +66,28 @@ def test_a_time_out_is_an_answer() -> None:
 def test_what_waiting_does_not_fix_ends_at_once() -> None:
     run = timed()
 
-    def look() -> Look:
-        found = Look(final="the cluster has failed")
-        found.check("prod", "InService", "Failed", False)
-        return found
+    def observe() -> Observation:
+        actual = Observation(final="the cluster has failed")
+        actual.check("prod", "InService", "Failed", False)
+        return actual
 
-    assert run.wait(look).reason == "prod Failed; the cluster has failed"
+    assert run.wait(observe).reason == "prod Failed; the cluster has failed"
     assert run.elapsed == 0
 
 
 def test_a_refusal_in_between_is_lived_through_and_three_are_not() -> None:
     answers: list[Any] = [Refused("connection refused"), None, Refused("a"), Refused("b"), Refused("c")]
 
-    def look() -> Look:
+    def observe() -> Observation:
         answer = answers.pop(0)
         if answer:
             raise answer
-        found = Look()
-        found.check("group h200", "2", "1", False)
-        return found
+        actual = Observation()
+        actual.check("group h200", "2", "1", False)
+        return actual
 
     with pytest.raises(Refused, match="c"):
-        timed().wait(look)
+        timed().wait(observe)
 
 
 def test_what_applies_follows_from_the_file() -> None:
@@ -173,9 +173,9 @@ def test_evidence_is_as_its_schema_says_and_holds_no_secret(tmp_path: Path, requ
     account = SimpleNamespace(endpoint=None, id="111122223333", region="us-west-2")
     run = timed("canary", account=account)
     answers = {"log": "export HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz0123456789", "at": datetime.now(UTC)}
-    found = evidence_of(run, "failed", Result(False, "password=hunter2hunter2", next_step="look", answers=answers))
-    place = Keeper(loaded().environment, account, tmp_path, str(tmp_path / "kept")).keep(found)  # pyrefly: ignore
-    text = Path(place).read_text()
+    evidence = evidence_of(run, "failed", Result(False, "password=hunter2hunter2", next_step="look", answers=answers))
+    location = Keeper(loaded().environment, account, tmp_path, str(tmp_path / "kept")).keep(evidence)  # pyrefly: ignore
+    text = Path(location).read_text()
     jsonschema.Draft202012Validator(evidence_schema()).validate(json.loads(text))
     assert "hunter2" not in text
     assert "hf_abcdef" not in text
@@ -198,9 +198,9 @@ def test_a_wrong_command_line_is_refused(arguments: list[str], words: str, capsy
 def test_a_place_for_evidence_that_is_none_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    for place, words in (("s3://", "names no bucket"), (str(file), "is a file")):
+    for location, words in (("s3://", "names no bucket"), (str(file), "is a file")):
         with pytest.raises(CommandError, match=words) as stop:
-            Keeper(loaded().environment, AWS, tmp_path, place)  # pyrefly: ignore
+            Keeper(loaded().environment, AWS, tmp_path, location)  # pyrefly: ignore
         assert stop.value.code == 2
 
 
@@ -238,20 +238,20 @@ def test_gates_run_in_order_and_stop_at_the_first_that_fails(
     driven: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert driven({}) == 0
-    told = capsys.readouterr().out
-    assert [line.split()[1] for line in told.splitlines() if line[:1] != " "] == list(gate_table())
-    assert "skipped  metrics   the environment measures nothing" in told
+    messages = capsys.readouterr().out
+    assert [line.split()[1] for line in messages.splitlines() if line[:1] != " "] == list(gate_table())
+    assert "skipped  metrics   the environment measures nothing" in messages
     bad = {"quotas": Result(False, "no quota", next_step="look there"), "nccl": CommandError("no way", "open one")}
     assert driven(bad) == 1
-    told = capsys.readouterr().out
-    assert "FAILED   quotas    no quota" in told
-    assert "→ look there" in told
-    assert "not run: nccl, canary, metrics" in told
+    messages = capsys.readouterr().out
+    assert "FAILED   quotas    no quota" in messages
+    assert "→ look there" in messages
+    assert "not run: nccl, canary, metrics" in messages
     assert driven(bad, "--keep-going", "--json") == 1
-    found = json.loads(capsys.readouterr().out)
-    assert [item["verdict"] for item in found] == ["passed", "passed", "failed", "failed", "passed", "skipped"]
-    assert (found[3]["reason"], found[3]["next_step"]) == ("no way", "open one")
-    assert all(Path(item["evidence"]).is_file() for item in found)
+    actual = json.loads(capsys.readouterr().out)
+    assert [item["verdict"] for item in actual] == ["passed", "passed", "failed", "failed", "passed", "skipped"]
+    assert (actual[3]["reason"], actual[3]["next_step"]) == ("no way", "open one")
+    assert all(Path(item["evidence"]).is_file() for item in actual)
 
 
 def test_a_refusal_becomes_an_answer(driven: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
@@ -259,9 +259,9 @@ def test_a_refusal_becomes_an_answer(driven: Callable[..., int], capsys: pytest.
 
     denied = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "ListClusterNodes")
     assert driven({"cluster": denied}) == 1
-    told = capsys.readouterr().out
-    assert "AWS refuses ListClusterNodes" in told
-    assert "you need sagemaker:DescribeCluster, sagemaker:ListClusterNodes" in told
+    messages = capsys.readouterr().out
+    assert "AWS refuses ListClusterNodes" in messages
+    assert "you need sagemaker:DescribeCluster, sagemaker:ListClusterNodes" in messages
     assert driven({"cluster": EndpointConnectionError(endpoint_url="https://x")}) == 1
     assert "AWS cannot be asked" in capsys.readouterr().out
     assert driven({"cluster": Refused("trace\nUnauthorized")}) == 1
@@ -311,11 +311,11 @@ def test_kubectl_in_the_vpc_answers_without_variables_of_pods(vpc: Any) -> None:
     with pytest.raises(Refused, match="Error: not there"):
         vpc.kubectl.run("logs", "pod")
     with pytest.raises(CommandError, match="too long for the runner"):
-        vpc.kubectl.run("apply", "--filename=-", given=os.urandom(4000).hex())
+        vpc.kubectl.run("apply", "--filename=-", specified=os.urandom(4000).hex())
 
 
 def test_the_gates_of_metrics_ask_for_what_is_collected() -> None:
-    found = metrics.series(loaded_example("sandbox").environment, catalog())
-    assert {"dcgm", "node", "efa", "kueue", "podwright", "recorded"} <= found.keys()
-    assert "neuron_monitor" not in found
+    series = metrics.series(loaded_example("sandbox").environment, catalog())
+    assert {"dcgm", "node", "efa", "kueue", "podwright", "recorded"} <= series.keys()
+    assert "neuron_monitor" not in series
     assert Gates().metrics.fresh_minutes == 10

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gate_world import context
+from gate_account import context
 from podwright.config.errors import CommandError
 from podwright.config.loading.load import load_environment
 from podwright.operations.aws.session import ClusterNode
@@ -46,7 +46,7 @@ class Account:
         assert service in ("sagemaker", "ssm")
         return SimpleNamespace(
             describe_cluster=lambda **_: {"ClusterStatus": "InService", "InstanceGroups": groups},
-            terminate_session=lambda **given: self.ended.append(given["SessionId"]),
+            terminate_session=lambda **provided: self.ended.append(provided["SessionId"]),
         )
 
     def __init__(self) -> None:
@@ -66,8 +66,8 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     paths["LOG"].touch()
     paths["RECORD"].write_text(json.dumps(RECORD))
     groups = ENVIRONMENT.environment.instance_groups
-    there = [ClusterNode("arn:cluster/abc", name, f"i-{at}") for at, name in enumerate(groups)]
-    monkeypatch.setattr(slurm, "session_nodes", lambda *_: there)
+    existing = [ClusterNode("arn:cluster/abc", name, f"i-{at}") for at, name in enumerate(groups)]
+    monkeypatch.setattr(slurm, "session_nodes", lambda *_: existing)
 
     def command(_: Any, node: ClusterNode, line: str) -> list[str]:
         kind = groups[node.group].slurm
@@ -78,7 +78,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         return ["bash", "-c", line]
 
     monkeypatch.setattr(slurm, "one_command", command)
-    return SimpleNamespace(**paths, there=there)
+    return SimpleNamespace(**paths, there=existing)
 
 
 @pytest.fixture
@@ -111,8 +111,8 @@ def test_a_task_runs_on_each_node(run: Callable[..., Context], node: Any) -> Non
 
 
 def test_bandwidth_comes_from_the_programs_of_the_nodes(run: Callable[..., Context], node: Any) -> None:
-    rows, told = slurm.all_reduce(run("nccl"), compute(), 2)
-    assert told.passed, told
+    rows, messages = slurm.all_reduce(run("nccl"), compute(), 2)
+    assert messages.passed, messages
     assert rows == [nccl.Row(16 * 2**30, 480.0, None)]
     assert "aws s3 cp --quiet --recursive s3://sagemaker-x/prod/abc" in node.LOG.read_text()
     node.RECORD.write_text("Traceback: no such file")
@@ -129,12 +129,12 @@ def test_teams_are_accounts_with_their_limits(run: Callable[..., Context], node:
 
     environment = ENVIRONMENT.environment
     limits = team_limits(environment.governance, environment.instance_groups, environment_types({}))
-    rows = ["root||", *(f"{team}||{','.join(f'{k}={v}' for k, v in of.items())}" for team, of in limits.items())]
+    rows = ["root||", *(f"{team}||{','.join(f'{k}={v}' for k, v in value.items())}" for team, value in limits.items())]
     node.ACCOUNTS.write_text("\n".join(rows) + "\n")
     made = run("quotas", 0.001)
     result = quotas.run(made)
     assert result.passed, result
-    assert len(result.checks) == sum(bool(of) for of in limits.values()) > 0
+    assert len(result.checks) == sum(bool(value) for value in limits.values()) > 0
     node.ACCOUNTS.write_text("root||\n")
     result = quotas.run(run("quotas", 0.001))
     assert not result.passed

@@ -40,11 +40,11 @@ def runs(job: dict[str, Any]) -> list[str]:
 def test_the_jobs_run_the_commands_of_the_list(written: Path) -> None:
     project = Project.at(written)
     jobs = workflow(written / PROMOTION)["jobs"]
-    told = {command for job in jobs.values() for command in runs(job)}
+    messages = {command for job in jobs.values() for command in runs(job)}
     for step in steps(project.settings, project.names):
-        assert set(step.commands) <= told, step
-    looks = {command for job in workflow(written / DRIFT)["jobs"].values() for command in runs(job)}
-    assert {command for step in drift_steps(project.settings, project.names) for command in step.commands} <= looks
+        assert set(step.commands) <= messages, step
+    reads = {command for job in workflow(written / DRIFT)["jobs"].values() for command in runs(job)}
+    assert {command for step in drift_steps(project.settings, project.names) for command in step.commands} <= reads
 
 
 def test_a_job_begins_when_the_stage_before_has_passed(written: Path) -> None:
@@ -85,8 +85,8 @@ def test_a_role_is_taken_on_before_its_step(written: Path) -> None:
         else step.get("name")
         for step in job["steps"]
     ]
-    wanted = ["deploy", "prod.deploy", "prove", "prod.gate"]
-    assert [item for item in order if item in wanted] == wanted
+    expected = ["deploy", "prod.deploy", "prove", "prod.gate"]
+    assert [item for item in order if item in expected] == expected
 
 
 def test_actions_are_pinned_to_commits(written: Path) -> None:

@@ -50,9 +50,9 @@ def test_what_a_pipeline_lacks_is_said(
 ) -> None:
     write_project(tmp_path, text)
     assert pipeline(tmp_path, "bootstrap") == 2
-    said = capsys.readouterr().err
-    assert f"podwright.yaml:1  {id}  error" in said
-    assert word in said
+    output = capsys.readouterr().err
+    assert f"podwright.yaml:1  {id}  error" in output
+    assert word in output
 
 
 @pytest.fixture
@@ -64,9 +64,9 @@ def assembly(tmp_path: Path) -> Path:
             (name, "templates/training-jobs-queue/network"),
             (f"podwright-{name}", "pipeline/access"),
         ):
-            place = folder / f"assembly-{prefix}"
-            place.mkdir(parents=True)
-            (place / "x.template.json").write_text((ROOT / f"tests/snapshot/{snapshot}.json").read_text())
+            location = folder / f"assembly-{prefix}"
+            location.mkdir(parents=True)
+            (location / "x.template.json").write_text((ROOT / f"tests/snapshot/{snapshot}.json").read_text())
     (folder / "pipeline.template.json").write_text((ROOT / "tests/snapshot/pipeline/pipeline.json").read_text())
     return folder
 
@@ -148,8 +148,8 @@ def test_deploy_refuses_what_it_cannot_mean(
     assert word in capsys.readouterr().err
 
 
-def executions(*found: tuple[str, str]) -> dict[str, Any]:
-    return {"pipelineExecutionSummaries": [{"pipelineExecutionId": id, "status": status} for id, status in found]}
+def executions(*actual: tuple[str, str]) -> dict[str, Any]:
+    return {"pipelineExecutionSummaries": [{"pipelineExecutionId": id, "status": status} for id, status in actual]}
 
 
 @pytest.fixture
@@ -191,9 +191,9 @@ def test_a_changed_pipeline_waits_for_earlier_promotions_and_not_for_later_ones(
 
 def test_waiting_has_an_end_that_says_what_to_do(wait: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     assert wait({"Resources": {}}, executions((OLDER, "InProgress"), (OLDEST, "InProgress")), minutes=0) == 1
-    said = capsys.readouterr().err
-    assert OLDEST in said
-    assert "retry the stage Build" in said
+    output = capsys.readouterr().err
+    assert OLDEST in output
+    assert "retry the stage Build" in output
 
 
 def test_an_execution_that_is_not_there_is_refused(
@@ -205,18 +205,18 @@ def test_an_execution_that_is_not_there_is_refused(
 
 def protectable(folder: Path) -> Path:
     """An assembly of prod: two stacks that are to be protected, and one that is not."""
-    place = folder / "out/assembly-prod"
-    place.mkdir(parents=True)
-    wanted = {"prod-network": True, "prod-storage": True, "prod-cluster": False}
+    location = folder / "out/assembly-prod"
+    location.mkdir(parents=True)
+    expected = {"prod-network": True, "prod-storage": True, "prod-cluster": False}
     artifacts: dict[str, Any] = {
         name: {
             "type": "aws:cloudformation:stack",
             "properties": {"stackName": name, "templateFile": "x", "terminationProtection": protected},
         }
-        for name, protected in wanted.items()
+        for name, protected in expected.items()
     }
     artifacts["assets"] = {"type": "cdk:asset-manifest", "properties": {"file": "x"}}
-    (place / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
+    (location / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
     return folder / "out"
 
 
@@ -281,14 +281,14 @@ def test_archives_are_uploaded_once(
     (folder / "old.tgz").write_text("four")
     (folder / "new.tgz").write_text("newer")
     outputs = [{"OutputKey": "EvidenceBucket", "OutputValue": "podwright-pipeline-evidence"}]
-    found = stack("podwright-pipeline", True)
-    found["Stacks"][0]["Outputs"] = outputs
-    there = {"Contents": [{"Key": "artifacts/old.tgz", "Size": 4}]}
+    actual = stack("podwright-pipeline", True)
+    actual["Stacks"][0]["Outputs"] = outputs
+    existing = {"Contents": [{"Key": "artifacts/old.tgz", "Size": 4}]}
     uploaded: list[str] = []
     with Stubber(account.client("cloudformation")) as stacks, Stubber(account.client("s3")) as buckets:
-        stacks.add_response("describe_stacks", found, {"StackName": "podwright-pipeline"})
+        stacks.add_response("describe_stacks", actual, {"StackName": "podwright-pipeline"})
         asked = {"Bucket": "podwright-pipeline-evidence", "Prefix": "artifacts/"}
-        buckets.add_response("list_objects_v2", there, asked)
+        buckets.add_response("list_objects_v2", existing, asked)
         monkeypatch.setattr(
             account.client("s3"), "upload_file", lambda file, bucket, key: uploaded.append(f"{bucket}/{key}")
         )

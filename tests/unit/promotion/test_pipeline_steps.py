@@ -21,9 +21,9 @@ def project(folder: Path, text: str, names: tuple[str, ...] = ("dev", "prod", "s
     return Project.at(folder)
 
 
-def listed(found: Project) -> dict[str, Step]:
-    result = {step.name: step for step in steps(found.settings, found.names)}
-    assert len(result) == len(steps(found.settings, found.names))
+def listed(actual: Project) -> dict[str, Step]:
+    result = {step.name: step for step in steps(actual.settings, actual.names)}
+    assert len(result) == len(steps(actual.settings, actual.names))
     return result
 
 
@@ -38,35 +38,33 @@ pipeline:
 
 
 def test_each_environment_is_a_stage_without_a_word(tmp_path: Path) -> None:
-    found = listed(project(tmp_path, "environments: [dev, staging]\n"))
-    assert list(found) == [
+    resolved_steps = listed(project(tmp_path, "environments: [dev, staging]\n"))
+    assert list(resolved_steps) == [
         "check",
         "synth",
         *(f"{name}.{kind}" for name in ("dev", "staging") for kind in ("preflight", "effects", "deploy", "gate")),
     ]
-    assert found["staging.preflight"].needs == ("dev.gate",)
-    assert found["dev.gate"].commands == ("podwright gate dev --evidence evidence/dev",)
+    assert resolved_steps["staging.preflight"].needs == ("dev.gate",)
+    assert resolved_steps["dev.gate"].commands == ("podwright gate dev --evidence evidence/dev",)
 
 
 def test_without_a_file_every_environment_is_promoted(tmp_path: Path) -> None:
-    found = project(tmp_path, "")
-    assert [step.stage for step in steps(found.settings, found.names) if step.kind == "deploy"] == [
-        "dev",
-        "prod",
-        "staging",
-    ]
+    resolved_project = project(tmp_path, "")
+    assert [
+        step.stage for step in steps(resolved_project.settings, resolved_project.names) if step.kind == "deploy"
+    ] == ["dev", "prod", "staging"]
 
 
 def test_environments_of_a_stage_go_side_by_side_behind_one_approval(tmp_path: Path) -> None:
-    found = listed(project(tmp_path, STAGES))
-    assert found["tests"].commands == ("pytest tests",)
-    assert found["synth"].needs == ("tests",)
-    seen = ("staging.preflight", "staging.effects", "prod.preflight", "prod.effects")
-    assert {found[name].needs for name in seen} == {("dev.gate",)}
-    approval = found["staging-prod.approval"]
-    assert (approval.needs, approval.place, approval.commands) == (seen, "person", ())
-    assert found["staging.deploy"].needs == found["prod.deploy"].needs == ("staging-prod.approval",)
-    assert found["prod.gate"].commands == ("podwright gate prod cluster canary --evidence evidence/prod",)
+    resolved_steps = listed(project(tmp_path, STAGES))
+    assert resolved_steps["tests"].commands == ("pytest tests",)
+    assert resolved_steps["synth"].needs == ("tests",)
+    observed = ("staging.preflight", "staging.effects", "prod.preflight", "prod.effects")
+    assert {resolved_steps[name].needs for name in observed} == {("dev.gate",)}
+    approval = resolved_steps["staging-prod.approval"]
+    assert (approval.needs, approval.role, approval.commands) == (observed, "person", ())
+    assert resolved_steps["staging.deploy"].needs == resolved_steps["prod.deploy"].needs == ("staging-prod.approval",)
+    assert resolved_steps["prod.gate"].commands == ("podwright gate prod cluster canary --evidence evidence/prod",)
 
 
 def test_every_step_comes_after_those_that_it_needs(tmp_path: Path) -> None:
@@ -77,9 +75,15 @@ def test_every_step_comes_after_those_that_it_needs(tmp_path: Path) -> None:
 
 
 def test_only_its_kind_decides_what_a_step_may_do(tmp_path: Path) -> None:
-    found = project(tmp_path, STAGES)
-    places = {step.kind: step.place for step in (*listed(found).values(), *drift_steps(found.settings, found.names))}
-    assert places == {
+    resolved_project = project(tmp_path, STAGES)
+    locations = {
+        step.kind: step.role
+        for step in (
+            *listed(resolved_project).values(),
+            *drift_steps(resolved_project.settings, resolved_project.names),
+        )
+    }
+    assert locations == {
         "check": "project",
         "tests": "project",
         "synth": "project",
@@ -96,7 +100,7 @@ def refused(folder: Path, pipeline: str, names: str = "[dev, staging, prod]") ->
     text = f"environments: {names}\npipeline:\n{pipeline}"
     with pytest.raises(InvalidFile) as caught:
         project(folder, text)
-    return [f"{found.place} {found.id} {found.message}" for found in caught.value.findings]
+    return [f"{finding.place} {finding.id} {finding.message}" for finding in caught.value.findings]
 
 
 @pytest.mark.parametrize(
@@ -143,9 +147,9 @@ def test_an_order_that_cannot_be_is_refused_at_its_line(tmp_path: Path, pipeline
     ],
 )
 def test_a_value_that_cannot_be_is_refused(tmp_path: Path, pipeline: str, word: str) -> None:
-    [found] = refused(tmp_path, pipeline)
-    assert "podwright.yaml:3 ENV004" in found
-    assert word in found
+    [actual] = refused(tmp_path, pipeline)
+    assert "podwright.yaml:3 ENV004" in actual
+    assert word in actual
 
 
 def test_every_command_finds_a_wrong_pipeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -97,13 +97,13 @@ def test_the_plan_shows_every_step(root: Path, capsys: pytest.CaptureFixture[str
     assert "dev.deploy      to do" in out
     assert "prod.gate       not chosen" in out
     assert promote(root, "--plan", "--json") == 0
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [item["step"] for item in found if item["state"] == "to do"] == [item["step"] for item in found]
-    assert {"dev.gate", "prod.gate"} < {item["step"] for item in found}
+    actual = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [item["step"] for item in actual if item["state"] == "to do"] == [item["step"] for item in actual]
+    assert {"dev.gate", "prod.gate"} < {item["step"] for item in actual}
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "output"),
     [
         pytest.param(["--from", "qa"], "'qa' is not promoted", id="unknown environment"),
         pytest.param(["--from", "prod", "--to", "dev"], "dev comes before prod", id="backwards"),
@@ -116,10 +116,10 @@ def test_the_plan_shows_every_step(root: Path, capsys: pytest.CaptureFixture[str
     ],
 )
 def test_a_command_line_that_means_nothing(
-    root: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+    root: Path, capsys: pytest.CaptureFixture[str], options: list[str], output: str
 ) -> None:
     assert promote(root, "--plan", *options) == 2
-    assert said in capsys.readouterr().err
+    assert output in capsys.readouterr().err
 
 
 def test_an_order_has_to_be_given(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,8 +132,8 @@ def test_uncommitted_files_do_not_go_to_aws(root: Path, capsys: pytest.CaptureFi
     committed(root)
     (root / "own.sh").write_text("echo second\n")
     assert promote(root) == 1
-    said = capsys.readouterr().err
-    assert "1 files differ from the commit: own.sh" in said
+    output = capsys.readouterr().err
+    assert "1 files differ from the commit: own.sh" in output
     assert not (root / ".podwright/promotion").exists()
 
 
@@ -142,11 +142,11 @@ def test_a_failure_is_words_for_people_and_an_event_for_machines(
 ) -> None:
     (root / "podwright.yaml").write_text('environments: [dev, prod]\npipeline: {tests: ["echo wrong; exit 7"]}\n')
     assert promote(root) == 1
-    said = capsys.readouterr().err
-    assert "    wrong" in said
-    assert "tests                    failed" in said
-    assert "→ not touched: dev, prod" in said
-    assert "evidence: .podwright/logs/promote-tests-" in said
+    output = capsys.readouterr().err
+    assert "    wrong" in output
+    assert "tests                    failed" in output
+    assert "→ not touched: dev, prod" in output
+    assert "evidence: .podwright/logs/promote-tests-" in output
 
     assert promote(root, "--json") == 1
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

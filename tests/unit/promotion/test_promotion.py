@@ -17,14 +17,14 @@ from podwright.operations.promotion.content import Content
 from podwright.operations.promotion.locks import only_promotion
 from podwright.operations.promotion.record import Bucket, Entry, Folder, Record
 from podwright.operations.promotion.run import Promotion, StepFailed, advice
-from podwright.planning.delivery.pipeline_steps import PLACES, Kind, Step
+from podwright.planning.delivery.pipeline_steps import EXECUTION_ROLES, Kind, Step
 from refusals import refusal
 
 
 def step(environment: str | None, kind: Kind, needs: tuple[str, ...], *commands: str, stage: str | None = None) -> Step:
     name = f"{environment or stage}.{kind}" if environment or stage else kind
     commands = commands or (f"echo {name} >> trace",) * (kind != "approval")
-    return Step(name, kind, environment, commands, needs, PLACES[kind], environment or stage)
+    return Step(name, kind, environment, commands, needs, EXECUTION_ROLES[kind], environment or stage)
 
 
 STEPS = (
@@ -48,7 +48,7 @@ FIRST = Content("shared-1", {"dev": "dev-1", "prod": "prod-1"}, "a" * 40, ())
 SECOND = Content("shared-2", {"dev": "dev-2", "prod": "prod-2"}, "b" * 40, ())
 
 
-class World:
+class PromotionRuns:
     """A project, and what its promotions did and said."""
 
     def __init__(self, folder: Path) -> None:
@@ -63,7 +63,7 @@ class World:
             "steps": STEPS,
             "chosen": frozenset(item.name for item in STEPS),
             "content": content,
-            "look": lambda: content,
+            "read_content": lambda: content,
             "record": self.record,
             "tell": lambda event, **more: self.said.append((event, more)),
             "show": self.shown.append,
@@ -85,151 +85,151 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def account(tmp_path: Path) -> PromotionRuns:
+    return PromotionRuns(tmp_path)
 
 
 def failing(name: str, line: str = "echo it is broken; exit 3") -> tuple[Step, ...]:
     return tuple(replace(item, commands=(line,)) if item.name == name else item for item in STEPS)
 
 
-def test_steps_run_once_each_in_their_order_and_leave_a_record(world: World) -> None:
-    assert world.run()
-    assert world.trace == NAMES
-    assert world.events("passed") == NAMES
-    entry = world.record.of("dev.gate", "dev-1")
+def test_steps_run_once_each_in_their_order_and_leave_a_record(account: PromotionRuns) -> None:
+    assert account.run()
+    assert account.trace == NAMES
+    assert account.events("passed") == NAMES
+    entry = account.record.of("dev.gate", "dev-1")
     assert entry is not None
     assert (entry.state, entry.commit, entry.by) == ("passed", "a" * 40, "me")
     assert entry.evidence[0].startswith(".podwright/logs/promote-dev.gate-")
     assert entry.evidence[1:] == ("evidence/dev/g.json",)
-    assert world.record.of("prod.approval", FIRST.of(None)) is not None
+    assert account.record.of("prod.approval", FIRST.of(None)) is not None
 
-    world.said.clear()
-    assert world.run(approve=None)
-    assert (world.trace, world.events("skipped")) == (NAMES, [item.name for item in STEPS])
+    account.said.clear()
+    assert account.run(approve=None)
+    assert (account.trace, account.events("skipped")) == (NAMES, [item.name for item in STEPS])
 
 
 @pytest.mark.parametrize("failed", NAMES)
-def test_a_failed_step_stops_what_follows(world: World, failed: str) -> None:
+def test_a_failed_step_stops_what_follows(account: PromotionRuns, failed: str) -> None:
     with pytest.raises(StepFailed) as caught:
-        world.run(steps=failing(failed))
+        account.run(steps=failing(failed))
     before = NAMES[: NAMES.index(failed)]
-    assert (world.trace, caught.value.last) == (before, ["$ echo it is broken; exit 3", "it is broken"])
+    assert (account.trace, caught.value.last) == (before, ["$ echo it is broken; exit 3", "it is broken"])
     assert caught.value.entry.code == 3
-    world.said.clear()
-    assert world.run()
-    assert world.trace == NAMES
-    assert world.events("passed") == NAMES[len(before) :]
+    account.said.clear()
+    assert account.run()
+    assert account.trace == NAMES
+    assert account.events("passed") == NAMES[len(before) :]
 
 
-def test_a_failed_gate_says_what_to_do_and_where_to_go_back_to(world: World) -> None:
-    world.run()
-    broken = world.promotion(SECOND, steps=failing("dev.gate"))
+def test_a_failed_gate_says_what_to_do_and_where_to_go_back_to(account: PromotionRuns) -> None:
+    account.run()
+    broken = account.promotion(SECOND, steps=failing("dev.gate"))
     with pytest.raises(StepFailed) as caught:
-        world.run(SECOND, steps=failing("dev.gate"))
-    said = "\n".join(advice(broken, caught.value))
-    assert "not touched: prod" in said
-    assert "dev, prod" not in said
-    assert "podwright doctor dev" in said
-    assert "git switch --detach aaaaaaaaaaaa" in said
-    assert "podwright promote --to dev" in said
+        account.run(SECOND, steps=failing("dev.gate"))
+    output = "\n".join(advice(broken, caught.value))
+    assert "not touched: prod" in output
+    assert "dev, prod" not in output
+    assert "podwright doctor dev" in output
+    assert "git switch --detach aaaaaaaaaaaa" in output
+    assert "podwright promote --to dev" in output
 
 
-def test_a_first_commit_that_fails_has_nothing_to_go_back_to(world: World) -> None:
+def test_a_first_commit_that_fails_has_nothing_to_go_back_to(account: PromotionRuns) -> None:
     with pytest.raises(StepFailed) as caught:
-        world.run(steps=failing("dev.deploy"))
-    assert "no earlier commit" in advice(world.promotion(), caught.value)[-1]
+        account.run(steps=failing("dev.deploy"))
+    assert "no earlier commit" in advice(account.promotion(), caught.value)[-1]
     with pytest.raises(StepFailed) as caught:
-        world.run(SECOND, steps=failing("dev.effects"))
-    said = "\n".join(advice(world.promotion(SECOND), caught.value))
-    assert "evidence/dev/effects.json" in said
-    assert "git switch" not in said
+        account.run(SECOND, steps=failing("dev.effects"))
+    output = "\n".join(advice(account.promotion(SECOND), caught.value))
+    assert "evidence/dev/effects.json" in output
+    assert "git switch" not in output
 
 
-def test_other_files_begin_anew_and_going_back_deploys_again(world: World) -> None:
-    world.run()
-    world.run(SECOND)
-    assert world.trace == NAMES * 2
-    world.run()
+def test_other_files_begin_anew_and_going_back_deploys_again(account: PromotionRuns) -> None:
+    account.run()
+    account.run(SECOND)
+    assert account.trace == NAMES * 2
+    account.run()
     # Project-wide checks of the first content still hold; its environments have had another since.
-    assert world.trace == NAMES * 2 + NAMES[1:]
+    assert account.trace == NAMES * 2 + NAMES[1:]
 
 
-def test_an_edit_of_one_environment_leaves_the_proof_of_others(world: World) -> None:
-    world.run()
+def test_an_edit_of_one_environment_leaves_the_proof_of_others(account: PromotionRuns) -> None:
+    account.run()
     edited = replace(FIRST, environments={"dev": "dev-1", "prod": "prod-9"})
-    world.run(edited)
-    assert world.trace == [*NAMES, "check", "prod.effects", "prod.deploy", "prod.gate"]
+    account.run(edited)
+    assert account.trace == [*NAMES, "check", "prod.effects", "prod.deploy", "prod.gate"]
 
 
 DEV = frozenset({"check", "dev.effects", "dev.deploy", "dev.gate"})
 PROD = frozenset({"check", "prod.effects", "prod.approval", "prod.deploy", "prod.gate"})
 
 
-def test_a_stage_whose_forerunner_is_not_proved_is_refused(world: World) -> None:
+def test_a_stage_whose_forerunner_is_not_proved_is_refused(account: PromotionRuns) -> None:
     with pytest.raises(
         CommandError, match=r"prod\.effects needs dev\.gate, and dev\.gate has not passed for these files"
     ) as stop:
-        world.run(chosen=PROD)
+        account.run(chosen=PROD)
     assert "`podwright promote --from dev`" in stop.value.hint
-    assert world.trace == []
+    assert account.trace == []
     with pytest.raises(StepFailed):
-        world.run(steps=failing("dev.gate"))
+        account.run(steps=failing("dev.gate"))
     with pytest.raises(CommandError, match=r"dev\.gate has failed"):
-        world.run(chosen=PROD)
-    world.run(chosen=DEV)
+        account.run(chosen=PROD)
+    account.run(chosen=DEV)
     with pytest.raises(CommandError, match=r"not passed for these files; what it last proved is commit aaaaaaaaaaaa"):
-        world.run(SECOND, chosen=PROD)
-    assert "prod.deploy" not in world.trace
-    assert world.run(chosen=PROD)
-    assert world.trace.count("prod.deploy") == 1
+        account.run(SECOND, chosen=PROD)
+    assert "prod.deploy" not in account.trace
+    assert account.run(chosen=PROD)
+    assert account.trace.count("prod.deploy") == 1
 
 
-def test_a_stage_waits_for_its_approval(world: World) -> None:
-    assert not world.run(approve=None)
-    assert world.trace == NAMES[: NAMES.index("prod.deploy")]
-    [(_, waiting)] = [item for item in world.said if item[0] == "waiting"]
+def test_a_stage_waits_for_its_approval(account: PromotionRuns) -> None:
+    assert not account.run(approve=None)
+    assert account.trace == NAMES[: NAMES.index("prod.deploy")]
+    [(_, waiting)] = [item for item in account.said if item[0] == "waiting"]
     assert waiting["step"] == "prod.approval"
     assert any("promote-prod.effects" in file for file in waiting["evidence"])
-    assert world.run(approve="them")
-    assert world.trace == NAMES
-    entry = world.record.of("prod.approval", FIRST.of(None))
+    assert account.run(approve="them")
+    assert account.trace == NAMES
+    entry = account.record.of("prod.approval", FIRST.of(None))
     assert entry is not None
     assert entry.by == "them"
-    world.said.clear()
-    assert not world.run(SECOND, approve=None)
+    account.said.clear()
+    assert not account.run(SECOND, approve=None)
 
 
-def test_files_that_change_meanwhile_stop_it(world: World) -> None:
+def test_files_that_change_meanwhile_stop_it(account: PromotionRuns) -> None:
     answers = iter([FIRST, FIRST, FIRST, SECOND])
     with pytest.raises(CommandError, match="changed during the promotion"):
-        world.run(look=lambda: next(answers))
-    assert world.trace == NAMES[:3]
+        account.run(read_content=lambda: next(answers))
+    assert account.trace == NAMES[:3]
 
 
-def test_output_is_shown_and_profiles_reach_commands(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_is_shown_and_profiles_reach_commands(account: PromotionRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_PROFILE", raising=False)
     steps = failing("dev.deploy", 'echo "as ${AWS_PROFILE:-nobody}"')
     steps = tuple(replace(item, commands=steps[2].commands) if item.name == "prod.deploy" else item for item in steps)
-    world.run(steps=steps, profiles={"dev": "acme-dev"})
-    assert [line for line in world.shown if line.startswith("as ")] == ["as acme-dev", "as nobody"]
+    account.run(steps=steps, profiles={"dev": "acme-dev"})
+    assert [line for line in account.shown if line.startswith("as ")] == ["as acme-dev", "as nobody"]
 
 
-def test_the_sandbox_is_for_commands_about_an_environment(world: World) -> None:
-    promotion = world.promotion(sandbox=True)
+def test_the_sandbox_is_for_commands_about_an_environment(account: PromotionRuns) -> None:
+    promotion = account.promotion(sandbox=True)
     own = replace(STEPS[2], commands=("podwright deploy dev --yes",))
     assert promotion._line(own, own.commands[0]) == "podwright deploy dev --yes --sandbox"
     assert promotion._line(STEPS[0], "podwright check") == "podwright check"
     assert promotion._line(own, "pytest tests") == "pytest tests"
 
 
-def test_a_damaged_record_is_named(world: World) -> None:
-    world.record.store.write("check/x.json", '{"step": 1}')
+def test_a_damaged_record_is_named(account: PromotionRuns) -> None:
+    account.record.store.write("check/x.json", '{"step": 1}')
     with pytest.raises(CommandError, match=r"cannot be read: check/x\.json"):
-        world.record.of("check", "x")
+        account.record.of("check", "x")
 
 
-def killed_after(world: World, point: int, **changes: Any) -> bool:
+def killed_after(account: PromotionRuns, point: int, **changes: Any) -> bool:
     """Promote in a process of its own, which dies at its `point`th change or message. False where it has fewer."""
     process = os.fork()
     if not process:
@@ -241,7 +241,7 @@ def killed_after(world: World, point: int, **changes: Any) -> bool:
             if left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        store, write = world.record.store, Folder.write
+        store, write = account.record.store, Folder.write
 
         class Dying:
             read, keys, remove = staticmethod(store.read), staticmethod(store.keys), staticmethod(store.remove)
@@ -254,8 +254,8 @@ def killed_after(world: World, point: int, **changes: Any) -> bool:
 
         code = 1
         try:
-            world.record = Record(Dying())
-            code = 0 if world.run(tell=die, **changes) else 1
+            account.record = Record(Dying())
+            code = 0 if account.run(tell=die, **changes) else 1
         finally:
             os._exit(code)
     _, status = os.waitpid(process, 0)
@@ -267,82 +267,83 @@ def test_killed_at_every_point_it_ends_the_same_and_repeats_nothing_that_passed(
     point, ends = 0, set[str]()
     while True:
         point += 1
-        world = World(tmp_path / str(point))
-        world.folder.mkdir()
-        alive = not killed_after(world, point)
-        passed = [name for name in NAMES if (entry := _entry(world, name)) and entry.state == "passed"]
+        account = PromotionRuns(tmp_path / str(point))
+        account.folder.mkdir()
+        alive = not killed_after(account, point)
+        passed = [name for name in NAMES if (entry := _entry(account, name)) and entry.state == "passed"]
         assert passed == NAMES[: len(passed)]
-        assert world.run()
+        assert account.run()
         # Only what was under way when it died may have run twice; what had passed has not.
-        assert sorted(set(world.trace), key=NAMES.index) == NAMES
-        assert len(world.trace) - len(NAMES) <= 1
-        assert all(world.trace.count(name) == 1 for name in passed)
-        ends.add(json.dumps({name: (e := _entry(world, name)) and (e.state, e.commit, e.content) for name in NAMES}))
+        assert sorted(set(account.trace), key=NAMES.index) == NAMES
+        assert len(account.trace) - len(NAMES) <= 1
+        assert all(account.trace.count(name) == 1 for name in passed)
+        ends.add(json.dumps({name: (e := _entry(account, name)) and (e.state, e.commit, e.content) for name in NAMES}))
         if alive:
             break
     assert point > 4 * len(NAMES)
     assert len(ends) == 1
 
 
-def _entry(world: World, name: str) -> Entry | None:
+def _entry(account: PromotionRuns, name: str) -> Entry | None:
     environment = name.rpartition(".")[0] or None
-    return world.record.of(name, FIRST.of(environment))
+    return account.record.of(name, FIRST.of(environment))
 
 
 SLOW = "echo begin >> trace; sleep 0.6; echo end >> trace"
 
 
-def test_a_command_that_outlives_its_promotion_is_waited_for(world: World) -> None:
+def test_a_command_that_outlives_its_promotion_is_waited_for(account: PromotionRuns) -> None:
     steps = failing("dev.deploy", SLOW)
     assert killed_after(
-        world, 11, steps=steps
+        account, 11, steps=steps
     )  # at the message that dev.deploy has begun: its command is not yet there
     process = os.fork()
     if not process:
         try:
-            world.run(steps=steps)
+            account.run(steps=steps)
         finally:
             os._exit(1)
     deadline = time.monotonic() + 10
-    while "begin" not in world.trace:
+    while "begin" not in account.trace:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
-    assert world.run(steps=steps)
-    assert "waits" in world.shown
-    assert [line for line in world.trace if line in ("begin", "end")] == ["begin", "end", "begin", "end"]
+    assert account.run(steps=steps)
+    assert "waits" in account.shown
+    assert [line for line in account.trace if line in ("begin", "end")] == ["begin", "end", "begin", "end"]
 
 
-def test_two_promotions_at_a_time_are_refused(world: World) -> None:
-    folder = world.folder / ".podwright/promotion"
+def test_two_promotions_at_a_time_are_refused(account: PromotionRuns) -> None:
+    folder = account.folder / ".podwright/promotion"
     with (
         only_promotion(folder, lambda: None),
         pytest.raises(CommandError, match="another `podwright promote` is at work"),
     ):
-        world.run()
-    assert world.run()
+        account.run()
+    assert account.run()
 
 
-def test_an_interrupt_waits_for_the_command(world: World, tmp_path: Path) -> None:
+def test_an_interrupt_waits_for_the_command(account: PromotionRuns, tmp_path: Path) -> None:
     steps = failing("dev.deploy", "trap '' INT; " + SLOW)
     process = os.fork()
     if not process:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            world.run(steps=steps)
+            account.run(steps=steps)
         except KeyboardInterrupt:
             os._exit(130)
         os._exit(1)
-    while "begin" not in world.trace:
+    while "begin" not in account.trace:
+        assert os.waitpid(process, os.WNOHANG) == (0, 0), "it ended before its command began"
         time.sleep(0.01)
     # The command may say so before the call that starts it has returned. Interrupted there, the promotion would leave
     # the wait to the next one, which `test_a_command_that_outlives_its_promotion_is_waited_for` looks at.
     time.sleep(0.3)
     os.kill(process, signal.SIGINT)
     _, status = os.waitpid(process, 0)
-    assert (os.WEXITSTATUS(status), world.trace[-1]) == (130, "end")
-    assert world.run(steps=steps)
+    assert (os.WEXITSTATUS(status), account.trace[-1]) == (130, "end")
+    assert account.run(steps=steps)
 
 
 class Client:
@@ -371,13 +372,13 @@ class Client:
 
 
 @pytest.mark.parametrize("prefix", ["", "acme/clusters/"])
-def test_a_record_in_s3_is_that_of_a_folder(world: World, prefix: str, tmp_path: Path) -> None:
+def test_a_record_in_s3_is_that_of_a_folder(account: PromotionRuns, prefix: str, tmp_path: Path) -> None:
     client = Client()
     record = Record(Bucket(SimpleNamespace(client=lambda _: client), "evidence", prefix))
-    assert world.run(record=record, chosen=DEV)
+    assert account.run(record=record, chosen=DEV)
     assert f"{prefix}dev.gate/dev-1.json" in client.objects
     assert len(list(record.all("dev.deploy"))) == 1
-    elsewhere = World(tmp_path / "elsewhere")
+    elsewhere = PromotionRuns(tmp_path / "elsewhere")
     elsewhere.folder.mkdir()
     assert elsewhere.run(record=record, chosen=PROD)
     assert elsewhere.trace == ["prod.effects", "prod.deploy", "prod.gate"]

@@ -14,7 +14,7 @@ from podwright.operations.report.assembly import Assembly, read_assembly
 from podwright.operations.report.iam import foreigners, roles
 from podwright.operations.report.time_line import REMINDERS, said, time_line, unknown
 from podwright.planning.rules.network.addresses import demand
-from report_world import NAMES, REASON, assembly, changed, loaded, report, write_assembly
+from report_account import NAMES, REASON, assembly, changed, loaded, report, write_assembly
 
 CLUSTER = "AWS::SageMaker::Cluster"
 
@@ -25,23 +25,23 @@ def drawn(name: str, templates: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 def only(templates: dict[str, Any], stack: str, kind: str) -> dict[str, Any]:
-    (found,) = [item for item in templates[stack]["Resources"].values() if item["Type"] == kind]
-    return found["Properties"]
+    (items,) = [item for item in templates[stack]["Resources"].values() if item["Type"] == kind]
+    return items["Properties"]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_group_and_file_system_stands_in_a_zone_of_the_drawing(name: str) -> None:
-    found, environment = drawn(name), loaded(name).environment
-    zones = {zone["id"] for zone in found["zones"]}
+    actual, environment = drawn(name), loaded(name).environment
+    zones = {zone["id"] for zone in actual["zones"]}
     assert zones == set(environment.network.zones)
-    assert [group["name"] for group in found["groups"]] == list(environment.groups if environment.has_cluster else ())
-    for group in found["groups"]:
+    assert [group["name"] for group in actual["groups"]] == list(environment.groups if environment.has_cluster else ())
+    for group in actual["groups"]:
         assert set(group["zones"]) == set(environment.groups[group["name"]].zone_ids)
         assert group["zones"]
     made = {name for name, lustre in environment.storage.lustres.items() if not lustre.existing}
-    systems = {system["name"]: system["zones"] for system in found["file_systems"]}
+    systems = {system["name"]: system["zones"] for system in actual["file_systems"]}
     assert made <= systems.keys()
-    assert all(set(places) <= zones for places in systems.values())
+    assert all(set(locations) <= zones for locations in systems.values())
 
 
 def test_addresses_are_those_of_the_rules() -> None:
@@ -63,9 +63,9 @@ def test_the_drawing_is_of_the_templates_and_not_of_the_file() -> None:
     groups["h200"]["InstanceCount"] = 20
     groups["burst"]["OverrideVpcConfig"]["Subnets"] = [groups["system"]["OverrideVpcConfig"]["Subnets"][1]]
     only(templates, "eks", "AWS::EKS::Cluster")["ResourcesVpcConfig"]["EndpointPublicAccess"] = True
-    found = {group["name"]: group for group in drawn("prod", templates)["groups"]}
-    assert found["h200"]["count"] == 20
-    assert found["burst"]["zones"] == ["usw2-az3"]
+    actual = {group["name"]: group for group in drawn("prod", templates)["groups"]}
+    assert actual["h200"]["count"] == 20
+    assert actual["burst"]["zones"] == ["usw2-az3"]
     assert drawn("prod", templates)["accelerators"] == {"H200": 160, "H100": 32}
     assert "public" in drawn("prod", templates)["control_plane"]["facts"][0]
 
@@ -80,15 +80,15 @@ def test_the_drawing_is_of_the_templates_and_not_of_the_file() -> None:
     ],
 )
 def test_control_planes_and_networks(name: str, plane: str | None, vpc: bool) -> None:
-    found = drawn(name)
-    assert (found["control_plane"] or {}).get("kind") == plane
-    assert found["vpc"]["existing"] is vpc
-    assert found["vpc"]["cidrs"]
+    actual = drawn(name)
+    assert (actual["control_plane"] or {}).get("kind") == plane
+    assert actual["vpc"]["existing"] is vpc
+    assert actual["vpc"]["cidrs"]
 
 
 def test_capacity_is_named_as_people_name_it() -> None:
-    found = {group["name"]: group["capacity"] for group in drawn("prod")["groups"]}
-    assert found == {"system": "on demand", "h200": "plan h200-q1", "burst": "Spot"}
+    actual = {group["name"]: group["capacity"] for group in drawn("prod")["groups"]}
+    assert actual == {"system": "on demand", "h200": "plan h200-q1", "burst": "Spot"}
     plan = drawn("ultraserver-72")["plans"][0]
     assert (plan["name"], plan["needs"]) == ("gb200", ["18 × ml.p6e-gb200.36xlarge for gb200"])
 
@@ -99,8 +99,8 @@ def window(start: str, end: str, count: int = 16) -> dict[str, Any]:
 
 def test_windows_of_plans_come_from_sagemaker_or_the_file() -> None:
     part = window("2027-01-04T11:30:00+00:00", "2027-02-01T11:30:00+00:00")
-    found = architecture(loaded("prod").environment, assembly("prod"), {"h200-q1": [part]})
-    assert (found["plans"][0]["windows"], found["plans"][0]["source"]) == ([part], "SageMaker")
+    actual = architecture(loaded("prod").environment, assembly("prod"), {"h200-q1": [part]})
+    assert (actual["plans"][0]["windows"], actual["plans"][0]["source"]) == ([part], "SageMaker")
     assert said(part) == "16 × 4 Jan to 1 Feb 2027"
     assert "--live" in unknown(drawn("prod")["plans"][0])
     environment = loaded("prod").environment
@@ -141,25 +141,27 @@ def test_the_time_line_is_of_the_windows_and_a_day_shortly_before_them() -> None
 
 
 def test_an_assembly_is_read_as_the_cdk_writes_it(tmp_path: Path) -> None:
-    found = read_assembly(write_assembly(tmp_path, "prod"), "prod")
-    assert found.stacks.keys() == {name.removesuffix(".nested") for name in assembly("prod").stacks}
-    assert architecture(loaded("prod").environment, found) == drawn("prod")
-    assert read_assembly(tmp_path / "assembly-prod", "prod") == found
+    resolved_assembly = read_assembly(write_assembly(tmp_path, "prod"), "prod")
+    assert resolved_assembly.stacks.keys() == {name.removesuffix(".nested") for name in assembly("prod").stacks}
+    assert architecture(loaded("prod").environment, resolved_assembly) == drawn("prod")
+    assert read_assembly(tmp_path / "assembly-prod", "prod") == resolved_assembly
     (tmp_path / "assembly-prod" / "older.nested.template.json").write_text("{}")
-    assert read_assembly(tmp_path, "prod") == found, "what no list of assets names is left of an older synthesis"
+    assert read_assembly(tmp_path, "prod") == resolved_assembly, (
+        "what no list of assets names is left of an older synthesis"
+    )
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "output"),
     [
         (lambda folder: (folder / "manifest.json").unlink(), "manifest.json cannot be read"),
         (lambda folder: (folder / "manifest.json").write_text("{"), "no JSON"),
         (lambda folder: (folder / "assembly-prod" / "eks.template.json").unlink(), "eks.template.json cannot be read"),
     ],
 )
-def test_a_folder_that_is_no_assembly(tmp_path: Path, damage: Any, said: str) -> None:
+def test_a_folder_that_is_no_assembly(tmp_path: Path, damage: Any, output: str) -> None:
     damage(write_assembly(tmp_path, "prod"))
-    with pytest.raises(CommandError, match=said) as stop:
+    with pytest.raises(CommandError, match=output) as stop:
         read_assembly(tmp_path, "prod")
     assert stop.value.code == 2
 
@@ -171,8 +173,8 @@ def test_an_assembly_of_another_environment(tmp_path: Path) -> None:
 
 
 def test_roles_in_plain_words_with_the_reasons_of_their_wildcards(tmp_path: Path) -> None:
-    found = {role["name"]: role for role in roles(read_assembly(write_assembly(tmp_path, "prod"), "prod"))}
-    nodes = found["ExecutionRole"]
+    actual = {role["name"]: role for role in roles(read_assembly(write_assembly(tmp_path, "prod"), "prod"))}
+    nodes = actual["ExecutionRole"]
     assert nodes["trusted"] == ["sagemaker.amazonaws.com"]
     assert nodes["may"]["kms"] == {
         "reads": ["DescribeKey"],
@@ -183,7 +185,7 @@ def test_roles_in_plain_words_with_the_reasons_of_their_wildcards(tmp_path: Path
     reasons = {card["on"]: card["reason"] for row in nodes["statements"] for card in row["wildcards"]}
     assert reasons["arn:aws:logs:us-west-2:111122223333:log-group:/aws/sagemaker/Clusters/prod/*"] == REASON
     assert reasons["*"] == "", "the assembly has a reason for one wildcard only"
-    assert found["Eks/Role"]["managed"] == ["AmazonEKSClusterPolicy"]
+    assert actual["Eks/Role"]["managed"] == ["AmazonEKSClusterPolicy"]
 
 
 def test_actions_that_a_statement_denies_are_not_what_a_role_may_do() -> None:
@@ -218,8 +220,8 @@ def test_whoever_comes_from_another_account_is_named(principal: Any, condition: 
         "Type": "AWS::S3::BucketPolicy",
         "Properties": {"Bucket": "b", "PolicyDocument": {"Statement": [statement]}},
     }
-    found = foreigners(Assembly("prod", {"storage": {"Resources": {"Policy": policy}}}), "111122223333")
-    assert bool(found) is let_in
+    actual = foreigners(Assembly("prod", {"storage": {"Resources": {"Policy": policy}}}), "111122223333")
+    assert bool(actual) is let_in
     denied = {"Effect": "Deny"} | {key: value for key, value in statement.items() if key != "Effect"}
     policy["Properties"]["PolicyDocument"] = {"Statement": [denied]}
     assert foreigners(Assembly("prod", {"storage": {"Resources": {"Policy": policy}}}), "111122223333") == []

@@ -11,7 +11,7 @@ from podwright.operations.report import drawing as drawn
 from podwright.operations.report.architecture import architecture
 from podwright.operations.report.drawing import HUES, GroupCard, SubnetBox, drawing
 from podwright.operations.report.drawing_file import drawing_file
-from report_world import DAY, LONG, NAMES, ROOT, assembly, large, loaded
+from report_account import DAY, LONG, NAMES, ROOT, assembly, large, loaded
 
 THEME = (Path(drawn.__file__).parent / "theme.css").read_text()
 COLOURS = {
@@ -20,56 +20,56 @@ COLOURS = {
 MEANINGS = re.findall(r"^\.(\w+)\{--hue", THEME, re.MULTILINE)
 
 
-def nodes(found: dict[str, Any]) -> SubnetBox:
-    return drawing(found, "x").zones[0].subnets[-1]
+def nodes(actual: dict[str, Any]) -> SubnetBox:
+    return drawing(actual, "x").zones[0].subnets[-1]
 
 
-def card(**given: Any) -> GroupCard:
-    found = large(2, 1)
-    found["groups"][0] |= {"zones": ["usgw1-lax0-az0"], "capacity": "Spot", "plan": None} | given
-    return nodes(found).groups[0]
+def card(**provided: Any) -> GroupCard:
+    actual = large(2, 1)
+    actual["groups"][0] |= {"zones": ["usgw1-lax0-az0"], "capacity": "Spot", "plan": None} | provided
+    return nodes(actual).groups[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_environment_is_drawn_whole(name: str) -> None:
-    found = architecture(loaded(name).environment, assembly(name))
-    text = drawing_file(drawing(found, name))
-    assert text == drawing_file(drawing(found, name))
+    actual = architecture(loaded(name).environment, assembly(name))
+    text = drawing_file(drawing(actual, name))
+    assert text == drawing_file(drawing(actual, name))
     words = " ".join(ElementTree.fromstring(text).itertext())
-    assert all(group["name"] in words for group in found["groups"])
-    assert all(subnet["range"] in words for zone in found["zones"] for subnet in zone["subnets"])
+    assert all(group["name"] in words for group in actual["groups"])
+    assert all(subnet["range"] in words for zone in actual["zones"] for subnet in zone["subnets"])
     assert not re.search(r"url\(|href|<script|@import", text), "a drawing asks nobody for anything"
 
 
 def test_the_drawing_of_the_readme_is_current() -> None:
     """`podwright report prod --drawing docs/prod.svg` writes it."""
-    found = architecture(loaded("prod").environment, assembly("prod"))
-    assert (ROOT / "docs/prod.svg").read_text(encoding="utf-8") == drawing_file(drawing(found, "prod"))
+    actual = architecture(loaded("prod").environment, assembly("prod"))
+    assert (ROOT / "docs/prod.svg").read_text(encoding="utf-8") == drawing_file(drawing(actual, "prod"))
 
 
 def test_no_name_becomes_markup() -> None:
-    found = large(1, 2)
-    found["groups"][0]["name"] = """</style><script>alert(1)</script>"' onload="x&amp;"""
-    text = drawing_file(drawing(found, "<&>", DAY))
+    actual = large(1, 2)
+    actual["groups"][0]["name"] = """</style><script>alert(1)</script>"' onload="x&amp;"""
+    text = drawing_file(drawing(actual, "<&>", DAY))
     names = {item.tag.rpartition("}")[2] for item in ElementTree.fromstring(text).iter()}
     assert "script" not in names
     assert "&lt;script&gt;alert(1)" in text
 
 
 def test_the_nodes_of_a_zone_come_last_with_what_stands_in_it() -> None:
-    found = large(2, 3)
-    first, second = drawing(found, "x").zones
+    actual = large(2, 3)
+    first, second = drawing(actual, "x").zones
     assert [subnet.name.partition(" 100")[0] for subnet in first.subnets] == ["public", "control plane", "nodes"]
     assert [one.name for one in first.subnets[-1].groups] == ["g0", "g2"]
     assert [one.name for one in second.subnets[-1].groups] == [f"{LONG}-1"]
     assert [len(zone.subnets[-1].systems) for zone in (first, second)] == [1, 0]
-    assert [system.name for system in drawing(found, "x").systems] == ["db"]
+    assert [system.name for system in drawing(actual, "x").systems] == ["db"]
 
 
 def test_squares_stand_for_nodes_and_empty_ones_for_those_that_may_be_missing() -> None:
-    def squares(**given: Any) -> tuple[int, int]:
-        found = card(**given).squares
-        return found.sure, found.total - found.sure
+    def squares(**provided: Any) -> tuple[int, int]:
+        actual = card(**provided).squares
+        return actual.sure, actual.total - actual.sure
 
     assert squares(count=16, min=None) == (16, 0)
     assert squares(count=4, min=0) == (0, 4)
@@ -93,10 +93,10 @@ def test_many_groups_are_shown_in_short() -> None:
     [(30, 60, "green"), (200, 200, "green"), (200, 210, "orange"), (200, 251, "orange"), (200, 260, "red")],
 )
 def test_the_bar_of_a_subnet_warns_before_nodes_cannot_be_replaced(taken: int, replacing: int, colour: str) -> None:
-    found = large(1, 0)
-    found["zones"][0]["subnets"] = [found["zones"][0]["subnets"][-1] | {"usable": 251}]
-    found["zones"][0]["subnets"][0] |= {"taken": taken, "replacing": replacing}
-    subnet = nodes(found)
+    actual = large(1, 0)
+    actual["zones"][0]["subnets"] = [actual["zones"][0]["subnets"][-1] | {"usable": 251}]
+    actual["zones"][0]["subnets"][0] |= {"taken": taken, "replacing": replacing}
+    subnet = nodes(actual)
     assert (subnet.hue, subnet.share) == (colour, round(100 * taken / 251, 1))
 
 
@@ -119,9 +119,9 @@ def test_text_has_contrast_on_every_ground_in_both_themes(theme: int) -> None:
     tints = [f"{hue}-tint" for hue in MEANINGS]
     pairs = [(words, behind) for words in ("ink", "soft") for behind in (*grounds, *tints)]
     pairs += [(hue, behind) for hue in MEANINGS for behind in (*grounds, f"{hue}-tint")]
-    seen = {pair: round(contrast(*(COLOURS[name][theme] for name in pair)), 2) for pair in pairs}
-    assert len(seen) == 42
-    assert {pair: value for pair, value in seen.items() if value < 4.5} == {}
+    observed = {pair: round(contrast(*(COLOURS[name][theme] for name in pair)), 2) for pair in pairs}
+    assert len(observed) == 42
+    assert {pair: value for pair, value in observed.items() if value < 4.5} == {}
 
 
 def test_every_capacity_has_a_colour_of_the_sheet() -> None:

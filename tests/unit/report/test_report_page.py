@@ -12,29 +12,31 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from benchmark_world import measurement, record
+from benchmark_services import measurement, record
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.clusters import Node
 from podwright.operations.cli import main
 from podwright.operations.report import live as asked
 from podwright.operations.report.page import SECTIONS, SHEET, document, page
 from podwright.planning.node.benchmark_results import BenchmarkResults
-from report_world import NAMES, ROOT, Tree, report, scene, write_assembly
+from report_account import NAMES, ROOT, Tree, report, scene, write_assembly
 
 HOSTILE = """</style></title><script>alert(1)</script><img src=x onerror=alert(1)>"' onload="x&amp;"""
 CHANGES = json.loads((Path(__file__).with_name("report_changes.json")).read_text())
 """What `podwright diff prod --json` says of a file system with EFA, fewer nodes and a newer Kubernetes."""
 
 
-def live(**given: Any) -> dict[str, Any]:
+def live(**provided: Any) -> dict[str, Any]:
     """A look in the form of `podwright status --watch --json`."""
-    found = {
+    actual = {
         "at": "2026-11-22T10:00:00+00:00",
         "environment": "prod",
         "sandbox": None,
         "cluster": {"name": "prod", "status": "InService", "message": ""},
         "groups": [{"name": "h200", "types": ["ml.p5en.48xlarge"], "current": 15, "target": 16, "status": "Degraded"}],
-        "unwell": [{"id": "i-1", "group": "h200", "status": "Failure", "message": "", "health": "x", "fault": "Xid"}],
+        "unhealthy": [
+            {"id": "i-1", "group": "h200", "status": "Failure", "message": "", "health": "x", "fault": "Xid"}
+        ],
         "events": [{"at": "10:00", "level": "Warn", "about": "i-1", "text": "is being replaced"}],
         "teams": [
             {"team": "research", "used": {"nvidia.com/gpu": 80}, "borrowed": {}, "running": 3, "waiting": 2},
@@ -45,7 +47,7 @@ def live(**given: Any) -> dict[str, Any]:
         ],
         "unseen": {"queues": "no way to it from here"},
     }
-    return found | given
+    return actual | provided
 
 
 def whole() -> dict[str, Any]:
@@ -59,8 +61,8 @@ def whole() -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_is_sound_and_complete(name: str) -> None:
-    found = report(name)
-    text = page(found)
+    actual = report(name)
+    text = page(actual)
     tree = Tree(text)
     assert tree.declared == ["doctype html"]
     ids = [attributes["id"] for _, attributes in tree.elements if "id" in attributes]
@@ -76,7 +78,7 @@ def test_a_page_is_sound_and_complete(name: str) -> None:
     assert all(svg.get("aria-hidden") or svg.get("aria-label") or svg.get("aria-labelledby") for svg in tree.of("svg"))
     assert all(header.get("scope") in ("col", "row") for header in tree.of("th"))
     assert len(tree.of("caption")) == len(tree.of("table"))
-    for group in found["architecture"]["groups"]:
+    for group in actual["architecture"]["groups"]:
         assert group["name"] in tree.text
 
 
@@ -104,12 +106,12 @@ def test_a_page_asks_nobody_and_runs_nothing() -> None:
         "use",
         "foreignobject",
     }
-    attributes = {name for _, given in tree.elements for name in given}
+    attributes = {name for _, provided in tree.elements for name in provided}
     assert not {name for name in attributes if name.startswith("on")}
     assert "style" not in attributes, "the policy would drop it"
     assert not re.search(r"@import|url\(", SHEET)
     sources = {
-        value for _, given in tree.elements for name, value in given.items() if name in ("src", "href", "srcset")
+        value for _, provided in tree.elements for name, value in provided.items() if name in ("src", "href", "srcset")
     }
     assert all((source or "").startswith("#") for source in sources)
 
@@ -117,7 +119,7 @@ def test_a_page_asks_nobody_and_runs_nothing() -> None:
 def poisoned(value: Any, depth: int = 0) -> Any:
     """The same document with hostile text at the end of every text that comes from a file or from AWS."""
     if isinstance(value, dict):
-        kept = (
+        retained = (
             "sign",
             "action",
             "effect",
@@ -133,27 +135,27 @@ def poisoned(value: Any, depth: int = 0) -> Any:
             "engine",
             "verdict",
         )
-        return {key: item if key in kept else poisoned(item, depth + 1) for key, item in value.items()}
+        return {key: item if key in retained else poisoned(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
         return [poisoned(item, depth + 1) for item in value]
     return value + HOSTILE if isinstance(value, str) and depth > 0 else value
 
 
 def test_no_text_of_a_file_or_of_aws_becomes_markup() -> None:
-    found = whole()
-    benign = {tag for tag, _ in Tree(page(found)).elements}
-    ranges = {zone["id"]: [row["range"] for row in zone["subnets"]] for zone in found["architecture"]["zones"]}
+    actual = whole()
+    benign = {tag for tag, _ in Tree(page(actual)).elements}
+    ranges = {zone["id"]: [row["range"] for row in zone["subnets"]] for zone in actual["architecture"]["zones"]}
     assert ranges
-    hostile = poisoned(found)
+    hostile = poisoned(actual)
     hostile["benchmarks"]["groups"] = {f"h200{HOSTILE}": "gate"}
-    hostile["quotas"]["flavors"] = {name + HOSTILE: item for name, item in found["quotas"]["flavors"].items()}
+    hostile["quotas"]["flavors"] = {name + HOSTILE: item for name, item in actual["quotas"]["flavors"].items()}
     for flavor in hostile["quotas"]["flavors"].values():
         flavor["resource"] = "nvidia.com/gpu" + HOSTILE
     hostile["environment"] = f"prod{HOSTILE}"
     tree = Tree(page(hostile))
     assert {tag for tag, _ in tree.elements} <= benign
     assert {tag for tag, _ in tree.elements} >= {"table", "svg", "details"}
-    assert not {name for _, given in tree.elements for name in given if name.startswith("on")}
+    assert not {name for _, provided in tree.elements for name in provided if name.startswith("on")}
     assert tree.text.count("<script>alert(1)</script>") > 100
 
 
@@ -192,8 +194,8 @@ def test_changes_are_shown_as_their_document_has_them() -> None:
         ({"stacks": []}, "The deployed stacks are as the file says."),
         ({"problem": "no credentials"}, "Not known: no credentials"),
     ):
-        found = document(scene("prod", changes=changes))
-        assert words in Tree(page(found)).text
+        actual = document(scene("prod", changes=changes))
+        assert words in Tree(page(actual)).text
 
 
 def test_a_look_at_the_cluster_and_its_benchmarks() -> None:
@@ -201,20 +203,20 @@ def test_a_look_at_the_cluster_and_its_benchmarks() -> None:
     for words in ("Degraded", "80 gpu", "not seen", "is being replaced", "no way to it from here", "500.0 is fail",
                   "Latest results of 2 nodes", "Xid"):  # fmt: skip
         assert words in text
-    gone = document(scene("prod", live=live(cluster=None)))
-    assert "There was no cluster at 2026-11-22" in Tree(page(gone)).text
+    deleted = document(scene("prod", live=live(cluster=None)))
+    assert "There was no cluster at 2026-11-22" in Tree(page(deleted)).text
 
 
 def test_findings_quotas_cost_and_permissions_are_those_of_the_commands() -> None:
-    found = report("governed-hundred")
-    text = Tree(page(found)).text
-    assert found["findings"]["counts"] == {"info": 1, "accepted": 1}
+    actual = report("governed-hundred")
+    text = Tree(page(actual)).text
+    assert actual["findings"]["counts"] == {"info": 1, "accepted": 1}
     assert "ten more p5 nodes are on order" in text
     assert "560 of 480 GPU guaranteed to 2 teams; that is 80 more than there are" in text
     assert "at least $2,991,859" in text
-    assert found["cost"]["total"]["monthly"] == pytest.approx(2_991_859, abs=1)
+    assert actual["cost"]["total"]["monthly"] == pytest.approx(2_991_859, abs=1)
     assert "No role and no resource policy trusts another account." in text
-    other = copy.deepcopy(found)
+    other = copy.deepcopy(actual)
     other["permissions"]["cross_account"] = [{"what": "Own", "type": "T", "who": "123456789012", "actions": ["a:B"]}]
     assert "Lets another account in" in Tree(page(other)).text
 
@@ -229,8 +231,8 @@ def test_windows_of_plans_are_asked_of_sagemaker_and_what_it_refuses_is_named(mo
     unseen: dict[str, str] = {}
     windows = asked.plan_windows(scene("prod"), account, unseen)
     assert {name: [item["count"] for item in parts] for name, parts in windows.items()} == {"h200-q1": [16]}
-    found = page(document(scene("prod", windows=windows)))
-    assert "16 × 4 Jan to 1 Feb 2027" in Tree(found).text
+    actual = page(document(scene("prod", windows=windows)))
+    assert "16 × 4 Jan to 1 Feb 2027" in Tree(actual).text
 
     def refused(*_: Any) -> None:
         raise ClientError({"Error": {"Code": "AccessDenied"}}, "DescribeTrainingPlan")
@@ -250,9 +252,9 @@ def test_what_replaced_nodes_measured_is_left_out(monkeypatch: pytest.MonkeyPatc
 
 def test_changes_that_nobody_can_say_are_named_with_the_reason() -> None:
     """No credentials are within reach of a test."""
-    found = asked.asked_changes(ROOT, "prod", sandbox=False)
-    assert found["problem"].startswith("podwright diff prod --json: ")
-    assert len(found["problem"]) > len("podwright diff prod --json: ")
+    actual = asked.asked_changes(ROOT, "prod", sandbox=False)
+    assert actual["problem"].startswith("podwright diff prod --json: ")
+    assert len(actual["problem"]) > len("podwright diff prod --json: ")
 
 
 def run(*arguments: str) -> int:
@@ -280,14 +282,14 @@ def test_the_command_draws_and_prints(tmp_path: Path, capsys: pytest.CaptureFixt
     assert svg.read_text() == (ROOT / "docs/prod.svg").read_text(), "whatever way the templates come"
     capsys.readouterr()
     assert run("prod", "--assembly", folder, "--json", "--date", "2026-11-22") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["schema"], found["environment"], found["day"]) == (1, "prod", "2026-11-22")
-    assert found["permissions"]["wildcards"] > found["permissions"]["without_reason"] > 0
-    assert found["architecture"] == json.loads(json.dumps(report("prod")["architecture"]))
+    actual = json.loads(capsys.readouterr().out)
+    assert (actual["schema"], actual["environment"], actual["day"]) == (1, "prod", "2026-11-22")
+    assert actual["permissions"]["wildcards"] > actual["permissions"]["without_reason"] > 0
+    assert actual["architecture"] == json.loads(json.dumps(report("prod")["architecture"]))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "output"),
     [
         (("prod", "--assembly", "nowhere"), 2, "manifest.json cannot be read"),
         (("prod", "--changes", "nowhere.json"), 2, "nowhere.json cannot be read"),
@@ -301,13 +303,13 @@ def test_the_command_draws_and_prints(tmp_path: Path, capsys: pytest.CaptureFixt
     ],
 )
 def test_what_cannot_be_read_or_written_is_named(
-    arguments: tuple[str, ...], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...], code: int, output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.chdir(ROOT)
-    given = () if "--assembly" in arguments else ("--assembly", str(write_assembly(tmp_path, "prod")))
-    assert run(*arguments, *given) == code
-    assert said in capsys.readouterr().err
+    provided = () if "--assembly" in arguments else ("--assembly", str(write_assembly(tmp_path, "prod")))
+    assert run(*arguments, *provided) == code
+    assert output in capsys.readouterr().err
     with pytest.raises(SystemExit) as stop:
         run("prod", "--date", "tomorrow")
     assert stop.value.code == 2

@@ -12,7 +12,7 @@ from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT
 from podwright.sandbox.hyperpod import repair as hyperpod_repair
 from podwright.sandbox.hyperpod.answers import kubernetes_node
 from podwright.sandbox.hyperpod.cluster import Cluster, Group, Node, Timing
-from podwright.sandbox.hyperpod.events import news
+from podwright.sandbox.hyperpod.events import cluster_events
 from podwright.sandbox.hyperpod.in_progress import FaultKind, Repair
 from podwright.sandbox.hyperpod.logs import group_of
 from podwright.sandbox.hyperpod.repair import FAULT_KINDS, drilled, proceed
@@ -37,7 +37,7 @@ class Free:
         return 0
 
 
-class Place:
+class OneNodeCluster:
     """A cluster of one node that runs, with a clock of its own."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **request: Any) -> None:
@@ -54,7 +54,7 @@ class Place:
         [self.node] = self._launched()
         self.node.launched = self.moment
         self.go_on(10)
-        news(self.cluster, self.moment)
+        cluster_events(self.cluster, self.moment)
 
     def _launched(self) -> list[Node]:
         self.cluster.launch(self.cluster.groups["g"], 1, self.provisioning)
@@ -89,41 +89,45 @@ def logs() -> Iterator[None]:
 
 @pytest.mark.usefixtures("logs")
 def test_a_node_that_needs_a_reboot_keeps_its_instance(monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(monkeypatch)
-    boot = place.shown(place.node)["status"]["nodeInfo"]["bootID"]
-    place.breaks("xid-reboot")
-    place.go_on(0.3)
-    assert place.node.health == "Schedulable"
-    place.go_on(0.4)
-    shown = place.shown(place.node)
+    location = OneNodeCluster(monkeypatch)
+    boot = location.shown(location.node)["status"]["nodeInfo"]["bootID"]
+    location.breaks("xid-reboot")
+    location.go_on(0.3)
+    assert location.node.health == "Schedulable"
+    location.go_on(0.4)
+    shown = location.shown(location.node)
     assert shown["metadata"]["labels"][HEALTH] == "UnschedulablePendingReboot"
     assert shown["metadata"]["labels"]["sagemaker.amazonaws.com/fault-types"] == "NvidiaErrorReboot"
     assert [taint["key"] for taint in shown["spec"]["taints"]] == [HEALTH]
-    assert '"HealthMonitoringAgentDetectionEvent": "HealthEvent"' in place.log()
-    place.go_on(1.2)
-    assert place.node.status(place.moment) == "Pending"
-    assert place.shown(place.node)["status"]["conditions"][0]["status"] == "Unknown"
-    place.go_on(2.5)
-    shown = place.shown(place.node)
+    assert '"HealthMonitoringAgentDetectionEvent": "HealthEvent"' in location.log()
+    location.go_on(1.2)
+    assert location.node.status(location.moment) == "Pending"
+    assert location.shown(location.node)["status"]["conditions"][0]["status"] == "Unknown"
+    location.go_on(2.5)
+    shown = location.shown(location.node)
     assert shown["metadata"]["labels"][HEALTH] == "Schedulable"
     assert (shown["spec"]["taints"], shown["status"]["nodeInfo"]["bootID"] != boot) == ([], True)
-    assert len(place.cluster.nodes) == 1
-    health = [item for kind, item in news(place.cluster, place.moment) if "Health" in kind]
+    assert len(location.cluster.nodes) == 1
+    health = [item for kind, item in cluster_events(location.cluster, location.moment) if "Health" in kind]
     assert [item["HealthSummary"]["HealthStatus"] for item in health] == ["Unhealthy", "Healthy"]
     assert health[0]["HealthSummary"]["RepairAction"] == "Reboot"
 
 
 @pytest.mark.usefixtures("logs")
 def test_a_node_that_is_replaced_hands_on_its_logical_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(monkeypatch)
-    place.breaks("gpu-lost")
-    place.go_on(2)
-    old, new = place.cluster.nodes
+    location = OneNodeCluster(monkeypatch)
+    location.breaks("gpu-lost")
+    location.go_on(2)
+    old, new = location.cluster.nodes
     assert old.deleted
     assert new.instance_id != old.instance_id
     assert new.logical_id == old.logical_id
-    told = [item["EventDetails"] for kind, item in news(place.cluster, place.moment) if "Cluster Event" in kind]
-    replaced = [item for item in told if "as part of instance replacement" in item["Description"]]
+    messages = [
+        item["EventDetails"]
+        for kind, item in cluster_events(location.cluster, location.moment)
+        if "Cluster Event" in kind
+    ]
+    replaced = [item for item in messages if "as part of instance replacement" in item["Description"]]
     assert [item["InstanceId"] for item in replaced] == [new.instance_id]
     # EventBridge has no failure messages, nor anything else of the metadata.
     assert replaced[0]["EventDetails"] == {"EventMetadata": {"Instance": None}}
@@ -131,14 +135,14 @@ def test_a_node_that_is_replaced_hands_on_its_logical_id(monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("logs")
 def test_a_replacement_waits_for_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(monkeypatch)
-    place.provisioning.full = True
-    place.breaks("xid-replace")
-    place.go_on(5)
-    assert (place.node.health, place.node.deleted) == ("UnschedulablePendingReplacement", None)
-    place.provisioning.full = False
-    place.go_on(0.2)
-    assert place.node.deleted
+    location = OneNodeCluster(monkeypatch)
+    location.provisioning.full = True
+    location.breaks("xid-replace")
+    location.go_on(5)
+    assert (location.node.health, location.node.deleted) == ("UnschedulablePendingReplacement", None)
+    location.provisioning.full = False
+    location.go_on(0.2)
+    assert location.node.deleted
 
 
 @pytest.mark.usefixtures("logs")
@@ -149,20 +153,20 @@ def test_a_replacement_waits_for_capacity(monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_hyperpod_leaves_alone(
     monkeypatch: pytest.MonkeyPatch, kind: str, request_: dict[str, Any], health: str
 ) -> None:
-    place = Place(monkeypatch, **request_)
-    place.breaks(kind)
-    place.go_on(5)
-    assert (place.node.health, len(place.cluster.nodes), place.cluster.repairs) == (health, 1, [])
-    assert FAULT_KINDS[kind].reason in place.log()
+    location = OneNodeCluster(monkeypatch, **request_)
+    location.breaks(kind)
+    location.go_on(5)
+    assert (location.node.health, len(location.cluster.nodes), location.cluster.repairs) == (health, 1, [])
+    assert FAULT_KINDS[kind].reason in location.log()
 
 
 @pytest.mark.usefixtures("logs")
 def test_a_label_that_somebody_sets_is_acted_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(monkeypatch)
-    place.cluster.repairs.append(Repair(place.node.instance_id, "replace", None, place.moment))
-    place.go_on(2)
-    assert place.node.deleted
-    assert group_of(place.cluster) not in logs_backends[SANDBOX_ACCOUNT]["us-west-2"].groups
+    location = OneNodeCluster(monkeypatch)
+    location.cluster.repairs.append(Repair(location.node.instance_id, "replace", None, location.moment))
+    location.go_on(2)
+    assert location.node.deleted
+    assert group_of(location.cluster) not in logs_backends[SANDBOX_ACCOUNT]["us-west-2"].groups
 
 
 @pytest.mark.parametrize(("text", "kind"), [
@@ -170,15 +174,15 @@ def test_a_label_that_somebody_sets_is_acted_on(monkeypatch: pytest.MonkeyPatch)
 ])  # fmt: skip
 def test_a_drills_pod_is_what_it_writes(text: str, kind: str) -> None:
     container = {"name": "fault", "env": [{"name": "NODE", "value": "n"}, {"name": "XID", "value": text}]}
-    found: FaultKind = drilled({"spec": {"containers": [container]}})
-    assert (found.action, found.condition) == (FAULT_KINDS[kind].action, FAULT_KINDS[kind].condition)
-    assert text in found.message
+    fault_kind: FaultKind = drilled({"spec": {"containers": [container]}})
+    assert (fault_kind.action, fault_kind.condition) == (FAULT_KINDS[kind].action, FAULT_KINDS[kind].condition)
+    assert text in fault_kind.message
 
 
 def test_first_news_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(monkeypatch)
-    assert news(place.cluster, place.moment) == []
-    place.cluster.busy, place.cluster.busy_until = "Updating", place.moment + timedelta(seconds=9)
-    [(kind, detail)] = news(place.cluster, place.moment)
+    location = OneNodeCluster(monkeypatch)
+    assert cluster_events(location.cluster, location.moment) == []
+    location.cluster.busy, location.cluster.busy_until = "Updating", location.moment + timedelta(seconds=9)
+    [(kind, detail)] = cluster_events(location.cluster, location.moment)
     assert (kind, detail["ClusterStatus"]) == ("SageMaker HyperPod Cluster State Change", "Updating")
     assert hyperpod_repair.PENDING["none"] == "Unschedulable"

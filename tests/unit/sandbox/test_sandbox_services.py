@@ -144,42 +144,44 @@ class Full(Free):
 
 
 def cluster(count: int, **request: Any) -> Cluster:
-    found = Cluster("c", "arn", REGION, {"VpcConfig": {"Subnets": ["s"]}, **request}, Timing())
-    found.subnets = {"s": {"SubnetId": "s", "AvailabilityZoneId": "usw2-az1", "CidrBlock": "10.0.0.0/24"}}
-    found.groups["g"] = Group({"InstanceGroupName": "g", "InstanceCount": count, "InstanceType": "ml.p5.48xlarge"})
-    return found
+    resolved_cluster = Cluster("c", "arn", REGION, {"VpcConfig": {"Subnets": ["s"]}, **request}, Timing())
+    resolved_cluster.subnets = {"s": {"SubnetId": "s", "AvailabilityZoneId": "usw2-az1", "CidrBlock": "10.0.0.0/24"}}
+    resolved_cluster.groups["g"] = Group(
+        {"InstanceGroupName": "g", "InstanceCount": count, "InstanceType": "ml.p5.48xlarge"}
+    )
+    return resolved_cluster
 
 
 def test_a_nodes_status_follows_from_time_alone() -> None:
-    found = cluster(1)
-    found.groups["g"].specification["OnStartDeepHealthChecks"] = ["InstanceStress"]
-    found.converge(Free(), "Creating")
-    [node] = found.nodes
+    resolved_cluster = cluster(1)
+    resolved_cluster.groups["g"].specification["OnStartDeepHealthChecks"] = ["InstanceStress"]
+    resolved_cluster.converge(Free(), "Creating")
+    [node] = resolved_cluster.nodes
     ages = (0.0, 1.9, 2.1, 3.9, 4.1)
     assert [node.status(node.launched + timedelta(seconds=age)) for age in ages] == [
         "Pending", "Pending", "DeepHealthCheckInProgress", "DeepHealthCheckInProgress", "Running",
     ]  # fmt: skip
-    assert found.status(node.launched) == "Creating"
-    assert found.status(node.ready) == "InService"
+    assert resolved_cluster.status(node.launched) == "Creating"
+    assert resolved_cluster.status(node.ready) == "InService"
     node.deleted = node.ready
     assert [node.status(node.ready + timedelta(seconds=age)) for age in (0.5, 1.5)] == ["ShuttingDown", None]
 
 
 def test_capacity_is_short_for_a_type_in_a_zone() -> None:
-    found = cluster(1)
-    assert found.short_of(found.groups["g"], [Shortage("usw2-az1")])
-    assert found.short_of(found.groups["g"], [Shortage("usw2-az1", "ml.p5.48xlarge")])
-    assert not found.short_of(found.groups["g"], [Shortage("usw2-az1", "ml.p5en.48xlarge")])
-    assert not found.short_of(found.groups["g"], [Shortage("usw2-az2")])
+    resolved_cluster = cluster(1)
+    assert resolved_cluster.short_of(resolved_cluster.groups["g"], [Shortage("usw2-az1")])
+    assert resolved_cluster.short_of(resolved_cluster.groups["g"], [Shortage("usw2-az1", "ml.p5.48xlarge")])
+    assert not resolved_cluster.short_of(resolved_cluster.groups["g"], [Shortage("usw2-az1", "ml.p5en.48xlarge")])
+    assert not resolved_cluster.short_of(resolved_cluster.groups["g"], [Shortage("usw2-az2")])
 
 
 def test_continuous_clusters_do_not_wait_for_nodes() -> None:
-    found = cluster(3, NodeProvisioningMode="Continuous")
-    found.converge(Full(), "Creating")
-    assert (found.nodes, found.outcome) == ([], "InService")
-    assert "full" in found.events[-1].description
-    found.settle(Free(), now())
-    assert len(found.nodes) == 3
+    resolved_cluster = cluster(3, NodeProvisioningMode="Continuous")
+    resolved_cluster.converge(Full(), "Creating")
+    assert (resolved_cluster.nodes, resolved_cluster.outcome) == ([], "InService")
+    assert "full" in resolved_cluster.events[-1].description
+    resolved_cluster.settle(Free(), now())
+    assert len(resolved_cluster.nodes) == 3
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,6 @@ def test_order_follows_what_is_really_used() -> None:
         "C": {"Type": "T"},
         "Off": {"Type": "T", "Condition": "No"},
     }
-    found = order(evaluator(Resources=resources, Conditions={"No": {"Fn::Equals": [1, 2]}}))
-    assert list(found) == ["C", "A", "B"]
-    assert found["B"] == ["A"]
+    actual = order(evaluator(Resources=resources, Conditions={"No": {"Fn::Equals": [1, 2]}}))
+    assert list(actual) == ["C", "A", "B"]
+    assert actual["B"] == ["A"]

@@ -12,7 +12,7 @@ from podwright.sandbox.protocol.clock import now
 from podwright.sandbox.protocol.service import Refusal
 
 
-def world(version: str, kubelet: str) -> tuple[Any, Any]:
+def eks_account(version: str, kubelet: str) -> tuple[Any, Any]:
     """The service, and its one cluster."""
     description = {"version": version, "status": "ACTIVE", "arn": "arn", "name": "c"}
     cluster = SimpleNamespace(description=description, addons={}, updates={})
@@ -32,13 +32,13 @@ def go(service: Any, version: str, **more: Any) -> str:
 
 @pytest.mark.parametrize(("kubelet", "status"), [("1.31", "PASSING"), ("1.30", "ERROR")])
 def test_kubelets_may_be_three_minor_versions_behind(kubelet: str, status: str) -> None:
-    service, cluster = world("1.33", kubelet)
-    found = {item["name"]: item["insightStatus"]["status"] for item in insights(service, "us-west-2", cluster)}
-    assert found["Kubelet version skew"] == status
+    service, cluster = eks_account("1.33", kubelet)
+    actual = {item["name"]: item["insightStatus"]["status"] for item in insights(service, "us-west-2", cluster)}
+    assert actual["Kubelet version skew"] == status
 
 
 def test_an_insight_in_error_refuses_a_version_unless_it_is_forced() -> None:
-    service, cluster = world("1.33", "1.30")
+    service, cluster = eks_account("1.33", "1.30")
     with pytest.raises(Refusal, match="Upgrade insights are in ERROR: Kubelet version skew"):
         go(service, "1.34")
     assert cluster.description["version"] == "1.33"
@@ -46,7 +46,7 @@ def test_an_insight_in_error_refuses_a_version_unless_it_is_forced() -> None:
 
 
 def test_the_way_back_leads_to_where_it_came_from_for_seven_days(monkeypatch: pytest.MonkeyPatch) -> None:
-    service, cluster = world("1.34", "1.34")
+    service, cluster = eks_account("1.34", "1.34")
     with pytest.raises(Refusal, match=r"from 1\.34 to 1\.33"):
         go(service, "1.33")
     go(service, "1.35")

@@ -15,8 +15,8 @@ from podwright.config.loading.load import LoadedEnvironment, load_environment
 from podwright.operations.aws.account import Account
 from podwright.operations.kubernetes.kubectl import Kubectl
 from podwright.operations.upgrade import eks, readiness
-from podwright.operations.upgrade.readiness import Addon, Readiness, allows, look
-from podwright.operations.upgrade.seen import jobs_on_nodes
+from podwright.operations.upgrade.observed import jobs_on_nodes
+from podwright.operations.upgrade.readiness import Addon, Readiness, allows, read_readiness
 from podwright.planning.delivery.kubernetes_upgrades import minor, removed, removed_apis, skew_problem, step_problem
 
 FILE = """\
@@ -37,7 +37,7 @@ def loaded(folder: Path, cluster: str = "") -> LoadedEnvironment:
 
 
 @pytest.mark.parametrize(
-    ("deployed", "wanted", "says"),
+    ("deployed", "expected", "says"),
     [
         ("1.34", "1.34", None),
         ("1.34", "1.35", None),
@@ -45,8 +45,8 @@ def loaded(folder: Path, cluster: str = "") -> LoadedEnvironment:
         ("1.34", "1.33", "and 1.33 is older"),
     ],
 )
-def test_eks_goes_one_version_at_a_time(deployed: str, wanted: str, says: str | None) -> None:
-    problem = step_problem(deployed, wanted)
+def test_eks_goes_one_version_at_a_time(deployed: str, expected: str, says: str | None) -> None:
+    problem = step_problem(deployed, expected)
     assert (problem is None) == (says is None)
     assert problem is None or str(says) in problem[0]
 
@@ -68,9 +68,9 @@ def test_the_skew_policy(part: str, version: str, server: str, fits: bool) -> No
 
 def test_removed_apis_stay_removed() -> None:
     assert removed("policy/v1beta1", "PodDisruptionBudget", "1.24") is None
-    gone = removed("flowcontrol.apiserver.k8s.io/v1beta3", "FlowSchema", "1.35")
-    assert gone
-    assert (gone.version, gone.use) == ("1.32", "flowcontrol.apiserver.k8s.io/v1")
+    deleted = removed("flowcontrol.apiserver.k8s.io/v1beta3", "FlowSchema", "1.35")
+    assert deleted
+    assert (deleted.version, deleted.use) == ("1.32", "flowcontrol.apiserver.k8s.io/v1")
     assert removed("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "1.35") is None
     assert removed("batch/v1", "CronJob", "1.35") is None
     versions = [minor(row.version) for row in removed_apis()]
@@ -136,19 +136,19 @@ def ready(folder: Path, api: Eks, cluster: str = "", kubelets: tuple[str, ...] =
         for n, version in enumerate(kubelets)
     ]
     kubectl = cast(Kubectl, SimpleNamespace(items=lambda *_: nodes)) if kubelets else None
-    return look(loaded(folder, cluster).environment, account, "prod", None, kubectl, folder)
+    return read_readiness(loaded(folder, cluster).environment, account, "prod", None, kubectl, folder)
 
 
-def errors(found: Readiness) -> list[str]:
-    return [item.what for item in found.obstacles if item.level == "error"]
+def errors(actual: Readiness) -> list[str]:
+    return [item.what for item in actual.obstacles if item.level == "error"]
 
 
 def test_what_fits_is_ready(tmp_path: Path) -> None:
     api = Eks(vpc_cni=("v1.21.1-eksbuild.7", ["v1.21.1-eksbuild.7"]), aws_fsx_csi_driver=("v1.9.0", ["v1.9.0"]))
-    found = ready(tmp_path, api, kubelets=("1.34", "1.33"))
-    assert errors(found) == []
-    assert (found.wanted, found.kubelets) == ("1.35", {"1.34": 1, "1.33": 1})
-    assert [item.what for item in found.obstacles] == [
+    resolved_readiness = ready(tmp_path, api, kubelets=("1.34", "1.33"))
+    assert errors(resolved_readiness) == []
+    assert (resolved_readiness.wanted, resolved_readiness.kubelets) == ("1.35", {"1.34": 1, "1.33": 1})
+    assert [item.what for item in resolved_readiness.obstacles] == [
         "HyperPod does not document Kubernetes 1.35; AWS's own samples use it"
     ]
 
@@ -176,16 +176,16 @@ def test_what_does_not_fit_stops_it(tmp_path: Path) -> None:
 
 
 def test_a_chart_says_of_itself_where_it_runs(tmp_path: Path) -> None:
-    wanted, digest = chart(HYPERPOD_DEPENDENCIES), "0" * 64
-    entry = LockedChart(version=wanted.version, repository="r", revision=wanted.revision, sha256=digest)
-    write_artifacts(tmp_path, Artifacts(charts={wanted.name: entry}))
-    file = archive_file(tmp_path, wanted, digest)
+    expected, digest = chart(HYPERPOD_DEPENDENCIES), "0" * 64
+    entry = LockedChart(version=expected.version, repository="r", revision=expected.revision, sha256=digest)
+    write_artifacts(tmp_path, Artifacts(charts={expected.name: entry}))
+    file = archive_file(tmp_path, expected, digest)
     file.parent.mkdir(parents=True)
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("Chart.yaml", 'name: x\nkubeVersion: "<1.35.0-0"\n')
     environment = loaded(tmp_path).environment
     (obstacle,) = readiness.chart_obstacles(environment, "1.35", tmp_path)
-    assert obstacle.what == f"chart {wanted.name} {wanted.version} asks for Kubernetes <1.35.0-0"
+    assert obstacle.what == f"chart {expected.name} {expected.version} asks for Kubernetes <1.35.0-0"
     assert list(readiness.chart_obstacles(environment, "1.34", tmp_path)) == []
 
 
@@ -217,7 +217,7 @@ def test_our_own_objects_are_served_by_newer_versions(tmp_path: Path, monkeypatc
 )
 def test_only_what_changes_is_written(tmp_path: Path, cluster: str, after: str) -> None:
     before = loaded(tmp_path, cluster)
-    found = Readiness(
+    resolved_readiness = Readiness(
         "prod",
         "1.34",
         "1.35",
@@ -227,7 +227,7 @@ def test_only_what_changes_is_written(tmp_path: Path, cluster: str, after: str) 
         ],
     )
     file = tmp_path / "environments/prod.yaml"
-    eks.write(file, before.source, found)
+    eks.write(file, before.source, resolved_readiness)
     text = file.read_text()
     assert " ".join(text.split()) == " ".join((FILE % after).split())
     assert load_environment(file).environment.cluster.eks.version == "1.35"

@@ -44,8 +44,8 @@ BEHIND = OLD | {"ImageVersionStatus": "UpdateAvailable"}
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
-class World:
-    """SageMaker, CloudWatch and S3: an update of a group is over with the second look at it."""
+class UpgradeAccount:
+    """SageMaker, CloudWatch and S3: an update of a group is over with the second check of it."""
 
     def __init__(self) -> None:
         self.groups: dict[str, dict[str, Any]] = {
@@ -103,18 +103,20 @@ class World:
         return SimpleNamespace(paginate=getattr(self, operation))
 
     def describe_alarms(self, AlarmNames: list[str]) -> list[Any]:
-        there = [{"AlarmName": name, "StateValue": state} for name, state in self.alarms.items() if name in AlarmNames]
-        return [{"MetricAlarms": there}]
+        existing = [
+            {"AlarmName": name, "StateValue": state} for name, state in self.alarms.items() if name in AlarmNames
+        ]
+        return [{"MetricAlarms": existing}]
 
     def list_cluster_nodes(self, ClusterName: str, InstanceGroupNameContains: str) -> list[Any]:
         name = InstanceGroupNameContains
-        gone = {id for ids in self.replaced for id in ids}
+        deleted = {id for ids in self.replaced for id in ids}
         rows = [
             {
-                "InstanceId": f"i-{name}{number}{'-new' if f'i-{name}{number}' in gone else ''}",
+                "InstanceId": f"i-{name}{number}{'-new' if f'i-{name}{number}' in deleted else ''}",
                 "InstanceGroupName": name,
                 "InstanceStatus": {"Status": "Running"},
-                "LaunchTime": START + timedelta(days=2 if f"i-{name}{number}" in gone else 1),
+                "LaunchTime": START + timedelta(days=2 if f"i-{name}{number}" in deleted else 1),
                 "CurrentImageReleaseVersion": self.groups[name]["CurrentImageReleaseVersion"],
             }
             for number in range(self.groups[name]["TargetCount"])
@@ -123,18 +125,18 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UpgradeAccount:
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments/prod.yaml").write_text(FILE)
     monkeypatch.chdir(tmp_path)
-    world = World()
-    account = SimpleNamespace(endpoint=None, client=lambda _: world, region="us-west-2")
+    simulated = UpgradeAccount()
+    account = SimpleNamespace(endpoint=None, client=lambda _: simulated, region="us-west-2")
     for module in (nodes, scripts, plan):
         monkeypatch.setattr(module, "account_of", lambda *_: account)
         monkeypatch.setattr(module, "way", lambda *_: None)
     for module in (follow, scripts):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: 0.0, sleep=lambda _: None))
-    return world
+    return simulated
 
 
 def run(*arguments: str) -> int:
@@ -142,34 +144,34 @@ def run(*arguments: str) -> int:
 
 
 def test_groups_go_one_after_the_other_with_the_rollouts_of_the_file(
-    world: World, capsys: pytest.CaptureFixture[str]
+    simulated: UpgradeAccount, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("nodes", "--yes", "--json") == 0
-    assert [call["InstanceGroups"][0]["InstanceGroupName"] for call in world.calls] == ["system", "small", "large"]
-    assert world.calls[0]["DeploymentConfig"] == {
+    assert [call["InstanceGroups"][0]["InstanceGroupName"] for call in simulated.calls] == ["system", "small", "large"]
+    assert simulated.calls[0]["DeploymentConfig"] == {
         "RollingUpdatePolicy": {"MaximumBatchSize": {"Type": "CAPACITY_PERCENTAGE", "Value": 20}},
         "WaitIntervalInSeconds": 300,
     }
-    assert world.calls[2]["DeploymentConfig"] == {
+    assert simulated.calls[2]["DeploymentConfig"] == {
         "RollingUpdatePolicy": {"MaximumBatchSize": {"Type": "CAPACITY_PERCENTAGE", "Value": 25}},
         "WaitIntervalInSeconds": 60,
         "AutoRollbackConfiguration": [{"AlarmName": "loss"}],
     }
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     assert (
         "large: 8 nodes, 1.0.0 → the newest, 2 at a time in 4 batches with 60 s between; turned back by loss"
-        in said.err
+        in output.err
     )
-    assert "which jobs run there is not seen from here" in said.err
-    assert json.loads(said.out)["ok"] is True
+    assert "which jobs run there is not seen from here" in output.err
+    assert json.loads(output.out)["ok"] is True
     assert run("nodes", "--yes") == 0
-    assert len(world.calls) == 3, "nothing is behind any more"
+    assert len(simulated.calls) == 3, "nothing is behind any more"
 
 
-def test_what_the_command_line_says_comes_first(world: World) -> None:
+def test_what_the_command_line_says_comes_first(simulated: UpgradeAccount) -> None:
     more = ("--batch", "2", "--rollback-batch", "100%", "--wait-between", "0", "--rollback-alarm", "loss")
     assert run("nodes", "--group", "small", "--release", "1.1.0", *more, "--yes") == 0
-    (call,) = world.calls
+    (call,) = simulated.calls
     assert call["InstanceGroups"] == [{"InstanceGroupName": "small", "ImageReleaseVersion": "1.1.0"}]
     assert call["DeploymentConfig"] == {
         "RollingUpdatePolicy": {
@@ -193,65 +195,69 @@ def test_what_the_command_line_says_comes_first(world: World) -> None:
     ],
 )
 def test_what_cannot_be_asked_for_changes_nothing(
-    world: World, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+    simulated: UpgradeAccount, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
 ) -> None:
     assert run("nodes", *arguments, *(["--yes"] if arguments else [])) == 2
     assert says in capsys.readouterr().err
-    assert world.calls == []
+    assert simulated.calls == []
 
 
-def test_a_group_that_is_turned_back_stops_the_others(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.ends = "RollbackComplete"
+def test_a_group_that_is_turned_back_stops_the_others(
+    simulated: UpgradeAccount, capsys: pytest.CaptureFixture[str]
+) -> None:
+    simulated.ends = "RollbackComplete"
     assert run("nodes", "--yes") == 1
-    assert len(world.calls) == 1
-    said = capsys.readouterr()
-    assert "RollbackComplete: Alarm loss went off" in " ".join(said.out.split())
-    assert "nothing was asked of the other groups" in said.out
+    assert len(simulated.calls) == 1
+    output = capsys.readouterr()
+    assert "RollbackComplete: Alarm loss went off" in " ".join(output.out.split())
+    assert "nothing was asked of the other groups" in output.out
 
 
-def test_an_update_that_is_under_way_is_followed_first(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.groups["large"] |= {"SoftwareUpdateStatus": "InProgress", "DesiredImageReleaseVersion": "1.1.0"}
+def test_an_update_that_is_under_way_is_followed_first(
+    simulated: UpgradeAccount, capsys: pytest.CaptureFixture[str]
+) -> None:
+    simulated.groups["large"] |= {"SoftwareUpdateStatus": "InProgress", "DesiredImageReleaseVersion": "1.1.0"}
     assert run("nodes", "--yes", "--json") == 0
-    said = capsys.readouterr()
-    assert [item["group"] for item in json.loads(said.out)["groups"]] == ["large", "system", "small"]
-    assert [call["InstanceGroups"][0]["InstanceGroupName"] for call in world.calls] == ["system", "small"]
+    output = capsys.readouterr()
+    assert [item["group"] for item in json.loads(output.out)["groups"]] == ["large", "system", "small"]
+    assert [call["InstanceGroups"][0]["InstanceGroupName"] for call in simulated.calls] == ["system", "small"]
 
 
-def test_an_interrupt_says_how_to_go_on(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.broken = KeyboardInterrupt()
+def test_an_interrupt_says_how_to_go_on(simulated: UpgradeAccount, capsys: pytest.CaptureFixture[str]) -> None:
+    simulated.broken = KeyboardInterrupt()
     assert run("nodes", "--yes") == 130
-    assert "What has begun goes on in AWS. `podwright upgrade prod nodes` follows it" in capsys.readouterr().err
+    assert "What has begun continues in AWS. `podwright upgrade prod nodes` follows it" in capsys.readouterr().err
 
 
-def test_a_busy_cluster_is_explained(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.broken = refusal("ConflictException", "the cluster is Updating")
+def test_a_busy_cluster_is_explained(simulated: UpgradeAccount, capsys: pytest.CaptureFixture[str]) -> None:
+    simulated.broken = refusal("ConflictException", "the cluster is Updating")
     assert run("nodes", "--yes") == 1
     assert "HyperPod does not update system now: the cluster is Updating" in capsys.readouterr().err
 
 
-def test_a_pinned_release_is_the_files(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pinned_release_is_the_files(simulated: UpgradeAccount, capsys: pytest.CaptureFixture[str]) -> None:
     file = Path("environments/prod.yaml")
     file.write_text(FILE.replace("ml.p5en.48xlarge, count: 2", "ml.p5en.48xlarge, image_release: 1.0.0, count: 2"))
     assert run("nodes", "--group", "small", "--release", "1.1.0", "--yes") == 2
     assert "the file pins small to image_release 1.0.0" in capsys.readouterr().err
     assert run("nodes", "--yes") == 0
-    assert [call["InstanceGroups"][0]["InstanceGroupName"] for call in world.calls] == ["system", "large"]
+    assert [call["InstanceGroups"][0]["InstanceGroupName"] for call in simulated.calls] == ["system", "large"]
     file.write_text(file.read_text().replace("image_release: 1.0.0", "image_id: ami-0123456789abcdef0"))
     assert run("nodes", "--group", "small", "--yes") == 2
     assert "small has the image ami-0123456789abcdef0 of your own" in capsys.readouterr().err
 
 
-def test_a_slurm_cluster_goes_at_once(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_slurm_cluster_goes_at_once(simulated: UpgradeAccount, capsys: pytest.CaptureFixture[str]) -> None:
     Path("environments/prod.yaml").write_text(SLURM)
-    world.groups = {name: {"TargetCount": 1, **BEHIND} for name in ("head", "small")}
+    simulated.groups = {name: {"TargetCount": 1, **BEHIND} for name in ("head", "small")}
     assert run("nodes", "--batch", "1", "--yes") == 2
     assert run("nodes", "--yes") == 0
-    assert world.calls[0] == {"ClusterName": "prod", "InstanceGroups": [{"InstanceGroupName": "head"}]}
+    assert simulated.calls[0] == {"ClusterName": "prod", "InstanceGroups": [{"InstanceGroupName": "head"}]}
     assert "small: all its nodes go at once" in capsys.readouterr().err
 
 
 def test_idle_needs_to_see_jobs(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    simulated: UpgradeAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("nodes", "--idle", "--yes") == 1
     monkeypatch.setattr(nodes, "way", lambda *_: SimpleNamespace())
@@ -260,20 +266,22 @@ def test_idle_needs_to_see_jobs(
         monkeypatch.setattr(module, "kubernetes_nodes", lambda _: {})
     assert run("nodes", "--idle", "--yes") == 0
     assert "small is left out: hyperpod-ns-a/job/llama" in capsys.readouterr().err
-    assert [call["InstanceGroups"][0]["InstanceGroupName"] for call in world.calls] == ["system", "large"]
+    assert [call["InstanceGroups"][0]["InstanceGroupName"] for call in simulated.calls] == ["system", "large"]
 
 
-def test_an_update_that_never_begins_is_no_success(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.update_cluster_software = lambda **_: None
+def test_an_update_that_never_begins_is_no_success(
+    simulated: UpgradeAccount, capsys: pytest.CaptureFixture[str]
+) -> None:
+    simulated.update_cluster_software = lambda **_: None
     assert run("nodes", "--group", "small", "--yes") == 1
     assert "HyperPod began no update" in capsys.readouterr().out
 
 
 def test_a_kubernetes_that_goes_away_is_no_failure(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    simulated: UpgradeAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def gone(kubectl: Any) -> dict[str, Any]:
-        if kubectl and (world.calls or not answers):
+        if kubectl and (simulated.calls or not answers):
             raise Refused("connection refused")
         return {}
 
@@ -286,7 +294,7 @@ def test_a_kubernetes_that_goes_away_is_no_failure(
     (group,) = json.loads(capsys.readouterr().out)["groups"]
     assert group["notes"] == ["Kubernetes does not answer now, so kubelets and health were not looked at"]
     for module in (nodes, renewal):
-        monkeypatch.setattr(module, "kubernetes_nodes", lambda kubectl: world.calls.clear() or gone(kubectl))
+        monkeypatch.setattr(module, "kubernetes_nodes", lambda kubectl: simulated.calls.clear() or gone(kubectl))
     answers = False
     assert run("nodes", "--yes") == 1
     assert "Kubernetes does not answer: connection refused" in capsys.readouterr().err
@@ -314,26 +322,28 @@ def test_the_verdict_looks_at_every_node() -> None:
     ]
 
 
-def test_scripts_are_told_apart_by_prefix_and_by_time(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scripts_are_told_apart_by_prefix_and_by_time(
+    simulated: UpgradeAccount, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("scripts") == 0
-    world.node_prefix = "s3://sagemaker-x/prod/0000"
+    simulated.node_prefix = "s3://sagemaker-x/prod/0000"
     assert run("scripts", "--group", "small", "--json") == 1
     capsys.readouterr()
-    world.node_prefix, world.published = world.prefix, START + timedelta(days=1, hours=1)
+    simulated.node_prefix, simulated.published = simulated.prefix, START + timedelta(days=1, hours=1)
     assert run("scripts", "--group", "small") == 1
     assert "set up 2026-11-02 00:00 UTC" in capsys.readouterr().out
     assert run("scripts", "--group", "small", "--replace", "--batch", "1", "--yes") == 0
-    assert world.replaced == [["i-small0"], ["i-small1"]]
+    assert simulated.replaced == [["i-small0"], ["i-small1"]]
     assert run("scripts", "--batch", "26") == 2
 
 
-def test_the_plan_names_what_is_behind_in_order(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_names_what_is_behind_in_order(simulated: UpgradeAccount, capsys: pytest.CaptureFixture[str]) -> None:
     Path("environments/prod.yaml").write_text(SLURM)
-    world.groups = {name: {"TargetCount": 1, **BEHIND} for name in ("head", "small")}
+    simulated.groups = {name: {"TargetCount": 1, **BEHIND} for name in ("head", "small")}
     assert run("--json") == 1
-    found = json.loads(capsys.readouterr().out)
-    assert [(step["part"], step["behind"]) for step in found["steps"]] == [("nodes", True), ("scripts", False)]
-    for row in world.groups.values():
+    actual = json.loads(capsys.readouterr().out)
+    assert [(step["part"], step["behind"]) for step in actual["steps"]] == [("nodes", True), ("scripts", False)]
+    for row in simulated.groups.values():
         row["ImageVersionStatus"] = "UpToDate"
     assert run() == 0
     assert "up to date, as HyperPod says" in capsys.readouterr().out

@@ -41,9 +41,9 @@ def test_a_virtual_environment_or_its_python(tmp_path: Path) -> None:
 
 def test_a_commit_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkout = tmp_path / "checkout"
-    for room in versions._ROOMS:
-        (checkout / room).mkdir(parents=True)
-        (checkout / room / "a.py").write_text("first = True\n")
+    for folder in versions._PACKAGES:
+        (checkout / folder).mkdir(parents=True)
+        (checkout / folder / "a.py").write_text("first = True\n")
     monkeypatch.setattr(versions, "_ROOT", checkout)
 
     def git(*words: str) -> None:
@@ -82,10 +82,10 @@ def test_a_renamed_bucket_is_told(
     role = ROLE | {"Properties": {"Description": "two"}}
     differing(monkeypatch, {"dev-storage": {"Resources": {"Renamed": BUCKET, "Role": role}}})
     assert main(["upgrade", "dev", "podwright", "--from", sys.executable]) == 1
-    said = capsys.readouterr().out
-    assert "delete storage/Data  AWS::S3::Bucket" in said
-    assert "Role" not in said
-    assert "dev: 1 differences with an effect, 2 without (--all shows them)" in said
+    output = capsys.readouterr().out
+    assert "delete storage/Data  AWS::S3::Bucket" in output
+    assert "Role" not in output
+    assert "dev: 1 differences with an effect, 2 without (--all shows them)" in output
 
 
 def test_the_same_templates_are_no_difference(

@@ -40,13 +40,13 @@ def handle(event: dict[str, Any], _: Any) -> Answer:
     scheduler = Scheduler(event)
     match event["RequestType"]:
         case "Create":
-            found = scheduler.create()
+            result = scheduler.create()
         case "Update":
-            found = scheduler.update(event["PhysicalResourceId"])
+            result = scheduler.update(event["PhysicalResourceId"])
         case _:
             scheduler.delete(event["PhysicalResourceId"])
             return Answer(event["PhysicalResourceId"])
-    return Answer(scheduler.kind.id_of(found), {"Arn": scheduler.kind.arn_of(found)})
+    return Answer(scheduler.kind.id_of(result), {"Arn": scheduler.kind.arn_of(result)})
 
 
 class Scheduler:
@@ -96,17 +96,17 @@ class Scheduler:
                     raise
                 logger.warning("somebody else changed %s meanwhile: %s", self.name, error)
                 time.sleep(_POLL_SECONDS)
-        found = self._in_force(identifier)
-        self.client.add_tags(ResourceArn=self.kind.arn_of(found), Tags=self.tags)
-        return found
+        result = self._in_force(identifier)
+        self.client.add_tags(ResourceArn=self.kind.arn_of(result), Tags=self.tags)
+        return result
 
     def delete(self, identifier: str) -> None:
         """Delete the object and wait until it is gone; nothing when there is none."""
-        found = identifier if _ID.fullmatch(identifier) else self._mine()
-        if found is None or self._at_rest(found) is None:
+        result = identifier if _ID.fullmatch(identifier) else self._mine()
+        if result is None or self._at_rest(result) is None:
             return
-        self._call("delete", **self._address(found))
-        left = self._at_rest(found)
+        self._call("delete", **self._address(result))
+        left = self._at_rest(result)
         if left is not None and left["Status"] != "Deleted":
             raise self._refused(left)
 
@@ -131,28 +131,30 @@ class Scheduler:
 
     def _in_force(self, identifier: str) -> dict[str, Any]:
         """The object once it holds. Raises Refused when it does not."""
-        found = self._at_rest(identifier)
-        if found is None:
+        result = self._at_rest(identifier)
+        if result is None:
             raise Refused(f"{self.name} was deleted while it was waited for")
-        if found["Status"] not in ("Created", "Updated"):
-            raise self._refused(found)
-        return found
+        if result["Status"] not in ("Created", "Updated"):
+            raise self._refused(result)
+        return result
 
     def _at_rest(self, identifier: str) -> dict[str, Any] | None:
         """The object once nothing happens to it any more; None when there is none."""
         while True:
             try:
-                found = self._call("describe", **self._address(identifier))
+                result = self._call("describe", **self._address(identifier))
             except ClientError as error:
                 if _code(error) != "ResourceNotFound":
                     raise
                 return None
-            if not found["Status"].endswith("ing"):
-                return found
+            if not result["Status"].endswith("ing"):
+                return result
             time.sleep(_POLL_SECONDS)
 
-    def _refused(self, found: dict[str, Any]) -> Refused:
-        return Refused(f"{self.name} is {found['Status']}: {found.get('FailureReason') or 'SageMaker gives no reason'}")
+    def _refused(self, result: dict[str, Any]) -> Refused:
+        return Refused(
+            f"{self.name} is {result['Status']}: {result.get('FailureReason') or 'SageMaker gives no reason'}"
+        )
 
     def _address(self, identifier: str) -> dict[str, str]:
         return {f"{self.kind.member}Id": identifier}
@@ -165,14 +167,14 @@ def _team(settings: dict[str, Any]) -> str | None:
     return settings.get("ComputeQuotaTarget", {}).get("TeamName")
 
 
-def _says(found: Any, wanted: Any) -> bool:
+def _says(result: Any, desired: Any) -> bool:
     """Whether what is there says what is wanted; the service may say more."""
-    if isinstance(wanted, dict):
-        return isinstance(found, dict) and all(_says(found.get(name), value) for name, value in wanted.items())
-    if isinstance(wanted, list):
-        same = isinstance(found, list) and len(found) == len(wanted)
-        return same and all(map(_says, found, wanted))
-    return found == wanted
+    if isinstance(desired, dict):
+        return isinstance(result, dict) and all(_says(result.get(name), value) for name, value in desired.items())
+    if isinstance(desired, list):
+        same = isinstance(result, list) and len(result) == len(desired)
+        return same and all(map(_says, result, desired))
+    return result == desired
 
 
 def _code(error: ClientError) -> str:

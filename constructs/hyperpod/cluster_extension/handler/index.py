@@ -63,46 +63,46 @@ class Extension:
 
     def install(self) -> Answer:
         """Install the extension, or bring the one that is there to the wanted version and settings."""
-        found = self._find()
-        if found is not None and self._earlier(found["ExtensionVersion"]):
-            self._remove(found["ExtensionArn"])
-            found = None
-        arn = self._create() if found is None else self._change(found["ExtensionArn"])
+        result = self._find()
+        if result is not None and self._earlier(result["ExtensionVersion"]):
+            self._remove(result["ExtensionArn"])
+            result = None
+        arn = self._create() if result is None else self._change(result["ExtensionArn"])
         status = self._settled(arn)
         return Answer(f"{self.cluster}/{self.name}", {"Arn": arn, "Status": status})
 
     def delete(self) -> None:
         """Remove the extension, if there is one of ours."""
         try:
-            found = self._find()
+            result = self._find()
         except Refused as error:
             # A creation that was refused for it is being rolled back.
             logger.info("left alone: %s", error)
             return
-        if found is not None:
-            self._remove(found["ExtensionArn"])
+        if result is not None:
+            self._remove(result["ExtensionArn"])
 
     def _find(self) -> dict[str, Any] | None:
         """Ours. Raises Refused for one that somebody else installed; None when there is none, nor a cluster."""
         try:
             pages = self.client.get_paginator("list_cluster_extensions").paginate(ClusterArn=self.cluster)
-            found = [item for page in pages for item in page["Extensions"] if item["ExtensionName"] == self.name]
+            items = [item for page in pages for item in page["Extensions"] if item["ExtensionName"] == self.name]
         except ClientError as error:
             if _code(error) == "ResourceNotFound":
                 return None
             raise
-        if not found:
+        if not items:
             return None
-        tags = self.client.list_tags(ResourceArn=found[0]["ExtensionArn"])["Tags"]
+        tags = self.client.list_tags(ResourceArn=items[0]["ExtensionArn"])["Tags"]
         if {"Key": OWNER_TAG, "Value": self.owner} not in tags:
             raise Refused(
                 f"{self.cluster} has an extension {self.name} that this stack did not install; delete it, or write "
                 f"`metrics: off` under observability"
             )
-        return found[0]
+        return items[0]
 
     def _create(self) -> str:
-        wanted: dict[str, Any] = {"ExtensionVersion": self.version} if self.version else {}
+        desired: dict[str, Any] = {"ExtensionVersion": self.version} if self.version else {}
         try:
             return self.client.create_cluster_extension(
                 ClusterArn=self.cluster,
@@ -110,7 +110,7 @@ class Extension:
                 ConfigurationValues=json.dumps(self.settings),
                 Tags=self.tags,
                 ClientToken=self.token,
-                **wanted,
+                **desired,
             )["ExtensionArn"]
         except ClientError as error:
             mine = self._find() if _code(error) in _EXISTS else None
@@ -121,15 +121,15 @@ class Extension:
     def _change(self, arn: str) -> str:
         details = self._describe(arn)["ExtensionDetails"]
         now = json.loads(details.get("ConfigurationValues") or "{}")
-        wanted: dict[str, Any] = {}
+        desired: dict[str, Any] = {}
         if self.version and self.version != details["ExtensionVersion"]:
-            wanted["ExtensionVersion"] = self.version
+            desired["ExtensionVersion"] = self.version
         if now != self.settings:
-            wanted["ConfigurationValues"] = json.dumps(_change(now, self.settings))
+            desired["ConfigurationValues"] = json.dumps(_change(now, self.settings))
         # The same request once more is how SageMaker tries again on nodes where it failed.
-        if wanted or details["Status"] in _FAILED:
+        if desired or details["Status"] in _FAILED:
             self.client.update_cluster_extension(
-                ClusterArn=self.cluster, ExtensionArn=arn, ClientToken=self.token, **wanted
+                ClusterArn=self.cluster, ExtensionArn=arn, ClientToken=self.token, **desired
             )
         return arn
 
@@ -144,13 +144,13 @@ class Extension:
                 raise
 
     def _settled(self, arn: str) -> str:
-        """The status once nothing is going on, or when time is up. Raises Refused when the installation failed."""
+        """The status once nothing is in progress, or when time is up. Raises Refused when the installation failed."""
         while True:
-            seen = self._describe(arn)
-            status: str = seen["ExtensionDetails"]["Status"]
-            logger.info("%s is %s on %s", self.name, status, seen.get("NodeSummary"))
+            observed = self._describe(arn)
+            status: str = observed["ExtensionDetails"]["Status"]
+            logger.info("%s is %s on %s", self.name, status, observed.get("NodeSummary"))
             if status in _FAILED:
-                raise Refused(f"{self.name} is {status}: {_issues(seen) or 'SageMaker gives no reason'}")
+                raise Refused(f"{self.name} is {status}: {_issues(observed) or 'SageMaker gives no reason'}")
             if status not in ("Creating", "Updating") or not self._in_time():
                 return status
             time.sleep(_POLL_SECONDS)
@@ -165,10 +165,10 @@ class Extension:
         return self.version is not None and _parts(self.version) < _parts(installed)
 
 
-def _change(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """What turns the settings `now` into `wanted`, which leaves out what is to have its default."""
-    change: dict[str, Any] = dict.fromkeys(now.keys() - wanted.keys())
-    for key, value in wanted.items():
+def _change(now: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
+    """What turns the settings `now` into `desired`, which leaves out what is to have its default."""
+    change: dict[str, Any] = dict.fromkeys(now.keys() - desired.keys())
+    for key, value in desired.items():
         before = now.get(key)
         if isinstance(value, Mapping) and isinstance(before, Mapping):
             if inner := _change(before, value):
@@ -178,8 +178,8 @@ def _change(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]
     return change
 
 
-def _issues(seen: Mapping[str, Any]) -> str:
-    issues = seen.get("Health", {}).get("Issues", [])
+def _issues(observed: Mapping[str, Any]) -> str:
+    issues = observed.get("Health", {}).get("Issues", [])
     return "; ".join(f"{item['Code']} on {item['NodeCount']} nodes: {item['Message']}" for item in issues)
 
 

@@ -101,8 +101,8 @@ def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
 def _remove(bucket: str, prefix: str) -> None:
     """Delete every version of every object below `prefix`, so that the bucket itself can go."""
     for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
-        found = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
-        objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in found]
+        results = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
+        objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in results]
         for start in range(0, len(objects), _DELETE_AT_ONCE):
             batch = objects[start : start + _DELETE_AT_ONCE]
             failed = s3.delete_objects(Bucket=bucket, Delete={"Objects": batch, "Quiet": True}).get("Errors", [])

@@ -10,7 +10,7 @@ from ....common.handler_runtime.kubernetes import KubernetesApi
 
 @dataclass
 class Seen:
-    """What one look found."""
+    """What one read found."""
 
     wanted: int = 0
     ready: int = 0
@@ -58,7 +58,7 @@ class ReplicasOfDeployment:
         """The same for every version of what the Deployment runs, so that an update replaces nothing."""
         return f"{self.eks_cluster}/{self.namespace}/{self.name}"
 
-    def look(self, session: boto3.Session) -> Seen:
+    def observe(self, session: boto3.Session) -> Seen:
         """What there is now."""
         try:
             return _seen(KubernetesApi(session, self.eks_cluster).deployment(self.namespace, self.name))
@@ -66,28 +66,29 @@ class ReplicasOfDeployment:
             # Refusals too: it is not there yet, or an access entry has not taken effect yet.
             return Seen(problem=f"Kubernetes: {error}")
 
-    def reason(self, session: boto3.Session, seen: Seen) -> str:
+    def reason(self, session: boto3.Session, observed: Seen) -> str:
         """Why the wait failed."""
         return (
-            f"Deployment {self.name} in {self.namespace} has {seen.ready} of {seen.wanted} replicas ready after "
-            f"{self.timeout_seconds // 60} minutes{'; ' if seen.problem else ''}{seen.problem}"
+            f"Deployment {self.name} in {self.namespace} has {observed.ready} of {observed.wanted} "
+            f"replicas ready after "
+            f"{self.timeout_seconds // 60} minutes{'; ' if observed.problem else ''}{observed.problem}"
         )
 
 
 def _seen(deployment: dict[str, Any]) -> Seen:
-    status, wanted = deployment.get("status", {}), int(deployment["spec"].get("replicas", 1))
+    status, desired = deployment.get("status", {}), int(deployment["spec"].get("replicas", 1))
     if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 0):
-        return Seen(wanted, 0, "its controller has not seen the latest change")
-    # Those of the former revision are ready too while a rollout goes on, and take requests until they are gone.
+        return Seen(desired, 0, "its controller has not seen the latest change")
+    # Those of the former revision are ready too while a rollout continues, and take requests until they are gone.
     ready, updated = int(status.get("readyReplicas", 0)), int(status.get("updatedReplicas", 0))
     former = int(status.get("replicas", 0)) - updated + int(status.get("terminatingReplicas", 0))
     if former > 0:
-        return Seen(wanted, min(ready, updated), f"{former} replicas of the former revision are still there", False)
-    told = [
+        return Seen(desired, min(ready, updated), f"{former} replicas of the former revision are still there", False)
+    messages = [
         condition["message"]
         for condition in status.get("conditions", [])
         if condition.get("message")
         and (condition["type"], condition["status"])
         in (("Available", "False"), ("Progressing", "False"), ("ReplicaFailure", "True"))
     ]
-    return Seen(wanted, min(ready, updated), "; ".join(told))
+    return Seen(desired, min(ready, updated), "; ".join(messages))

@@ -1,8 +1,8 @@
 """Waits until an instance group has its nodes, or a Deployment its replicas.
 
-In continuous mode a HyperPod cluster is InService before any node exists, so CloudFormation would go on to what needs
-nodes. A request may wait longer than a Lambda function runs: before its time is up the function invokes itself with the
-same request, which then carries the deadline, and the last invocation answers.
+In continuous mode a HyperPod cluster is InService before any node exists, so CloudFormation would continue to what
+needs nodes. A request may wait longer than a Lambda function runs: before its time is up the function invokes itself
+with the same request, which then carries the deadline, and the last invocation answers.
 
 Lambda stops a function that has invoked itself about 16 times; at 13 minutes each an hour takes five.
 Source: AWS Lambda Developer Guide, "Recursive loop detection", 2026-10.
@@ -32,19 +32,19 @@ class NotReady(Exception):
 
 
 def handle(event: dict[str, Any], context: Any) -> Answer | None:
-    """Carry out one request; None when another invocation goes on with it."""
+    """Carry out one request; None when another invocation continues with it."""
     if event["RequestType"] == "Delete":
         return Answer(event["PhysicalResourceId"])
-    wanted: Any = _WAITS[event["ResourceType"]].of(event["ResourceProperties"])
-    deadline = event.setdefault("Deadline", time.time() + wanted.timeout_seconds)
+    desired: Any = _WAITS[event["ResourceType"]].of(event["ResourceProperties"])
+    deadline = event.setdefault("Deadline", time.time() + desired.timeout_seconds)
     session = boto3.Session()
     while True:
-        seen = wanted.look(session)
-        logger.info("%s: %s", wanted.physical_id, seen)
-        if seen.complete:
-            return Answer(wanted.physical_id, seen.data)
+        observed = desired.observe(session)
+        logger.info("%s: %s", desired.physical_id, observed)
+        if observed.complete:
+            return Answer(desired.physical_id, observed.data)
         if time.time() + _POLL_SECONDS > deadline:
-            raise NotReady(wanted.reason(session, seen))
+            raise NotReady(desired.reason(session, observed))
         if context.get_remaining_time_in_millis() / 1000 < _MARGIN_SECONDS + _POLL_SECONDS:
             session.client("lambda", config=RETRIES).invoke(
                 FunctionName=context.invoked_function_arn, InvocationType="Event", Payload=json.dumps(event)

@@ -21,7 +21,7 @@ class CannotCome(Exception):
 
 @dataclass
 class Seen:
-    """What one look found."""
+    """What one read found."""
 
     count: int
     """Nodes that are wanted."""
@@ -78,9 +78,9 @@ class NodesOfGroup:
         """The same for every count, so that a change of it replaces nothing."""
         return f"{self.cluster}/{self.group}"
 
-    def look(self, session: boto3.Session) -> Seen:
+    def observe(self, session: boto3.Session) -> Seen:
         """What there is now. Raises CannotCome when that is not enough and the cluster has failed."""
-        seen = Seen(self.count)
+        observed = Seen(self.count)
         pages = (
             session.client("sagemaker", config=RETRIES)
             .get_paginator("list_cluster_nodes")
@@ -89,28 +89,31 @@ class NodesOfGroup:
         for instance in (item for page in pages for item in page["ClusterNodeSummaries"]):
             if instance["InstanceGroupName"] == self.group:
                 status = instance["InstanceStatus"]
-                seen.instances[instance["InstanceId"]] = f"{status['Status']} {status.get('Message', '')}".strip()
-                seen.running += status["Status"] == "Running"
+                observed.instances[instance["InstanceId"]] = f"{status['Status']} {status.get('Message', '')}".strip()
+                observed.running += status["Status"] == "Running"
         try:
-            seen.nodes = list(KubernetesApi(session, self.eks_cluster).nodes(_GROUP_LABEL, self.group))
+            observed.nodes = list(KubernetesApi(session, self.eks_cluster).nodes(_GROUP_LABEL, self.group))
         except OSError as error:
             # Refusals too: an access entry takes effect some time after it was made.
-            seen.kubernetes = f"Kubernetes: {error}"
-        if not seen.complete:
+            observed.kubernetes = f"Kubernetes: {error}"
+        if not observed.complete:
             self._stop_if_failed(session)
-        return seen
+        return observed
 
-    def reason(self, session: boto3.Session, seen: Seen) -> str:
+    def reason(self, session: boto3.Session, observed: Seen) -> str:
         """Why the wait failed."""
         missing = [
-            f"{instance} {status}" for instance, status in seen.instances.items() if not status.startswith("Running")
+            f"{instance} {status}"
+            for instance, status in observed.instances.items()
+            if not status.startswith("Running")
         ]
-        missing += [f"{node.name} NotReady {node.message}".strip() for node in seen.nodes if not node.ready]
+        missing += [f"{node.name} NotReady {node.message}".strip() for node in observed.nodes if not node.ready]
         parts = [
-            f"{seen.running} of {self.count} nodes of {self.group} are Running for SageMaker and {seen.ready} are "
+            f"{observed.running} of {self.count} nodes of {self.group} are Running for SageMaker and "
+            f"{observed.ready} are "
             f"Ready for Kubernetes after {self.timeout_seconds // 60} minutes",
             *missing[:_SHOWN],
-            *filter(None, [seen.kubernetes]),
+            *filter(None, [observed.kubernetes]),
             *self._events(session),
         ]
         return "; ".join(parts)
@@ -135,9 +138,9 @@ class NodesOfGroup:
             )["Events"]
         except ClientError as error:
             return [f"no events: {error.response['Error']['Message']}"]
-        told = [
+        messages = [
             event["Description"]
             for event in events
             if event.get("EventLevel") in ("Warn", "Error") and event.get("Description")
         ]
-        return list(dict.fromkeys(told))[:_SHOWN]
+        return list(dict.fromkeys(messages))[:_SHOWN]

@@ -43,7 +43,7 @@ def misfits(plan: dict[str, Any], needs: list[Need]) -> Iterator[str]:
     zones = {part["AvailabilityZoneId"] for part in parts if "AvailabilityZoneId" in part}
     # Of several parts SageMaker gives the sum, which says nothing of any one of them.
     spares = plan.get("AvailableSpareInstanceCount", 0) if len(parts) == 1 else 0
-    wanted: defaultdict[str, list[Need]] = defaultdict(list)
+    desired: defaultdict[str, list[Need]] = defaultdict(list)
     for need in needs:
         if types and need.instance_type not in types:
             yield (
@@ -57,17 +57,17 @@ def misfits(plan: dict[str, Any], needs: list[Need]) -> Iterator[str]:
                 f"in {need.zone}"
             )
         else:
-            wanted[need.zone].append(need)
-    for zone, asking in wanted.items():
-        there = [part for part in parts if not zone or part.get("AvailabilityZoneId", zone) == zone]
-        most = max((_together(part, there) for part in there), default=plan.get("TotalInstanceCount", 0)) - spares
+            desired[need.zone].append(need)
+    for zone, asking in desired.items():
+        existing = [part for part in parts if not zone or part.get("AvailabilityZoneId", zone) == zone]
+        most = max((_together(part, existing) for part in existing), default=plan.get("TotalInstanceCount", 0)) - spares
         total = sum(need.count for need in asking)
         if total > most:
             sums = " + ".join(f"{need.count} in {need.group}" for need in asking)
-            kept = f", {spares} kept as spares left aside" if spares else ""
+            retained = f", {spares} kept as spares left aside" if spares else ""
             yield (
                 f"the groups ask for {sums} = {total} instances{f' in {zone}' if zone else ''}, and {name} never has "
-                f"more than {most} there{kept}; lower the counts by {total - most}, or use a larger plan"
+                f"more than {most} there{retained}; lower the counts by {total - most}, or use a larger plan"
             )
 
 

@@ -76,27 +76,27 @@ class Wanted:
 
 
 def handle(event: dict[str, Any], context: Any) -> Answer | None:
-    """Carry out one request; None when another invocation goes on with it."""
+    """Carry out one request; None when another invocation continues with it."""
     session = boto3.Session()
-    wanted = Wanted.of(event["ResourceProperties"])
+    desired = Wanted.of(event["ResourceProperties"])
     if event["RequestType"] == "Delete":
-        _say_that_it_stays(session, wanted, event["PhysicalResourceId"])
+        _say_that_it_stays(session, desired, event["PhysicalResourceId"])
         return Answer(event["PhysicalResourceId"])
-    deadline = event.setdefault("Deadline", time.time() + wanted.timeout_seconds)
+    deadline = event.setdefault("Deadline", time.time() + desired.timeout_seconds)
     if "Arn" not in event:
-        event["Arn"] = wanted.arn or _bought(session, wanted, event["StackId"])
+        event["Arn"] = desired.arn or _bought(session, desired, event["StackId"])
     arn: str = event["Arn"]
     while True:
-        plan = _look(session, wanted, arn)
+        plan = _observe(session, desired, arn)
         logger.info("%s is %s", arn, plan.get("Status", "not to be seen yet"))
         if plan.get("Status") in _READY:
-            return _accept(session, wanted, plan)
+            return _accept(session, desired, plan)
         if plan.get("Status") in ("Failed", "Expired"):
-            raise Unusable(_why_over(wanted, plan))
+            raise Unusable(_why_over(desired, plan))
         if time.time() + _POLL_SECONDS > deadline:
             raise Unusable(
-                f"{arn} is still Pending after {wanted.timeout_seconds // 60} minutes: SageMaker has not got the "
-                "payment through. It is bought; deploy again to go on waiting, and look at it in the console meanwhile"
+                f"{arn} is still Pending after {desired.timeout_seconds // 60} minutes: SageMaker has not got the "
+                "payment through. It is bought; deploy again to keep waiting, and look at it in the console meanwhile"
             )
         if context.get_remaining_time_in_millis() / 1000 < _MARGIN_SECONDS + _POLL_SECONDS:
             session.client("lambda", config=_RETRIES).invoke(
@@ -106,21 +106,21 @@ def handle(event: dict[str, Any], context: Any) -> Answer | None:
         time.sleep(_POLL_SECONDS)
 
 
-def _bought(session: boto3.Session, wanted: Wanted, stack: str) -> str:
+def _bought(session: boto3.Session, desired: Wanted, stack: str) -> str:
     """ARN of the plan that was bought for this request, now or before."""
-    if wanted.request is None:
-        raise Unusable(f"training plan {wanted.name} has neither an ARN nor a request; deploy it anew")
+    if desired.request is None:
+        raise Unusable(f"training plan {desired.name} has neither an ARN nor a request; deploy it anew")
     clients: dict[Service, Any] = {
         "sagemaker": session.client("sagemaker", config=_RETRIES),
         "seller": session.client("sagemaker", config=Config(**ONE_ATTEMPT)),
         "dynamodb": session.client("dynamodb", config=_RETRIES),
         "ec2": session.client("ec2", config=_RETRIES),
     }
-    steps = acquire(wanted.request, buyer=stack, run=str(uuid.uuid4()), tags=wanted.tags)
+    steps = acquire(desired.request, buyer=stack, run=str(uuid.uuid4()), tags=desired.tags)
     try:
         outcome = Engine(clients, clock=_now, sleep=time.sleep, tell=logger.info).run(steps)
     except NoOffer as error:
-        search = f"`podwright capacity search {wanted.environment} {wanted.name}` shows the nearest ones"
+        search = f"`podwright capacity search {desired.environment} {desired.name}` shows the nearest ones"
         raise Unusable(f"{error}. {search}") from None
     if outcome.result is not Result.BOUGHT:
         raise Unusable(outcome.text)
@@ -128,34 +128,34 @@ def _bought(session: boto3.Session, wanted: Wanted, stack: str) -> str:
     return outcome.arn
 
 
-def _look(session: boto3.Session, wanted: Wanted, arn: str) -> dict[str, Any]:
+def _observe(session: boto3.Session, desired: Wanted, arn: str) -> dict[str, Any]:
     """The plan as SageMaker describes it; empty while a plan that was just bought is not to be seen."""
     try:
         return session.client("sagemaker", config=_RETRIES).describe_training_plan(TrainingPlanName=arn)
     except ClientError as error:
         if code_of(error) != "ResourceNotFound":
             raise
-        if wanted.arn:
+        if desired.arn:
             raise Unusable(
-                f"there is no training plan {arn} in this account and region; correct `arn` of {wanted.name}"
+                f"there is no training plan {arn} in this account and region; correct `arn` of {desired.name}"
             ) from None
         return {}
 
 
-def _accept(session: boto3.Session, wanted: Wanted, plan: dict[str, Any]) -> Answer:
-    if problems := [*_not_as_asked(wanted, plan), *misfits(plan, list(wanted.needs))]:
+def _accept(session: boto3.Session, desired: Wanted, plan: dict[str, Any]) -> Answer:
+    if problems := [*_not_as_asked(desired, plan), *misfits(plan, list(desired.needs))]:
         raise Unusable("; ".join(problems))
     keep(
         session.client("scheduler", config=_RETRIES),
-        group=wanted.reminders["Group"],
-        topic=wanted.reminders["Topic"],
-        role=wanted.reminders["Role"],
-        wanted=list(
+        group=desired.reminders["Group"],
+        topic=desired.reminders["Topic"],
+        role=desired.reminders["Role"],
+        desired=list(
             reminders(
                 plan,
-                name=wanted.name,
-                environment=wanted.environment,
-                reclaim_minutes=int(wanted.reminders["ReclaimMinutes"]),
+                name=desired.name,
+                environment=desired.environment,
+                reclaim_minutes=int(desired.reminders["ReclaimMinutes"]),
                 now=_now(),
             )
         ),
@@ -163,48 +163,49 @@ def _accept(session: boto3.Session, wanted: Wanted, plan: dict[str, Any]) -> Ans
     return Answer(plan["TrainingPlanArn"], {"Status": plan["Status"]})
 
 
-def _not_as_asked(wanted: Wanted, shape: dict[str, Any]) -> list[str]:
+def _not_as_asked(desired: Wanted, shape: dict[str, Any]) -> list[str]:
     """How a plan that was bought differs from what the file asks for by now."""
-    plan, asked = Plan.of(shape), wanted.request
+    plan, asked = Plan.of(shape), desired.request
     if asked is None:
         return []
     if asked.hours and plan.length >= timedelta(hours=asked.hours):
         asked = replace(asked, hours=None, end_before=None)  # as bought, or extended since
-    if not (found := differences(asked, plan)):
+    if not (result := differences(asked, plan)):
         return []
     return [
-        f"{plan.name} is bought already and {', '.join(found)}; no plan can be changed, and none is bought in its "
-        f"place: put {wanted.name} back as it was, or add another plan under a name of its own "
-        f"(`podwright capacity extend {wanted.environment} {wanted.name}` makes it longer)"
+        f"{plan.name} is bought already and {', '.join(result)}; no plan can be changed, and none is bought in its "
+        f"place: put {desired.name} back as it was, or add another plan under a name of its own "
+        f"(`podwright capacity extend {desired.environment} {desired.name}` makes it longer)"
     ]
 
 
-def _why_over(wanted: Wanted, plan: dict[str, Any]) -> str:
-    arn, said = plan["TrainingPlanArn"], plan.get("StatusMessage") or "SageMaker gives no reason"
+def _why_over(desired: Wanted, plan: dict[str, Any]) -> str:
+    arn, message = plan["TrainingPlanArn"], plan.get("StatusMessage") or "SageMaker gives no reason"
     if plan["Status"] == "Expired":
         ended = f" at {shown(plan['EndTime'])}" if "EndTime" in plan else ""
         return (
-            f"{arn} ended{ended}, and its instances are gone; take {wanted.name} and what draws on it out of the "
+            f"{arn} ended{ended}, and its instances are gone; take {desired.name} and what draws on it out of the "
             "environment file, or reserve another plan under a new name"
         )
-    again = "deploying again looks for a new offer" if wanted.request else "reserve another plan"
-    return f"{arn} failed: {said}; {again}"
+    again = "deploying again looks for a new offer" if desired.request else "reserve another plan"
+    return f"{arn} failed: {message}; {again}"
 
 
-def _say_that_it_stays(session: boto3.Session, wanted: Wanted, physical_id: str) -> None:
+def _say_that_it_stays(session: boto3.Session, desired: Wanted, physical_id: str) -> None:
     """Tell people, by the log and the topic, that a plan which left the stack is paid for all the same."""
     if ":training-plan/" not in physical_id:
         return  # nothing came of the request that made it
-    said = (
-        f"Training plan {wanted.name} has left environment {wanted.environment}. It was not cancelled: nothing cancels "
+    message = (
+        f"Training plan {desired.name} has left environment {desired.environment}. It was not cancelled: "
+        f"nothing cancels "
         f"a plan, and it is paid for until its end.\n\n{physical_id}"
     )
-    logger.warning(said)
+    logger.warning(message)
     try:
         session.client("sns", config=_RETRIES).publish(
-            TopicArn=wanted.reminders["Topic"],
-            Subject=f"Training plan {wanted.name} of {wanted.environment} was not cancelled"[:SUBJECT_CHARACTERS],
-            Message=said,
+            TopicArn=desired.reminders["Topic"],
+            Subject=f"Training plan {desired.name} of {desired.environment} was not cancelled"[:SUBJECT_CHARACTERS],
+            Message=message,
         )
     except Exception:
         # A stack that goes takes topic and permissions along; that must not keep it from going.

@@ -51,16 +51,16 @@ def reminders(
         last = end == max(starts)
         coming = min((other for other in starts.values() if other >= end), default=None)
         what = f"Training plan {name} of {environment}" if last else f"A part of plan {name} of {environment}"
-        gone = end - timedelta(minutes=reclaim_minutes)
+        deleted = end - timedelta(minutes=reclaim_minutes)
         if last:
             after = (
-                f"Should work go on, extend it: `podwright capacity extend {environment} {name}`. "
+                f"Should work continue, extend it: `podwright capacity extend {environment} {name}`. "
                 "Otherwise take the plan out of the environment file."
             )
         elif coming:
             after = f"The next part starts at {_said(coming)}; until then these instances are missing."
         else:
-            after = "The plan's other parts go on."
+            after = "The plan's other parts continue."
         for label, (before, words) in BEFORE.items():
             at = end - before
             if at > now and at >= start:
@@ -69,28 +69,28 @@ def reminders(
                     at,
                     f"{what} ends in {words}"[:SUBJECT_CHARACTERS],
                     f"{what} ends at {_said(end)}, in {words}. SageMaker takes its instances {reclaim_minutes} minutes "
-                    f"before, at {_said(gone)}: jobs must have written a checkpoint by then.\n\n{after}\n\n"
+                    f"before, at {_said(deleted)}: jobs must have written a checkpoint by then.\n\n{after}\n\n"
                     f"{plan['TrainingPlanArn']}",
                 )
 
 
-def keep(scheduler: Any, *, group: str, topic: str, role: str, wanted: list[Reminder]) -> None:
-    """Have exactly the schedules of `wanted` in a schedule group, whatever was there before.
+def keep(scheduler: Any, *, group: str, topic: str, role: str, desired: list[Reminder]) -> None:
+    """Have exactly the schedules of `desired` in a schedule group, whatever was there before.
 
     Args:
         scheduler: boto3's EventBridge Scheduler client.
         group: Name of the schedule group, which holds nothing else.
         topic: ARN of the SNS topic.
         role: ARN of the role with which Scheduler publishes to it.
-        wanted: The reminders.
+        desired: The reminders.
     """
     partition = topic.split(":")[1]
-    there = {
+    existing = {
         schedule["Name"]
         for page in scheduler.get_paginator("list_schedules").paginate(GroupName=group)
         for schedule in page["Schedules"]
     }
-    for reminder in wanted:
+    for reminder in desired:
         schedule = {
             "Name": reminder.name,
             "GroupName": group,
@@ -106,7 +106,7 @@ def keep(scheduler: Any, *, group: str, topic: str, role: str, wanted: list[Remi
                 ),
             },
         }
-        if reminder.name in there:
+        if reminder.name in existing:
             scheduler.update_schedule(**schedule)
             continue
         try:
@@ -114,7 +114,7 @@ def keep(scheduler: Any, *, group: str, topic: str, role: str, wanted: list[Remi
         except scheduler.exceptions.ConflictException:
             # Another run of this request was faster.
             scheduler.update_schedule(**schedule)
-    for name in sorted(there - {reminder.name for reminder in wanted}):
+    for name in sorted(existing - {reminder.name for reminder in desired}):
         # It may have run meanwhile, or another run of this request was faster.
         with suppress(scheduler.exceptions.ResourceNotFoundException):
             scheduler.delete_schedule(Name=name, GroupName=group)
@@ -127,5 +127,5 @@ def _parts(plan: dict[str, Any]) -> Iterator[tuple[datetime, datetime]]:
             yield part["StartTime"], part["EndTime"]
 
 
-def _said(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M} UTC"
+def _said(timestamp: datetime) -> str:
+    return f"{timestamp:%Y-%m-%d %H:%M} UTC"

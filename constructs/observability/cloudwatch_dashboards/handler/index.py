@@ -49,15 +49,15 @@ def _results(request: dict[str, Any]) -> list[dict[str, Any]]:
     query = query.replace("$__range", f"{max(60, end - start)}s")
     # CloudWatch wants times that are whole periods.
     first = start - start % period
-    found = _asked({"query": query, "start": first, "end": end, "step": period})
+    result = _asked({"query": query, "start": first, "end": end, "step": period})
     return [
         {
             "StatusCode": "Complete",
             "Label": _named(legend, series["metric"]),
-            "Timestamps": [int(moment) for moment, _ in series["values"]],
+            "Timestamps": [int(timestamp) for timestamp, _ in series["values"]],
             "Values": [float(value) * factor for _, value in series["values"]],
         }
-        for series in found[:_MOST_SERIES]
+        for series in result[:_MOST_SERIES]
     ]
 
 

@@ -19,7 +19,7 @@ from .memory import MOST_IN_AN_HOUR, Verdict, admit, forget, remember
 from .notices import Notice, failure_message, notice
 
 _RETRIES = Config(retries={"mode": "standard", "max_attempts": 5}, connect_timeout=5, read_timeout=10)
-_LOOKS: Final = 3
+_READS: Final = 3
 """An event can be described only some time after it was sent."""
 _PAUSE_SECONDS: Final = 4
 _SUBJECT_CHARACTERS: Final = 100
@@ -33,23 +33,23 @@ logger.setLevel(logging.INFO)
 def handler(event: dict[str, Any], context: Any) -> None:
     """Tell people of one event, unless they know."""
     session = boto3.Session()
-    found = notice(event, lambda cluster, event_id: _ask(session, cluster, event_id))
-    if found is None:
+    resolved_notice = notice(event, lambda cluster, event_id: _ask(session, cluster, event_id))
+    if resolved_notice is None:
         logger.info("nothing to tell of %s", event["detail-type"])
         return
     dynamodb: Any = session.resource("dynamodb", config=_RETRIES)
     table, now = dynamodb.Table(os.environ["TABLE"]), int(time.time())
-    if found.severity == "resolved":
-        if forget(table, found.instance):
-            _publish(session, found, Verdict(True))
+    if resolved_notice.severity == "resolved":
+        if forget(table, resolved_notice.instance):
+            _publish(session, resolved_notice, Verdict(True))
         return
-    verdict = admit(table, found.key, event["id"], now)
+    verdict = admit(table, resolved_notice.key, event["id"], now)
     if not verdict.send:
-        logger.info("held back: %s", found.title)
+        logger.info("held back: %s", resolved_notice.title)
         return
-    _publish(session, found, verdict)
-    if found.instance:
-        remember(table, found.instance, now)
+    _publish(session, resolved_notice, verdict)
+    if resolved_notice.instance:
+        remember(table, resolved_notice.instance, now)
 
 
 def _ask(session: boto3.Session, cluster: str, event_id: str) -> str:
@@ -58,34 +58,34 @@ def _ask(session: boto3.Session, cluster: str, event_id: str) -> str:
     try:
         if not event_id:
             return client.describe_cluster(ClusterName=cluster).get("FailureMessage", "")
-        for look in range(_LOOKS):
-            if look:
+        for attempt in range(_READS):
+            if attempt:
                 time.sleep(_PAUSE_SECONDS)
             details = client.describe_cluster_event(ClusterName=cluster, EventId=event_id).get("EventDetails", {})
-            if found := failure_message(details.get("EventDetails", {}).get("EventMetadata", {})):
-                return found
+            if result := failure_message(details.get("EventDetails", {}).get("EventMetadata", {})):
+                return result
     except ClientError as error:
         # People hear of the event all the same; a cluster without continuous provisioning cannot be asked, for one.
         logger.warning("SageMaker does not tell of %s %s: %s", cluster, event_id, error)
     return ""
 
 
-def _publish(session: boto3.Session, found: Notice, verdict: Verdict) -> None:
+def _publish(session: boto3.Session, result: Notice, verdict: Verdict) -> None:
     environment = os.environ["ENVIRONMENT"]
-    text = found.text
+    text = result.text
     if verdict.held_back:
         text += f"\n{verdict.held_back} more of this kind were held back since the last one."
     if verdict.last:
         text += f"\nThere were {MOST_IN_AN_HOUR} notices within the hour; more are held back until it is over."
-    title = f"{found.severity.upper()}: {found.title}"
+    title = f"{result.severity.upper()}: {result.title}"
     sns = session.client("sns", config=_RETRIES)
     sns.publish(
         TopicArn=os.environ["MAIL_TOPIC"],
         Subject=_subject(title),
-        Message=f"{found.title}\n\n{text}\n\n{found.next_step.replace('`', '')}\nEnvironment: {environment}\n",
+        Message=f"{result.title}\n\n{text}\n\n{result.next_step.replace('`', '')}\nEnvironment: {environment}\n",
     )
     if chat := os.environ.get("CHAT_TOPIC"):
-        sns.publish(TopicArn=chat, Message=json.dumps(_chat(title, text, found, environment)))
+        sns.publish(TopicArn=chat, Message=json.dumps(_chat(title, text, result, environment)))
 
 
 def _subject(title: str) -> str:
@@ -94,7 +94,7 @@ def _subject(title: str) -> str:
     return " ".join(plain.split())[:_SUBJECT_CHARACTERS]
 
 
-def _chat(title: str, text: str, found: Notice, environment: str) -> dict[str, Any]:
+def _chat(title: str, text: str, result: Notice, environment: str) -> dict[str, Any]:
     """Source of the shape: Amazon Q Developer in chat applications Administrator Guide, "Custom notifications"."""
     return {
         "version": "1.0",
@@ -103,11 +103,11 @@ def _chat(title: str, text: str, found: Notice, environment: str) -> dict[str, A
             "textType": "client-markdown",
             "title": title[:_TITLE_CHARACTERS],
             "description": text[:_TEXT_CHARACTERS],
-            "nextSteps": [found.next_step],
+            "nextSteps": [result.next_step],
         },
         "metadata": {
-            "threadId": found.instance or found.key[:32],
+            "threadId": result.instance or result.key[:32],
             "summary": title[:_TITLE_CHARACTERS],
-            "additionalContext": {"environment": environment, "severity": found.severity},
+            "additionalContext": {"environment": environment, "severity": result.severity},
         },
     }

@@ -76,7 +76,7 @@ def _health(detail: Mapping[str, Any], _: Ask) -> Notice | None:
     title = f"Instance {instance} of {cluster} is {status}"
     # One notice for each instance: each of them is a repair of its own.
     key = f"{cluster}/{instance}/{status}"
-    return Notice(title, "\n".join(text), _look_at(cluster), key, "warning", instance)
+    return Notice(title, "\n".join(text), _inspect(cluster), key, "warning", instance)
 
 
 def _event(detail: Mapping[str, Any], ask: Ask) -> Notice | None:
@@ -87,38 +87,38 @@ def _event(detail: Mapping[str, Any], ask: Ask) -> Notice | None:
     metadata = (record.get("EventDetails") or {}).get("EventMetadata") or {}
     # EventBridge's copy often lacks what failed, which only the call tells.
     failure = failure_message(metadata) or ask(cluster, record["EventId"])
-    place = " ".join(
+    location = " ".join(
         f"{word} {record[name]}"
         for word, name in (("group", "InstanceGroupName"), ("instance", "InstanceId"))
         if record.get(name)
     )
-    said = record.get("Description") or f"An event of {record['ResourceType']} without a description"
+    message = record.get("Description") or f"An event of {record['ResourceType']} without a description"
     text = "\n".join(
         [
-            f"{said.rstrip('.')}.",
+            f"{message.rstrip('.')}.",
             *([f"{failure.rstrip('.')}."] if failure else []),
-            *([f"At {place}."] if place else []),
+            *([f"At {location}."] if location else []),
         ]
     )
     severity = "critical" if record["EventLevel"] == "Error" else "warning"
     group = record.get("InstanceGroupName", "")
-    title = f"{record['ResourceType']} of {cluster}{f', group {group}' if group else ''}: {failure or said}"
-    return _made(title, text, cluster, group, said, failure, severity=severity)
+    title = f"{record['ResourceType']} of {cluster}{f', group {group}' if group else ''}: {failure or message}"
+    return _made(title, text, cluster, group, message, failure, severity=severity)
 
 
 def failure_message(value: Any) -> str:
     """The first FailureMessage anywhere inside an event's metadata; empty when there is none."""
     if not isinstance(value, Mapping):
         return ""
-    if isinstance(found := value.get("FailureMessage"), str) and found:
-        return found
+    if isinstance(result := value.get("FailureMessage"), str) and result:
+        return result
     return next((text for inner in value.values() if (text := failure_message(inner))), "")
 
 
 def _made(title: str, text: str, cluster: str, *about: str, severity: str) -> Notice:
     same = "|".join(_PASSING.sub("*", part) for part in (cluster, *about))
-    return Notice(title, text, _look_at(cluster), hashlib.sha256(same.encode()).hexdigest(), severity)
+    return Notice(title, text, _inspect(cluster), hashlib.sha256(same.encode()).hexdigest(), severity)
 
 
-def _look_at(cluster: str) -> str:
+def _inspect(cluster: str) -> str:
     return f"Find the cause: `podwright doctor {cluster}`"

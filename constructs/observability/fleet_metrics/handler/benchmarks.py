@@ -26,8 +26,8 @@ def benchmarks(session: boto3.Session, facts: dict[str, Any]) -> Iterator[Sample
     for record in _records(session, *facts["results"]):
         if record["instance_id"] not in present:
             continue
-        place = {"instance_group": record["group"], "instance_type": record["instance_type"]}
-        node = {**place, "instance_id": record["instance_id"]}
+        location = {"instance_group": record["group"], "instance_type": record["instance_type"]}
+        node = {**location, "instance_id": record["instance_id"]}
         for verdict in _OUTCOMES:
             yield Sample("podwright_benchmark_verdict", {**node, "verdict": verdict}, record["verdict"] == verdict)
         began = datetime.fromisoformat(record["started"])
@@ -46,11 +46,11 @@ def benchmarks(session: boto3.Session, facts: dict[str, Any]) -> Iterator[Sample
 
 def _by_kernel(record: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """The measurements that have a value, by the name of their kernel."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    results: dict[str, list[dict[str, Any]]] = {}
     for item in record["results"]:
         if item["value"] is not None:
-            found.setdefault(item["name"], []).append(item)
-    return found
+            results.setdefault(item["name"], []).append(item)
+    return results
 
 
 def _instance_ids(session: boto3.Session, cluster: str) -> set[str]:
@@ -65,8 +65,8 @@ def _records(session: boto3.Session, bucket: str, prefix: str) -> Iterator[dict[
     client = session.client("s3", config=RETRIES)
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}/results/")
     tags = {item["Key"]: item["ETag"] for page in pages for item in page.get("Contents", ())}
-    for gone in _READ.keys() - tags.keys():
-        del _READ[gone]
+    for deleted in _READ.keys() - tags.keys():
+        del _READ[deleted]
     new = [key for key, tag in tags.items() if key not in _READ or _READ[key][0] != tag]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for key, body in zip(new, pool.map(lambda key: _body(client, bucket, key), new), strict=True):

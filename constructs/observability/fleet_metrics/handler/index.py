@@ -33,8 +33,8 @@ def handler(event: dict[str, Any], _: Any) -> dict[str, Any]:
     Raises:
         OSError: the workspace took nothing.
     """
-    session, moment = boto3.Session(), time.time()
-    slow = _SLOW_SOURCES if int(moment // 60) % _SLOW_EVERY_MINUTES == 0 else {}
+    session, timestamp = boto3.Session(), time.time()
+    slow = _SLOW_SOURCES if int(timestamp // 60) % _SLOW_EVERY_MINUTES == 0 else {}
     samples: list[Sample] = []
     unseen: list[str] = []
     for name, source in {**_SOURCES, **slow}.items():
@@ -46,8 +46,8 @@ def handler(event: dict[str, Any], _: Any) -> dict[str, Any]:
         samples.append(Sample("podwright_source_seen", {"source": name}, name not in unseen))
     if event["budget"]:
         samples.append(Sample("podwright_budget_usd_per_month", {}, event["budget"]))
-    samples.append(Sample("podwright_measured_timestamp_seconds", {}, moment))
+    samples.append(Sample("podwright_measured_timestamp_seconds", {}, timestamp))
     named = (Sample(item.name, {"cluster_name": event["cluster"], **item.labels}, item.value) for item in samples)
-    written = write(session, event["endpoint"], named, moment)
+    written = write(session, event["endpoint"], named, timestamp)
     logger.info("%d samples written; unseen: %s", written, ", ".join(unseen) or "nothing")
     return {"written": written, "unseen": unseen}

@@ -36,8 +36,8 @@ class Sample:
     value: float
 
 
-def write(session: boto3.Session, endpoint: str, samples: Iterable[Sample], moment: float) -> int:
-    """Write samples of `moment`, seconds since 1970, to the workspace at `endpoint`. Returns how many there were.
+def write(session: boto3.Session, endpoint: str, samples: Iterable[Sample], timestamp: float) -> int:
+    """Write samples of `timestamp`, seconds since 1970, to the workspace at `endpoint`. Returns how many there were.
 
     Raises:
         OSError: the workspace cannot be reached or refuses them.
@@ -45,7 +45,7 @@ def write(session: boto3.Session, endpoint: str, samples: Iterable[Sample], mome
     written, left = 0, iter(samples)
     credentials: Any = session.get_credentials()
     while batch := list(islice(left, _BATCH)):
-        body = snappy(b"".join(_field(1, _series(sample, int(moment * 1000))) for sample in batch))
+        body = snappy(b"".join(_field(1, _series(sample, int(timestamp * 1000))) for sample in batch))
         url = f"{endpoint.rstrip('/')}/api/v1/remote_write"
         request = AWSRequest("POST", url, dict(_HEADERS), body)
         SigV4Auth(credentials, "aps", session.region_name).add_auth(request)
@@ -84,8 +84,8 @@ def _text(number: int, text: str) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    found = bytearray()
+    result = bytearray()
     while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
+        result.append(number & 0x7F | 0x80)
         number >>= 7
-    return bytes([*found, number])
+    return bytes([*result, number])

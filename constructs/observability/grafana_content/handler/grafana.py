@@ -35,9 +35,9 @@ class Grafana:
         """What is at a path; None when there is nothing."""
         return self._call("GET", path, missing_is_fine=True)
 
-    def search(self, **wanted: str) -> list[dict[str, Any]]:
+    def search(self, **desired: str) -> list[dict[str, Any]]:
         """Dashboards and folders."""
-        return self._call("GET", f"/search?{urlencode(wanted)}")
+        return self._call("GET", f"/search?{urlencode(desired)}")
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Make something."""
@@ -66,8 +66,8 @@ class Grafana:
                 if error.code == 404 and missing_is_fine:
                     return None
                 if error.code not in _AGAIN or attempt == _ATTEMPTS:
-                    said = error.read().decode(errors="replace")[:500]
-                    raise Refused(f"Grafana answers {method} {path} with {error.code}: {said}") from error
+                    message = error.read().decode(errors="replace")[:500]
+                    raise Refused(f"Grafana answers {method} {path} with {error.code}: {message}") from error
                 logger.warning("Grafana answers %s %s with %d, attempt %d", method, path, error.code, attempt)
             except OSError as error:
                 if attempt == _ATTEMPTS:

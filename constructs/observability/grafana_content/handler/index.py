@@ -125,10 +125,10 @@ def _tidy(where: dict[str, str]) -> None:
 
 
 def _folder(api: Grafana, folder: dict[str, str]) -> None:
-    found = api.find(f"/folders/{folder['uid']}")
-    if found is None:
+    result = api.find(f"/folders/{folder['uid']}")
+    if result is None:
         api.post("/folders", folder)
-    elif found["title"] != folder["title"]:
+    elif result["title"] != folder["title"]:
         api.put(f"/folders/{folder['uid']}", {"title": folder["title"], "overwrite": True})
 
 
@@ -146,10 +146,10 @@ def _pages(properties: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _dashboard(api: Grafana, page: dict[str, Any], properties: dict[str, Any]) -> None:
-    found = api.find(f"/dashboards/uid/{page['uid']}")
-    if found is not None and properties["Tag"] not in found["dashboard"].get("tags", []):
+    result = api.find(f"/dashboards/uid/{page['uid']}")
+    if result is not None and properties["Tag"] not in result["dashboard"].get("tags", []):
         raise Refused(
-            f"the workspace has a dashboard {found['dashboard'].get('title')!r} with uid {page['uid']} that podwright "
+            f"the workspace has a dashboard {result['dashboard'].get('title')!r} with uid {page['uid']} that podwright "
             "did not make; save it under another name, or delete it"
         )
     message = f"podwright {properties['AssetDigest'][:12]}"

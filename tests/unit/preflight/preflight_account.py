@@ -86,7 +86,7 @@ instance_groups: {{controller: {{instance_type: ml.m5.4xlarge, count: 1, zone: u
 """
 
 
-class World:
+class PreflightAccount:
     """Clients of the account. `calls` are the operations that were called, each with its check (the thread)."""
 
     def __init__(self, changed: Mapping[tuple[str, str], Any] | None = None) -> None:
@@ -102,8 +102,8 @@ class World:
         self.calls.add((threading.current_thread().name, service, operation))
         shapes = operations(service)[operation]
         assert not (report := ParamValidator().validate(request, shapes.input_shape).generate_report()), report
-        kept: Any = self.answers[service, operation]
-        answer: Any = kept(**request) if callable(kept) else kept
+        retained: Any = self.answers[service, operation]
+        answer: Any = retained(**request) if callable(retained) else retained
         if isinstance(answer, Exception):
             raise answer
         pages: list[dict[str, Any]] = answer if isinstance(answer, list) else [answer]
@@ -115,11 +115,11 @@ class World:
 class Client:
     """A client of one service, with paginators."""
 
-    def __init__(self, world: World, service: str) -> None:
-        self._world, self._service = world, service
+    def __init__(self, preflight_account: PreflightAccount, service: str) -> None:
+        self._account, self._service = preflight_account, service
 
     def __getattr__(self, operation: str) -> Callable[..., dict[str, Any]]:
-        return lambda **request: self._world.answer(self._service, operation, request)[0]
+        return lambda **request: self._account.answer(self._service, operation, request)[0]
 
     def get_paginator(self, operation: str) -> Any:
         """Pages of an operation that has them."""
@@ -127,7 +127,7 @@ class Client:
         model.get_paginator(operations(self._service)[operation].name)
 
         def paginate(**request: Any) -> Iterator[dict[str, Any]]:
-            yield from self._world.answer(self._service, operation, request)
+            yield from self._account.answer(self._service, operation, request)
 
         return type("Paginator", (), {"paginate": staticmethod(paginate)})
 
@@ -148,19 +148,20 @@ def _parsed(pages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def examine(
-    world: World,
+    preflight_account: PreflightAccount,
     piece: str,
     *only: str,
     more: str = "{}",
     groups: tuple[str, ...] = (),
     lock: str = "",
     codes: Codes | None = None,
-    seen: Codes | None = None,
+    observed: Codes | None = None,
     seconds: float = 60,
 ) -> list[Outcome]:
     """What the checks (or `only` some) say of an environment in a world; `groups` are the APIs of its Kubernetes.
 
-    `lock` is the project's artifacts.lock; `codes` of quotas are those of earlier runs, `seen` takes those of this one.
+    `lock` is the project's artifacts.lock; `codes` of quotas are those of earlier runs, `observed` takes those of
+    this one.
     """
     example = environment(piece, more)
     with TemporaryDirectory() as folder:
@@ -169,12 +170,12 @@ def examine(
             environment=example.environment,
             account=ACCOUNT,
             types=catalog(),
-            aws=Reader(world.client),
+            aws=Reader(preflight_account.client),
             project=Path(folder),
             now=NOW,
             api_groups=lambda cluster: list(groups),
             quota_codes=codes or {},
-            seen_codes={} if seen is None else seen,
+            seen_codes={} if observed is None else observed,
         )
         return run_checks(ask, example.source, seconds, set(CHECKS) - set(only or CHECKS))
 

@@ -6,11 +6,11 @@ from decimal import Decimal
 
 from ...config.catalog.prices import Price, hourly
 from ...config.settings.environment import Environment
-from .offers import Found
+from .offers import RegionOffer
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ZoneCoverage:
     """A zone of an offer beside the environment's own."""
 
     zone: str
@@ -24,12 +24,12 @@ class Place:
         return ", ".join([*(["subnet"] if self.subnet else []), *self.file_systems]) or "nothing"
 
 
-def places(environment: Environment, found: Found) -> list[Place]:
+def zone_coverage(environment: Environment, offer: RegionOffer) -> list[ZoneCoverage]:
     """The zones of an offer, in the order of its parts."""
     systems = file_systems(environment)
     return [
-        Place(zone, zone in environment.network.zones, tuple(name for name, at in systems.items() if at == zone))
-        for zone in found.zones
+        ZoneCoverage(zone, zone in environment.network.zones, tuple(name for name, at in systems.items() if at == zone))
+        for zone in offer.zones
     ]
 
 
@@ -55,14 +55,14 @@ class Comparison:
         return f"≤ {self.percent:+.0f} %"
 
 
-def compared(found: Found, prices: Mapping[str, float] | None) -> Comparison | None:
+def compared(offer: RegionOffer, prices: Mapping[str, float] | None) -> Comparison | None:
     """An offer beside on-demand capacity in its region; None where either price is unknown.
 
     `prices` are the environment's own, in US dollars for an hour by instance type.
     """
-    types = {part.instance_type for part in found.offer.parts}
-    own = found.per_instance_hour
-    price = hourly(types.pop(), found.region, prices) if len(types) == 1 else None
-    if price is None or own is None or found.offer.currency != "USD":
+    types = {part.instance_type for part in offer.offer.parts}
+    own = offer.per_instance_hour
+    price = hourly(types.pop(), offer.region, prices) if len(types) == 1 else None
+    if price is None or own is None or offer.offer.currency != "USD":
         return None
     return Comparison(price, (own / Decimal(str(price.usd)) - 1) * 100)

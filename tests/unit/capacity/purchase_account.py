@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, Literal, get_args
 
-from podwright.planning.purchase.observations import LOOKS_AFTER
+from podwright.planning.purchase.observations import READS_AFTER
 from podwright.planning.purchase.offers import Request
 from podwright.planning.purchase.purchase import acquire, close, extend, reserve
 from podwright.planning.purchase.run import Outcome, Result
 from podwright.planning.purchase.steps import Call, Now, Sleep, Steps, Tell
-from purchase_aws import ARN, END, NOW, Flow, Refusal, World
+from purchase_aws import ARN, END, NOW, Flow, PurchaseAccount, Refusal
 
 REQUEST = Request(
     "prod",
@@ -56,11 +56,11 @@ def steps_of(flow: Flow, run: str) -> Steps[Outcome]:
 
 @dataclass
 class Buyer:
-    """One run of a purchase, which goes on a step at a time."""
+    """One run of a purchase, which continues a step at a time."""
 
     flow: Flow
     run: str
-    world: World
+    purchase_account: PurchaseAccount
     faults: dict[int, Fault] = field(default_factory=dict)
     """What befalls which of its calls, counted from 0."""
     calls: int = 0
@@ -73,7 +73,7 @@ class Buyer:
     said: list[str] = field(default_factory=list)
     cut_off: bool = False
     """Whether the table answers it no more."""
-    looks: int = 0
+    reads: int = 0
     """Lists that it got."""
     saw: bool = False
     """Whether one of them showed something that did not fail."""
@@ -91,7 +91,7 @@ class Buyer:
 
     def go_on(self) -> None:
         """One step."""
-        self.world.time = max(self.world.time, self.wakes)
+        self.purchase_account.time = max(self.purchase_account.time, self.wakes)
         try:
             answer = self._carried_out(self.then())
         except StopIteration as end:
@@ -104,7 +104,7 @@ class Buyer:
             self.then = lambda: self.steps.throw(raised)
         except Exception as error:  # noqa: BLE001  what the purchase itself raised
             self.error = error
-            if any(each.by == self.run for each in self.world.sold(self.flow)):
+            if any(each.by == self.run for each in self.purchase_account.sold(self.flow)):
                 self.wrong.append(f"{error!r} after it had bought")
         else:
             self.then = lambda: self.steps.send(answer)
@@ -112,7 +112,7 @@ class Buyer:
     @property
     def sleeps(self) -> bool:
         """Whether it is in a pause."""
-        return self.wakes > self.world.time
+        return self.wakes > self.purchase_account.time
 
     def _carried_out(self, step: Any) -> Any:
         match step:
@@ -124,9 +124,9 @@ class Buyer:
                 self.calls += 1
                 return self._called(step, fault)
             case Sleep(seconds):
-                self.wakes = self.world.time + timedelta(seconds=seconds)
+                self.wakes = self.purchase_account.time + timedelta(seconds=seconds)
             case Now():
-                return self.world.time
+                return self.purchase_account.time
             case Tell(text):
                 self.said.append(text)
         return None
@@ -135,9 +135,9 @@ class Buyer:
         try:
             match fault:
                 case None:
-                    answer = self.world.call(call, self.run)
+                    answer = self.purchase_account.call(call, self.run)
                     if call.operation in _LISTS:
-                        self.looks += 1
+                        self.reads += 1
                         self.saw |= any(shape.get("Status") != "Failed" for shape in answer[_LISTS[call.operation]])
                     return answer
                 case "throttled":
@@ -147,15 +147,15 @@ class Buyer:
                 case "lost before" | "table gone":
                     raise TimeoutError
                 case "lost after":
-                    self.world.call(call, self.run)
+                    self.purchase_account.call(call, self.run)
                     raise TimeoutError
                 case "late":
-                    self.world.late.append((self.world.calls + _LATE_BY, call, self.run))
+                    self.purchase_account.late.append((self.purchase_account.calls + _LATE_BY, call, self.run))
                     raise TimeoutError
                 case "crash before":
                     raise Crash
                 case "crash after":
-                    self.world.call(call, self.run)
+                    self.purchase_account.call(call, self.run)
                     raise Crash
         except (Refusal, TimeoutError) as error:
             if fault == "crash after":
@@ -164,8 +164,8 @@ class Buyer:
 
     def _judge(self, outcome: Outcome) -> None:
         """Hold a report against the world at the moment at which it is made."""
-        sold = self.world.sold(self.flow)
-        stands = self.world.items[outcome.record.plan]["state"]["S"]
+        sold = self.purchase_account.sold(self.flow)
+        stands = self.purchase_account.items[outcome.record.plan]["state"]["S"]
         if outcome.recorded and stands != {Result.FOUND: "intended"}.get(outcome.result, str(outcome.result)):
             self.wrong.append(f"says {outcome.result}, and the record says {stands}")
         match outcome.result:
@@ -179,8 +179,8 @@ class Buyer:
                 if any(outcome.recorded or each.by == self.run for each in sold):
                     self.wrong.append(f"says that nothing was bought ({outcome.text}), and there is {sold}")
             case Result.UNKNOWN:
-                if sold and (self.saw or self.looks + len(self.faults) < LOOKS_AFTER):
-                    self.wrong.append(f"says that it is unknown after {self.looks} looks, and there is {sold}")
+                if sold and (self.saw or self.reads + len(self.faults) < READS_AFTER):
+                    self.wrong.append(f"says that it is unknown after {self.reads} looks, and there is {sold}")
             case Result.FOUND:
                 if not any(each.by == "somebody" for each in sold):
                     self.wrong.append("says that it found what it had bought itself")
@@ -195,14 +195,14 @@ class _Answer(Exception):
 
 
 def alone(buyer: Buyer) -> Buyer:
-    """Let a buyer go on to its end."""
+    """Let a buyer continue to its end."""
     while not buyer.over:
         buyer.go_on()
     return buyer
 
 
 def by_turns(buyers: list[Buyer], whose: Iterator[int]) -> None:
-    """Let buyers go on step by step in the order of `whose`; who sleeps is passed over while others are awake."""
+    """Let buyers continue step by step in the order of `whose`; who sleeps is passed over while others are awake."""
     while running := [buyer for buyer in buyers if not buyer.over]:
         awake = [buyer for buyer in running if not buyer.sleeps]
         chosen = awake[next(whose) % len(awake)] if awake else min(running, key=lambda buyer: buyer.wakes)
@@ -218,28 +218,28 @@ def closed(buyer: Buyer) -> Buyer:
     """A person closes what a buyer left unknown."""
     assert buyer.outcome
     steps = close(buyer.outcome.record.plan, buyer="a person", run="closing")
-    return alone(Buyer(buyer.flow, "closing", buyer.world, given=steps))
+    return alone(Buyer(buyer.flow, "closing", buyer.purchase_account, given=steps))
 
 
-def verdict(world: World, buyers: list[Buyer], flow: Flow) -> list[str]:
+def verdict(purchase_account: PurchaseAccount, buyers: list[Buyer], flow: Flow) -> list[str]:
     """Everything that is wrong after buyers have ended: false reports, a second purchase, or no way on.
 
     The way on: once lists show everything, the next run reports what there is, or buys it, or, when it was left unknown
     and a person closes it, buys it then. At the end exactly one stands.
     """
-    wrong = world.forgotten + [each for buyer in buyers for each in buyer.wrong]
-    if len(world.sold(flow)) > 1:
-        return [*wrong, f"bought {len(world.sold(flow))} times"]
-    world.settle()
-    if len(world.sold(flow)) > 1:
-        return [*wrong, f"bought {len(world.sold(flow))} times, late"]
-    after = alone(Buyer(flow, "after", world))
+    wrong = purchase_account.forgotten + [each for buyer in buyers for each in buyer.wrong]
+    if len(purchase_account.sold(flow)) > 1:
+        return [*wrong, f"bought {len(purchase_account.sold(flow))} times"]
+    purchase_account.settle()
+    if len(purchase_account.sold(flow)) > 1:
+        return [*wrong, f"bought {len(purchase_account.sold(flow))} times, late"]
+    after = alone(Buyer(flow, "after", purchase_account))
     if is_unknown(after):
         wrong += closed(after).wrong
-        after = alone(Buyer(flow, "at last", world))
+        after = alone(Buyer(flow, "at last", purchase_account))
     wrong += after.wrong
     if after.outcome is None or after.outcome.result not in (Result.BOUGHT, Result.FOUND):
         wrong.append(f"no way on: {after.outcome.text if after.outcome else after.error!r}")
-    if len(world.sold(flow)) != 1:
-        wrong.append(f"bought {len(world.sold(flow))} times at the end")
+    if len(purchase_account.sold(flow)) != 1:
+        wrong.append(f"bought {len(purchase_account.sold(flow))} times at the end")
     return wrong

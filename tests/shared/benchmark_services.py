@@ -20,15 +20,15 @@ INSTANCE = "i-0123456789abcdef0"
 ADDRESS = "10.16.5.9"
 
 
-def measurement(outcome: str = "pass", value: float | None = 700.0, **given: Any) -> dict[str, Any]:
+def measurement(outcome: str = "pass", value: float | None = 700.0, **provided: Any) -> dict[str, Any]:
     """One result of a kernel, as the driver writes it."""
     lines = {"fail_below": 600.0, "warn_below": 650.0, "bound": 989.0}
     made = {"name": "gemm_bf16", "devices": [0], "value": value, "unit": "TFLOPS", "higher_is_better": True}
     reason = "" if outcome == "pass" else f"{value} is {outcome}"
-    return {**made, **lines, "source": "a test", "outcome": outcome, "reason": reason, **given}
+    return {**made, **lines, "source": "a test", "outcome": outcome, "reason": reason, **provided}
 
 
-def record(verdict: str = "pass", results: Sequence[dict[str, Any]] = (), **given: Any) -> dict[str, Any]:
+def record(verdict: str = "pass", results: Sequence[dict[str, Any]] = (), **provided: Any) -> dict[str, Any]:
     """A node's record, as the driver writes it."""
     return {
         "version": 1,
@@ -42,12 +42,12 @@ def record(verdict: str = "pass", results: Sequence[dict[str, Any]] = (), **give
         "thresholds_version": "2026-11",
         "results": list(results) or [measurement(verdict)],
         "verdict": verdict,
-        **given,
+        **provided,
     }
 
 
 @dataclass
-class World:
+class BenchmarkServices:
     """Everything outside a node, and the nodes in it."""
 
     folder: Path
@@ -75,11 +75,11 @@ class World:
     def node(
         self, *, policy: str = "gate", orchestrator: str = "eks", instance: str | None = INSTANCE, **facts: Any
     ) -> Node:
-        """A node of this world. Its root is a folder of its own."""
+        """A node of these services. Its root is a folder of its own."""
         benchmarks = {"mode": "quick", "results_uri": URI, "max_replacements": 2, "window_days": 7, "continuous": True}
         root = self.folder / str(instance)
         self.logs.append(Log(root / "log"))
-        return WorldNode(
+        return BenchmarkNode(
             root=root,
             facts={
                 "cluster": {"name": "prod", "orchestrator": orchestrator, "region": "us-west-2"},
@@ -93,7 +93,7 @@ class World:
             log=self.logs[-1],
             instance_id=instance,
             address=ADDRESS,
-        ).in_world(self)
+        ).using(self)
 
     def drive(self, monkeypatch: pytest.MonkeyPatch, run: Callable[..., dict[str, Any]] | None = None) -> None:
         """Take the place of the driver."""
@@ -149,22 +149,24 @@ class World:
         raise AssertionError(f"nobody answers scontrol {words}")
 
     def _put(self, options: dict[str, str]) -> None:
-        there = self.objects.get(options["--key"], ("", None))[1]
-        if ("--if-none-match" in options and there) or ("--if-match" in options and options["--if-match"] != there):
+        existing = self.objects.get(options["--key"], ("", None))[1]
+        if ("--if-none-match" in options and existing) or (
+            "--if-match" in options and options["--if-match"] != existing
+        ):
             raise Failure(
                 "An error occurred (PreconditionFailed) when calling the PutObject operation", "see the journal"
             )
         self.objects[options["--key"]] = Path(options["--body"]).read_text(), f'"{next(self.tags)}"'
 
 
-class WorldNode(Node):
-    """A node whose commands a `World` answers."""
+class BenchmarkNode(Node):
+    """A node whose commands a `BenchmarkServices` answers."""
 
-    def in_world(self, world: World) -> "WorldNode":
-        """This node, in that world."""
-        object.__setattr__(self, "world", world)
+    def using(self, services: BenchmarkServices) -> "BenchmarkNode":
+        """This node, with those services."""
+        object.__setattr__(self, "services", services)
         return self
 
     def run(self, *command: str, timeout: float = 120, stdin: str | None = None) -> str:
-        """What the world says."""
-        return self.world.answer(command)  # pyrefly: ignore[missing-attribute]
+        """What the services say."""
+        return self.services.answer(command)  # pyrefly: ignore[missing-attribute]

@@ -1,4 +1,4 @@
-"""One look at a live cluster, made of few calls at once; what nobody lets us see is named."""
+"""One observation at a live cluster, made of few calls at once; what nobody lets us see is named."""
 
 import time
 from collections import Counter
@@ -37,9 +37,9 @@ class Live:
         self._account, self._calls = account, CallCount(account, "sagemaker")
         self._kubectl, self._no_way = self._find_way(account, project)
 
-    def look(self) -> Report:
+    def read(self) -> Report:
         """The state of things now, in the form that `--json` prints. A cluster that is not there is None."""
-        begun = time.monotonic()
+        started = time.monotonic()
         self._calls.clear()
         unseen: dict[str, str] = {}
         cluster = noted("cluster", lambda: find_cluster(self._account, self._cluster), unseen)
@@ -61,7 +61,7 @@ class Live:
             "sandbox": self._account.endpoint,
             "cluster": cluster and {"name": self._cluster, "status": cluster.status, "message": cluster.message},
             "groups": self._groups(cluster, parts.get("nodes") or []) if cluster else [],
-            "unwell": _unwell(parts.get("nodes") or [], parts.get("node health") or {}),
+            "unhealthy": _unhealthy(parts.get("nodes") or [], parts.get("node health") or {}),
             "events": parts.get("events") or [],
             "teams": _teams(self._environment, parts.get("quotas") or [], parts.get("queues") or {}),
             "plans": parts.get("training plans") or [],
@@ -69,7 +69,7 @@ class Live:
             "cost": {
                 "calls": sum(self._calls.by_operation.values()),
                 "operations": self._calls.by_operation,
-                "seconds": round(time.monotonic() - begun, 2),
+                "seconds": round(time.monotonic() - started, 2),
             },
         }
 
@@ -78,12 +78,13 @@ class Live:
         environment = self._environment
         if environment.cluster.orchestrator != "eks":
             return None, ""
-        found = attempt(lambda: way(project, environment, account))
-        if isinstance(found, Unseen):
-            return None, str(found.__cause__)
-        return found, "" if found else f"no way to it from here; `podwright connect {environment.name}` opens one"
+        result = attempt(lambda: way(project, environment, account))
+        if isinstance(result, Unseen):
+            return None, str(result.__cause__)
+        return result, "" if result else f"no way to it from here; `podwright connect {environment.name}` opens one"
 
     def _groups(self, cluster: Cluster, nodes: list[Node]) -> list[Report]:
+        """The groups in the order of the file, each with its counts by status."""
         counts = Counter((node.group, node.status) for node in nodes)
         order = list(self._environment.groups)
         return [
@@ -132,13 +133,13 @@ class Live:
         """The nodes that HyperPod does not call healthy, by instance id: their label and what it says of the fault."""
         kubectl = self._kubernetes()
         # Only what is not well: all nodes of a large cluster would be many megabytes.
-        found = kubectl.items("nodes", f"--selector={HEALTH_LABEL}!=Schedulable") if kubectl else []
+        result = kubectl.items("nodes", f"--selector={HEALTH_LABEL}!=Schedulable") if kubectl else []
         return {
             item["metadata"]["name"].removeprefix("hyperpod-"): {
                 "health": labels[HEALTH_LABEL],
                 "fault": ", ".join(value for key, value in sorted(labels.items()) if key.startswith(FAULT_LABELS)),
             }
-            for item in found
+            for item in result
             if HEALTH_LABEL in (labels := item["metadata"].get("labels", {}))
         }
 
@@ -151,7 +152,7 @@ class Live:
         return {queue["metadata"]["name"]: queue.get("status", {}) for queue in queues}
 
 
-def _unwell(nodes: list[Node], health: dict[str, Report]) -> list[Report]:
+def _unhealthy(nodes: list[Node], health: dict[str, Report]) -> list[Report]:
     """Nodes that do not run, or that HyperPod does not call healthy."""
     none = {"health": "", "fault": ""}
     return [

@@ -42,21 +42,21 @@ def behind(account: Account, cluster: Cluster, nodes: Mapping[str, Mapping[str, 
     if not cluster.eks or not nodes:
         return "", {}
     server = get(account, "eks", "describe_cluster", name=cluster.eks)["cluster"]["version"]
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for node in nodes.values():
         if node["kubelet"] and number(node["kubelet"]) < number(server):
-            found[node["group"]] = min(found.get(node["group"], node["kubelet"]), node["kubelet"], key=number)
-    return server, found
+            results[node["group"]] = min(results.get(node["group"], node["kubelet"]), node["kubelet"], key=number)
+    return server, results
 
 
 def jobs_on_nodes(kubectl: Kubectl | None) -> dict[str, list[str]]:
     """The jobs that run on each node, by instance id; what comes with every node is left out."""
-    found: dict[str, set[str]] = {}
+    results: dict[str, set[str]] = {}
     for pod in kubectl.items("pods", "--all-namespaces") if kubectl else ():
         name, job = pod["spec"].get("nodeName", ""), job_of(pod)
         if name and job and job.kind not in ("ReplicaSet", "StatefulSet") and pod["status"].get("phase") == "Running":
-            found.setdefault(name.removeprefix(_PREFIX), set()).add(str(job))
-    return {id: sorted(jobs) for id, jobs in found.items()}
+            results.setdefault(name.removeprefix(_PREFIX), set()).add(str(job))
+    return {id: sorted(jobs) for id, jobs in results.items()}
 
 
 def minor(version: str) -> str:

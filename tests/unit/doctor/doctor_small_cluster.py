@@ -26,7 +26,7 @@ def bundle_of(**files: Any) -> Bundle:
     texts = {"bundle.json": json.dumps(index)}
     for name, value in answers.items():
         if name in SOURCES:
-            texts[SOURCES[name].place] = json.dumps(value)
+            texts[SOURCES[name].file] = json.dumps(value)
         else:
             texts[name] = value
     return Bundle.of(texts)
@@ -62,7 +62,7 @@ def cluster(current: int = 4, target: int = 4, **changes: Any) -> dict[str, Any]
 
 def nodes(*changed: dict[str, Any]) -> list[dict[str, Any]]:
     """Running nodes i-s0, i-s1 and i-h0 to i-h3; `changed` ones by their id."""
-    found = {
+    actual = {
         id: {
             "InstanceId": id,
             "InstanceGroupName": "system" if id.startswith("i-s") else "h200",
@@ -73,8 +73,8 @@ def nodes(*changed: dict[str, Any]) -> list[dict[str, Any]]:
         for id in ("i-s0", "i-s1", "i-h0", "i-h1", "i-h2", "i-h3")
     }
     for change in changed:
-        found[change["InstanceId"]] = found.get(change["InstanceId"], {}) | change
-    return list(found.values())
+        actual[change["InstanceId"]] = actual.get(change["InstanceId"], {}) | change
+    return list(actual.values())
 
 
 def event(text: str, failure: str = "", *, time: str = "2026-11-21T09:30:00Z", **more: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from podwright.constructs.hyperpod.training_plan.handler import index
 from podwright.planning.purchase.offers import Request
 from podwright.planning.purchase.steps import Call
 from podwright.sandbox.training_plans.plans import TrainingPlans
-from purchase_aws import World as Ledger
+from purchase_aws import PurchaseAccount as Ledger
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 TYPE = "ml.p5en.48xlarge"
@@ -68,7 +68,7 @@ class Schedules:
         del self.there[Name]
 
 
-class Looks:
+class SageMakerWithoutRetry:
     """SageMaker by a client that sends a call again when it has no answer, so it must not buy."""
 
     def __init__(self, plans: TrainingPlans) -> None:
@@ -104,7 +104,7 @@ class Recorded:
     publish = invoke = _note
 
 
-class World:
+class HandlerAccount:
     """What the handler's process sees."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ class World:
 
     def client(self, name: str, config: Any) -> Any:
         if name == "sagemaker" and config.retries.get("total_max_attempts") != 1:
-            return Looks(self.plans)
+            return SageMakerWithoutRetry(self.plans)
         return self.clients[name]
 
     def sleep(self, seconds: float) -> None:
@@ -151,10 +151,10 @@ class World:
     def bought(self, count: int = 4, target: str = "hyperpod-cluster", parts: int = 1, **wish: Any) -> str:
         """The ARN of a plan that somebody else bought: 28 days in a week's time, in usw2-az2 when in one part."""
         usual = {"InstanceType": TYPE, "DurationHours": 28 * 24, "StartTimeAfter": NOW + timedelta(days=6)}
-        found = self.plans.search_training_plan_offerings(
+        training_plan_offerings = self.plans.search_training_plan_offerings(
             **{"InstanceCount": count, "TargetResources": [target], **usual, **wish}
         )["TrainingPlanOfferings"]
-        offer = next(each for each in found if len(each["ReservedCapacityOfferings"]) == parts)
+        offer = next(each for each in training_plan_offerings if len(each["ReservedCapacityOfferings"]) == parts)
         arn = self.plans.create_training_plan(
             TrainingPlanName="other", TrainingPlanOfferingId=offer["TrainingPlanOfferingId"]
         )["TrainingPlanArn"]

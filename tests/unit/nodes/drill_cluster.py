@@ -54,7 +54,7 @@ class Moment:
     pods: list[Any] = field(default_factory=list)
 
 
-class World:
+class DrillCluster:
     """Goes from one moment to the next, as its clock is turned on."""
 
     def __init__(self, moments: list[Moment]) -> None:
@@ -62,7 +62,7 @@ class World:
         self.kubectl = FakeKubectl(self)
         self.refused = list[dict[str, str]]()
 
-    def client(self, service: str) -> "World":
+    def client(self, service: str) -> "DrillCluster":
         """It is the client of SageMaker as well."""
         assert service == "sagemaker"
         return self
@@ -119,19 +119,19 @@ class World:
 class FakeKubectl:
     """kubectl as far as it is asked; what it is told to do is kept."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, drill_cluster: DrillCluster) -> None:
+        self.cluster = drill_cluster
         self.done: list[tuple[str, ...]] = []
         self.applied: list[Any] = []
 
     def items(self, kind: str, *arguments: str) -> list[Any]:
-        return self.world.moment.nodes if kind == "nodes" else self.world.moment.pods
+        return self.cluster.moment.nodes if kind == "nodes" else self.cluster.moment.pods
 
     def apply(self, manifests: list[Any], *_: str) -> str:
         self.applied += manifests
         return ""
 
-    def run(self, *arguments: str, given: str = "") -> str:
+    def run(self, *arguments: str, specified: str = "") -> str:
         self.done.append(arguments)
         return ""
 

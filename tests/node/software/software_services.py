@@ -18,8 +18,8 @@ from podwright.config.settings.software import NodeSoftware
 from podwright.planning.node.archives import LockedFile, archives_of
 from podwright.planning.node.software_facts import cluster_software, group_software, published_name
 
-WORLD = Path(__file__).parent
-RUN = WORLD / "run_steps.py"
+SOFTWARE_SERVICES = Path(__file__).parent
+RUN = SOFTWARE_SERVICES / "run_steps.py"
 URI = "s3://sagemaker-test/test/archives"
 _MAKEFILES = {
     "gdrcopy": """\
@@ -55,7 +55,7 @@ def archive(component: str, version: str) -> bytes:
     if component == "efa_installer":
         installer = efa_installers()[version]
         files = {
-            f"{folder}/efa_installer.sh": (WORLD / "efa_installer.sh").read_text(),
+            f"{folder}/efa_installer.sh": (SOFTWARE_SERVICES / "efa_installer.sh").read_text(),
             f"{folder}/env.sh": f"EFA_INSTALLER_VERSION={version}\nEFA_DRIVER={installer.efa_driver}\n"
             f"LIBFABRIC={installer.libfabric}\nPLUGIN={installer.aws_ofi_nccl}\n",
         }
@@ -134,7 +134,7 @@ def software_node(
 
 def fakes() -> list[Path]:
     """Stand-ins for programs, beside those that every node has."""
-    return [file for file in sorted(WORLD.iterdir()) if file.suffix == "" and file.is_file()]
+    return [file for file in sorted(SOFTWARE_SERVICES.iterdir()) if file.suffix == "" and file.is_file()]
 
 
 def run(node: FakeNode) -> str:

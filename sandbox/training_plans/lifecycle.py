@@ -52,15 +52,15 @@ class Extension:
     failure: str = ""
     unseen: int = 0
 
-    def holds(self, moment: datetime) -> bool:
+    def holds(self, timestamp: datetime) -> bool:
         """Whether the plan is longer by it."""
-        return moment >= self.paid and not self.failure
+        return timestamp >= self.paid and not self.failure
 
-    def status(self, moment: datetime) -> str:
+    def status(self, timestamp: datetime) -> str:
         """Pending, Failed, Scheduled, Active or Expired."""
-        if moment < self.paid:
+        if timestamp < self.paid:
             return "Pending"
-        return "Failed" if self.failure else _phase(self.start, self.end, moment)
+        return "Failed" if self.failure else _phase(self.start, self.end, timestamp)
 
 
 @dataclass
@@ -80,72 +80,72 @@ class Plan:
     unseen: int = 0
     extensions: list[Extension] = field(default_factory=list)
 
-    def end_of(self, window: Window, moment: datetime) -> datetime:
+    def end_of(self, window: Window, timestamp: datetime) -> datetime:
         """When a window ends: extensions prolong the last one."""
         if window != self.windows[-1]:
             return window.end
-        return max([window.end, *(item.end for item in self.extensions if item.holds(moment))])
+        return max([window.end, *(item.end for item in self.extensions if item.holds(timestamp))])
 
-    def end(self, moment: datetime) -> datetime:
+    def end(self, timestamp: datetime) -> datetime:
         """When the plan ends."""
-        return max(self.end_of(window, moment) for window in self.windows)
+        return max(self.end_of(window, timestamp) for window in self.windows)
 
-    def status(self, moment: datetime) -> str:
+    def status(self, timestamp: datetime) -> str:
         """Pending, Failed, Scheduled, Active or Expired."""
-        if early := self._early(moment):
+        if early := self._early(timestamp):
             return early
-        phases = [self.window_status(window, moment) for window in self.windows]
+        phases = [self.window_status(window, timestamp) for window in self.windows]
         if "Active" in phases:
             return "Active"
         return "Scheduled" if "Scheduled" in phases else "Expired"
 
-    def window_status(self, window: Window, moment: datetime) -> str:
+    def window_status(self, window: Window, timestamp: datetime) -> str:
         """A reserved capacity's status."""
-        return self._early(moment) or _phase(window.start, self.end_of(window, moment), moment)
+        return self._early(timestamp) or _phase(window.start, self.end_of(window, timestamp), timestamp)
 
-    def _early(self, moment: datetime) -> str | None:
-        if moment < self.paid:
+    def _early(self, timestamp: datetime) -> str | None:
+        if timestamp < self.paid:
             return "Pending"
         return "Failed" if self.failure else None
 
-    def holds(self, moment: datetime) -> bool:
+    def holds(self, timestamp: datetime) -> bool:
         """Whether its capacity is taken from what others can buy: not once its payment has failed."""
-        return self.status(moment) != "Failed"
+        return self.status(timestamp) != "Failed"
 
     def spare_instances(self, window: Window) -> int:
         """Instances of a window that are kept back for repairs."""
         return self.spares * window.ultraservers
 
-    def open_windows(self, moment: datetime, zone_id: str) -> list[Window]:
+    def open_windows(self, timestamp: datetime, zone_id: str) -> list[Window]:
         """The windows whose instances clusters can have in a zone now: those of the last 30 minutes are going."""
         return [
             window
             for window in self.windows
             if window.zone_id == zone_id
-            and self.window_status(window, moment) == "Active"
-            and moment < self.end_of(window, moment) - RECLAIM
+            and self.window_status(window, timestamp) == "Active"
+            and timestamp < self.end_of(window, timestamp) - RECLAIM
         ]
 
-    def usable(self, moment: datetime, zone_id: str) -> int:
+    def usable(self, timestamp: datetime, zone_id: str) -> int:
         """How many instances clusters can have in a zone now."""
-        return sum(window.instances - self.spare_instances(window) for window in self.open_windows(moment, zone_id))
+        return sum(window.instances - self.spare_instances(window) for window in self.open_windows(timestamp, zone_id))
 
-    def describe(self, moment: datetime, in_use: int) -> JsonObject:
+    def describe(self, timestamp: datetime, in_use: int) -> JsonObject:
         """The plan as ListTrainingPlans shows it; `in_use`: how many of its instances clusters have."""
         total = max(window.instances for window in self.windows)
         zones = {window.zone_id for window in self.windows}
-        usable = sum(self.usable(moment, zone_id) for zone_id in zones)
+        usable = sum(self.usable(timestamp, zone_id) for zone_id in zones)
         servers = max(window.ultraservers for window in self.windows)
-        message = {"StatusMessage": self.failure} if self.status(moment) == "Failed" else {}
-        seconds = sum((self.end_of(window, moment) - window.start).total_seconds() for window in self.windows)
+        message = {"StatusMessage": self.failure} if self.status(timestamp) == "Failed" else {}
+        seconds = sum((self.end_of(window, timestamp) - window.start).total_seconds() for window in self.windows)
         return {
             "TrainingPlanArn": self.arn,
             "TrainingPlanName": self.name,
-            "Status": self.status(moment),
+            "Status": self.status(timestamp),
             **message,
             **duration(timedelta(seconds=seconds)),
             "StartTime": min(window.start for window in self.windows),
-            "EndTime": self.end(moment),
+            "EndTime": self.end(timestamp),
             "UpfrontFee": money(self.fee),
             "CurrencyCode": CURRENCY,
             "TotalInstanceCount": total,
@@ -153,17 +153,17 @@ class Plan:
             "InUseInstanceCount": in_use,
             **({"TotalUltraServerCount": servers} if servers else {}),
             "TargetResources": list(self.target),
-            "ReservedCapacitySummaries": [self._summary(window, moment) for window in self.windows],
+            "ReservedCapacitySummaries": [self._summary(window, timestamp) for window in self.windows],
         }
 
-    def _summary(self, window: Window, moment: datetime) -> JsonObject:
-        end = self.end_of(window, moment)
+    def _summary(self, window: Window, timestamp: datetime) -> JsonObject:
+        end = self.end_of(window, timestamp)
         return {
             "ReservedCapacityArn": window.arn,
             **kind(window),
             "InstanceType": window.instance_type,
             "TotalInstanceCount": window.instances,
-            "Status": self.window_status(window, moment),
+            "Status": self.window_status(window, timestamp),
             "AvailabilityZone": window.zone,
             "AvailabilityZoneId": window.zone_id,
             **duration(end - window.start),
@@ -171,7 +171,7 @@ class Plan:
             "EndTime": end,
         }
 
-    def history(self, moment: datetime) -> list[JsonObject]:
+    def history(self, timestamp: datetime) -> list[JsonObject]:
         """Its extensions as DescribeTrainingPlanExtensionHistory shows them. The words of PaymentStatus are ours."""
         last = self.windows[-1]
         return [
@@ -180,8 +180,8 @@ class Plan:
                 "ExtendedAt": item.bought,
                 "StartDate": item.start,
                 "EndDate": item.end,
-                "Status": item.status(moment),
-                "PaymentStatus": {"Pending": "Pending", "Failed": "Failed"}.get(item.status(moment), "Completed"),
+                "Status": item.status(timestamp),
+                "PaymentStatus": {"Pending": "Pending", "Failed": "Failed"}.get(item.status(timestamp), "Completed"),
                 "AvailabilityZone": last.zone,
                 "AvailabilityZoneId": last.zone_id,
                 "DurationHours": duration(item.end - item.start)["DurationHours"],
@@ -192,10 +192,10 @@ class Plan:
         ]
 
 
-def _phase(start: datetime, end: datetime, moment: datetime) -> str:
-    if moment < start:
+def _phase(start: datetime, end: datetime, timestamp: datetime) -> str:
+    if timestamp < start:
         return "Scheduled"
-    return "Active" if moment < end else "Expired"
+    return "Active" if timestamp < end else "Expired"
 
 
 def duration(length: timedelta) -> JsonObject:

@@ -12,14 +12,14 @@ from aws_cdk import aws_s3_assets
 from podwright.config.loading.project import Project
 from podwright.stacks.feature_flags import FEATURE_FLAGS
 from podwright.stacks.promotion import add_promotion
-from promotion_project import PIPELINE, PLACES, write_project
+from promotion_project import PIPELINE, POSITIONS, write_project
 from synthesis import ROOT, assembly_folder
 
 
 def app_of(project: Project, outdir: str) -> cdk.App:
     """The app that promotes the project; its environments have two small stacks, one with an asset."""
     app = cdk.App(outdir=outdir, context=FEATURE_FLAGS)
-    environments = [project.load(name).environment for name in PLACES]
+    environments = [project.load(name).environment for name in POSITIONS]
     for environment in environments:
         env = cdk.Environment(account=environment.account, region=environment.region)
         stage = cdk.Stage(app, environment.name, env=env)
@@ -65,8 +65,8 @@ def promotion(text: str = PIPELINE) -> Promotion:
 
 def of_type(template: dict[str, Any], resource_type: str) -> dict[str, dict[str, Any]]:
     """Properties of all resources of a type, by logical id."""
-    found = template["Resources"].items()
-    return {name: item["Properties"] for name, item in found if item["Type"] == resource_type}
+    items = template["Resources"].items()
+    return {name: item["Properties"] for name, item in items if item["Type"] == resource_type}
 
 
 def statements(template: dict[str, Any], role: str) -> list[dict[str, Any]]:

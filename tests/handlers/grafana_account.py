@@ -28,9 +28,9 @@ class GrafanaClient:
         self.refused: list[dict[str, Any]] = []
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        def call(**given: Any) -> Any:
+        def call(**provided: Any) -> Any:
             try:
-                return getattr(self.grafana, name)(REGION, given)
+                return getattr(self.grafana, name)(REGION, provided)
             except Refusal as refusal:
                 raise ClientError({"Error": {"Code": refusal.code, "Message": str(refusal)}}, name) from None
 
@@ -40,17 +40,17 @@ class GrafanaClient:
         client = self
 
         class Paginator:
-            def paginate(self, **given: Any) -> list[Any]:
-                return [getattr(client, name)(**given)]
+            def paginate(self, **specified: Any) -> list[Any]:
+                return [getattr(client, name)(**specified)]
 
         return Paginator()
 
-    def update_permissions(self, **given: Any) -> dict[str, Any]:
-        self.permissions.append(given)
+    def update_permissions(self, **specified: Any) -> dict[str, Any]:
+        self.permissions.append(specified)
         return {"errors": self.refused}
 
 
-class GrafanaWorld:
+class GrafanaAccount:
     """A workspace, the handler's clients for it, and faults on the way to its Grafana."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, index: Any, api: Any) -> None:

@@ -1,4 +1,4 @@
-"""The scheduled look for what was changed behind the files' back."""
+"""The scheduled check for what was changed behind the files' back."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -17,7 +17,7 @@ from ..common.permission import allow
 from .build_steps import IMAGE, Builder, build_spec, plain
 
 
-class DriftLook(Construct):
+class DriftCheck(Construct):
     """A CodeBuild project that compares one environment with the files it was last deployed from, on a schedule.
 
     Decided for you: the files are the zip that the promotion left after its deployment, not the newest commit, which
@@ -28,7 +28,7 @@ class DriftLook(Construct):
         bucket = s3.Bucket.from_bucket_name(stack, "B", "acme-evidence")
         common = {"log_group": groups, "artifact_key": key, "packages": None}
         builder = Builder(stack, "Builder", name=None, artifacts=bucket, **common)
-        DriftLook(stack, "Drift", commands=["podwright drift dev"], builder=builder, schedule="cron(0 6 * * ? *)",
+        DriftCheck(stack, "Drift", commands=["podwright drift dev"], builder=builder, schedule="cron(0 6 * * ? *)",
                   project_zip="deployed/dev/project.zip", bucket=bucket, key=key, log_group=groups, variables={})
     """
 

@@ -74,7 +74,7 @@ def node_facts(slurm: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass
-class SlurmWorld:
+class SimulatedSlurmCluster:
     """The machine, from outside."""
 
     folder: Path
@@ -124,13 +124,13 @@ class SlurmWorld:
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
-                seen = self.shell("squeue; sinfo -R; tail -n 40 /var/log/slurm/slurmctld.log").stdout
-                raise AssertionError(f"{what}: not so after {seconds} s\n{seen}")
+                observed = self.shell("squeue; sinfo -R; tail -n 40 /var/log/slurm/slurmctld.log").stdout
+                raise AssertionError(f"{what}: not so after {seconds} s\n{observed}")
             time.sleep(0.1)
 
 
 @contextmanager
-def slurm_world() -> Iterator[SlurmWorld]:
+def simulated_slurm_cluster() -> Iterator[SimulatedSlurmCluster]:
     """The machine with munge and HyperPod's slurm.conf, and nothing of ours yet."""
     with TemporaryDirectory(prefix="podwright-slurm-") as name:
         folder, bundle = Path(name) / "machine", Path(name) / "bundle"
@@ -157,8 +157,8 @@ def slurm_world() -> Iterator[SlurmWorld]:
         try:
             assert process.stdout.readline() == "ready\n"
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-            world = SlurmWorld(folder, bundle, int(children[0]))
-            world.says(
+            simulated = SimulatedSlurmCluster(folder, bundle, int(children[0]))
+            simulated.says(
                 """
                 install -m 755 /parts/systemctl /usr/local/bin/systemctl
                 mkdir -p /opt/slurm/etc /opt/slurm/bin /run/munge /run/mysqld /opt/gpus
@@ -172,7 +172,7 @@ def slurm_world() -> Iterator[SlurmWorld]:
                 setpriv --reuid munge --regid munge --init-groups munged
                 """
             )
-            yield world
+            yield simulated
         finally:
             process.stdin.close()
             process.wait(120)

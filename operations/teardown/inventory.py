@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Look:
+class Inventory:
     """What was seen: the plan, and what carrying it out needs beside it."""
 
     plan: Teardown
@@ -37,11 +37,11 @@ class Look:
 
     def of_type(self, kind: str, stacks: Collection[str] | None = None) -> list[Resource]:
         """Resources of a type in some stacks, or in all."""
-        found = self.resources if stacks is None else {name: self.resources[name] for name in stacks}
-        return [item for items in found.values() for item in items if item.type == kind]
+        result = self.resources if stacks is None else {name: self.resources[name] for name in stacks}
+        return [item for items in result.values() for item in items if item.type == kind]
 
 
-def look(
+def take_inventory(
     environment: Environment,
     account: Account,
     project: Path,
@@ -50,7 +50,7 @@ def look(
     unprotect: Collection[str] = (),
     empty: Collection[str] = (),
     leave_blocked: bool = False,
-) -> Look:
+) -> Inventory:
     """See what a teardown of `stacks` would do.
 
     The termination protection of those in `unprotect` is lifted, and the buckets in `empty` are emptied first.
@@ -64,17 +64,17 @@ def look(
     names = [stack.name for stack in mine]
     guarded = [stack.name for stack in mine if stack.protected and stack.name not in unprotect]
     stays |= dict.fromkeys(guarded, "termination protection")
-    found = resources_of(account, mine)
-    users = importers(account, mine, parents(found))
-    needs, seen = imports(users), Look(plan, found, None)
+    resources = resources_of(account, mine)
+    users = importers(account, mine, parents(resources))
+    needs, observed = imports(users), Inventory(plan, resources, None)
     going = [name for name in names if name not in stays]
-    _blockers(seen, account, environment, going, users, empty)
+    _blockers(observed, account, environment, going, users, empty)
     if leave_blocked:
         blocked = {item.stack for item in plan.blockers if item.by == "you"}
         stays |= dict.fromkeys(sorted(staying(blocked, needs) - stays.keys()), "something else has to go first")
         going = [name for name in going if name not in stays]
         plan.blockers = [item for item in plan.blockers if item.by == "podwright" and item.stack in going]
-        seen.network = seen.network if seen.network and seen.network[0] in going else None
+        observed.network = observed.network if observed.network and observed.network[0] in going else None
     order = deletion_order(going, needs)
     today = datetime.now(UTC).date()
     prices = {str(name): sums.monthly for name, sums in by_stack(costs(environment, today)).items()} if stays else {}
@@ -90,14 +90,14 @@ def look(
                 stack.status,
                 action,
                 order=order.index(name) + 1,
-                resources=sum(not item.retained for item in found[name]),
+                resources=sum(not item.retained for item in resources[name]),
                 minutes=creation_minutes(account, stack),
-                reasons=failed(found[name]),
+                reasons=failed(resources[name]),
             )
         )
-    plan.kept += _kept(seen, account, environment, going)
-    _ended(seen, account, environment, project, going)
-    return seen
+    plan.kept += _kept(observed, account, environment, going)
+    _ended(observed, account, environment, project, going)
+    return observed
 
 
 def _seen(plan: Teardown, what: str, ask: Callable[[], T], otherwise: T) -> T:
@@ -110,27 +110,28 @@ def _seen(plan: Teardown, what: str, ask: Callable[[], T], otherwise: T) -> T:
 
 
 def _blockers(
-    seen: Look,
+    inventory: Inventory,
     account: Account,
     environment: Environment,
     going: list[str],
     users: dict[str, dict[str, set[str]]],
     empty: Collection[str],
 ) -> None:
-    plan = seen.plan
+    """Add to the plan what AWS refuses to delete while something else holds it."""
+    plan = inventory.plan
     for stack in going:
         for export, names in users.get(stack, {}).items():
             for other in sorted(names - set(going)):
                 why = f"{other} imports {export}, so CloudFormation does not delete {stack}"
                 how = f"destroy {other} first, or with it"
                 plan.blockers.append(Blocker(stack, "export", export, why, "you", how))
-    for item in seen.of_type("AWS::EKS::Cluster", going):
+    for item in inventory.of_type("AWS::EKS::Cluster", going):
         cluster = get(account, "eks", "describe_cluster", name=item.name)["cluster"]
         if cluster.get("deletionProtection"):
             why = f"the EKS cluster {item.name} has deletion protection"
             how = "deploy once with `cluster.eks.deletion_protection: false`, or `protection: destroy` for everything"
             plan.blockers.append(Blocker(item.stack, "deletion protection", item.name, why, "you", how))
-    for item in seen.of_type("AWS::RDS::DBCluster", going):
+    for item in inventory.of_type("AWS::RDS::DBCluster", going):
         if item.retained:
             continue
         clusters = get(account, "rds", "describe_db_clusters", DBClusterIdentifier=item.name)["DBClusters"]
@@ -140,7 +141,7 @@ def _blockers(
             plan.blockers.append(Blocker(item.stack, "deletion protection", item.name, why, "you", how))
     # What nodes ran from it, its own stack takes out of it.
     emptied = lifecycle_bucket_name(environment.name, account.id, account.region)
-    for item in seen.of_type("AWS::S3::Bucket", going):
+    for item in inventory.of_type("AWS::S3::Bucket", going):
         if item.retained or item.name == emptied:
             continue
         held = _seen(plan, f"bucket {item.name}", lambda item=item: bucket_content(account, item.name), "")
@@ -151,25 +152,26 @@ def _blockers(
                 "emptied first" if named else f"`--empty-bucket {item.name}` deletes all versions of all objects in it"
             )
             plan.blockers.append(Blocker(item.stack, "bucket", item.name, why, "podwright" if named else "you", how))
-    for item in seen.of_type("AWS::EC2::VPC", going):
+    for item in inventory.of_type("AWS::EC2::VPC", going):
         if item.retained:
             continue
-        seen.network = item.stack, item.name
-        plan.blockers += _seen(plan, "the network", lambda: still_there(seen, account), [])
+        inventory.network = item.stack, item.name
+        plan.blockers += _seen(plan, "the network", lambda: still_there(inventory, account), [])
 
 
-def still_there(seen: Look, account: Account) -> list[Blocker]:
+def still_there(inventory: Inventory, account: Account) -> list[Blocker]:
     """What is in the way of the network now."""
-    if seen.network is None:
+    if inventory.network is None:
         return []
-    ours = {item.name for items in seen.resources.values() for item in items if not item.retained}
-    return network_blockers(account, *seen.network, ours=ours)
+    ours = {item.name for items in inventory.resources.values() for item in items if not item.retained}
+    return network_blockers(account, *inventory.network, ours=ours)
 
 
-def _kept(seen: Look, account: Account, environment: Environment, going: list[str]) -> Iterator[Kept]:
-    plan, region = seen.plan, account.region
+def _kept(inventory: Inventory, account: Account, environment: Environment, going: list[str]) -> Iterator[Kept]:
+    """What stays after the teardown, with the reason and the command that deletes it."""
+    plan, region = inventory.plan, account.region
     for stack in going:
-        for item in seen.resources[stack]:
+        for item in inventory.resources[stack]:
             if item.type == _PLAN and ":training-plan/" in item.name:
                 held = _seen(plan, item.name, lambda item=item: plan_end(account, item.name), "")
                 why = "stays and is paid for until its end: nothing cancels a training plan"
@@ -180,27 +182,27 @@ def _kept(seen: Look, account: Account, environment: Environment, going: list[st
                 why = f"DeletionPolicy {item.policy}"
                 yield Kept(item.name, item.type, stack, why, held, item.type in COSTING, command)
     prefixes = [
-        *(f"/aws/eks/{item.name}/cluster" for item in seen.of_type("AWS::EKS::Cluster", going)),
+        *(f"/aws/eks/{item.name}/cluster" for item in inventory.of_type("AWS::EKS::Cluster", going)),
         *(
             cluster_log_group(environment.cluster.name, item.name.rpartition("/")[2])
-            for item in seen.of_type("AWS::SageMaker::Cluster", going)
+            for item in inventory.of_type("AWS::SageMaker::Cluster", going)
         ),
     ]
     for name, size in _seen(plan, "log groups", lambda: list(log_groups(account, prefixes)), []):
         command = f"aws logs delete-log-group --log-group-name {name} --region {region}"
         yield Kept(name, "AWS::Logs::LogGroup", "", "a service made it, and no stack", size, True, command)
-    for item in seen.of_type("AWS::EKS::Cluster", going):
+    for item in inventory.of_type("AWS::EKS::Cluster", going):
         for name, held in _seen(plan, "volumes", lambda item=item: list(volumes(account, item.name)), []):
             command = f"aws ec2 delete-volume --volume-id {name} --region {region}"
             yield Kept(name, "AWS::EC2::Volume", "", "a claim in the cluster made it", held, True, command)
 
 
-def _ended(seen: Look, account: Account, environment: Environment, project: Path, going: list[str]) -> None:
+def _ended(inventory: Inventory, account: Account, environment: Environment, project: Path, going: list[str]) -> None:
     """Nodes and work that go."""
-    clusters = seen.of_type("AWS::SageMaker::Cluster", going)
+    clusters = inventory.of_type("AWS::SageMaker::Cluster", going)
     for item in clusters:
-        there = _seen(seen.plan, "nodes", lambda item=item: nodes(account, item.name), [])
-        seen.plan.nodes = dict(sorted(Counter(node.group for node in there).items()))
+        existing = _seen(inventory.plan, "nodes", lambda item=item: nodes(account, item.name), [])
+        inventory.plan.nodes = dict(sorted(Counter(node.group for node in existing).items()))
     if clusters:
         work, unseen = running_work(project, environment, account)
-        seen.plan.running, seen.plan.unseen = work, seen.plan.unseen + unseen
+        inventory.plan.running, inventory.plan.unseen = work, inventory.plan.unseen + unseen

@@ -1,4 +1,4 @@
-"""A HyperPod cluster that is well, as a bundle shows it: what AWS answers, with the noise of working days.
+"""A HyperPod cluster that is healthy, as a bundle shows it: what AWS answers, with the noise of working days.
 
 Everything comes from a seed: names, ids, times, order, and which of the harmless lines of doctor/cases/noise.toml lie
 in which log. doctor_kubernetes.py adds what Kubernetes says; doctor_corpus.py breaks such a cluster in the way of a
@@ -53,8 +53,8 @@ def noise() -> dict[str, Any]:
     return tomllib.loads((CASES / "noise.toml").read_text())
 
 
-class World:
-    """A cluster that is well, as AWS shows it."""
+class SimulatedCluster:
+    """A cluster that is healthy, as AWS shows it."""
 
     def __init__(self, seed: str, orchestrator: str = "eks", size: int = 4, scripts: str = "") -> None:
         self.scripts = f"lifecycle_{scripts or orchestrator}"
@@ -154,11 +154,11 @@ class World:
                 text = text.replace("{" + word + "}", value)
         return text
 
-    def some(self, place: str, least: int, most: int) -> list[Any]:
+    def some(self, location: str, least: int, most: int) -> list[Any]:
         """Some of the harmless lines of a place, in their order."""
-        pool = noise()[place]
-        kept = set(self.random.sample(range(len(pool)), min(len(pool), self.random.randint(least, most))))
-        return [item for number, item in enumerate(pool) if number in kept]
+        pool = noise()[location]
+        retained = set(self.random.sample(range(len(pool)), min(len(pool), self.random.randint(least, most))))
+        return [item for number, item in enumerate(pool) if number in retained]
 
     def _cluster(self) -> None:
         slurm = self.orchestrator == "slurm"
@@ -315,7 +315,7 @@ class World:
             self.stack(short, self.random.randrange(9_000, 30_000))
 
     def stack(self, short: str, minutes: float, parent: str = "") -> str:
-        """Add a stack that is well; its name."""
+        """Add a stack that is healthy; its name."""
         name = f"{self.environment}-{short}"
         stack_id = f"arn:aws:cloudformation:{self.region}:{ACCOUNT}:stack/{name}/{self.uuid()}"
         stack: Tree = {"StackName": name, "StackId": stack_id, "StackStatus": "UPDATE_COMPLETE"}

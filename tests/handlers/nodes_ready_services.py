@@ -59,7 +59,7 @@ def self_signed(file: Path) -> Path:
     return file
 
 
-class World:
+class NodesReadyServices:
     """Time, AWS, Kubernetes and CloudFormation as the handler sees them."""
 
     def __init__(
@@ -90,7 +90,9 @@ class World:
         self.now += seconds
 
     def see(self, *instances: tuple[str, str, str]) -> None:
-        """One look: SageMaker's instances as id, group and status. A look that is not enough asks for the cluster."""
+        """One observation: SageMaker's instances as id, group and status. A look that is not enough asks for the
+        cluster.
+        """
         summaries = [
             {
                 "InstanceGroupName": group,
@@ -150,10 +152,10 @@ class World:
         return int((self.lambda_ends - self.now) * 1000)
 
 
-def worlds(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def nodes_ready_services(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NodesReadyServices]:
     """A world for one test; at its end every stubbed answer has been asked for."""
     with serving(Answers([(200, nodes())]), certificate) as kubernetes, serving(Answers([(200, "")])) as cloudformation:
-        made = World(kubernetes, cloudformation, certificate, monkeypatch)
+        made = NodesReadyServices(kubernetes, cloudformation, certificate, monkeypatch)
         yield made
         for stub in made.stubs.values():
             stub.assert_no_pending_responses()
@@ -164,13 +166,13 @@ def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def nodes(*found: tuple[str, str], more: str = "") -> dict[str, Any]:
+def nodes(*actual: tuple[str, str], more: str = "") -> dict[str, Any]:
     """A page of a Kubernetes node list: names and the status of their Ready condition."""
     items = [
         {
             "metadata": {"name": name},
             "status": {"conditions": [{"type": "Ready", "status": ready, "message": "container runtime is down"}]},
         }
-        for name, ready in found
+        for name, ready in actual
     ]
     return {"metadata": {"continue": more}, "items": items}

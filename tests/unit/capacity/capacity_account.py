@@ -18,7 +18,7 @@ from podwright.operations.capacity import extend, purchase, search, show
 from podwright.operations.capacity import reserve as reserve_module
 from podwright.sandbox.training_plans.faults import Fault
 from podwright.sandbox.training_plans.plans import ZONES, TrainingPlans
-from purchase_aws import World as Tables
+from purchase_aws import PurchaseAccount as Tables
 
 NOW = datetime(2027, 1, 1, 9, 0, tzinfo=UTC)
 EAST = {"use1-az1": "us-east-1a", "use1-az4": "us-east-1c", "use1-az6": "us-east-1d"}
@@ -73,17 +73,17 @@ class Identity:
 class Session:
     """boto3's session in a region."""
 
-    def __init__(self, world: "World", region: str) -> None:
-        self.world, self.region = world, region
+    def __init__(self, capacity_account: "CapacityAccount", region: str) -> None:
+        self.account, self.region = capacity_account, region
 
     def client(self, service: str, endpoint_url: str | None, config: Any = None) -> Any:
         """A client; `config` only where something is bought."""
-        clients = {"ec2": self.world.ec2[self.region], "dynamodb": self.world.dynamodb, "sts": Identity()}
-        return clients.get(service) or self.world.markets[self.region]
+        clients = {"ec2": self.account.ec2[self.region], "dynamodb": self.account.dynamodb, "sts": Identity()}
+        return clients.get(service) or self.account.markets[self.region]
 
 
 @dataclass
-class World:
+class CapacityAccount:
     """The account, and a project with one environment `prod`. Time passes only in pauses."""
 
     project: Path
@@ -128,24 +128,28 @@ class World:
         return cli.main(["capacity", *arguments, "--project", str(self.project)])
 
 
-def open_world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def open_account(folder: Path, monkeypatch: pytest.MonkeyPatch) -> CapacityAccount:
     """A world to which the command's accounts, times and pauses lead."""
-    world = World(folder)
+    capacity_account = CapacityAccount(folder)
     account = Account("111122223333", "us-west-2", None, {})
     for verb in (search, show, reserve_module, extend):
         monkeypatch.setattr(verb, "account_of", lambda *_: account)
-    monkeypatch.setattr(Account, "session", lambda self: Session(world, self.region))
+    monkeypatch.setattr(Account, "session", lambda self: Session(capacity_account, self.region))
     # Not kept, so that a test may put something else in a service's place.
-    monkeypatch.setattr(Account, "client", lambda self, service: Session(world, self.region).client(service, None))
-    monkeypatch.setattr(search, "now", lambda: world.now)
-    monkeypatch.setattr(show, "now", lambda: world.now)
-    of = purchase.Buyer.of
+    monkeypatch.setattr(
+        Account, "client", lambda self, service: Session(capacity_account, self.region).client(service, None)
+    )
+    monkeypatch.setattr(search, "now", lambda: capacity_account.now)
+    monkeypatch.setattr(show, "now", lambda: capacity_account.now)
+    actual = purchase.Buyer.of
 
     def buyer(account: Account) -> purchase.Buyer:
-        return replace(of(account), identity="ada", clock=lambda: world.now, sleep=world.sleep)
+        return replace(
+            actual(account), identity="ada", clock=lambda: capacity_account.now, sleep=capacity_account.sleep
+        )
 
     monkeypatch.setattr(purchase.Buyer, "of", buyer)
-    return world
+    return capacity_account
 
 
 class Terminal(io.StringIO):
@@ -165,16 +169,16 @@ ARN = "arn:aws:sagemaker:us-west-2:123456789012:training-plan/prod-h200-q1"
 YES = ("--yes", "--max-upfront", "900000")
 
 
-def reserve(world: World, *arguments: str) -> int:
+def reserve(capacity_account: CapacityAccount, *arguments: str) -> int:
     """Run `podwright capacity reserve` for the plan of the file."""
-    return world.run("reserve", "prod", "h200-q1", *arguments)
+    return capacity_account.run("reserve", "prod", "h200-q1", *arguments)
 
 
-def settings(world: World) -> dict[str, Any]:
+def settings(capacity_account: CapacityAccount) -> dict[str, Any]:
     """What the file says of the plan, as it is written."""
-    return parse_source(world.file.read_text(), "file").data["training_plans"]["h200-q1"]
+    return parse_source(capacity_account.file.read_text(), "file").data["training_plans"]["h200-q1"]
 
 
-def fault(world: World, operation: str, kind: Any, **more: Any) -> None:
+def fault(capacity_account: CapacityAccount, operation: str, kind: Any, **more: Any) -> None:
     """Let something go wrong with the next call of an operation."""
-    world.plans.faults.append(Fault(operation, kind, **more))
+    capacity_account.plans.faults.append(Fault(operation, kind, **more))

@@ -49,10 +49,16 @@ def report(name: str) -> dict[str, Any]:
     return document(scene(name))
 
 
-def scene(name: str, **given: Any) -> Scene:
+def scene(name: str, **provided: Any) -> Scene:
     """It, looked at on a day, with what else is given."""
-    found = loaded(name)
-    return Scene(found, findings(found.environment, found.source), assembly(name), DAY, **given)
+    loaded_environment = loaded(name)
+    return Scene(
+        loaded_environment,
+        findings(loaded_environment.environment, loaded_environment.source),
+        assembly(name),
+        DAY,
+        **provided,
+    )
 
 
 def write_assembly(folder: Path, name: str) -> Path:
@@ -79,12 +85,12 @@ def write_assembly(folder: Path, name: str) -> Path:
     (stage / "cluster.metadata.json").write_text(json.dumps({f"/{name}/cluster/ExecutionRole/Resource": [entry]}))
     artifacts["cluster"]["additionalMetadataFile"] = "cluster.metadata.json"
     (stage / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
-    place = {"type": "cdk:cloud-assembly", "properties": {"directoryName": stage.name}}
-    (folder / "manifest.json").write_text(json.dumps({"artifacts": {stage.name: place}}))
+    location = {"type": "cdk:cloud-assembly", "properties": {"directoryName": stage.name}}
+    (folder / "manifest.json").write_text(json.dumps({"artifacts": {stage.name: location}}))
     return folder
 
 
-def _group(number: int, zones: list[str], **given: Any) -> dict[str, Any]:
+def _group(number: int, zones: list[str], **provided: Any) -> dict[str, Any]:
     made = {
         "name": f"{LONG}-{number}" if number % 2 else f"g{number}",
         "types": ["ml.p6e-gb200.36xlarge", "ml.trn2.48xlarge"] if number % 3 else ["ml.p5.48xlarge"],
@@ -101,7 +107,7 @@ def _group(number: int, zones: list[str], **given: Any) -> dict[str, Any]:
         "slurm": f"compute {LONG}",
         "restricted": True,
     }
-    return made | given
+    return made | provided
 
 
 def large(zones: int, groups: int) -> dict[str, Any]:

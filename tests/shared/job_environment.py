@@ -52,9 +52,9 @@ def planned(environment: Environment, name: str = "job") -> JobPlan:
     return Planner(environment, environment_types(environment.instance_types)).plan(name)
 
 
-def rendered(kind: str, *, world: dict[str, Any] | None = None, **job: Any) -> list[dict[str, Any]]:
+def rendered(kind: str, *, overrides: dict[str, Any] | None = None, **job: Any) -> list[dict[str, Any]]:
     """The manifests of a job of that kind, called `job`."""
-    return render(planned(with_jobs({"job": {"kind": kind} | job}, **(world or {}))))
+    return render(planned(with_jobs({"job": {"kind": kind} | job}, **(overrides or {}))))
 
 
 def aws_model(file: str, name: str) -> type[BaseModel]:

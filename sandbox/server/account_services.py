@@ -54,7 +54,7 @@ def _client(endpoint: str, key: str, service: str, region: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Place:
+class ServerSettings:
     """Where the sandbox is: its ports, where it keeps files, whom its functions trust, and the pace of time."""
 
     port: int
@@ -64,25 +64,25 @@ class Place:
     timing: Timing
 
 
-class World:
+class SandboxAccount:
     """The services of one account that the sandbox implements itself."""
 
-    def __init__(self, account: str, place: Place):
+    def __init__(self, account: str, settings: ServerSettings):
         """Make the services, each with clients that call the others through the sandbox itself."""
-        clients = Loopback(f"http://localhost:{place.port}", account)
-        grafana = f"localhost:{place.kubernetes_port}"
+        clients = Loopback(f"http://localhost:{settings.port}", account)
+        grafana = f"localhost:{settings.kubernetes_port}"
         self.kubernetes = Kubernetes()
         self.eks = Eks(
             clients,
             self.kubernetes,
             f"https://{grafana}{kubernetes_api.prefix(account)}",
-            base64.b64encode(place.authority.read_bytes()).decode(),
+            base64.b64encode(settings.authority.read_bytes()).decode(),
         )
-        self.hyperpod = HyperPod(clients, self.eks, place.timing)
-        self.eks.update_seconds, self.eks.nodes = place.timing.scale, self.hyperpod.kubernetes_nodes
+        self.hyperpod = HyperPod(clients, self.eks, settings.timing)
+        self.eks.update_seconds, self.eks.nodes = settings.timing.scale, self.hyperpod.kubernetes_nodes
         self.fsx = Fsx(clients)
-        sleep = _HANDLER_SLEEP * place.timing.scale
-        self.functions = Functions(clients, place.directory / "functions", sleep, place.authority)
+        sleep = _HANDLER_SLEEP * settings.timing.scale
+        self.functions = Functions(clients, settings.directory / "functions", sleep, settings.authority)
         self.bus = EventBus(clients)
         self.prometheus = PrometheusWorkspaces(clients.endpoint, account)
         self.grafana = Grafana(grafana)
@@ -120,60 +120,60 @@ class World:
         ]
 
 
-class Worlds:
+class SandboxAccounts:
     """The accounts. One comes to be when somebody first comes with its credentials; AWS has them all already."""
 
-    def __init__(self, place: Place, finished: Callable[[], None]):
-        self.place, self.finished = place, finished
-        self._known: dict[str, World] = {}
+    def __init__(self, settings: ServerSettings, finished: Callable[[], None]):
+        self.settings, self.finished = settings, finished
+        self._accounts: dict[str, SandboxAccount] = {}
         self._lock = threading.RLock()
         self.of(SANDBOX_ACCOUNT)
 
-    def of(self, account: str) -> World:
+    def of(self, account: str) -> SandboxAccount:
         """An account's."""
         with self._lock:
-            if account not in self._known:
-                world = self._known[account] = World(account, self.place)
-                world.cloudformation.finished = self.finished
-            return self._known[account]
+            if account not in self._accounts:
+                account_services = self._accounts[account] = SandboxAccount(account, self.settings)
+                account_services.cloudformation.finished = self.finished
+            return self._accounts[account]
 
-    def all(self) -> list[World]:
+    def all(self) -> list[SandboxAccount]:
         """Those of all accounts so far."""
-        return list(self._known.values())
+        return list(self._accounts.values())
 
     def collect(self) -> State:
         """What has to be kept, by account."""
-        return {account: world.collect() for account, world in list(self._known.items())}
+        return {account: account_services.collect() for account, account_services in list(self._accounts.items())}
 
     def restore(self, state: State) -> None:
         """Take back what was kept."""
-        for account, kept in state.items():
-            self.of(account).restore(kept)
+        for account, retained in state.items():
+            self.of(account).restore(retained)
 
     def prometheus_workspace(self, identifier: str) -> PrometheusWorkspace | None:
         """A workspace of any account; its id says which."""
-        found = (world.prometheus.anywhere(identifier) for world in self.all())
-        return next((workspace for workspace in found if workspace), None)
+        result = (account_services.prometheus.anywhere(identifier) for account_services in self.all())
+        return next((workspace for workspace in result if workspace), None)
 
-    def with_workspace(self, identifier: str) -> list[World]:
+    def with_workspace(self, identifier: str) -> list[SandboxAccount]:
         """The account that has a Prometheus workspace; none if no account has it."""
-        return [world for world in self.all() if world.prometheus.anywhere(identifier)]
+        return [account_services for account_services in self.all() if account_services.prometheus.anywhere(identifier)]
 
     def grafana_workspace(self, identifier: str) -> GrafanaWorkspace | None:
         """A workspace of any account; its id says which."""
-        found = (world.grafana.anywhere(identifier) for world in self.all())
-        return next((workspace for workspace in found if workspace), None)
+        result = (account_services.grafana.anywhere(identifier) for account_services in self.all())
+        return next((workspace for workspace in result if workspace), None)
 
 
 class ByAccount(dict[str, Any]):
     """A service of each account, by the account; `get` picks it from the account's world."""
 
-    def __init__(self, worlds: Worlds, get: Callable[[World], Any]):
+    def __init__(self, clusters: SandboxAccounts, get: Callable[[SandboxAccount], Any]):
         super().__init__()
-        self.worlds, self.get_from = worlds, get
+        self.accounts, self.get_from = clusters, get
 
     def __missing__(self, account: str) -> Any:
-        return self.get_from(self.worlds.of(account))
+        return self.get_from(self.accounts.of(account))
 
 
 class OfCaller:
@@ -182,9 +182,9 @@ class OfCaller:
     `get` picks the service from the account's world.
     """
 
-    def __init__(self, worlds: Worlds, get: Callable[[World], Any]):
-        self.worlds, self.get = worlds, get
+    def __init__(self, clusters: SandboxAccounts, get: Callable[[SandboxAccount], Any]):
+        self.accounts, self.get = clusters, get
 
     def __get__(self, response: BaseResponse | None, owner: type) -> Any:
         """The caller's service; this object itself for the class, which moto looks through."""
-        return self if response is None else self.get(self.worlds.of(response.current_account))
+        return self if response is None else self.get(self.accounts.of(response.current_account))

@@ -6,7 +6,7 @@ from typing import Any
 
 from podwright.lifecycle_scripts.podwright_node.runner.log import Log
 from podwright.lifecycle_scripts.podwright_node.runner.node import Node
-from slurm_world import node_facts, resource_config
+from simulated_slurm import node_facts, resource_config
 
 SLURM: dict[str, Any] = {
     "configuration": "provisioning_parameters",
@@ -37,7 +37,7 @@ include accounting.conf
 """
 
 
-class Place:
+class SlurmNode:
     """A node in a folder, with commands that only say what they were asked."""
 
     def __init__(self, folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from ....config.catalog.metrics import Metric
 from ....config.catalog.prices import hourly
-from .cluster import Job, Node, Plan, Team, World
+from .cluster import Job, Node, Plan, SyntheticCluster, Team
 
 Labels = dict[str, str]
 BUCKETS: Final = (1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5120, 10240, inf)
@@ -28,7 +28,7 @@ COHORT: Final = "podwright"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class SeriesSource:
     """One series' place: its labels, what it belongs to, and how long it is there."""
 
     labels: Labels
@@ -99,21 +99,21 @@ VARIANTS: Final[Mapping[str, tuple[Labels, ...]]] = {
 """Labels of a metric's series that its place does not have. Changes to a world may bring others."""
 
 
-def places(world: World, metric: Metric) -> Iterator[Place]:
+def series_sources(cluster: SyntheticCluster, metric: Metric) -> Iterator[SeriesSource]:
     """The places of a metric in a world. Raises KeyError for a row of the table whose `per` is not known here."""
-    for place in _SOURCES[metric.exporter, metric.per](world):
+    for series in _SOURCES[metric.exporter, metric.per](cluster):
         for variant in VARIANTS.get(metric.name, ({},)):
-            yield replace(place, labels=place.labels | variant | {"cluster_name": world.cluster})
+            yield replace(series, labels=series.labels | variant | {"cluster_name": cluster.cluster})
 
 
-def series_of(metric: Metric, place: Place) -> Labels:
+def series_of(metric: Metric, series: SeriesSource) -> Labels:
     """The labels of a metric's series at a place."""
-    return {name: place.labels.get(name, "") for name in (*metric.labels, "cluster_name")}
+    return {name: series.labels.get(name, "") for name in (*metric.labels, "cluster_name")}
 
 
-def _nodes(world: World) -> Iterator[Place]:
+def _nodes(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
     """One source for each node, with the names that the exporters give to it."""
-    for node in world.nodes:
+    for node in cluster.nodes:
         labels = {
             "instance": node.name,
             "node": node.name,
@@ -130,36 +130,36 @@ def _nodes(world: World) -> Iterator[Place]:
             "kubelet_version": "v1.34.0-sandbox",
             "controller": "mc0",
         }
-        yield Place(labels=labels, start=node.joined, end=node.left, node=node)
+        yield SeriesSource(labels=labels, start=node.joined, end=node.left, node=node)
 
 
-def _held(world: World, place: Place) -> Iterator[Place]:
+def _held(cluster: SyntheticCluster, series: SeriesSource) -> Iterator[SeriesSource]:
     """A node's place, in turn idle and with the pod of a job on it."""
-    node = place.node
+    node = series.node
     assert node is not None
-    at = place.start
-    for job in world.jobs_on(node.name):
-        start, end = max(job.start, at), min(job.end, place.end)
+    at = series.start
+    for job in cluster.jobs_on(node.name):
+        start, end = max(job.start, at), min(job.end, series.end)
         if at < start:
-            yield replace(place, start=at, end=start)
+            yield replace(series, start=at, end=start)
         if start < end:
             pod = {
                 "namespace": job.namespace,
                 "pod": f"{job.name}-{job.nodes.index(node.name)}",
                 "container": "trainer",
             }
-            yield replace(place, labels=place.labels | pod, job=job, start=start, end=end)
+            yield replace(series, labels=series.labels | pod, job=job, start=start, end=end)
         at = max(at, end)
-    if at < place.end:
-        yield replace(place, start=at)
+    if at < series.end:
+        yield replace(series, start=at)
 
 
-def _gpus(world: World) -> Iterator[Place]:
-    for place in _nodes(world):
-        node = place.node
-        for held in _held(world, place) if node and node.gpus else ():
+def _gpus(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
+    for series in _nodes(cluster):
+        node = series.node
+        for held in _held(cluster, series) if node and node.gpus else ():
             for gpu in range(node.gpus if node else 0):
-                uuid = f"GPU-{place.labels['instance_id'][2:]}-{gpu}"
+                uuid = f"GPU-{series.labels['instance_id'][2:]}-{gpu}"
                 labels = {
                     "gpu": str(gpu),
                     "UUID": uuid,
@@ -169,9 +169,9 @@ def _gpus(world: World) -> Iterator[Place]:
                 yield replace(held, labels=held.labels | labels)
 
 
-def _pods(world: World) -> Iterator[Place]:
-    for place in _nodes(world):
-        for held in _held(world, place) if place.node and place.node.gpus else ():
+def _pods(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
+    for series in _nodes(cluster):
+        for held in _held(cluster, series) if series.node and series.node.gpus else ():
             if held.job:
                 owner = {"owner_kind": "HyperPodPyTorchJob", "owner_name": held.job.name}
                 created = {"created_by_kind": "HyperPodPyTorchJob", "created_by_name": held.job.name}
@@ -179,87 +179,87 @@ def _pods(world: World) -> Iterator[Place]:
 
 
 def _times(
-    source: Callable[[World], Iterator[Place]], label: str, count: Callable[[Node], list[str]]
-) -> Callable[[World], Iterator[Place]]:
+    source: Callable[[SyntheticCluster], Iterator[SeriesSource]], label: str, count: Callable[[Node], list[str]]
+) -> Callable[[SyntheticCluster], Iterator[SeriesSource]]:
     """Each node's place once for each of its parts."""
 
-    def parts(world: World) -> Iterator[Place]:
-        for place in source(world):
-            for part in count(place.node) if place.node else ():
-                yield replace(place, labels=place.labels | {label: part, "port": "1", "runtime_tag": "0"})
+    def parts(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
+        for series in source(cluster):
+            for part in count(series.node) if series.node else ():
+                yield replace(series, labels=series.labels | {label: part, "port": "1", "runtime_tag": "0"})
 
     return parts
 
 
-def _busy(world: World) -> Iterator[Place]:
+def _busy(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
     """Nodes with the job that they have, without its labels: whose exporters know nothing of pods."""
-    for place in _nodes(world):
-        for held in _held(world, place):
-            yield replace(held, labels=place.labels)
+    for series in _nodes(cluster):
+        for held in _held(cluster, series):
+            yield replace(held, labels=series.labels)
 
 
-def _mounts(world: World) -> Iterator[Place]:
+def _mounts(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
     kinds = [{"mountpoint": "/", "device": "/dev/nvme0n1p1", "fstype": "xfs"}]
-    if world.file_system_gib:
+    if cluster.file_system_gib:
         kinds.append({"mountpoint": "/fsx", "device": "fs-0123456789abcdef0.fsx@tcp:/abcdefgh", "fstype": "lustre"})
-    for place in _nodes(world):
+    for series in _nodes(cluster):
         for kind in kinds:
-            yield replace(place, labels=place.labels | kind)
+            yield replace(series, labels=series.labels | kind)
 
 
-def _queues(world: World) -> Iterator[Place]:
-    for team in world.teams:
+def _queues(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
+    for team in cluster.teams:
         queue = f"hyperpod-ns-{team.name}-clusterqueue"
         labels = {"cluster_queue": queue, "preempting_cluster_queue": queue, "cohort": COHORT}
-        yield Place(labels=labels, team=team)
+        yield SeriesSource(labels=labels, team=team)
 
 
-def _quotas(world: World) -> Iterator[Place]:
-    flavors = dict.fromkeys(node.instance_type for node in world.nodes if node.gpus)
-    for place in _queues(world):
+def _quotas(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
+    flavors = dict.fromkeys(node.instance_type for node in cluster.nodes if node.gpus)
+    for series in _queues(cluster):
         for flavor in flavors:
-            yield replace(place, labels=place.labels | {"flavor": flavor, "resource": "nvidia.com/gpu"})
+            yield replace(series, labels=series.labels | {"flavor": flavor, "resource": "nvidia.com/gpu"})
 
 
-def _jobs(world: World) -> Iterator[Place]:
-    for job in world.jobs:
+def _jobs(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
+    for job in cluster.jobs:
         labels = {"job_name": job.name, "jobName": job.name, "namespace": job.namespace}
-        yield Place(labels=labels, job=job, start=job.start, end=job.end)
+        yield SeriesSource(labels=labels, job=job, start=job.start, end=job.end)
 
 
-def _groups(world: World) -> Iterator[Place]:
-    for name in dict.fromkeys(node.group for node in world.nodes):
-        node = next(node for node in world.nodes if node.group == name)
-        yield Place(labels={"instance_group": name, "instance_type": node.instance_type}, node=node)
+def _groups(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
+    for name in dict.fromkeys(node.group for node in cluster.nodes):
+        node = next(node for node in cluster.nodes if node.group == name)
+        yield SeriesSource(labels={"instance_group": name, "instance_type": node.instance_type}, node=node)
 
 
-def _plans(world: World) -> Iterator[Place]:
-    for plan in world.plans:
-        yield Place(labels={"plan": plan.name, "instance_type": plan.instance_type}, plan=plan)
+def _plans(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
+    for plan in cluster.plans:
+        yield SeriesSource(labels={"plan": plan.name, "instance_type": plan.instance_type}, plan=plan)
 
 
-def _kernels(world: World) -> Iterator[Place]:
-    for place in _nodes(world):
-        for kernel, (unit, _, _) in KERNELS.items() if place.node and place.node.gpus else ():
-            yield replace(place, labels=place.labels | {"kernel": kernel, "unit": unit})
+def _kernels(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
+    for series in _nodes(cluster):
+        for kernel, (unit, _, _) in KERNELS.items() if series.node and series.node.gpus else ():
+            yield replace(series, labels=series.labels | {"kernel": kernel, "unit": unit})
 
 
-def _kernels_of_groups(world: World) -> Iterator[Place]:
-    for place in _groups(world):
-        for kernel, (unit, _, _) in KERNELS.items() if place.node and place.node.gpus else ():
-            yield replace(place, labels=place.labels | {"kernel": kernel, "unit": unit})
+def _kernels_of_groups(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
+    for series in _groups(cluster):
+        for kernel, (unit, _, _) in KERNELS.items() if series.node and series.node.gpus else ():
+            yield replace(series, labels=series.labels | {"kernel": kernel, "unit": unit})
 
 
-def _one(**labels: str) -> Callable[[World], Iterator[Place]]:
-    return lambda world: iter([Place(labels=labels)])
+def _one(**labels: str) -> Callable[[SyntheticCluster], Iterator[SeriesSource]]:
+    return lambda cluster: iter([SeriesSource(labels=labels)])
 
 
-def _endpoints(world: World) -> Iterator[Place]:
-    for name in world.endpoints:
-        yield Place(labels={"resource_name": name, "namespace": "default", "cluster_id": "sandbox"})
+def _endpoints(cluster: SyntheticCluster) -> Iterator[SeriesSource]:
+    for name in cluster.endpoints:
+        yield SeriesSource(labels={"resource_name": name, "namespace": "default", "cluster_id": "sandbox"})
 
 
-_SOURCES: Final[Mapping[tuple[str, str], Callable[[World], Iterator[Place]]]] = {
+_SOURCES: Final[Mapping[tuple[str, str], Callable[[SyntheticCluster], Iterator[SeriesSource]]]] = {
     ("dcgm", "gpu"): _gpus,
     ("neuron_monitor", "neuron_core"): _times(_busy, "neuroncore", lambda node: [str(i) for i in range(node.neuron)]),
     ("neuron_monitor", "neuron_device"): _times(_busy, "neuroncore", lambda node: [str(i) for i in range(node.neuron)]),
@@ -293,7 +293,7 @@ _SOURCES: Final[Mapping[tuple[str, str], Callable[[World], Iterator[Place]]]] = 
 }
 
 
-def price(world: World, place: Place) -> float | None:
+def price(cluster: SyntheticCluster, series: SeriesSource) -> float | None:
     """What an instance of a place costs an hour in US dollars; None where nobody says."""
-    found = hourly(place.labels["instance_type"], world.region)
-    return found.usd if found else None
+    resolved_price = hourly(series.labels["instance_type"], cluster.region)
+    return resolved_price.usd if resolved_price else None

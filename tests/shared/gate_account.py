@@ -69,13 +69,13 @@ class Clock:
 
 
 def context(
-    name: GateName, account: Any, environment: LoadedEnvironment | None = None, minutes: float = 30, **given: Any
+    name: GateName, account: Any, environment: LoadedEnvironment | None = None, minutes: float = 30, **provided: Any
 ) -> Context:
     """One run of a gate."""
-    return Context(environment or loaded(), account, Path(), gate_table()[name], minutes, **given)
+    return Context(environment or loaded(), account, Path(), gate_table()[name], minutes, **provided)
 
 
-_PLACES = {
+_POSITIONS = {
     "nodes": "/api/v1/{}nodes",
     "pods": "/api/v1/{}pods",
     "Job.v1.batch": "/apis/batch/v1/{}jobs",
@@ -121,12 +121,12 @@ class Direct(Kubectl):
             self.ask("POST", _path(resource(item), item["metadata"]["namespace"]), item)
         return ""
 
-    def run(self, *arguments: str, given: str = "") -> str:
+    def run(self, *arguments: str, specified: str = "") -> str:
         if arguments[0] == "logs":
             namespace = next(item.partition("=")[2] for item in arguments if item.startswith("--namespace"))
             return self.ask("GET", f"{_path('pods', namespace)}/{arguments[1]}/log")
         assert arguments[0] == "delete", arguments
-        for item in json.loads(given)["items"]:
+        for item in json.loads(specified)["items"]:
             # It ignores what is not there, as the gates ask it to.
             with suppress(Refused):
                 self.ask("DELETE", f"{_path(resource(item), item['metadata']['namespace'])}/{item['metadata']['name']}")
@@ -134,7 +134,7 @@ class Direct(Kubectl):
 
 
 def _path(kind: str, namespace: str | None) -> str:
-    return _PLACES[kind].format(f"namespaces/{namespace}/" if namespace else "")
+    return _POSITIONS[kind].format(f"namespaces/{namespace}/" if namespace else "")
 
 
 def on(account: Account, eks: dict[str, Any]) -> Callable[..., Context]:

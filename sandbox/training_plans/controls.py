@@ -1,8 +1,8 @@
 """How training plans go in the sandbox: an operation of its own, for what AWS has no switch.
 
 `GET /podwright/training-plans?region=us-west-2` shows the plans' time, what is for sale and what was bought. `PUT`
-takes a JSON object of `Knobs`, all of it or nothing: the time that plans live in, offers that vanish, calls that fail,
-and plans that exist already.
+takes a JSON object of `Controls`, all of it or nothing: the time that plans live in, offers that vanish, calls that
+fail, and plans that exist already.
 """
 
 import json
@@ -17,7 +17,7 @@ from werkzeug.wrappers import Request, Response
 
 from ...config.catalog.instance_types import catalog
 from .faults import Fault
-from .life import Plan, Window
+from .lifecycle import Plan, Window
 from .offers import Supply
 from .plans import DuplicateNames
 from .service import TARGET, TrainingPlanService
@@ -48,7 +48,7 @@ class Existing(BaseModel):
 
     def plan(self, service: TrainingPlanService, region: str) -> Plan:
         """The plan as the sandbox keeps it; raises ValueError for what it does not know."""
-        zones, moment = service.region(region).zones, service.now(region)
+        zones, timestamp = service.region(region).zones, service.now(region)
         server = catalog().ultraservers.get(self.ultraserver_type)
         if self.ultraserver_type and server is None:
             raise ValueError(f"{self.ultraserver_type} is no UltraServer type")
@@ -60,8 +60,8 @@ class Existing(BaseModel):
                 part.count,
                 zones[part.zone],
                 part.zone,
-                part.start or moment - timedelta(days=1),
-                part.end or max(moment, part.start or moment) + _USUAL,
+                part.start or timestamp - timedelta(days=1),
+                part.end or max(timestamp, part.start or timestamp) + _USUAL,
                 self.ultraserver_type,
                 part.count // server.instances if server else 0,
                 f"{self.arn.replace(':training-plan/', ':reserved-capacity/')}-{index}",
@@ -69,11 +69,11 @@ class Existing(BaseModel):
             for index, part in enumerate(self.parts, 1)
         ]
         return Plan(
-            self.arn.rpartition("/")[2], self.arn, "", moment, moment, windows, Decimal(0), [TARGET], self.spares
+            self.arn.rpartition("/")[2], self.arn, "", timestamp, timestamp, windows, Decimal(0), [TARGET], self.spares
         )
 
 
-class Knobs(BaseModel):
+class Controls(BaseModel):
     """What a `PUT` changes; what it leaves out stays as it is."""
 
     model_config = ConfigDict(extra="forbid")
@@ -81,7 +81,7 @@ class Knobs(BaseModel):
     at: AwareDatetime | None = None
     """The time that plans live in."""
     advance_hours: float = 0.0
-    """Hours to go on from there."""
+    """Hours to resume from there."""
     speed: float | None = Field(default=None, gt=0)
     """How many times as fast as the clock on the wall their time goes."""
     duplicate_names: DuplicateNames | None = None
@@ -104,8 +104,8 @@ class Knobs(BaseModel):
         """Change what is given; raises ValueError, and then nothing is changed."""
         plans = service.region(self.region)
         existing = [item.plan(service, self.region) for item in self.existing]
-        moment, time = service.now(self.region), service.times[self.region]
-        time.set((self.at or moment) + timedelta(hours=self.advance_hours), self.speed or time.speed)
+        timestamp, time = service.now(self.region), service.times[self.region]
+        time.set((self.at or timestamp) + timedelta(hours=self.advance_hours), self.speed or time.speed)
         changes = {
             "duplicate_names": self.duplicate_names,
             "payment": None if self.payment_seconds is None else timedelta(seconds=self.payment_seconds),
@@ -126,14 +126,14 @@ class Knobs(BaseModel):
 def serve(service: TrainingPlanService, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     """Serve one request."""
     request = Request(environ)
-    region = request.args.get("region", Knobs().region)
+    region = request.args.get("region", Controls().region)
     if request.method == "PUT":
         try:
-            knobs = Knobs.model_validate_json(request.get_data())
-            knobs.apply(service)
+            controls = Controls.model_validate_json(request.get_data())
+            controls.apply(service)
         except (ValidationError, ValueError) as error:
             return Response(f"{error}\n", 400)(environ, start_response)
-        region = knobs.region
+        region = controls.region
     text = json.dumps(_shown(service, region), default=_plain)
     return Response(text, content_type="application/json")(environ, start_response)
 
@@ -141,10 +141,10 @@ def serve(service: TrainingPlanService, environ: dict[str, Any], start_response:
 def _shown(service: TrainingPlanService, region: str) -> dict[str, Any]:
     """The state of a region's ledger, and what may be set in it."""
     plans = service.region(region)
-    ledger, moment = plans.ledger, service.now(region)
+    ledger, timestamp = plans.ledger, service.now(region)
     return {
         "region": region,
-        "at": moment,
+        "at": timestamp,
         "speed": service.times[region].speed,
         "duplicate_names": ledger.duplicate_names,
         "payment_seconds": ledger.payment.total_seconds(),
@@ -152,7 +152,9 @@ def _shown(service: TrainingPlanService, region: str) -> dict[str, Any]:
         "stale_lists": ledger.stale_lists,
         "supply": [asdict(item) for item in ledger.supply],
         "faults": [asdict(item) for item in ledger.faults],
-        "plans": [{"arn": plan.arn, "status": plan.status(moment), "end": plan.end(moment)} for plan in ledger.plans],
+        "plans": [
+            {"arn": plan.arn, "status": plan.status(timestamp), "end": plan.end(timestamp)} for plan in ledger.plans
+        ],
         "charges": [{"plan": arn, "offering": offering} for arn, offering in ledger.charges],
     }
 
