@@ -13,7 +13,6 @@ from ..config.settings.environment import Environment
 from .helm.wanted_charts import wanted_charts
 from .monitoring.resolve import ResolvedMonitoring, resolve_monitoring
 from .node.archives import LockedFile
-from .node.permissions import NodePermissions, node_permissions
 from .quota.policy import QuotaPolicy, environment_policy
 
 
@@ -45,8 +44,6 @@ class ResolvedEnvironment:
     """Where mirrored images lie, by the original's name."""
     node_archives: tuple[LockedFile, ...]
     """What nodes install from."""
-    node_permissions: NodePermissions | None
-    """What the role of nodes needs; None when every group names its own role."""
     quota_policy: QuotaPolicy | None
     """Who may use how much of what; None without a quota engine."""
     monitoring: ResolvedMonitoring | None
@@ -86,7 +83,6 @@ def resolve(
         charts={item.chart.name: InstalledChart(item.chart, item.values, charts[item.chart.name]) for item in desired},
         mirror=mirror or {},
         node_archives=tuple(node_archives),
-        node_permissions=node_permissions(environment.groups.values(), types),
         quota_policy=environment_policy(environment, types) if environment.governance.engine else None,
         monitoring=resolve_monitoring(environment, types),
         missing=tuple(missing),

@@ -17,7 +17,7 @@ from ..constructs.governance.kai import Kai
 from ..constructs.governance.kueue import KueueQueues
 from ..constructs.governance.task_governance import TaskGovernance
 from ..constructs.governance.yunikorn import YuniKorn
-from ..constructs.hyperpod.cluster import ClusterResource
+from ..constructs.hyperpod.cluster_interface import IHyperPodCluster
 from ..constructs.hyperpod.nodes_ready.waiter import KubernetesApiAccess
 from ..planning.quota.policy import QuotaPolicy, countable_groups
 from ..planning.resolved import ResolvedEnvironment
@@ -31,7 +31,7 @@ class _Site:
     resolved: ResolvedEnvironment
     policy: QuotaPolicy
     api_access: KubernetesApiAccess
-    cluster: ClusterResource
+    cluster: IHyperPodCluster
     after: Sequence[cdk.CfnResource]
 
 
@@ -40,7 +40,7 @@ def quota_engine(
     *,
     resolved: ResolvedEnvironment,
     api_access: KubernetesApiAccess,
-    cluster: ClusterResource,
+    cluster: IHyperPodCluster,
     after: Sequence[cdk.CfnResource],
 ) -> list[cdk.CfnResource]:
     """Add the environment's engine and quotas; returns what the quotas are in place after.

@@ -92,7 +92,7 @@ class ClusterResource(Construct):
 
         if settings.provisioning != "continuous":
             resources = replace(resources, volume_key=None)
-        resources = replace(resources, slurm_by_api=_slurm_by_api(settings))
+        self._resources = resources = replace(resources, slurm_by_api=_slurm_by_api(settings))
         resource = CfnCluster(
             self,
             "Resource",
@@ -102,7 +102,7 @@ class ClusterResource(Construct):
                 subnets=[subnet.subnet_id for subnet in default_subnets],
                 security_group_ids=[group.security_group_id for group in resources.security_groups],
             ),
-            instance_groups=[instance_group(name, group, resources) for name, group in sorted(groups.items())] or None,
+            instance_groups=self._properties(groups) or None,
             restricted_instance_groups=[
                 restricted_instance_group(name, group, resources) for name, group in sorted(restricted.items())
             ]
@@ -138,6 +138,16 @@ class ClusterResource(Construct):
         """ARN; its last part is the cluster's id, which names its log group."""
         self.cluster_name = settings.name
         """Name."""
+
+    def set_groups(self, groups: Mapping[str, InstanceGroup], execution_role: iam.IRole | None) -> None:
+        """Replace the instance groups, and the role of those that name none."""
+        self._resources = replace(self._resources, execution_role=execution_role)
+        self.resource.instance_groups = self._properties(groups)
+
+    def _properties(
+        self, groups: Mapping[str, InstanceGroup]
+    ) -> list[CfnCluster.ClusterInstanceGroupProperty | cdk.IResolvable]:
+        return [instance_group(name, group, self._resources) for name, group in sorted(groups.items())]
 
 
 def _acknowledge(resource: CfnCluster, finding: str, reason: str) -> None:

@@ -1,6 +1,6 @@
 """A HyperPod cluster with everything that it stands on, made of what a person decides."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -18,22 +18,11 @@ from ...config.catalog.names import lifecycle_bucket_name
 from ...config.findings import Level
 from ...config.settings.benchmarks import Benchmarks
 from ...config.settings.cluster import SharedRestrictedEnvironment, TieredCheckpoints
-from ...config.settings.groups import GroupBase, InstanceGroup, RestrictedInstanceGroup
+from ...config.settings.groups import InstanceGroup, RestrictedInstanceGroup
 from ...config.settings.software import NodeSoftware
 from ...config.settings.storage import Buckets, Storage
 from ...planning.helm.chart_values import dependencies_values
-from ...planning.kubernetes.deployed_values import LustreValues
 from ...planning.node.archives import LockedFile
-from ...planning.node.environment_facts import (
-    Addresses,
-    DatabaseAddress,
-    accounting,
-    environment_facts,
-    file_systems,
-    slurm_parameters,
-)
-from ...planning.node.facts import NodeFacts
-from ...planning.node.permissions import node_permissions, volume_keys
 from ...planning.rules.parts import Parts, complete, plain
 from ..common.arguments import refusal, require
 from ..common.protection import Protection
@@ -45,12 +34,9 @@ from ..storage.buckets import LifecycleBucket
 from ..storage.key import EnvironmentKey
 from ..storage.lustre import ILustreFileSystem
 from ..storage.openzfs import OpenZfsHome
-from .cluster import ClusterResource
 from .cluster_interface import ClusterAccess, IHyperPodCluster, ImportedCluster
-from .execution_role import ExecutionRole
-from .instance_group import GroupResources, instance_group
-from .karpenter_role import KarpenterRole
-from .lifecycle_publication.construct import LifecyclePublication, archives_uri
+from .environment_cluster import EnvironmentCluster
+from .lifecycle_publication.construct import LifecyclePublication
 from .orchestrator import Orchestrator
 from .training_plan.reference import TrainingPlanReference
 
@@ -198,7 +184,6 @@ class HyperPodCluster(ClusterAccess, Construct):
         self._completed = completed = complete(self._parts)
         self._report()
 
-        self._archives = tuple(node_archives)
         self.key: kms.IKey = key or EnvironmentKey(self, "Key", settings=Storage(), protection=protection).key
         """Encrypts volumes, scripts and logs."""
         nodes = NodeSecurityGroup(
@@ -210,45 +195,34 @@ class HyperPodCluster(ClusterAccess, Construct):
         first += self._open()
         self.lifecycle_bucket: s3.IBucket = lifecycle_bucket or self._bucket(name, protection)
         """Holds the lifecycle scripts."""
-        self.scripts: LifecyclePublication = scripts or self._publish(protection)
-        """The published lifecycle scripts."""
-        self._own_scripts = scripts is None
-        own_role = None if execution_role else self._execution_role(vpc)
-        self._own_role = own_role
-        self.execution_role: iam.IRole = execution_role or own_role.role  # pyrefly: ignore[missing-attribute]
-        """Role of the groups that name none."""
         self.dependencies: HelmRelease | None = self._dependencies()
         """HyperPod's dependencies chart, if it is installed here."""
-        first += [self.scripts.resource, *([own_role] if own_role else [])]
         first += [self.dependencies] if self.dependencies else []
-
-        addresses = self._addresses()
-        self._resources = GroupResources(
-            subnets=self._subnets,
-            security_groups=self.security_groups,
-            execution_role=self.execution_role,
-            scripts_uri=self.scripts.source_uri,
-            volume_key=self.key,
-            file_systems=file_systems(completed.environment, addresses),
-            training_plan_arns={name: plan.training_plan_arn for name, plan in self._plans.items()},
-        )
-        made = ClusterResource(
+        self._cluster = EnvironmentCluster(
             self,
             "Default",
-            settings=completed.environment.cluster,
-            groups=completed.environment.instance_groups,
-            restricted_groups=completed.environment.restricted_instance_groups,
-            resources=self._resources,
-            default_subnets=[self._subnets[completed.environment.cluster.zones[0]]],
-            eks_cluster_arn=orchestrator.eks_cluster.cluster_arn if orchestrator.eks_cluster else None,
-            accounting=accounting(completed.environment, addresses),
-            cluster_role=self._karpenter_role(autoscaling_role),
-            requires=first,
+            environment=completed.environment,
             types=completed.types,
+            vpc=vpc,
+            subnets=self._subnets,
+            security_groups=self.security_groups,
+            key=self.key,
+            lifecycle_bucket=self.lifecycle_bucket,
+            orchestrator=orchestrator,
+            lustre=self._lustre,
+            home=home,
+            training_plan_arns={name: plan.training_plan_arn for name, plan in self._plans.items()},
+            node_archives=node_archives,
+            scripts=scripts,
+            execution_role=execution_role,
+            autoscaling_role=autoscaling_role,
+            requires=first,
         )
-        self.resource = made.resource
+        self.scripts = self._cluster.scripts
+        """The published lifecycle scripts."""
+        self.resource = self._cluster.resource
         """The CloudFormation resource."""
-        self.cluster_arn: str = made.cluster_arn
+        self.cluster_arn: str = self._cluster.cluster_arn
         """ARN; its last part is the cluster's id."""
         self.eks_cluster: eks.ICluster | None = orchestrator.eks_cluster
         """The EKS cluster that orchestrates it; None with Slurm."""
@@ -278,6 +252,11 @@ class HyperPodCluster(ClusterAccess, Construct):
         """Its instance groups by name, with every derived default."""
         return self._completed.environment.instance_groups
 
+    @property
+    def execution_role(self) -> iam.IRole | None:
+        """Role of the groups that name none; None where all name one."""
+        return self._cluster.execution_role
+
     def add_instance_group(self, name: str, group: InstanceGroup) -> None:
         """Add an instance group, as if it had been given to the constructor.
 
@@ -289,22 +268,9 @@ class HyperPodCluster(ClusterAccess, Construct):
         parts = replace(self._parts, instance_groups={**self._parts.instance_groups, name: group})
         self._completed, self._parts = complete(parts), parts
         self._report()
-        added = self._completed.environment.instance_groups[name]
-        if self._own_role is not None:
-            self._allow_groups(self._own_role, [added])
-        if self._own_scripts:
-            self.scripts.set_node_facts(self._node_facts())
+        self._cluster.add_group(name, self._completed.environment)
         if self.dependencies:
             self.dependencies.set_values(self._chart_values())
-        resources = replace(self._resources, slurm_by_api=self._slurm_by_api)
-        if self._completed.environment.cluster.provisioning != "continuous":
-            resources = replace(resources, volume_key=None)
-        groups = sorted(self._completed.environment.instance_groups.items())
-        self.resource.instance_groups = [instance_group(name, each, resources) for name, each in groups]
-
-    @property
-    def _slurm_by_api(self) -> bool:
-        return self._orchestrator.kind == "slurm" and self._orchestrator.settings.configuration == "api"
 
     def _report(self) -> None:
         """Warnings as annotations, which the CDK shows and lets people acknowledge."""
@@ -349,85 +315,6 @@ class HyperPodCluster(ClusterAccess, Construct):
             key=self.key,
             protection=protection,
         ).bucket
-
-    def _addresses(self) -> Addresses:
-        """What nodes are told of the places that only a deployment knows."""
-        stack, database = cdk.Stack.of(self), self._orchestrator.accounting
-        values = {
-            name: LustreValues(result.file_system_id, result.dns_name, result.mount_name)
-            for name, result in self._lustre.items()
-        }
-        return Addresses(
-            region=stack.region,
-            dns_suffix=stack.url_suffix,
-            lustre=values,
-            home=self._home.dns_name if self._home else None,
-            database=DatabaseAddress(database.host, database.port, database.user, database.secret_arn)
-            if database
-            else None,
-            scripts_bucket=self.lifecycle_bucket.bucket_name,
-            archives_uri=archives_uri(self.lifecycle_bucket, self.cluster_name),
-        )
-
-    def _node_facts(self) -> NodeFacts:
-        completed = self._completed
-        return environment_facts(completed.environment, completed.types, self._archives, self._addresses())
-
-    def _publish(self, protection: Protection) -> LifecyclePublication:
-        return LifecyclePublication(
-            self,
-            "Lifecycle",
-            bucket=self.lifecycle_bucket,
-            prefix=self.cluster_name,
-            node_facts=self._node_facts(),
-            provisioning_parameters=slurm_parameters(self._completed.environment, self._addresses()),
-            archives=self._archives,
-            key=self.key,
-            protection=protection,
-        )
-
-    def _execution_role(self, vpc: ec2.IVpc) -> ExecutionRole:
-        cluster = self._orchestrator.eks_cluster
-        role = ExecutionRole(
-            self,
-            "ExecutionRole",
-            cluster_name=self._completed.environment.cluster.name,
-            eks_cluster_arn=cluster.cluster_arn if cluster else None,
-            vpc=vpc,
-            security_groups=self.security_groups,
-            volume_keys=[self.key],
-            lustre=bool(self._lustre),
-        )
-        role.grant_read(self.lifecycle_bucket, self._completed.environment.cluster.name, self.key)
-        if self._orchestrator.accounting:
-            role.grant_secret(self._orchestrator.accounting.secret_arn, self._orchestrator.accounting.key)
-        if topic := self._orchestrator.settings.failover_topic:
-            role.grant_publish(topic)
-        self._allow_groups(role, self._completed.environment.groups.values())
-        return role
-
-    def _allow_groups(self, role: ExecutionRole, groups: Iterable[GroupBase]) -> None:
-        """What some groups need beyond what all do."""
-        own = [group for group in groups if group.role is None]
-        for arn in volume_keys(own):
-            role.grant_volumes(self._imported_key(arn))
-        if needs := node_permissions(own, self._completed.types):
-            name = self.cluster_name
-            role.allow_groups(needs, cluster_name=name, bucket=self.lifecycle_bucket, key=self.key)
-
-    def _imported_key(self, arn: str) -> kms.IKey:
-        construct_id = f"Key-{arn.rpartition('/')[2]}"
-        known = self.node.try_find_child(construct_id)
-        return known if isinstance(known, kms.Key) else kms.Key.from_key_arn(self, construct_id, arn)  # pyrefly: ignore[bad-return]
-
-    def _karpenter_role(self, specified: iam.IRole | None) -> iam.IRole | None:
-        if self._completed.environment.cluster.autoscaling != "karpenter":
-            return None
-        if specified is not None:
-            return specified
-        named = volume_keys(self._completed.environment.groups.values())
-        keys = [self.key, *(self._imported_key(arn) for arn in named)]
-        return KarpenterRole(self, "KarpenterRole", volume_keys=keys).role
 
     def _dependencies(self) -> HelmRelease | None:
         cluster, archive = self._orchestrator.eks_cluster, self._orchestrator.dependencies

@@ -45,10 +45,10 @@ def collect(
         cluster: Its HyperPod cluster.
     """
     environment, settings = resolved.environment, monitoring.settings
-    if monitoring.nodes_write and cluster.execution_role:
+    if monitoring.nodes_write and cluster.cluster.execution_role:
         # A policy of this stack: the role is there before the workspace is.
         write = iam.PolicyStatement(actions=["aps:RemoteWrite"], resources=[workspace.arn])
-        iam.Policy(stack, "NodesWriteMetrics", roles=[cluster.execution_role], statements=[write])
+        iam.Policy(stack, "NodesWriteMetrics", roles=[cluster.cluster.execution_role], statements=[write])
     if eks:
         MetricCollector(
             stack,

@@ -60,7 +60,9 @@ def one(actual: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def test_the_cluster_waits_for_its_scripts_and_add_ons_wait_for_nodes(plain: Synthesis) -> None:
     cluster = one(plain.resources("AWS::SageMaker::Cluster"))
     resources = plain.templates["cluster"]["Resources"]
-    assert {resources[name]["Type"] for name in cluster["DependsOn"]} == {"Custom::PodwrightLifecycle"}
+    # A node that boots before its role's policy is there could read no scripts; one that goes after it could not end.
+    needs = {"Custom::PodwrightLifecycle", "AWS::IAM::Role", "AWS::IAM::Policy"}
+    assert {resources[name]["Type"] for name in cluster["DependsOn"]} == needs
     for address, addon in plain.resources("AWS::EKS::Addon").items():
         if address.startswith("cluster/"):
             assert "Custom::PodwrightNodesReady" in {resources[name]["Type"] for name in addon["DependsOn"]}

@@ -36,7 +36,7 @@ def test_everything_that_follows_is_there() -> None:
 def test_what_is_not_there_follows_from_nothing() -> None:
     queues = environment("training-jobs-queue")
     resolved = resolve(queues, charts={})
-    assert (resolved.quota_policy, resolved.node_permissions, dict(resolved.charts)) == (None, None, {})
+    assert (resolved.quota_policy, dict(resolved.charts)) == (None, {})
 
 
 def test_a_chart_that_nobody_brings_is_named() -> None:

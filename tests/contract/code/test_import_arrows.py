@@ -61,6 +61,10 @@ SHIPPED = (*purchase.SHIPPED, eks_token.SHIPPED)
 WITH_HANDLERS = {file.removesuffix(".py").replace("/", ".") for file in SHIPPED}
 """Modules of planning that travel with handlers. The command line calls them too; a synthesis runs none of them."""
 
+WHOLE = "config.settings.environment.Environment"
+WITH_THE_WHOLE = ROOT / "constructs/hyperpod/environment_cluster.py"
+"""The construct in which environment files and clusters made in Python meet (ADR 50)."""
+
 READ = re.compile(r"(.+)\.(?:read_text|read_bytes|open|exists|glob|rglob|iterdir)(?:\(.*\))?")
 READS = re.compile(r"os\.(environb?|getenv|urandom)|(.+\.)?(datetime|date)\.(now|today|utcnow)")
 
@@ -121,7 +125,7 @@ def violations(file: Path) -> Iterator[str]:
                 yield f"{where} is absolute; inside the package imports are relative"
             elif folder in FOLDERS and target != folder and not allowed(rest, FOLDERS[folder]):
                 yield f"{where}: {folder} may import {', '.join(sorted(FOLDERS[folder])) or 'no other room'}"
-            elif folder in ("constructs", "cdk8s_charts") and rest == "config.settings.environment.Environment":
+            elif rest == WHOLE and folder in ("constructs", "cdk8s_charts") and file != WITH_THE_WHOLE:
                 yield f"{where}: only stacks sees the whole environment; take the smallest settings model"
 
 
