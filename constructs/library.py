@@ -51,8 +51,9 @@ from .hyperpod.orchestrator import Orchestrator
 from .hyperpod.reminder_topic import ReminderTopic
 from .hyperpod.training_plan.construct import TrainingPlans
 from .hyperpod.training_plan.reference import TrainingPlanReference
-from .network.network import EnvironmentNetwork
+from .network.network import EnvironmentNetwork, INetwork
 from .network.node_security_group import NodeSecurityGroup
+from .observability.cluster_observability import ClusterObservability
 from .observability.prometheus_workspace import IPrometheusWorkspace, PrometheusWorkspace
 from .observability.upkeep_alarms import UpkeepAlarms
 from .storage.buckets import CheckpointBucket, LifecycleBucket
@@ -71,6 +72,7 @@ __all__ = [
     "Buckets",
     "ChartArchive",
     "CheckpointBucket",
+    "ClusterObservability",
     "DataRepository",
     "Department",
     "Eks",
@@ -84,6 +86,7 @@ __all__ = [
     "HyperPodCluster",
     "IHyperPodCluster",
     "ILustreFileSystem",
+    "INetwork",
     "IPrometheusWorkspace",
     "InstanceGroup",
     "InvalidFile",

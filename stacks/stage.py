@@ -11,7 +11,7 @@ from .cluster import ClusterStack
 from .eks import EksStack
 from .governance import GovernanceStack
 from .network import NetworkStack
-from .observability.stack import ObservabilityStack
+from .observability import ObservabilityStack
 from .platform import PlatformStack
 from .role_path import RolePath
 from .storage import StorageStack

@@ -8,13 +8,12 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from ...config.catalog.regions import UnknownRegion, region
-from ...config.findings import Level
 from ...config.settings.base import Tags
 from ...config.settings.governance.teams import Governance
 from ...config.settings.groups import InstanceGroup
 from ...planning.quota.policy import quota_policy
 from ...planning.rules.parts import Parts, complete
-from ..common.arguments import refusal, require
+from ..common.arguments import annotate, refusal, require
 from ..hyperpod.cluster_interface import IHyperPodCluster
 from .compute_quotas import ComputeQuotas
 
@@ -90,10 +89,7 @@ class TeamQuotas(Construct):
         if completed.environment.governance.engine != "hyperpod":
             engine = completed.environment.governance.engine
             raise refusal("governance.engine", f"engine is {engine}; allowed: hyperpod", "name teams or priorities")
-        for finding in completed.findings:
-            if finding.level is Level.WARNING and finding.path.startswith("governance") and not finding.acknowledged:
-                text = f"{finding.path}: {finding.message}; {finding.hint}"
-                cdk.Annotations.of(self).add_warning_v2(f"podwright:{finding.id}", text)
+        annotate(self, [finding for finding in completed.findings if finding.path.startswith("governance")])
 
         made = ComputeQuotas(
             self,

@@ -15,16 +15,16 @@ from constructs import Construct, IDependable
 
 from ...config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
 from ...config.catalog.names import lifecycle_bucket_name
-from ...config.findings import Level
 from ...config.settings.benchmarks import Benchmarks
 from ...config.settings.cluster import SharedRestrictedEnvironment, TieredCheckpoints
 from ...config.settings.groups import InstanceGroup, RestrictedInstanceGroup
+from ...config.settings.observability import Observability
 from ...config.settings.software import NodeSoftware
 from ...config.settings.storage import Buckets, Storage
 from ...planning.helm.chart_values import dependencies_values
 from ...planning.node.archives import LockedFile
-from ...planning.rules.parts import Parts, complete, plain
-from ..common.arguments import refusal, require
+from ...planning.rules.parts import Completed, Parts, complete, plain
+from ..common.arguments import annotate, refusal, require
 from ..common.protection import Protection
 from ..eks.control_plane import API, TO_NODES
 from ..eks.helm_release import HelmRelease
@@ -37,6 +37,7 @@ from ..storage.openzfs import OpenZfsHome
 from .cluster_interface import ClusterAccess, IHyperPodCluster, ImportedCluster
 from .environment_cluster import EnvironmentCluster
 from .lifecycle_publication.construct import LifecyclePublication
+from .nodes_ready.waiter import KubernetesApiAccess
 from .orchestrator import Orchestrator
 from .training_plan.reference import TrainingPlanReference
 
@@ -52,7 +53,7 @@ class HyperPodCluster(ClusterAccess, Construct):
     system group is `system` or the first without accelerators, and what a file would be stopped for is raised here.
     Warnings become annotations with the same ids.
 
-    What runs on the cluster (add-ons for workloads, quotas, observability) has constructs of its own.
+    What runs on the cluster (add-ons for workloads, `TeamQuotas`, `ClusterObservability`) has constructs of its own.
 
     Example:
         from podwright.constructs.hyperpod.hyperpod_cluster import HyperPodCluster
@@ -142,10 +143,12 @@ class HyperPodCluster(ClusterAccess, Construct):
         require("vpc", vpc, "vpc_id", "an ec2.IVpc")
         require("orchestrator", orchestrator, "eks_cluster", "Orchestrator.eks(...) or Orchestrator.slurm(...)")
         self._subnets = subnets if subnets is not None else _subnets_of(vpc)
-        self._orchestrator = orchestrator
-        self._lustre, self._home = lustre or {}, home
+        self._vpc, self._orchestrator = vpc, orchestrator
+        self.lustre: Mapping[str, ILustreFileSystem] = lustre or {}
+        """The Lustre file systems that its nodes mount, by name."""
+        self._home = home
         self._plans = training_plans or {}
-        for name, result in [*_named("lustre", self._lustre), *_named("training_plans", self._plans)]:
+        for name, result in [*_named("lustre", self.lustre), *_named("training_plans", self._plans)]:
             require(name, result, "settings", "a construct of podwright, or its from_..._attributes")
         for zone, subnet in _named("subnets", self._subnets):
             require(zone, subnet, "subnet_id", "an ec2.ISubnet")
@@ -182,7 +185,7 @@ class HyperPodCluster(ClusterAccess, Construct):
         self.cluster_name: str = name
         """Name."""
         self._completed = completed = complete(self._parts)
-        self._report()
+        annotate(self, self._completed.findings)
 
         self.key: kms.IKey = key or EnvironmentKey(self, "Key", settings=Storage(), protection=protection).key
         """Encrypts volumes, scripts and logs."""
@@ -209,9 +212,9 @@ class HyperPodCluster(ClusterAccess, Construct):
             key=self.key,
             lifecycle_bucket=self.lifecycle_bucket,
             orchestrator=orchestrator,
-            lustre=self._lustre,
+            lustre=self.lustre,
             home=home,
-            training_plan_arns={name: plan.training_plan_arn for name, plan in self._plans.items()},
+            training_plan_arns=self.training_plan_arns,
             node_archives=node_archives,
             scripts=scripts,
             execution_role=execution_role,
@@ -253,6 +256,11 @@ class HyperPodCluster(ClusterAccess, Construct):
         return self._completed.environment.instance_groups
 
     @property
+    def training_plan_arns(self) -> dict[str, str]:
+        """ARNs of the training plans that its groups may draw on, by name."""
+        return {name: plan.training_plan_arn for name, plan in self._plans.items()}
+
+    @property
     def execution_role(self) -> iam.IRole | None:
         """Role of the groups that name none; None where all name one."""
         return self._cluster.execution_role
@@ -267,21 +275,30 @@ class HyperPodCluster(ClusterAccess, Construct):
             raise refusal("name", f"there is an instance group {name} already", "choose another name", "ENV013")
         parts = replace(self._parts, instance_groups={**self._parts.instance_groups, name: group})
         self._completed, self._parts = complete(parts), parts
-        self._report()
+        annotate(self, self._completed.findings)
         self._cluster.add_group(name, self._completed.environment)
         if self.dependencies:
             self.dependencies.set_values(self._chart_values())
 
-    def _report(self) -> None:
-        """Warnings as annotations, which the CDK shows and lets people acknowledge."""
-        for finding in self._completed.findings:
-            if finding.level is Level.WARNING and finding.acknowledged is None:
-                text = f"{finding.path}: {finding.message}; {finding.hint}"
-                cdk.Annotations.of(self).add_warning_v2(f"podwright:{finding.id}", text)
+    def with_observability(self, settings: Observability) -> Completed:
+        """The settings of this cluster, completed together with those of what watches it.
+
+        Raises:
+            InvalidSettings: what a file with both would be refused for.
+        """
+        return complete(replace(self._parts, observability=settings))
+
+    @property
+    def api_access(self) -> KubernetesApiAccess | None:
+        """Where functions reach its Kubernetes API: among its nodes; None with Slurm."""
+        if self.eks_cluster is None:
+            return None
+        (nodes,), subnets = self.security_groups, tuple(self._subnets.values())
+        return KubernetesApiAccess(self.eks_cluster, self._vpc, subnets, nodes, self.key)
 
     def _storage(self) -> dict[str, Any]:
         """The file systems as the section of an environment file."""
-        named = {name: plain(result.settings) for name, result in self._lustre.items()}
+        named = {name: plain(result.settings) for name, result in self.lustre.items()}
         storage: dict[str, Any] = {"lustre": named.pop("lustre", None), "additional_lustre": named}
         if self._home is not None:
             require("home", self._home, "settings", "an OpenZfsHome")
@@ -291,7 +308,7 @@ class HyperPodCluster(ClusterAccess, Construct):
     def _open(self) -> list[Traffic]:
         """Rules between the nodes and the control plane, and the way to the file systems."""
         (nodes,) = self.security_groups
-        for value in self._lustre.values():
+        for value in self.lustre.values():
             value.open_to(self, nodes)
         cluster = self._orchestrator.eks_cluster
         if cluster is None or self._orchestrator.rules_exist:

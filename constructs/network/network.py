@@ -1,6 +1,8 @@
 """The network of an environment: a VPC of its own or an existing one, with what nodes need to talk."""
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from typing import Protocol
 
 import aws_cdk as cdk
 import jsii
@@ -10,6 +12,7 @@ from constructs import Construct
 
 from ...config.settings.network import AdoptedVpc, Network
 from ...planning.rules import check
+from ..common.arguments import require
 from ..common.protection import Protection, removal_policy
 from .endpoints import Endpoints
 from .flow_logs import FlowLogs
@@ -17,6 +20,72 @@ from .traffic import ALL, Traffic
 from .vpc import ZonedVpc
 
 _NO_ROUTE_TABLE = "@aws-cdk/aws-ec2:noSubnetRouteTableId"
+
+
+class INetwork(Protocol):
+    """A network: an `EnvironmentNetwork`, or one that `EnvironmentNetwork.from_network_attributes` names."""
+
+    vpc: ec2.IVpc
+    """The VPC."""
+    node_subnets: dict[str, ec2.ISubnet]
+    """Private subnets of the instance groups, by zone id."""
+    control_plane_subnets: dict[str, ec2.ISubnet]
+    """Subnets of EKS control-plane interfaces and of interface endpoints, by zone id."""
+    node_security_group: ec2.ISecurityGroup
+    """Group of all nodes."""
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """Security group of the nodes."""
+        ...
+
+
+@jsii.implements(ec2.IConnectable)
+class ImportedNetwork(Construct):
+    """A network that is made elsewhere. `EnvironmentNetwork.from_network_attributes` makes one.
+
+    Example:
+        ImportedNetwork(stack, "Given", vpc=vpc, node_subnets={"usw2-az2": subnet}, node_security_group=nodes)
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        node_subnets: Mapping[str, ec2.ISubnet],
+        node_security_group: ec2.ISecurityGroup,
+        control_plane_subnets: Mapping[str, ec2.ISubnet] | None = None,
+    ) -> None:
+        """Defines nothing: it only names.
+
+        Args:
+            scope: Parent construct.
+            construct_id: Id within the parent.
+            vpc: The VPC.
+            node_subnets: Private subnets of the nodes by zone id.
+            node_security_group: Group of all nodes, in which EFA works.
+            control_plane_subnets: Subnets of control planes by zone id; those of the nodes when absent.
+
+        Raises:
+            InvalidSettings: an argument that is no such thing.
+        """
+        super().__init__(scope, construct_id)
+        require("vpc", vpc, "vpc_id", "an ec2.IVpc")
+        require("node_security_group", node_security_group, "security_group_id", "an ec2.ISecurityGroup")
+        require("node_subnets", node_subnets, "items", "a mapping of zone ids to subnets")
+        for zone, subnet in node_subnets.items():
+            require(f"node_subnets.{zone}", subnet, "subnet_id", "an ec2.ISubnet")
+        self.vpc = vpc
+        self.node_subnets = dict(node_subnets)
+        self.control_plane_subnets = dict(control_plane_subnets or node_subnets)
+        self.node_security_group = node_security_group
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """Security group of the nodes."""
+        return ec2.Connections(security_groups=[self.node_security_group])
 
 
 @jsii.implements(ec2.IConnectable)
@@ -57,8 +126,8 @@ class EnvironmentNetwork(Construct):
         construct_id: str,
         *,
         settings: Network,
-        features: AbstractSet[str],
-        protection: Protection,
+        features: AbstractSet[str] = frozenset({"nodes"}),
+        protection: Protection = "retain",
         key: kms.IKey | None = None,
     ) -> None:
         """Defines the network.
@@ -90,6 +159,26 @@ class EnvironmentNetwork(Construct):
             ec2.SecurityGroup.from_security_group_id(self, "Nodes", existing, allow_all_outbound=not closed)
             if existing is not None
             else self._node_security_group(closed, protection)
+        )
+
+    @staticmethod
+    def from_network_attributes(
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        node_subnets: Mapping[str, ec2.ISubnet],
+        node_security_group: ec2.ISecurityGroup,
+        control_plane_subnets: Mapping[str, ec2.ISubnet] | None = None,
+    ) -> INetwork:
+        """A network that is made elsewhere, by its attributes (see `ImportedNetwork`)."""
+        return ImportedNetwork(
+            scope,
+            construct_id,
+            vpc=vpc,
+            node_subnets=node_subnets,
+            node_security_group=node_security_group,
+            control_plane_subnets=control_plane_subnets,
         )
 
     @property

@@ -50,7 +50,7 @@ class AlertTopics(Construct):
         key = kms.Key(
             self,
             "Key",
-            description=f"Messages of {self.node.path}",
+            description=f"Messages of {self.node.path.replace('/Default', '')}",
             enable_key_rotation=True,
             removal_policy=removal_policy(protection),
         )

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace, environment: Environment, pages: tuple[Dashboard, ...]) -> int:
-    from ...cdk8s_charts.dashboards import grafana_json
+    from ...planning.monitoring.grafana_json import grafana_json
 
     folder = args.output or Path(f"dashboards-{environment.name}")
     folder.mkdir(parents=True, exist_ok=True)

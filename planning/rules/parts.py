@@ -37,6 +37,7 @@ _OURS: Final = (
     "instance_groups",
     "instance_types",
     "network.zones",
+    "observability",
     "restricted_instance_groups",
     "storage",
     "training_plans",
@@ -55,6 +56,7 @@ class Parts:
     storage: Mapping[str, Any] = field(default_factory=dict)
     training_plans: Mapping[str, Any] = field(default_factory=dict)
     governance: Any = field(default_factory=dict)
+    observability: Any = None
     instance_types: Mapping[str, Any] = field(default_factory=dict)
     region: str | None = None
     """None where only a deployment knows it; then it is that of the first zone."""
@@ -123,6 +125,7 @@ def _data(parts: Parts) -> dict[str, Any]:
         "storage": plain(parts.storage),
         "training_plans": plain(parts.training_plans),
         "governance": plain(parts.governance),
+        "observability": plain(parts.observability),
         "instance_types": plain(parts.instance_types),
         "acknowledge": [{"rule": rule, "reason": reason} for rule, reason in parts.acknowledge.items()],
     }

@@ -16,6 +16,7 @@ from aws_cdk.assertions import Annotations, Match, Template
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
 from podwright.constructs import library
 from podwright.constructs.library import (
+    ClusterObservability,
     EnvironmentNetwork,
     ExecutionRole,
     HyperPodCluster,
@@ -28,6 +29,7 @@ from podwright.constructs.library import (
     Observability,
     Orchestrator,
     PrometheusWorkspace,
+    ScheduledUpdate,
     TrainingPlanReference,
 )
 from podwright.operations.artifacts.charts import stand_in
@@ -219,6 +221,39 @@ def test_a_training_plan_by_its_attributes(stack: cdk.Stack, arguments: dict[str
     assert {"Ref": "Plan"} in [group.get("TrainingPlanArn") for group in cluster["Properties"]["InstanceGroups"]]
 
 
+def test_groups_with_roles_of_their_own_need_none_and_give_it_nothing(
+    stack: cdk.Stack, arguments: dict[str, Any]
+) -> None:
+    own = "arn:aws:iam::111122223333:role/Own"
+    update = ScheduledUpdate(schedule="cron(0 3 ? * SAT *)", batch="1", rollback_alarms=("loss",))
+    groups = {"system": SYSTEM.model_copy(update={"role": own})}
+    made = HyperPodCluster(stack, "Cluster", **arguments | {"instance_groups": groups})
+    assert made.execution_role is None
+    made.add_instance_group("gpu", GPU.model_copy(update={"role": own, "scheduled_update": update}))
+    assert made.execution_role is None
+    made.add_instance_group("more", GPU)
+    (logical_id,) = actual = resources(stack, "AWS::SageMaker::Cluster")
+    roles = [group["ExecutionRole"] for group in actual[logical_id]["Properties"]["InstanceGroups"]]
+    assert [role == own for role in roles] == [True, False, True]
+    assert any("ExecutionRoleDefaultPolicy" in name for name in actual[logical_id]["DependsOn"])
+    assert "cloudwatch:DescribeAlarms" not in json.dumps(resources(stack, "AWS::IAM::Policy"))
+
+
+def test_what_watches_a_cluster_reads_its_parts(stack: cdk.Stack, vpc: ec2.IVpc, arguments: dict[str, Any]) -> None:
+    settings = Lustre(zone="usw2-az2", capacity_gib=9600, throughput=500, efa=True)
+    lustre = {"lustre": LustreFileSystem(stack, "Lustre", settings=settings, vpc=vpc, subnet=vpc.private_subnets[0])}
+    made = HyperPodCluster(stack, "Cluster", **arguments, cluster_name="prod", lustre=lustre)
+    watched = ClusterObservability.for_cluster(
+        stack, "Observability", cluster=made, settings=Observability(budget_usd_per_month=1000)
+    )
+    assert watched.workspace is not None
+    kinds = {item["Type"] for item in Template.from_stack(stack).to_json()["Resources"].values()}
+    assert {"AWS::APS::Workspace", "AWS::APS::RuleGroupsNamespace", "AWS::Budgets::Budget", "AWS::EKS::Addon"} <= kinds
+    assert stack.resolve(lustre["lustre"].file_system_id)["Ref"] in json.dumps(
+        resources(stack, "AWS::CloudWatch::Alarm")
+    )
+
+
 def test_grants_and_metrics(stack: cdk.Stack, arguments: dict[str, Any]) -> None:
     made = HyperPodCluster(stack, "Cluster", cluster_name="one", **arguments)
     role = iam.Role(stack, "Person", assumed_by=iam.AccountRootPrincipal())
@@ -248,6 +283,15 @@ def test_a_role_takes_permissions_itself(stack: cdk.Stack, vpc: ec2.IVpc) -> Non
     role = ExecutionRole(stack, "Role", cluster_name="prod", vpc=vpc, security_groups=[group])
     iam.Grant.add_to_principal(grantee=role, actions=["sqs:SendMessage"], resource_arns=["arn:aws:sqs:::queue"])
     assert "sqs:SendMessage" in json.dumps(resources(stack, "AWS::IAM::Policy"))
+
+
+def test_a_network_by_its_attributes(stack: cdk.Stack, vpc: ec2.IVpc, arguments: dict[str, Any]) -> None:
+    nodes = NodeSecurityGroup(stack, "Nodes", vpc=vpc).security_group
+    network = EnvironmentNetwork.from_network_attributes(
+        stack, "Network", vpc=vpc, node_subnets=arguments["subnets"], node_security_group=nodes
+    )
+    assert network.connections.security_groups == [nodes]
+    assert network.control_plane_subnets == network.node_subnets == arguments["subnets"]
 
 
 def test_a_workspace_by_its_id(stack: cdk.Stack) -> None:

@@ -7,7 +7,7 @@ that the refusal has to name.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
 import pytest
@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from podwright.config.errors import PodwrightError
 from podwright.constructs.library import (
     AccountingDatabase,
+    ClusterObservability,
     EnvironmentNetwork,
     Governance,
     GroupSlurm,
@@ -370,6 +371,30 @@ CLUSTERS: dict[str, tuple[str, Callable[[Given], Any]]] = {
         lambda provided: quotas(
             provided,
             cluster=HyperPodCluster.from_cluster_attributes(provided.stack, "S", cluster_name="s", cluster_arn=ARN),
+        ),
+    ),
+    "observability of a cluster made elsewhere": (
+        "cluster",
+        lambda provided: ClusterObservability.for_cluster(
+            provided.stack,
+            "Watched",
+            cluster=HyperPodCluster.from_cluster_attributes(provided.stack, "E", cluster_name="e", cluster_arn=ARN),
+        ),
+    ),
+    "network of no VPC": (
+        "vpc",
+        lambda provided: EnvironmentNetwork.from_network_attributes(
+            provided.stack, "N", vpc=None, node_subnets={}, node_security_group=provided.vpc
+        ),
+    ),
+    "network of subnet ids": (
+        "node_subnets.usw2-az2",
+        lambda provided: EnvironmentNetwork.from_network_attributes(
+            provided.stack,
+            "N",
+            vpc=provided.vpc,
+            node_subnets=cast(Any, {"usw2-az2": "subnet-0"}),
+            node_security_group=ec2.SecurityGroup.from_security_group_id(provided.stack, "G", "sg-0123456789abcdef0"),
         ),
     ),
     "network without zones": ("zones", lambda provided: network(provided, zones=())),

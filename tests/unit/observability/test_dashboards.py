@@ -12,7 +12,6 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard as GrafanaDashboard
 
 from needs import require
-from podwright.cdk8s_charts.dashboards import grafana_json
 from podwright.config.catalog.instance_types import catalog
 from podwright.config.catalog.metrics import metrics
 from podwright.config.loading.load import load_environment
@@ -27,6 +26,7 @@ from podwright.operations.programs.prometheus import Prometheus, history, instal
 from podwright.planning.monitoring.collected import collected, names_in
 from podwright.planning.monitoring.dashboards import NAMES, dashboards
 from podwright.planning.monitoring.dashboards.panel import UID_CHARACTERS, UNITS, WIDTH, Dashboard, Panel, uid
+from podwright.planning.monitoring.grafana_json import grafana_json
 from podwright.planning.monitoring.recordings import recording_groups, recordings
 from podwright.planning.monitoring.synthetic.cluster import Node, SyntheticCluster, synthetic_cluster
 from podwright.planning.monitoring.synthetic.faults import Fault, with_faults

@@ -12,7 +12,7 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import common, dashboard, prometheus
 
-from ..planning.monitoring.dashboards.panel import UNITS, Choice, Colour, Dashboard, Panel, uid
+from .dashboards.panel import UNITS, Choice, Colour, Dashboard, Panel, uid
 
 SOURCE_VARIABLE: Final = "source"
 """What a dashboard for anybody's Grafana calls the data source that its reader chooses."""
