@@ -221,22 +221,31 @@ def test_a_training_plan_by_its_attributes(stack: cdk.Stack, arguments: dict[str
     assert {"Ref": "Plan"} in [group.get("TrainingPlanArn") for group in cluster["Properties"]["InstanceGroups"]]
 
 
-def test_groups_with_roles_of_their_own_need_none_and_give_it_nothing(
+OWN = "arn:aws:iam::111122223333:role/Own"
+
+
+def test_the_common_role_gets_nothing_for_a_group_with_a_role_of_its_own(
     stack: cdk.Stack, arguments: dict[str, Any]
 ) -> None:
-    own = "arn:aws:iam::111122223333:role/Own"
     update = ScheduledUpdate(schedule="cron(0 3 ? * SAT *)", batch="1", rollback_alarms=("loss",))
-    groups = {"system": SYSTEM.model_copy(update={"role": own})}
+    key = "arn:aws:kms:us-west-2:111122223333:key/0a1b2c3d-0000-4000-8000-000000000000"
+    gpu = GPU.model_copy(update={"role": OWN, "scheduled_update": update, "root_kms_key": key})
+    HyperPodCluster(stack, "Cluster", **arguments | {"instance_groups": {"system": SYSTEM, "gpu": gpu}})
+    policies = json.dumps(resources(stack, "AWS::IAM::Policy"))
+    assert "ec2:CreateNetworkInterface" in policies
+    assert "cloudwatch:DescribeAlarms" not in policies
+    assert key not in policies
+
+
+def test_the_common_role_comes_with_the_first_group_that_needs_it(stack: cdk.Stack, arguments: dict[str, Any]) -> None:
+    groups = {"system": SYSTEM.model_copy(update={"role": OWN})}
     made = HyperPodCluster(stack, "Cluster", **arguments | {"instance_groups": groups})
     assert made.execution_role is None
-    made.add_instance_group("gpu", GPU.model_copy(update={"role": own, "scheduled_update": update}))
-    assert made.execution_role is None
-    made.add_instance_group("more", GPU)
+    made.add_instance_group("gpu", GPU)
     (logical_id,) = actual = resources(stack, "AWS::SageMaker::Cluster")
     roles = [group["ExecutionRole"] for group in actual[logical_id]["Properties"]["InstanceGroups"]]
-    assert [role == own for role in roles] == [True, False, True]
+    assert [role == OWN for role in roles] == [False, True]
     assert any("ExecutionRoleDefaultPolicy" in name for name in actual[logical_id]["DependsOn"])
-    assert "cloudwatch:DescribeAlarms" not in json.dumps(resources(stack, "AWS::IAM::Policy"))
 
 
 def test_what_watches_a_cluster_reads_its_parts(stack: cdk.Stack, vpc: ec2.IVpc, arguments: dict[str, Any]) -> None:
