@@ -51,8 +51,9 @@ def partitions(labels: Mapping[str, str], profiles: Collection[str]) -> dict[str
     if layout == "disabled" or not profiles:
         return {}
     if layout == "balanced":
-        smallest = [min((name for name in profiles if _compute(name) == size), key=_memory) for size in (1, 2, 3)]
-        return dict(zip(smallest, (2, 1, 1), strict=True))
+        # Of several profiles of one width, the one with the least memory comes last and so stays.
+        smallest = {_compute(name): name for name in sorted(profiles, key=_memory, reverse=True)}
+        return {smallest[1]: 2, smallest[2]: 1, smallest[3]: 1}
     count = partitions_per_gpu(layout, profiles)
     return {layout: count} if count else None
 

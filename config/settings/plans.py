@@ -86,7 +86,9 @@ class TrainingPlan(Settings):
     @property
     def state(self) -> Literal["exists", "wanted", "purchase"]:
         """What the file says of it. One with an ARN exists, whatever else is given: nothing ever buys it again."""
-        return "exists" if self.arn else "purchase" if self.purchase else "wanted"
+        if self.arn:
+            return "exists"
+        return "purchase" if self.purchase else "wanted"
 
     @property
     def zones(self) -> tuple[str, ...]:
