@@ -1,11 +1,13 @@
 """Partitions of NVIDIA GPUs (MIG): how many a GPU gives, and what a node's label makes of its GPUs."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Final
 
 from .facts import table
+from .instance_type import InstanceType
 
 MIG_LABEL: Final = "nvidia.com/mig.config"
 """The node label from which NVIDIA's MIG manager takes the layout of all GPUs of the node."""
@@ -31,6 +33,12 @@ def partitions_per_gpu(profile: str, profiles: Collection[str]) -> int:
         return 0
     compute, memory = _slices(profile, profiles)
     return min(7 // compute, 8 // memory)
+
+
+def common_profiles(rows: Collection[InstanceType]) -> tuple[str, ...]:
+    """The profiles that GPUs of each of these types have."""
+    counts = Counter(profile for row in rows for profile in row.mig_profiles)
+    return tuple(profile for profile, count in counts.items() if count == len(rows))
 
 
 def _slices(profile: str, profiles: Collection[str]) -> tuple[int, int]:

@@ -121,6 +121,7 @@ class TeamIdentities(Construct):
                 self.roles[f"{team}/{name}"] = arn
 
     def _role(self, scope: Construct, team: str, namespace: str, name: str, account: ServiceAccount) -> iam.IRole:
+        """The role of one service account: only its pods in this cluster and namespace can take it."""
         tags = {
             "aws:RequestTag/eks-cluster-arn": self._cluster_arn,
             "aws:RequestTag/kubernetes-namespace": namespace,

@@ -203,6 +203,7 @@ def _root_volume(settings: InstanceGroup) -> list[CfnCluster.ClusterInstanceStor
 def _mounts(
     settings: InstanceGroup, resources: GroupResources
 ) -> list[CfnCluster.ClusterInstanceStorageConfigProperty]:
+    """File systems that HyperPod itself mounts, where the group says so; the others are left to the scripts."""
     mounts = [
         CfnCluster.ClusterInstanceStorageConfigProperty(
             fsx_lustre_config=CfnCluster.ClusterFsxLustreConfigProperty(

@@ -215,6 +215,7 @@ class LustreFileSystem(LustreAccess, Construct):
         protection: Protection,
         ports: Sequence[Ports],
     ) -> None:
+        """A file system of its own in one subnet, which `clients` reach, with its links to S3."""
         lasting = removal_policy(protection)
         group = ec2.SecurityGroup(
             self, "SecurityGroup", vpc=vpc, allow_all_outbound=False, description="FSx for Lustre servers"
@@ -322,6 +323,7 @@ def _open(
 
 
 def _configuration(settings: Lustre) -> fsx.CfnFileSystem.LustreConfigurationProperty:
+    """The properties that differ by type: SSD has a throughput per TiB, intelligent tiering a total and a cache."""
     backups: dict[str, Any] = {}
     if settings.backups is not None:
         backups = {
@@ -362,6 +364,7 @@ def _metadata(settings: Lustre) -> fsx.CfnFileSystem.MetadataConfigurationProper
 
 
 def _associate(scope: Construct, file_system: fsx.CfnFileSystem, repository: DataRepository) -> None:
+    """Link a folder of the file system to an S3 prefix, with the events that keep both in step."""
     kind = fsx.CfnDataRepositoryAssociation
     imported = [event.upper() for event in repository.import_events]
     exported = [event.upper() for event in repository.export_events]

@@ -95,4 +95,4 @@ def strays(network: Network) -> list[SubnetKey]:
     """Subnets that lie in none of the VPC's ranges, for a rule. Raises ValueError like `plan`."""
     texts = [network.vpc.cidr] if network.vpc is not None else [network.cidr, *network.secondary_cidrs]
     ranges = [IPv4Network(text) for text in texts]
-    return [key for key, block in plan(network).items() if not any(block.subnet_of(outer) for outer in ranges)]
+    return [key for key, block in plan(network).items() if not any(map(block.subnet_of, ranges))]

@@ -231,7 +231,11 @@ def _instances(part: Part) -> int:
 def _at_once(parts: Iterable[Part], count: Callable[[Part], int]) -> int:
     """The most that are there at one moment; parts without dates are there all the time."""
     parts = tuple(parts)
-    return max((sum(count(other) for other in parts if _covers(other, part)) for part in parts), default=0)
+
+    def beside(part: Part) -> int:
+        return sum(count(other) for other in parts if _covers(other, part))
+
+    return max(map(beside, parts), default=0)
 
 
 def _covers(part: Part, other: Part) -> bool:

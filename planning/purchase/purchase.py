@@ -159,6 +159,7 @@ def close(key: str, *, buyer: str, run: str) -> Steps[Outcome]:
 def _plan_draft(
     request: Request, offering: str, fee: Decimal | None, currency: str, buyer: str, tags: Mapping[str, str]
 ) -> Record:
+    """The record of an offering that is to be bought, before the first call; what AWS answers is still empty."""
     spares = request.spares_per_ultraserver
     more = {} if spares is None else {"SpareInstanceCountPerUltraServer": spares}
     if tags:

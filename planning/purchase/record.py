@@ -198,6 +198,7 @@ def ensure_table() -> Steps[None]:
 
 
 def _create() -> Steps[None]:
+    """Make the table of records, protected from deletion; one that somebody else made meanwhile will do."""
     try:
         yield Call(
             "dynamodb",

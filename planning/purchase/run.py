@@ -88,6 +88,7 @@ class Purchase:
         raise NotRecorded(f"others keep changing the record {self.key}; nothing was bought by this run, try later")
 
     def _turn(self, record: Record | None) -> Steps[Record | Outcome]:
+        """One step from the state that the record is in: the record as it then is, or how the purchase ended."""
         if record is None:
             return (yield from self._put((yield from self._drafted()), None))
         match record.state:
@@ -104,6 +105,7 @@ class Purchase:
                 return (yield from self._again(record))
 
     def _intended(self, record: Record) -> Steps[Record | Outcome]:
+        """Buy, unless the plan is there or another run changed the record; after a failed plan by the next name."""
         yield Tell(f"looking whether {record.name} is there already")
         result = yield from find(record, READS_BEFORE)
         existing = next((each for each in result if not each.failed), None)
@@ -128,6 +130,7 @@ class Purchase:
         return (yield from self._call(written)) if written.write == self._last_write else written
 
     def _call(self, record: Record) -> Steps[Outcome]:
+        """Make the one call that costs money and record its answer. Without a clear one, see whether it was bought."""
         now: datetime = yield Now()
         if not timedelta() <= now - datetime.fromisoformat(record.at) <= timedelta(seconds=_CALL_WITHIN):
             reason = f"more than {_CALL_WITHIN} seconds passed before the call, so it was not made"
@@ -250,6 +253,7 @@ class Purchase:
     def _outcome(
         self, record: Record, *, existing: PurchasedPlan | None = None, paid: bool = False, recorded: bool = True
     ) -> Outcome:
+        """How the purchase ended, in words for the buyer; `recorded` is False when the record could not be written."""
         plan = existing.plan if existing else None
         differs = tuple(misfits(self.request, plan)) if plan and self.request else ()
         common = {"paid": paid, "plan": plan, "differs": differs, "recorded": recorded}

@@ -230,7 +230,10 @@ class Evaluator:
 
 
 def _scalar(value: Any) -> Any:
-    return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int | float) else value
+    # YAML's true and 1 are "true" and "1" wherever CloudFormation compares or joins them.
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
 
 
 def text_of(value: Any, function: str) -> str:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ..protocol.clock import now
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, without
 from ..protocol.service import refuse
 from .offers import addons
 from .service import Eks, EksCluster
@@ -73,7 +73,7 @@ def settle(service: Eks, cluster: EksCluster) -> None:
 
 def shown(update: JsonObject) -> JsonObject:
     """An update as the API shows it."""
-    return {key: value for key, value in update.items() if key not in ("until", "from")}
+    return without(update, "until", "from")
 
 
 def default_addon_version(name: str, kubernetes: str) -> str | None:

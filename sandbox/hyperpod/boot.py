@@ -43,14 +43,15 @@ def efa_can_work(ec2: Any, cluster: Cluster, group: Group) -> bool:
         return True
     described = ec2.describe_security_groups(GroupIds=groups)["SecurityGroups"]
     return all(
-        any(_lets_itself_through(rule, item["GroupId"]) for rule in item[direction])
+        _lets_itself_through(item[direction], item["GroupId"])
         for item in described
         for direction in ("IpPermissions", "IpPermissionsEgress")
     )
 
 
-def _lets_itself_through(rule: dict[str, Any], group: str) -> bool:
-    return rule["IpProtocol"] == "-1" and any(pair.get("GroupId") == group for pair in rule["UserIdGroupPairs"])
+def _lets_itself_through(rules: list[dict[str, Any]], group: str) -> bool:
+    peers = [pair for rule in rules if rule["IpProtocol"] == "-1" for pair in rule["UserIdGroupPairs"]]
+    return any(pair.get("GroupId") == group for pair in peers)
 
 
 @cache

@@ -126,10 +126,10 @@ class _Unpickler(pickle.Unpickler):
 
 def _moto_state() -> State:
     created: list[Any] = BackendDict._instances  # pyrefly: ignore[missing-attribute]
-    return {
-        backends.service_name: {account: dict(regions.items()) for account, regions in backends.items()}
-        for backends in created
-    }
+    state: State = {}
+    for backends in created:
+        state[backends.service_name] = {account: dict(regions.items()) for account, regions in backends.items()}
+    return state
 
 
 def _restore_moto(state: State) -> None:

@@ -169,7 +169,7 @@ class TrainingPlans:
             statuses = {item["Value"] for item in Filters or []}
             plans = [
                 plan
-                for plan in (self._described(plan) for plan in observed)
+                for plan in map(self._described, observed)
                 if (not statuses or plan["Status"] in statuses)
                 and (StartTimeAfter is None or plan["StartTime"] > StartTimeAfter)
                 and (StartTimeBefore is None or plan["StartTime"] < StartTimeBefore)

@@ -99,15 +99,13 @@ def unmeasured(environment: Environment, types: Catalog) -> list[str]:
 
 def alert_groups(settings: Observability, cluster: Watched) -> list[dict[str, Any]]:
     """The groups of a rules file that alert, for one cluster."""
-    chosen = {alert.name for alert in wanted(settings, cluster)}
+    group_of = {alert.name: group for group, defined in GROUPS.items() for alert in defined}
+    rules: dict[str, list[dict[str, Any]]] = {}
+    for alert in wanted(settings, cluster):
+        rules.setdefault(group_of[alert.name], []).append(alert_rule(alert, settings, cluster))
     return [
-        {
-            "name": f"podwright-alerts-{group}",
-            "interval": f"{INTERVAL_SECONDS}s",
-            "rules": [alert_rule(alert, settings, cluster) for alert in defined if alert.name in chosen],
-        }
-        for group, defined in GROUPS.items()
-        if chosen & {alert.name for alert in defined}
+        {"name": f"podwright-alerts-{group}", "interval": f"{INTERVAL_SECONDS}s", "rules": its}
+        for group, its in rules.items()
     ]
 
 

@@ -1,11 +1,13 @@
 """Rules on training plans: what a section has to say, and what a plan that comes later or in parts means for groups."""
 
 from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime
 
 from ....config.catalog.limits import limits
 from ....config.findings import listed
 from ....config.settings.environment import Environment
-from ....config.settings.plans import TrainingPlan
+from ....config.settings.plans import PlanWindow, TrainingPlan
 from ...purchase.words import plan_name, shown
 from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 from .zones import sections
@@ -83,13 +85,9 @@ def minimum_before_start(environment: Environment) -> Problems:
         plan, minimum = environment.training_plans.get(group.plan or ""), getattr(group, "min_count", None)
         if not plan or not minimum or (plan.state == "exists" and not plan.start and not plan.windows):
             continue
-        when = (
-            f"comes in {len(plan.windows)} parts, with no capacity between them"
-            if len(plan.windows) > 1
-            else f"starts {shown(plan.start)}"
-            if plan.start
-            else "may start weeks after the deployment"
-        )
+        when = f"starts {shown(plan.start)}" if plan.start else "may start weeks after the deployment"
+        if len(plan.windows) > 1:
+            when = f"comes in {len(plan.windows)} parts, with no capacity between them"
         yield Problem(
             (*path, "min_count"),
             f"min_count is {minimum}, and plan {group.plan} {when}: what has not reached its minimum after "
@@ -138,6 +136,10 @@ def windows_in_order(plan: TrainingPlan) -> Problems:
                 )
 
 
+def _count_at(timestamp: datetime, windows: Iterable[PlanWindow]) -> int:
+    return sum(window.count for window in windows if window.start <= timestamp < window.end)
+
+
 @rule("CAP025", ERROR, on=Environment, source="training-plan-hyperpod")
 def windows_hold_groups(environment: Environment) -> Problems:
     """Groups want more instances than a training plan in parts has in their zone."""
@@ -150,10 +152,7 @@ def windows_hold_groups(environment: Environment) -> Problems:
         if plan is None or not plan.windows or zone not in plan.zones:
             continue
         existing = [window for window in plan.windows if window.zone == zone]
-        most = max(
-            (sum(other.count for other in existing if other.start <= each.start < other.end) for each in existing),
-            default=0,
-        )
+        most = max((_count_at(window.start, existing) for window in existing), default=0)
         total = sum(count for _, count in groups)
         if total > most:
             asked = " + ".join(f"{count} in {group}" for group, count in groups)

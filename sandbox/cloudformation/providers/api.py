@@ -46,11 +46,14 @@ def _scalar(value: Any, kind: str) -> Any:
     if kind in ("float", "double"):
         return float(value)
     if kind == "string" and not isinstance(value, str):
-        return json.dumps(value) if isinstance(value, dict | list) else _text(value)
+        return as_text(value)
     return value
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """A property as an API that takes only text has it."""
+    if isinstance(value, dict | list):
+        return json.dumps(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

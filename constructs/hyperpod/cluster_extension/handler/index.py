@@ -102,6 +102,7 @@ class Extension:
         return items[0]
 
     def _create(self) -> str:
+        """Create the extension, or take over the one that an earlier try made. Its ARN."""
         desired: dict[str, Any] = {"ExtensionVersion": self.version} if self.version else {}
         try:
             return self.client.create_cluster_extension(
