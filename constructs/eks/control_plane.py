@@ -190,6 +190,7 @@ class EksControlPlane(Construct):
         cdk.Annotations.of(role).acknowledge_warning(
             "@aws-cdk/aws-iam:IRoleCantBeUsedWithIManagedPolicy", "what the managed policies allow is added inline"
         )
+        # Twice, because a provider is made for a cluster, and the cluster that charts are added to needs the provider.
         bare = eks.Cluster.from_cluster_attributes(
             self, "Existing", cluster_name=adopted.name, vpc=vpc, cluster_security_group_id=adopted.security_group
         )

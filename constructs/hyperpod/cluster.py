@@ -99,6 +99,7 @@ class ClusterResource(Construct):
             "Resource",
             cluster_name=settings.name,
             orchestrator=_orchestrator(settings, eks_cluster_arn, accounting),
+            # Create-only: a list that followed the groups' zones would replace the cluster with all its nodes.
             vpc_config=CfnCluster.VpcConfigProperty(
                 subnets=[subnet.subnet_id for subnet in default_subnets],
                 security_group_ids=[group.security_group_id for group in resources.security_groups],

@@ -100,6 +100,7 @@ def instance_group(
         if settings.network_interface
         else None,
         on_start_deep_health_checks=_deep_checks(settings),
+        # Capacity is bound to a zone: a group in another one is told that there is none, though there is.
         override_vpc_config=_placement(settings.subnet_ids or _subnet_ids(settings.zone_ids, resources), resources),
         auto_patch_config=_patching(settings.patching),
         slurm_config=CfnCluster.ClusterSlurmConfigProperty(

@@ -114,6 +114,7 @@ def _limits(seconds: int | None) -> list[batch.CfnJobQueue.JobStateTimeLimitActi
         return None
     return [
         batch.CfnJobQueue.JobStateTimeLimitActionProperty(
+            # The only action that queues of training jobs take.
             action="TERMINATE",
             max_time_seconds=seconds,
             reason="CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",

@@ -246,6 +246,7 @@ class LustreFileSystem(LustreAccess, Construct):
         )
         resource.apply_removal_policy(lasting)
         opened = _open(self, group, clients, ports) if clients else []
+        # FSx inspects the rules of the group when it creates the file system.
         resource.node.add_dependency(among_servers, *opened)
         cdk.Tags.of(self).add("Name", self.node.path)
         for repository in settings.repositories:

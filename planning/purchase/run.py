@@ -114,6 +114,7 @@ class Purchase:
             now = yield from read(self.key)
             if now and now.revision != record.revision:
                 return now
+        # A purchase that a person closed keeps its name: what shows late was bought by it.
         if existing and existing.fits and any(each["name"] == record.name for each in record.attempts_before):
             return (yield from self._resolved(record, result))
         if existing:
@@ -127,6 +128,7 @@ class Purchase:
         if drafted.kind == "plan" and len(drafted.name) > NAME_LENGTH:
             raise NotSold(f"the plan's name {drafted.name} has more than {NAME_LENGTH} characters; nothing was bought")
         written = yield from self._put(drafted, record)
+        # The mark of the write says who won, also when the answer to the write was lost.
         return (yield from self._call(written)) if written.write == self._last_write else written
 
     def _call(self, record: Record) -> Steps[Outcome]:
@@ -140,6 +142,7 @@ class Purchase:
             answer = yield _buying_call(record)
         except Exception as error:  # noqa: BLE001  becomes the record's reason
             reason = f"{type(error).__name__}: {error}"
+            # Only an answer of class 4xx is sure; after anything else a second call might buy a second plan.
             if is_refusal(error):
                 return (yield from self.settle(record, State.REFUSED, reason=reason))
             yield Tell(f"no clear answer ({reason}); looking whether it was bought all the same")

@@ -16,6 +16,7 @@ from ..protocol.service import refuse
 from .offers import addons
 from .service import Eks, EksCluster
 
+# How long EKS takes a control plane back by one version, and how many minor versions a kubelet may be behind it.
 _ROLLBACK_DAYS: Final = 7
 _KUBELET_SKEW: Final = 3
 

@@ -15,6 +15,7 @@ from ...config.catalog.instance_types import catalog
 from ..protocol.json_objects import JsonObject
 from .lifecycle import CURRENCY, Plan, Window, duration, kind, money
 
+# How far ahead, how long and by how much a plan goes is AWS's; number of starts, gaps and discounts are invented.
 _FIRST_IN = timedelta(minutes=30)
 _AHEAD = timedelta(weeks=8)
 _LONGEST = timedelta(days=182)

@@ -163,6 +163,7 @@ class TrainingPlans:
         """A page of the plans that can be seen already."""
         with self._lock:
             observed = [plan for plan in self.ledger.plans if not plan.unseen]
+            # Lists are late. Only a first page counts as a read of the list, whatever number of pages follows.
             if not NextToken:
                 for plan in self.ledger.plans:
                     plan.unseen = max(0, plan.unseen - 1)

@@ -80,6 +80,7 @@ def wanted(settings: Observability, cluster: Watched) -> Iterator[Alert]:
         decided = alert.minutes is not None and "$threshold" not in alert.expression
         if alert.name in settings.alerts.silenced or alert.orchestrator not in ("any", cluster.orchestrator):
             continue
+        # An alert on what nobody measures would look as if it watched; `unmeasured` names those that are left out.
         if cluster.metrics is not None and not names_in(alert.expression) <= cluster.metrics:
             continue
         if decided or threshold(alert, settings, cluster) is not None:

@@ -64,6 +64,7 @@ class Extension:
     def install(self) -> Answer:
         """Install the extension, or bring the one that is there to the wanted version and settings."""
         result = self._find()
+        # SageMaker updates an extension to later versions only.
         if result is not None and self._earlier(result["ExtensionVersion"]):
             self._remove(result["ExtensionArn"])
             result = None
