@@ -245,11 +245,10 @@ def layouts(
     """
     wish = wish or SizingRequest()
     ranks = instances * hardware.accelerators
-    pipelines = [size for size in _open(wish.pipeline, ranks) if size <= MOST_PIPELINE_STAGES or wish.pipeline]
     splits = [
         (tensor, pipeline, ranks // (tensor * pipeline))
-        for tensor, pipeline in product(_open(wish.tensor, hardware.domain), pipelines)
-        if ranks % (tensor * pipeline) == 0
+        for tensor, pipeline in product(_open(wish.tensor, hardware.domain), _open(wish.pipeline, ranks))
+        if ranks % (tensor * pipeline) == 0 and (pipeline <= MOST_PIPELINE_STAGES or wish.pipeline)
     ]
     matches = [
         layout
@@ -275,12 +274,12 @@ def smallest(model: Model, hardware: Machine, headroom: float = 0.0, wish: Sizin
 
 def _fits_at_last(model: Model, hardware: Machine, headroom: float, wish: SizingRequest) -> bool:
     """Whether what data parallelism does not divide fits anywhere: otherwise no number of accelerators helps."""
-    pipelines = [wish.pipeline] if wish.pipeline else range(1, MOST_PIPELINE_STAGES + 1)
-    stages = [size for size in pipelines if not model.layers or model.layers % size == 0]
+    sizes = [wish.pipeline] if wish.pipeline else range(1, MOST_PIPELINE_STAGES + 1)
+    pipelines = [size for size in sizes if not model.layers or model.layers % size == 0]
     tensors = [size for size in _open(wish.tensor, hardware.domain) if not model.heads or model.heads % size == 0]
     return any(
         Layout(tensor, pipeline, expert, 10**9 * expert).gb(model) <= usable_memory_gb(hardware, headroom)
-        for tensor, pipeline in product(tensors, stages)
+        for tensor, pipeline in product(tensors, pipelines)
         for expert in _open(wish.expert, hardware.domain // tensor)
     )
 

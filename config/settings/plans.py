@@ -94,3 +94,7 @@ class TrainingPlan(Settings):
     def zones(self) -> tuple[str, ...]:
         """The zone ids of all its parts in order, `zone` first."""
         return tuple(dict.fromkeys((self.zone, *(window.zone for window in self.windows))))
+
+    def count_at(self, timestamp: datetime, zone: str) -> int:
+        """Instances that the parts of the plan in a zone have at that time."""
+        return sum(part.count for part in self.windows if part.zone == zone and part.start <= timestamp < part.end)

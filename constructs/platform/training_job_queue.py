@@ -89,20 +89,19 @@ class TrainingJobs(Construct):
 
     def _share(self, team: str, share: Share, state: str) -> batch.CfnQuotaShare:
         """The part of the queue that a team has."""
-        kind = batch.CfnQuotaShare
-        return kind(
+        return batch.CfnQuotaShare(
             self,
             f"Share-{team}",
             quota_share_name=team,
             job_queue=self.queue.attr_job_queue_arn,
             capacity_limits=[
-                kind.QuotaShareCapacityLimitProperty(capacity_unit=unit, max_capacity=count)
+                batch.CfnQuotaShare.QuotaShareCapacityLimitProperty(capacity_unit=unit, max_capacity=count)
                 for unit, count in share.capacity.items()
             ],
-            resource_sharing_configuration=kind.QuotaShareResourceSharingConfigurationProperty(
+            resource_sharing_configuration=batch.CfnQuotaShare.QuotaShareResourceSharingConfigurationProperty(
                 strategy=share.strategy, borrow_limit=share.borrow_limit
             ),
-            preemption_configuration=kind.QuotaSharePreemptionConfigurationProperty(
+            preemption_configuration=batch.CfnQuotaShare.QuotaSharePreemptionConfigurationProperty(
                 in_share_preemption="ENABLED" if share.preempts else "DISABLED"
             ),
             state=state,

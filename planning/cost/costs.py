@@ -157,17 +157,20 @@ def by_team(environment: Environment, items: Iterable[Cost]) -> list[TeamCost]:
 
     def cut(quotas: Mapping[str, float]) -> dict[str, float]:
         # Quotas may promise more than there is; what is there is then divided in proportion.
-        parts = {name: min(1.0, groups[name].quantity / promised[name]) for name, quota in quotas.items() if quota}
-        return {name: quota * parts.get(name, 0.0) for name, quota in quotas.items()}
+        parts = {name: min(1.0, item.quantity / (promised[name] or 1.0)) for name, item in groups.items()}
+        return {name: quota * parts[name] for name, quota in quotas.items()}
 
     shares: dict[str | None, dict[str, float]] = {team: cut(quotas) for team, quotas in desired.items()}
     shares[None] = {name: max(item.quantity - promised[name], 0.0) for name, item in groups.items()}
     fees = _fee_of_an_instance(environment)
 
     def cost(team: str | None, share: Mapping[str, float]) -> TeamCost:
-        monthly = total(replace(groups[name], quantity=count) for name, count in share.items() if count)
-        upfront = sum(count * fees.get(name, 0.0) for name, count in share.items())
-        return TeamCost(team, sum(share.values()), monthly, upfront)
+        return TeamCost(
+            team,
+            sum(share.values()),
+            total(replace(groups[name], quantity=count) for name, count in share.items() if count),
+            sum(count * fees.get(name, 0.0) for name, count in share.items()),
+        )
 
     return [cost(team, share) for team, share in shares.items() if team or sum(share.values())]
 
@@ -189,8 +192,7 @@ def _quotas(environment: Environment, groups: Iterable[str]) -> dict[str, dict[s
         return instances({key: count for key, (count, _) in parts.items()}, stock.nodes[group].brings)
 
     def held(quota: Mapping[str, Amount]) -> dict[str, float]:
-        countable = {key: amount for key, amount in quota.items() if stock.groups_of(key)}
-        parts = stock.divided(countable, left)
+        parts = stock.divided({key: amount for key, amount in quota.items() if stock.groups_of(key)}, left)
         return {group: instances_of(group, parts.get(group, {})) for group in groups}
 
     return {name: held(team.quota) for name, team in teams.items()}

@@ -197,13 +197,12 @@ def node_facts(
     names = {name for group in ours.values() for name in group.types}
 
     def group_facts(group: InstanceGroup, software: NodeSoftware) -> GroupFacts:
-        on_slurm = cluster.orchestrator == "slurm"
         return GroupFacts(
             instance_types=group.types,
             zones=group.zone_ids,
             volumes_gib=tuple(volume.size_gib for volume in group.volumes),
-            mounts_lustre=on_slurm and bool(file_systems.lustre) and not group.mount_lustre,
-            mounts_home=on_slurm and file_systems.home is not None and not group.mount_home,
+            mounts_lustre=cluster.orchestrator == "slurm" and bool(file_systems.lustre) and not group.mount_lustre,
+            mounts_home=cluster.orchestrator == "slurm" and file_systems.home is not None and not group.mount_home,
             benchmarks=benchmark_policy(group, types),
             software=group_software(software, cluster.orchestrator, group, types, archives),
         )

@@ -186,7 +186,8 @@ def misfits(request: Request, capacity: Offer | Plan) -> list[str]:
         servers = _at_once(capacity.parts, lambda part: part.ultraserver_count or 0)
         result += _other_count("UltraServers", request.ultraserver_count, servers, exactly=offer)
     else:
-        result += _other_count("instances", request.count, _at_once(capacity.parts, _instances), exactly=offer)
+        existing = _at_once(capacity.parts, lambda part: part.count)
+        result += _other_count("instances", request.count, existing, exactly=offer)
     if request.hours and abs(capacity.length - timedelta(hours=request.hours)) >= _DAY:
         result.append(f"lasts {capacity.length / _DAY:.4g} days, not {request.hours / 24:.4g}")
     if offer:
@@ -222,10 +223,6 @@ def _property(value: Any) -> str | list[str]:
     if isinstance(value, tuple):
         return list(value)
     return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-def _instances(part: Part) -> int:
-    return part.count
 
 
 def _at_once(parts: Iterable[Part], count: Callable[[Part], int]) -> int:

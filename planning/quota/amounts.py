@@ -73,9 +73,8 @@ def least(nodes: Iterable[Node]) -> Node:
 
 def _least(each: Iterable[Quantities]) -> Quantities:
     """The least of each resource that all have."""
-    first, *others = map(Counter, each)
-    # A counter's `&` is the least of two, and its `+`, like `&`, leaves out what is 0.
-    return dict(reduce(and_, others, +first))
+    # A counter's `&` is the least of two, and its `+` leaves out what is 0.
+    return dict(+reduce(and_, map(Counter, each)))
 
 
 def _brings(row: InstanceType, threads_per_core: int | None) -> Quantities:

@@ -150,9 +150,10 @@ def _about_parts(result: Sequence[Finding]) -> list[Finding]:
 
 
 def _is_ours(path: str) -> bool:
-    parts = (path == part or path.startswith((f"{part}.", f"{part}[")) for part in _OURS)
     # The EKS cluster is made up as well: parts do not say which it is.
-    return any(parts) and not path.startswith("cluster.eks")
+    return not path.startswith("cluster.eks") and any(
+        path == part or path.startswith((f"{part}.", f"{part}[")) for part in _OURS
+    )
 
 
 def _bare(result: Sequence[Finding]) -> list[Finding]:

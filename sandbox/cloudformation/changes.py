@@ -107,9 +107,8 @@ def _modification(old: Resource, definition: JsonObject, properties: JsonObject,
     if not details:
         return None
     recreations = {detail["Target"]["RequiresRecreation"] for detail in details}
-    replacement = "Conditional" if "Conditionally" in recreations else "False"
-    if "Always" in recreations:
-        replacement = "True"
+    perhaps = "Conditional" if "Conditionally" in recreations else "False"
+    replacement = "True" if "Always" in recreations else perhaps
     change = _change("Modify", old.logical_id, definition, old, properties)
     change["ResourceChange"] |= {"Replacement": replacement, "Scope": list(dict.fromkeys(scopes)), "Details": details}
     if replacement != "False":

@@ -231,9 +231,8 @@ class Evaluator:
 
 def _scalar(value: Any) -> Any:
     # YAML's true and 1 are "true" and "1" wherever CloudFormation compares or joins them.
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if isinstance(value, int | float) else value
 
 
 def text_of(value: Any, function: str) -> str:

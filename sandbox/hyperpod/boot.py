@@ -51,8 +51,11 @@ def efa_can_work(ec2: Any, cluster: Cluster, group: Group) -> bool:
 
 def _lets_itself_through(rules: list[dict[str, Any]], group: str) -> bool:
     # EFA passes only by a rule that names the group; one of 0.0.0.0/0 does not let it through.
-    peers = [pair for rule in rules if rule["IpProtocol"] == "-1" for pair in rule["UserIdGroupPairs"]]
-    return any(pair.get("GroupId") == group for pair in peers)
+    return any(
+        rule["IpProtocol"] == "-1" and pair.get("GroupId") == group
+        for rule in rules
+        for pair in rule["UserIdGroupPairs"]
+    )
 
 
 @cache

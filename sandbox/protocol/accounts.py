@@ -81,8 +81,9 @@ def _external_id(statement: JsonObject) -> str | None:
 
 
 def _matches(patterns: list[str], action: str) -> bool:
-    expressions = [re.escape(pattern).replace(r"\*", ".*") for pattern in patterns]
-    return any(re.fullmatch(expression, action, re.IGNORECASE) for expression in expressions)
+    return any(
+        re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), action, re.IGNORECASE) is not None for pattern in patterns
+    )
 
 
 def _listed(value: Any) -> list[Any]:

@@ -139,6 +139,5 @@ class ExtensionOperations(SchedulerOperations):
 def _status(cluster: Cluster, item: JsonObject) -> str:
     """Active after some seconds, unless it is on its way out."""
     done = item["LastModifiedTime"] + timedelta(seconds=cluster.timing.boot * cluster.timing.scale)
-    if now() < done:
-        return item["verb"]
-    return "Gone" if item["verb"] == "Deleting" else "Active"
+    settled = "Gone" if item["verb"] == "Deleting" else "Active"
+    return item["verb"] if now() < done else settled

@@ -19,15 +19,6 @@ from .node_health_api import HealthOperations
 from .schedulers_api import SchedulerOperations
 from .training_plans_api import TrainingPlanOperations
 
-_AS_REQUESTED = (
-    "VpcConfig",
-    "Orchestrator",
-    "NodeRecovery",
-    "NodeProvisioningMode",
-    "TieredStorageConfig",
-    "ClusterRole",
-)
-
 
 class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperations, TrainingPlanOperations):
     """SageMaker's API with the sandbox's HyperPod, its quotas and training plans."""
@@ -37,11 +28,9 @@ class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperation
 
     def _group(self, cluster: Cluster, group: Group, timestamp: datetime) -> JsonObject:
         """A group as DescribeCluster has it; of restricted groups it has nothing about software."""
-        plan_status = self.service.plans.status(cluster.region, group.plan)
-        answer = group_answer(cluster, group, timestamp, plan_status)
-        if group.restricted:
-            return answer
-        return answer | describe(self.service, group, cluster.members(group.name, timestamp))
+        answer = group_answer(cluster, group, timestamp, self.service.plans.status(cluster.region, group.plan))
+        members = cluster.members(group.name, timestamp)
+        return answer if group.restricted else answer | describe(self.service, group, members)
 
     def create_cluster(self) -> ActionResult:
         return ActionResult({"ClusterArn": self.service.create(self.region, self.arguments()).arn})
@@ -58,7 +47,15 @@ class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperation
         groups = list(cluster.groups.values())
         return ActionResult(
             {
-                **picked(cluster.request, *_AS_REQUESTED),
+                **picked(
+                    cluster.request,
+                    "VpcConfig",
+                    "Orchestrator",
+                    "NodeRecovery",
+                    "NodeProvisioningMode",
+                    "TieredStorageConfig",
+                    "ClusterRole",
+                ),
                 "ClusterArn": cluster.arn,
                 "ClusterName": cluster.name,
                 "ClusterStatus": cluster.status(timestamp),

@@ -372,9 +372,8 @@ class HyperPod:
 
     def _look_up_subnets(self, cluster: Cluster) -> None:
         """Remember zones of subnets, so that nodes know theirs."""
-        networks = [group.specification.get("OverrideVpcConfig") for group in cluster.groups.values()]
-        networks.append(cluster.request.get("VpcConfig"))
-        names = {subnet for network in networks if network for subnet in network["Subnets"]}
+        own = [group.specification.get("OverrideVpcConfig") for group in cluster.groups.values()]
+        names = {subnet for vpc in (cluster.request.get("VpcConfig"), *own) if vpc for subnet in vpc["Subnets"]}
         unknown = sorted(names - cluster.subnets.keys())
         if unknown:
             answer = self.clients.client("ec2", cluster.region).describe_subnets(SubnetIds=unknown)

@@ -127,10 +127,11 @@ class _Unpickler(pickle.Unpickler):
 
 def _moto_state() -> State:
     created: list[Any] = BackendDict._instances  # pyrefly: ignore[missing-attribute]
-    state: State = {}
-    for backends in created:
-        state[backends.service_name] = {account: dict(regions.items()) for account, regions in backends.items()}
-    return state
+    return {backends.service_name: _by_account(backends) for backends in created}
+
+
+def _by_account(backends: Any) -> State:
+    return {account: dict(regions.items()) for account, regions in backends.items()}
 
 
 def _restore_moto(state: State) -> None:

@@ -156,8 +156,8 @@ class ExtensionOffer:
 def default_supply(zone_ids: Iterable[str]) -> list[Supply]:
     """What a region has when nobody says otherwise; the zones in the order of their ids."""
     ordered = sorted(zone_ids)
-    rows = [("instance_type", name, *row) for name, row in _PER_HOUR.items()]
-    rows += [("ultraserver_type", name, *row) for name, row in _ULTRASERVERS.items()]
+    tables = {"instance_type": _PER_HOUR, "ultraserver_type": _ULTRASERVERS}
+    rows = [(key, name, *row) for key, table in tables.items() for name, row in table.items()]
     return [
         Supply(zone_id, count, price, **{key: name})
         for key, name, price, counts in rows

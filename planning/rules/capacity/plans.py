@@ -1,13 +1,11 @@
 """Rules on training plans: what a section has to say, and what a plan that comes later or in parts means for groups."""
 
 from collections import defaultdict
-from collections.abc import Iterable
-from datetime import datetime
 
 from ....config.catalog.limits import limits
 from ....config.findings import listed
 from ....config.settings.environment import Environment
-from ....config.settings.plans import PlanWindow, TrainingPlan
+from ....config.settings.plans import TrainingPlan
 from ...purchase.words import plan_name, shown
 from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
 from .zones import sections
@@ -136,10 +134,6 @@ def windows_in_order(plan: TrainingPlan) -> Problems:
                 )
 
 
-def _count_at(timestamp: datetime, windows: Iterable[PlanWindow]) -> int:
-    return sum(window.count for window in windows if window.start <= timestamp < window.end)
-
-
 @rule("CAP025", ERROR, on=Environment, source="training-plan-hyperpod")
 def windows_hold_groups(environment: Environment) -> Problems:
     """Groups want more instances than a training plan in parts has in their zone."""
@@ -151,8 +145,7 @@ def windows_hold_groups(environment: Environment) -> Problems:
         plan = environment.training_plans.get(name)
         if plan is None or not plan.windows or zone not in plan.zones:
             continue
-        existing = [window for window in plan.windows if window.zone == zone]
-        most = max((_count_at(window.start, existing) for window in existing), default=0)
+        most = max(plan.count_at(window.start, zone) for window in plan.windows)
         total = sum(count for _, count in groups)
         if total > most:
             asked = " + ".join(f"{count} in {group}" for group, count in groups)

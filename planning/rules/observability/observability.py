@@ -147,8 +147,12 @@ def errors_of_links(environment: Environment, types: Catalog) -> Problems:
         return
     if environment.cluster.orchestrator != "eks":
         return
-    groups = {name: group for name, group in environment.instance_groups.items() if group.count}
-    fabric = dict.fromkeys(name for name, group in groups.items() for row in known(group, types) if row.efa_interfaces)
+    fabric = dict.fromkeys(
+        name
+        for name, group in environment.instance_groups.items()
+        for row in known(group, types)
+        if group.count and row.efa_interfaces
+    )
     if fabric:
         yield Problem(
             ("observability", "metrics"),

@@ -84,8 +84,7 @@ def more_than_a_window(environment: Environment, types: Catalog) -> Problems:
     """Quotas that a part of a training plan cannot hold."""
     for name, plan in environment.training_plans.items():
         for index, window in enumerate(plan.windows):
-            existing = [other for other in plan.windows if other.start <= window.start < other.end]
-            count = sum(other.count for other in existing if other.zone == window.zone)
+            count = plan.count_at(window.start, window.zone)
             held = {
                 group: instances
                 for group, instances in _guaranteed(environment, types).items()

@@ -35,10 +35,11 @@ def fit(value: Any, shape: Shape) -> Any:
         if isinstance(value, list):  # CloudFormation's list of Key/Value pairs
             value = {item["Key"]: item["Value"] for item in value}
         return {str(key): fit(item, model.value) for key, item in value.items()}
-    return _scalar(value, shape.type_name)
+    return scalar(value, shape.type_name)
 
 
-def _scalar(value: Any, kind: str) -> Any:
+def scalar(value: Any, kind: str) -> Any:
+    """A property as a member of that type of an API's shape takes it."""
     if kind == "boolean":
         return value if isinstance(value, bool) else str(value).lower() == "true"
     if kind in ("integer", "long"):
@@ -46,14 +47,11 @@ def _scalar(value: Any, kind: str) -> Any:
     if kind in ("float", "double"):
         return float(value)
     if kind == "string" and not isinstance(value, str):
-        return as_text(value)
+        return json.dumps(value) if isinstance(value, dict | list) else _text(value)
     return value
 
 
-def as_text(value: Any) -> str:
-    """A property as an API that takes only text has it."""
-    if isinstance(value, dict | list):
-        return json.dumps(value)
+def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -44,10 +44,10 @@ class PrometheusWorkspace:
         if requested := properties.get("WorkspaceConfiguration"):
             values = dict(requested)
             if "LimitsPerLabelSets" in values:
-                limits = values.pop("LimitsPerLabelSets")
                 # The schema has a list of names and values where the API has a map.
                 values["LimitsPerLabelSet"] = [
-                    {"Limits": item["Limits"], "LabelSet": _labels(item["LabelSet"])} for item in limits
+                    {"Limits": item["Limits"], "LabelSet": _labels(item["LabelSet"])}
+                    for item in values.pop("LimitsPerLabelSets")
                 ]
             call(request, "amp", "update_workspace_configuration", {**values, "workspaceId": identifier})
         for key, name in (

@@ -6,7 +6,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from ...protocol.json_objects import JsonObject
-from .api import Api, as_text, call
+from .api import Api, call, scalar
 from .base import HandlerError, Outcome, Provider, Request
 
 
@@ -225,7 +225,11 @@ class Queue:
         request.client("sqs").delete_queue(QueueUrl=request.physical_id)
 
     def _attributes(self, request: Request) -> dict[str, str]:
-        return {key: as_text(value) for key, value in request.properties.items() if key not in ("QueueName", "Tags")}
+        return {
+            key: scalar(value, "string")
+            for key, value in request.properties.items()
+            if key not in ("QueueName", "Tags")
+        }
 
 
 def _table(request: Request) -> JsonObject:
