@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from ..config.catalog.instance_types import Catalog
 from ..config.catalog.kubernetes_groups import TEAM_LABEL
-from ..config.catalog.topologies import topology
+from ..config.catalog.topologies import Topology, topology
 from ..config.settings.governance.kueue import KUEUE_API, Kueue
 from ..config.settings.groups import InstanceGroup
 from ..planning.quota.amounts import GPU, NEURON, Quantities, quantity
@@ -109,10 +109,11 @@ def _priority(name: str, weight: int) -> dict[str, Any]:
 
 def _topologies(flavors: Iterable[Flavor], types: Catalog) -> list[dict[str, Any]]:
     results = {item.name: item for flavor in flavors for item in [topology(flavor.types, types)]}
-    return [
-        _object("Topology", name, {"levels": [{"nodeLabel": label} for label in item.levels]})
-        for name, item in sorted(results.items())
-    ]
+    return [_topology(item) for _, item in sorted(results.items())]
+
+
+def _topology(item: Topology) -> dict[str, Any]:
+    return _object("Topology", item.name, {"levels": [{"nodeLabel": label} for label in item.levels]})
 
 
 def _flavor(flavor: Flavor, groups: Mapping[str, InstanceGroup], types: Catalog) -> dict[str, Any]:
@@ -126,11 +127,13 @@ def _flavor(flavor: Flavor, groups: Mapping[str, InstanceGroup], types: Catalog)
     return _object("ResourceFlavor", flavor.name, spec, **zones)
 
 
+def _lent(resources: Quantities) -> dict[str, Share]:
+    """Amounts that belong to no team, so that every queue may borrow all of them."""
+    return {resource: Share(amount, amount, None, False) for resource, amount in resources.items()}
+
+
 def _cohorts(policy: QuotaPolicy, order: Mapping[str, int]) -> list[dict[str, Any]]:
-    idle = {
-        flavor: {resource: Share(amount, amount, None, False) for resource, amount in resources.items()}
-        for flavor, resources in policy.unallocated.items()
-    }
+    idle = {flavor: _lent(resources) for flavor, resources in policy.unallocated.items()}
     cohorts = [_object("Cohort", KUEUE_ROOT, _resource_groups(idle, order))]
     for name, department in policy.departments.items():
         spec: dict[str, Any] = {"parentName": department.parent or KUEUE_ROOT}
@@ -176,10 +179,11 @@ def _resource_groups(shares: Mapping[str, Mapping[str, Share]], order: Mapping[s
     covered = sorted({resource for value in shares.values() for resource in value})
     if not covered:
         return {}
-    flavors = [
-        {"name": name, "resources": [_quota(resource, shares[name].get(resource)) for resource in covered]}
-        for name in sorted(shares, key=order.__getitem__)
-    ]
+
+    def flavor(name: str) -> dict[str, Any]:
+        return {"name": name, "resources": [_quota(resource, shares[name].get(resource)) for resource in covered]}
+
+    flavors = [flavor(name) for name in sorted(shares, key=order.__getitem__)]
     return {"resourceGroups": [{"coveredResources": covered, "flavors": flavors}]}
 
 

@@ -57,10 +57,7 @@ class Finding:
 
 def dotted(path: Iterable[str | int]) -> str:
     """A path as people write it: `instance_groups.h200.labels`, `acknowledge[0].rule`."""
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
 def errors(findings: Iterable[Finding]) -> list[Finding]:

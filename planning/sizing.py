@@ -8,6 +8,7 @@ activations, buffers of communication and fragments come on top, and `headroom` 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 from ..config.catalog.instance_type import InstanceType, UltraServer
 from ..config.catalog.instance_types import Catalog
@@ -123,13 +124,14 @@ def machine(types: Catalog, name: str, spares: int = 0) -> Machine:
     if spares and (unit is None or spares >= unit.instances):
         most = f"at most {unit.instances - 1} of {unit.instances}" if unit else "none, as it is no UltraServer"
         raise CannotSize(f"{spares} spares of {name}; allowed: {most}")
+    between_gpus = "PCIe" if row.nvlink_domain == 0 else "NVLink"
     return Machine(
         name=unit.name if unit else row.name,
         instance_type=unit.instance_type if unit else row.name,
         accelerators=row.accelerator_count,
         memory_gb=_memory(row),
         domain_instances=unit.instances - spares if unit else 1,
-        link="NeuronLink" if row.accelerator_vendor == "neuron" else "PCIe" if row.nvlink_domain == 0 else "NVLink",
+        link="NeuronLink" if row.accelerator_vendor == "neuron" else between_gpus,
         plans=row.training_plan,
         hyperpod=unit.hyperpod if unit else True,
     )
@@ -243,13 +245,14 @@ def layouts(
     """
     wish = wish or SizingRequest()
     ranks = instances * hardware.accelerators
+    splits = [
+        (tensor, pipeline, ranks // (tensor * pipeline))
+        for tensor, pipeline in product(_open(wish.tensor, hardware.domain), _open(wish.pipeline, ranks))
+        if ranks % (tensor * pipeline) == 0 and (pipeline <= MOST_PIPELINE_STAGES or wish.pipeline)
+    ]
     matches = [
         layout
-        for tensor in _open(wish.tensor, hardware.domain)
-        for pipeline in _open(wish.pipeline, ranks // tensor if ranks % tensor == 0 else 0)
-        if pipeline <= MOST_PIPELINE_STAGES or wish.pipeline
-        if ranks % (tensor * pipeline) == 0
-        for data in [ranks // (tensor * pipeline)]
+        for tensor, pipeline, data in splits
         for expert in _open(wish.expert, math.gcd(data, hardware.domain) if model.parts[1] else 1)
         if not any(problems(layout := Layout(tensor, pipeline, expert, data), model, hardware, instances, headroom))
     ]
@@ -271,12 +274,12 @@ def smallest(model: Model, hardware: Machine, headroom: float = 0.0, wish: Sizin
 
 def _fits_at_last(model: Model, hardware: Machine, headroom: float, wish: SizingRequest) -> bool:
     """Whether what data parallelism does not divide fits anywhere: otherwise no number of accelerators helps."""
+    sizes = [wish.pipeline] if wish.pipeline else range(1, MOST_PIPELINE_STAGES + 1)
+    pipelines = [size for size in sizes if not model.layers or model.layers % size == 0]
+    tensors = [size for size in _open(wish.tensor, hardware.domain) if not model.heads or model.heads % size == 0]
     return any(
         Layout(tensor, pipeline, expert, 10**9 * expert).gb(model) <= usable_memory_gb(hardware, headroom)
-        for tensor in _open(wish.tensor, hardware.domain)
-        if not model.heads or model.heads % tensor == 0
-        for pipeline in ([wish.pipeline] if wish.pipeline else range(1, MOST_PIPELINE_STAGES + 1))
-        if not model.layers or model.layers % pipeline == 0
+        for tensor, pipeline in product(tensors, pipelines)
         for expert in _open(wish.expert, hardware.domain // tensor)
     )
 

@@ -236,9 +236,7 @@ class Limits(NamedTuple):
 def limits() -> Limits:
     """The limits that this package knows."""
     data: dict[str, dict[str, dict[str, Any]]] = json.loads((DATA / "limits.json").read_text(encoding="utf-8"))
-    values = {
-        section: {name: _frozen(entry["value"]) for name, entry in entries.items()} for section, entries in data.items()
-    }
+    values = {section: _values(entries) for section, entries in data.items()}
     return Limits(
         cluster=ClusterLimits(**values["cluster"]),
         training_plan=TrainingPlanLimits(**values["training_plan"]),
@@ -258,6 +256,10 @@ def limits() -> Limits:
             for name, entry in entries.items()
         },
     )
+
+
+def _values(entries: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return {name: _frozen(entry["value"]) for name, entry in entries.items()}
 
 
 def _frozen(value: Any) -> Any:

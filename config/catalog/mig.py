@@ -1,11 +1,13 @@
 """Partitions of NVIDIA GPUs (MIG): how many a GPU gives, and what a node's label makes of its GPUs."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Final
 
 from .facts import table
+from .instance_type import InstanceType
 
 MIG_LABEL: Final = "nvidia.com/mig.config"
 """The node label from which NVIDIA's MIG manager takes the layout of all GPUs of the node."""
@@ -33,6 +35,12 @@ def partitions_per_gpu(profile: str, profiles: Collection[str]) -> int:
     return min(7 // compute, 8 // memory)
 
 
+def common_profiles(rows: Collection[InstanceType]) -> tuple[str, ...]:
+    """The profiles that GPUs of each of these types have."""
+    counts = Counter(profile for row in rows for profile in row.mig_profiles)
+    return tuple(profile for profile, count in counts.items() if count == len(rows))
+
+
 def _slices(profile: str, profiles: Collection[str]) -> tuple[int, int]:
     # Of seven of compute, and of eight of memory.
     return _compute(profile), max(round(8 * _memory(profile) / max(map(_memory, profiles))), 1)
@@ -51,8 +59,9 @@ def partitions(labels: Mapping[str, str], profiles: Collection[str]) -> dict[str
     if layout == "disabled" or not profiles:
         return {}
     if layout == "balanced":
-        smallest = [min((name for name in profiles if _compute(name) == size), key=_memory) for size in (1, 2, 3)]
-        return dict(zip(smallest, (2, 1, 1), strict=True))
+        # Of several profiles of one width, the one with the least memory comes last and so stays.
+        smallest = {_compute(name): name for name in sorted(profiles, key=_memory, reverse=True)}
+        return {smallest[1]: 2, smallest[2]: 1, smallest[3]: 1}
     count = partitions_per_gpu(layout, profiles)
     return {layout: count} if count else None
 

@@ -60,8 +60,8 @@ def older(version: str, than: str) -> bool:
 @cache
 def efa_installers() -> dict[str, EfaInstaller]:
     """The releases of the EFA installer that bring NCCL's plug-in for both architectures, by version."""
-    rows = table("efa_installers")
-    return {row["version"]: EfaInstaller(**{k: v for k, v in row.items() if k != "source"}) for row in rows}
+    rows, names = table("efa_installers"), EfaInstaller._fields
+    return {row["version"]: EfaInstaller(*map(row.__getitem__, names)) for row in rows}
 
 
 def with_contents(versions: Mapping[str, str]) -> dict[str, str]:

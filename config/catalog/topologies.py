@@ -1,5 +1,6 @@
 """The topology of an instance group: the labels that place its nodes in the network, and the name that they go by."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -27,7 +28,8 @@ def topology(instance_types: Iterable[str], types: Catalog) -> Topology:
     """
     names = tuple(instance_types)
     labels = [row.topology_labels if (row := types.find(name)) else () for name in names]
-    common = tuple(label for label in labels[0] if all(label in own for own in labels)) if labels else ()
+    counts = Counter(label for own in labels for label in own)
+    common = tuple(label for label, count in counts.items() if count == len(labels))
     families = sorted({family(name) for name in names})
     most = max((len(row.topology_labels) for row in types if family(row.name) in families), default=0)
     # The name says how many levels there are, so that another set of levels is another object to Kueue and KAI, which

@@ -116,9 +116,7 @@ def _stands(path: Path, data: Any) -> bool:
 
 
 def _without(keys: tuple[str, ...], source: Source) -> Source:
-    locations = {
-        path: location for path, location in source.positions.items() if path[:1] not in [(key,) for key in keys]
-    }
+    locations = {path: location for path, location in source.positions.items() if not path or path[0] not in keys}
     return replace(
         source, data={key: value for key, value in source.data.items() if key not in keys}, positions=locations
     )

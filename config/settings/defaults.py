@@ -111,7 +111,8 @@ def _mapping(value: Any, key: str) -> dict[str, Any]:
 
 
 def _texts(value: Any) -> list[Any]:
-    return [value] if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else []
+    texts = [value] if isinstance(value, str) else value
+    return list(texts) if isinstance(texts, list | tuple) else []
 
 
 def _groups(data: dict[str, Any]) -> list[dict[str, Any]]:

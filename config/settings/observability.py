@@ -148,7 +148,8 @@ class Targets(Settings):
 
 
 def _emails(value: object) -> object:
-    return {"emails": [value] if isinstance(value, str) else value} if isinstance(value, str | list | tuple) else value
+    emails = [value] if isinstance(value, str) else value
+    return {"emails": emails} if isinstance(emails, list | tuple) else value
 
 
 class Observability(Settings):
@@ -200,4 +201,4 @@ class Observability(Settings):
     @property
     def managed_grafana(self) -> Grafana | None:
         """The settings of Managed Grafana where it is wanted."""
-        return self.grafana if isinstance(self.grafana, Grafana) else Grafana() if self.grafana else None
+        return Grafana() if self.grafana is True else self.grafana or None

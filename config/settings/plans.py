@@ -86,9 +86,15 @@ class TrainingPlan(Settings):
     @property
     def state(self) -> Literal["exists", "wanted", "purchase"]:
         """What the file says of it. One with an ARN exists, whatever else is given: nothing ever buys it again."""
-        return "exists" if self.arn else "purchase" if self.purchase else "wanted"
+        if self.arn:
+            return "exists"
+        return "purchase" if self.purchase else "wanted"
 
     @property
     def zones(self) -> tuple[str, ...]:
         """The zone ids of all its parts in order, `zone` first."""
         return tuple(dict.fromkeys((self.zone, *(window.zone for window in self.windows))))
+
+    def count_at(self, timestamp: datetime, zone: str) -> int:
+        """Instances that the parts of the plan in a zone have at that time."""
+        return sum(part.count for part in self.windows if part.zone == zone and part.start <= timestamp < part.end)

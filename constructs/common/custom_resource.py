@@ -22,6 +22,7 @@ _RUNTIME = Path(__file__).resolve().parent / "handler_runtime"
 # Source: AWS Lambda Developer Guide, "Asynchronous invocation", 2026-10.
 _RUNS = 3
 _PAUSES_SECONDS = 180
+# CloudFormation waits for no custom resource longer.
 _LONGEST_SECONDS = 3600
 
 

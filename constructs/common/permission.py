@@ -66,6 +66,7 @@ def _flat(role: iam.IRole, arn: str) -> str:
 
 
 def _text(node: Any) -> str:
+    """A resource of a permission as cdk-nag names it: text as it is, references as `<LogicalId.Attribute>`."""
     match node:
         case str():
             # A variable of IAM, which cdk-nag writes as it writes references.

@@ -93,6 +93,7 @@ class WorkloadAddons(Construct):
                 self._driver(settings, cluster_name)
 
     def _driver(self, settings: Eks, cluster_name: str) -> None:
+        """The CSI driver of FSx for Lustre, with a role that its pods take by pod identity."""
         pods = cast(iam.IPrincipal, iam.ServicePrincipal("pods.eks.amazonaws.com"))
         role = iam.Role(
             self,

@@ -126,6 +126,7 @@ class EksControlPlane(Construct):
     def _create(
         self, settings: Eks, vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], key: kms.IKey, layer: lambda_.ILayerVersion
     ) -> eks.ICluster:
+        """A control plane of its own, whose secrets are encrypted and whose kubectl handler runs in the VPC."""
         access = eks.EndpointAccess.PRIVATE
         if settings.endpoint == "public_and_private":
             access = eks.EndpointAccess.PUBLIC_AND_PRIVATE.only_from(*settings.public_cidrs)
@@ -184,10 +185,12 @@ class EksControlPlane(Construct):
         key: kms.IKey,
         layer: lambda_.ILayerVersion,
     ) -> eks.ICluster:
+        """An existing cluster, with a kubectl handler that acts as the role that the settings name."""
         role = iam.Role.from_role_arn(self, "KubectlRole", adopted.kubectl_role)
         cdk.Annotations.of(role).acknowledge_warning(
             "@aws-cdk/aws-iam:IRoleCantBeUsedWithIManagedPolicy", "what the managed policies allow is added inline"
         )
+        # Twice, because a provider is made for a cluster, and the cluster that charts are added to needs the provider.
         bare = eks.Cluster.from_cluster_attributes(
             self, "Existing", cluster_name=adopted.name, vpc=vpc, cluster_security_group_id=adopted.security_group
         )

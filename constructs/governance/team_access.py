@@ -121,6 +121,7 @@ class TeamIdentities(Construct):
                 self.roles[f"{team}/{name}"] = arn
 
     def _role(self, scope: Construct, team: str, namespace: str, name: str, account: ServiceAccount) -> iam.IRole:
+        """The role of one service account: only its pods in this cluster and namespace can take it."""
         tags = {
             "aws:RequestTag/eks-cluster-arn": self._cluster_arn,
             "aws:RequestTag/kubernetes-namespace": namespace,
@@ -151,6 +152,7 @@ class TeamIdentities(Construct):
 
     def _allow_below(self, role: iam.IRole, uri: str, *, writes: bool) -> None:
         name, _, prefix = uri.removeprefix("s3://").partition("/")
+        # Without the slash at its end, the prefix of team `llm` would open that of `llm-eval` too.
         prefix = f"{prefix.rstrip('/')}/" if prefix else ""
         bucket = f"arn:{cdk.Stack.of(self).partition}:s3:::{name}"
         reason = "The environment names the prefix; jobs name the objects below it."

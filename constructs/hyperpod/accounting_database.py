@@ -103,6 +103,7 @@ class SlurmAccounting(Construct):
         Traffic(self, "FromClients", source=clients, target=group, ports=ports, description="slurmdbd on controllers")
 
     def _secret(self, key: kms.IKey, protection: Protection) -> secretsmanager.CfnSecret:
+        """The database's user with a generated password of 32 characters, which no template shows."""
         secret = secretsmanager.CfnSecret(
             self,
             "Secret",
@@ -129,6 +130,7 @@ class SlurmAccounting(Construct):
         secret: secretsmanager.CfnSecret,
         protection: Protection,
     ) -> rds.CfnDBCluster:
+        """The Aurora cluster with a writer and, if asked for, a standby; only `clients` reach it."""
         lasting = removal_policy(protection)
         group = ec2.SecurityGroup(
             self, "SecurityGroup", vpc=vpc, allow_all_outbound=False, description="Slurm accounting database"

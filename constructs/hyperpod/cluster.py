@@ -16,6 +16,7 @@ from ...planning.node.slurm_facts import AccountingFacts
 from ...planning.rules import check
 from .instance_group import GroupResources, instance_group, restricted_instance_group, restricted_lustre
 
+_MODES = {True: "Enable", False: "Disable"}
 _STRATEGIES = {"merge": "Merge", "managed": "Managed", "overwrite": "Overwrite"}
 
 
@@ -98,6 +99,7 @@ class ClusterResource(Construct):
             "Resource",
             cluster_name=settings.name,
             orchestrator=_orchestrator(settings, eks_cluster_arn, accounting),
+            # Create-only: a list that followed the groups' zones would replace the cluster with all its nodes.
             vpc_config=CfnCluster.VpcConfigProperty(
                 subnets=[subnet.subnet_id for subnet in default_subnets],
                 security_group_ids=[group.security_group_id for group in resources.security_groups],
@@ -110,14 +112,12 @@ class ClusterResource(Construct):
             restricted_instance_groups_config=_shared_environment(settings.restricted_environment),
             node_recovery={"automatic": "Automatic", "none": "None"}[settings.node_recovery],
             node_provisioning_mode="Continuous" if settings.provisioning == "continuous" else None,
-            auto_scaling=CfnCluster.ClusterAutoScalingConfigProperty(
-                mode="Enable" if scales else "Disable", auto_scaler_type="Karpenter"
-            )
+            auto_scaling=CfnCluster.ClusterAutoScalingConfigProperty(mode=_MODES[scales], auto_scaler_type="Karpenter")
             if settings.autoscaling
             else None,
             cluster_role=cluster_role.role_arn if cluster_role else None,
             tiered_storage_config=CfnCluster.TieredStorageConfigProperty(
-                mode="Enable" if settings.checkpoint_memory_percent else "Disable",
+                mode=_MODES[settings.checkpoint_memory_percent > 0],
                 instance_memory_allocation_percentage=settings.checkpoint_memory_percent or None,
             )
             if settings.tiered_checkpoints

@@ -189,6 +189,7 @@ class ExecutionRole(Construct):
         )
 
     def _allow_interfaces(self, vpc: ec2.IVpc, security_groups: Sequence[ec2.ISecurityGroup]) -> None:
+        """What HyperPod does with the role to attach nodes to the VPC, as narrow as EC2's actions can be."""
         # A shared VPC belongs to another account, and so do the instances of HyperPod.
         interfaces = self._arn("ec2", "network-interface/*", account="*")
         instances = self._arn("ec2", "instance/*", account="*")

@@ -73,6 +73,7 @@ def instance_group(
         KeyError: the settings name a zone or a training plan that `resources` lacks.
         ValueError: neither the settings nor `resources` name a role.
     """
+    partitions = [settings.slurm.partition] if settings.slurm and settings.slurm.partition else None
     return CfnCluster.ClusterInstanceGroupProperty(
         instance_group_name=name,
         instance_count=settings.count,
@@ -99,11 +100,11 @@ def instance_group(
         if settings.network_interface
         else None,
         on_start_deep_health_checks=_deep_checks(settings),
+        # Capacity is bound to a zone: a group in another one is told that there is none, though there is.
         override_vpc_config=_placement(settings.subnet_ids or _subnet_ids(settings.zone_ids, resources), resources),
         auto_patch_config=_patching(settings.patching),
         slurm_config=CfnCluster.ClusterSlurmConfigProperty(
-            node_type=_NODE_TYPES[settings.slurm.node_type],
-            partition_names=[settings.slurm.partition] if settings.slurm.partition else None,
+            node_type=_NODE_TYPES[settings.slurm.node_type], partition_names=partitions
         )
         if settings.slurm and resources.slurm_by_api
         else None,
@@ -203,6 +204,7 @@ def _root_volume(settings: InstanceGroup) -> list[CfnCluster.ClusterInstanceStor
 def _mounts(
     settings: InstanceGroup, resources: GroupResources
 ) -> list[CfnCluster.ClusterInstanceStorageConfigProperty]:
+    """File systems that HyperPod itself mounts, where the group says so; the others are left to the scripts."""
     mounts = [
         CfnCluster.ClusterInstanceStorageConfigProperty(
             fsx_lustre_config=CfnCluster.ClusterFsxLustreConfigProperty(

@@ -189,6 +189,7 @@ class EnvironmentNetwork(Construct):
     def _create(
         self, settings: Network, features: AbstractSet[str], protection: Protection, key: kms.IKey | None
     ) -> None:
+        """A VPC of its own with subnets by zone and endpoints; flow logs unless they are turned off."""
         vpc = ZonedVpc(self, "Vpc", settings=settings, protection=protection)
         self.vpc = vpc.interface
         self.node_subnets = vpc.interfaces("nodes")
@@ -217,6 +218,7 @@ class EnvironmentNetwork(Construct):
             )
 
     def _adopt(self, adopted: AdoptedVpc) -> None:
+        """An existing VPC by the ids in the settings; it gets no subnets, routes or endpoints."""
         # Nothing here reads route tables of an existing VPC, and asking AWS for their ids would tie synthesis to it.
         cdk.Annotations.of(self).acknowledge_warning(_NO_ROUTE_TABLE)
         subnets = adopted.subnets
@@ -240,6 +242,7 @@ class EnvironmentNetwork(Construct):
         return ec2.Subnet.from_subnet_attributes(self, f"{zone}-{role}", subnet_id=subnet_id, availability_zone=zone)
 
     def _node_security_group(self, closed: bool, protection: Protection) -> ec2.ISecurityGroup:
+        """Everything among nodes, as EFA needs; outwards everything, or only HTTPS in a closed network."""
         lasting = removal_policy(protection)
         outside = ec2.CfnSecurityGroup.EgressProperty(
             cidr_ip="0.0.0.0/0",

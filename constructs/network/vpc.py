@@ -151,6 +151,7 @@ class ZonedVpc(Construct):
         return [subnet.route_table_id for role in roles for (_, held), subnet in self._subnets.items() if held == role]
 
     def _route_out(self, zones: tuple[str, ...]) -> None:
+        """Internet and NAT gateways, one of these in each of `zones`; other zones route through the first."""
         if not zones:
             return
         internet = ec2.CfnInternetGateway(self, "InternetGateway", tags=[cdk.CfnTag(key="Name", value=self.node.path)])

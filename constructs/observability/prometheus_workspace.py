@@ -124,6 +124,7 @@ class PrometheusWorkspace(Construct):
         allow(role, actions, [self.arn])
 
     def _workspace(self, settings: Observability, name: str, key: kms.IKey, protection: Protection) -> aps.CfnWorkspace:
+        """The workspace with its log group, which takes errors and, above the threshold, expensive queries."""
         group = logs.CfnLogGroup(
             self,
             "Logs",

@@ -100,6 +100,7 @@ class UpkeepAlarms(Construct):
         missing: Literal["notBreaching", "breaching"] = "notBreaching",
         period_seconds: int = _PERIOD_SECONDS,
     ) -> None:
+        """An alarm after three periods beyond the threshold; `metric` is namespace, name, statistic and dimensions."""
         namespace, metric_name, statistic, dimensions = metric
         cloudwatch.CfnAlarm(
             self,

@@ -1,5 +1,6 @@
 """Argo CD as a capability of an EKS cluster."""
 
+from collections.abc import Iterable
 from typing import cast
 
 import aws_cdk as cdk
@@ -43,9 +44,7 @@ class ArgoCdCapability(Construct):
             role = iam.Role(self, "Role", assumed_by=trusted, description="Argo CD of an EKS cluster").role_arn
         rights = {"ADMIN": settings.admins, "EDITOR": settings.editors, "VIEWER": settings.viewers}
         mappings = [
-            capability.ArgoCdRoleMappingProperty(
-                role=right, identities=[capability.SsoIdentityProperty(id=group, type="SSO_GROUP") for group in groups]
-            )
+            capability.ArgoCdRoleMappingProperty(role=right, identities=_identities(groups))
             for right, groups in rights.items()
             if groups
         ]
@@ -74,3 +73,7 @@ class ArgoCdCapability(Construct):
         """The capability."""
         self.role_arn = role
         """The role that Argo CD acts with."""
+
+
+def _identities(groups: Iterable[str]) -> list[eks.CfnCapability.SsoIdentityProperty]:
+    return [eks.CfnCapability.SsoIdentityProperty(id=group, type="SSO_GROUP") for group in groups]

@@ -8,7 +8,7 @@ from constructs import Construct
 
 from ...config.settings.governance.teams import Team
 from ...config.settings.platform import TrainingJobQueue
-from ...planning.quota.queue_shares import queue_shares
+from ...planning.quota.queue_shares import Share, queue_shares
 from ...planning.rules import check
 
 
@@ -83,28 +83,29 @@ class TrainingJobs(Construct):
             state=state,
         )
         """The queue; its reference is its ARN."""
-        self.shares = {
-            team: batch.CfnQuotaShare(
-                self,
-                f"Share-{team}",
-                quota_share_name=team,
-                job_queue=self.queue.attr_job_queue_arn,
-                capacity_limits=[
-                    batch.CfnQuotaShare.QuotaShareCapacityLimitProperty(capacity_unit=unit, max_capacity=count)
-                    for unit, count in share.capacity.items()
-                ],
-                resource_sharing_configuration=batch.CfnQuotaShare.QuotaShareResourceSharingConfigurationProperty(
-                    strategy=share.strategy, borrow_limit=share.borrow_limit
-                ),
-                preemption_configuration=batch.CfnQuotaShare.QuotaSharePreemptionConfigurationProperty(
-                    in_share_preemption="ENABLED" if share.preempts else "DISABLED"
-                ),
-                state=state,
-            )
-            for team, share in shares.items()
-        }
+        self.shares = {team: self._share(team, share, state) for team, share in shares.items()}
         """The shares by team."""
         cdk.CfnOutput(self, "QueueArn", value=self.queue.attr_job_queue_arn, description=f"Queue {name}")
+
+    def _share(self, team: str, share: Share, state: str) -> batch.CfnQuotaShare:
+        """The part of the queue that a team has."""
+        return batch.CfnQuotaShare(
+            self,
+            f"Share-{team}",
+            quota_share_name=team,
+            job_queue=self.queue.attr_job_queue_arn,
+            capacity_limits=[
+                batch.CfnQuotaShare.QuotaShareCapacityLimitProperty(capacity_unit=unit, max_capacity=count)
+                for unit, count in share.capacity.items()
+            ],
+            resource_sharing_configuration=batch.CfnQuotaShare.QuotaShareResourceSharingConfigurationProperty(
+                strategy=share.strategy, borrow_limit=share.borrow_limit
+            ),
+            preemption_configuration=batch.CfnQuotaShare.QuotaSharePreemptionConfigurationProperty(
+                in_share_preemption="ENABLED" if share.preempts else "DISABLED"
+            ),
+            state=state,
+        )
 
 
 def _limits(seconds: int | None) -> list[batch.CfnJobQueue.JobStateTimeLimitActionProperty] | None:
@@ -112,6 +113,7 @@ def _limits(seconds: int | None) -> list[batch.CfnJobQueue.JobStateTimeLimitActi
         return None
     return [
         batch.CfnJobQueue.JobStateTimeLimitActionProperty(
+            # The only action that queues of training jobs take.
             action="TERMINATE",
             max_time_seconds=seconds,
             reason="CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",

@@ -215,6 +215,7 @@ class LustreFileSystem(LustreAccess, Construct):
         protection: Protection,
         ports: Sequence[Ports],
     ) -> None:
+        """A file system of its own in one subnet, which `clients` reach, with its links to S3."""
         lasting = removal_policy(protection)
         group = ec2.SecurityGroup(
             self, "SecurityGroup", vpc=vpc, allow_all_outbound=False, description="FSx for Lustre servers"
@@ -245,6 +246,7 @@ class LustreFileSystem(LustreAccess, Construct):
         )
         resource.apply_removal_policy(lasting)
         opened = _open(self, group, clients, ports) if clients else []
+        # FSx inspects the rules of the group when it creates the file system.
         resource.node.add_dependency(among_servers, *opened)
         cdk.Tags.of(self).add("Name", self.node.path)
         for repository in settings.repositories:
@@ -322,6 +324,7 @@ def _open(
 
 
 def _configuration(settings: Lustre) -> fsx.CfnFileSystem.LustreConfigurationProperty:
+    """The properties that differ by type: SSD has a throughput per TiB, intelligent tiering a total and a cache."""
     backups: dict[str, Any] = {}
     if settings.backups is not None:
         backups = {
@@ -362,6 +365,7 @@ def _metadata(settings: Lustre) -> fsx.CfnFileSystem.MetadataConfigurationProper
 
 
 def _associate(scope: Construct, file_system: fsx.CfnFileSystem, repository: DataRepository) -> None:
+    """Link a folder of the file system to an S3 prefix, with the events that keep both in step."""
     kind = fsx.CfnDataRepositoryAssociation
     imported = [event.upper() for event in repository.import_events]
     exported = [event.upper() for event in repository.export_events]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -41,7 +42,7 @@ def measure(facts: Mapping[str, Any], expected: int, mode: str, bundle: Path, ro
     if status != 0:
         reason = f"nvidia-smi {'hangs' if status is None else f'ended with {status}'}: {(err or out).strip()[-300:]}"
         return [Measured("gpus", (), None, "GPUs", reason, failed=True)]
-    rows = [[word.strip() for word in line.split(",")] for line in out.strip().splitlines()]
+    rows = [re.split(r"\s*,\s*", line.strip()) for line in out.strip().splitlines()]
     result = [Measured("gpus", (), float(len(rows)), "GPUs", f"{expected} belong to this instance type")]
     if any(row[3] == "Enabled" for row in rows):
         return [*result, Measured("programs", (), None, "", "GPUs are divided (MIG): lines are for whole ones")]

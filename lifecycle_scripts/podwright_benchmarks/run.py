@@ -40,7 +40,7 @@ def run(
     if count and kind.get("accelerator_vendor") == "neuron":
         tasks.append(lambda: neuron.measure(count, mode, say))
     with ThreadPoolExecutor(len(tasks)) as pool:
-        measured = [item for done in [pool.submit(task) for task in tasks] for item in done.result()]
+        measured = [item for part in pool.map(lambda task: task(), tasks) for item in part]
     return started.record(node_facts, instance_type, mode, judge(measured, instance_type, accelerators=count))
 
 

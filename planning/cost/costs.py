@@ -4,9 +4,11 @@ Counted is what stands there whether it is used or not. What depends on use is n
 makes a sum unknown in part: nothing here is guessed.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from operator import itemgetter
 from typing import Literal
 
 from ...config.catalog.eks_versions import eks_versions
@@ -14,6 +16,7 @@ from ...config.catalog.instance_types import environment_types
 from ...config.catalog.limits import limits
 from ...config.catalog.prices import HOURS_PER_MONTH, Price, hourly, service_items, service_price
 from ...config.settings.environment import Environment
+from ...config.settings.governance.teams import Amount
 from ...config.settings.groups import AnyGroup
 from ...config.settings.storage import Lustre
 from ..network.cidrs import nat_zones
@@ -137,9 +140,10 @@ def total(items: Iterable[Cost]) -> Sum:
 
 def by_stack(items: Iterable[Cost]) -> dict[StackName, Sum]:
     """The sum of each stack that has costs, in order of deployment."""
-    items = list(items)
-    stacks: list[StackName] = list(dict.fromkeys(item.stack for item in items))
-    return {stack: total(item for item in items if item.stack == stack) for stack in stacks}
+    stacks: dict[StackName, list[Cost]] = {}
+    for item in items:
+        stacks.setdefault(item.stack, []).append(item)
+    return {stack: total(its) for stack, its in stacks.items()}
 
 
 def by_team(environment: Environment, items: Iterable[Cost]) -> list[TeamCost]:
@@ -149,27 +153,26 @@ def by_team(environment: Environment, items: Iterable[Cost]) -> list[TeamCost]:
     """
     groups = {item.group: item for item in items if item.group}
     desired = _quotas(environment, groups)
-    promised = {name: sum(quotas[name] for quotas in desired.values()) for name in groups}
+    promised = {name: sum(map(itemgetter(name), desired.values())) for name in groups}
 
-    def share(name: str, quota: float) -> float:
+    def cut(quotas: Mapping[str, float]) -> dict[str, float]:
         # Quotas may promise more than there is; what is there is then divided in proportion.
-        return quota * min(1.0, groups[name].quantity / promised[name]) if quota else 0.0
+        parts = {name: min(1.0, item.quantity / (promised[name] or 1.0)) for name, item in groups.items()}
+        return {name: quota * parts[name] for name, quota in quotas.items()}
 
-    shares: dict[str | None, dict[str, float]] = {
-        team: {name: share(name, quota) for name, quota in quotas.items()} for team, quotas in desired.items()
-    }
+    shares: dict[str | None, dict[str, float]] = {team: cut(quotas) for team, quotas in desired.items()}
     shares[None] = {name: max(item.quantity - promised[name], 0.0) for name, item in groups.items()}
     fees = _fee_of_an_instance(environment)
-    return [
-        TeamCost(
+
+    def cost(team: str | None, share: Mapping[str, float]) -> TeamCost:
+        return TeamCost(
             team,
             sum(share.values()),
             total(replace(groups[name], quantity=count) for name, count in share.items() if count),
             sum(count * fees.get(name, 0.0) for name, count in share.items()),
         )
-        for team, share in shares.items()
-        if team or sum(share.values())
-    ]
+
+    return [cost(team, share) for team, share in shares.items() if team or sum(share.values())]
 
 
 def _quotas(environment: Environment, groups: Iterable[str]) -> dict[str, dict[str, float]]:
@@ -178,32 +181,28 @@ def _quotas(environment: Environment, groups: Iterable[str]) -> dict[str, dict[s
     known = {
         name: group
         for name, group in environment.instance_groups.items()
-        if name in groups and all(instance_type in types for instance_type in group.types)
+        if name in groups and all(map(types.find, group.types))
     }
     stock, teams = Stock(known, types), environment.governance.teams
-    quotas = {
-        name: {key: amount for key, amount in team.quota.items() if stock.groups_of(key)}
-        for name, team in teams.items()
-    }
-    left = stock.left(quotas.values())
-    held = {name: stock.divided(quota, left) for name, quota in quotas.items()}
+    left = stock.left(team.quota for team in teams.values())
 
     def instances_of(group: str, parts: Mapping[str, tuple[int, bool]]) -> float:
         if group not in known:
             return 0.0
         return instances({key: count for key, (count, _) in parts.items()}, stock.nodes[group].brings)
 
-    return {
-        team: {group: instances_of(group, parts.get(group, {})) for group in groups} for team, parts in held.items()
-    }
+    def held(quota: Mapping[str, Amount]) -> dict[str, float]:
+        parts = stock.divided({key: amount for key, amount in quota.items() if stock.groups_of(key)}, left)
+        return {group: instances_of(group, parts.get(group, {})) for group in groups}
+
+    return {name: held(team.quota) for name, team in teams.items()}
 
 
 def _fee_of_an_instance(environment: Environment) -> dict[str, float]:
     """What an instance of each plan-backed group has cost upfront at most; a plan's price is shared by its groups."""
-    drawn = {
-        plan: sum(group.count for group in environment.groups.values() if group.plan == plan)
-        for plan in environment.training_plans
-    }
+    drawn = Counter[str | None]()
+    for group in environment.groups.values():
+        drawn[group.plan] += group.count
     return {
         name: (environment.training_plans[group.plan].max_upfront_usd or 0) / drawn[group.plan]
         for name, group in environment.groups.items()
@@ -290,10 +289,9 @@ def _cluster(environment: Environment) -> Iterator[Cost]:
     for name, group in environment.groups.items():
         if group.count:
             yield _instances(environment, name, group)
-    root = limits().cluster.root_volume_gb
-    sizes = [
-        (root + sum(volume.size_gib for volume in group.volumes)) * group.count for group in environment.groups.values()
-    ]
+    groups = environment.groups.values()
+    sizes = [limits().cluster.root_volume_gb * group.count for group in groups]
+    sizes += [volume.size_gib * group.count for group in groups for volume in group.volumes]
     if sizes:
         yield _service(environment, "cluster", "node_volume", sum(sizes), "root and further volumes of all nodes")
 

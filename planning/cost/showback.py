@@ -125,7 +125,8 @@ def _spend(team: str, rows: list[Hours], prices: Mapping[tuple[str, str], Rate],
         idle=idle,
         held_usd=held_usd,
         unused_usd=sum(row.unused * price for row, price in priced),
-        idle_usd=None if idle is None else idle * held_usd / held if held else 0.0,
+        # Who held nothing has paid nothing, so the divisor does not matter then.
+        idle_usd=None if idle is None else idle * held_usd / (held or 1.0),
         unpriced=sum(row.held + row.unused for row in rows if usd(row) is None),
     )
 

@@ -120,6 +120,7 @@ def change_facts(resource_type: str, path: str, change: Change) -> ChangeFacts:
         return ChangeFacts(
             Effect.DELETES_DATA if change == "delete" and resource_type in stateful() else Effect.IN_PLACE
         )
+    # A guess would be believed. Whoever finds a source adds a row to the table.
     return ChangeFacts(Effect.UNKNOWN, what="no source that podwright knows says what this does")
 
 

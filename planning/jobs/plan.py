@@ -163,7 +163,8 @@ class Planner:
         has = self.devices(job)
         efa = has.pop(EFA)
         ((device, existing),) = has.items()
-        count = (1 if job.partition else existing) if job.accelerators is None else job.accelerators
+        default = 1 if job.partition else existing
+        count = default if job.accelerators is None else job.accelerators
         gpu_share: GpuShare | None = getattr(job, "gpu_share", None)
         if gpu_share:
             return self._shared(job, gpu_share, free, existing)

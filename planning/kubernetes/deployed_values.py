@@ -55,7 +55,7 @@ class DeployedValues:
             cluster_arn=values["cluster_arn"],
             eks_cluster_name=values["eks_cluster_name"],
             checkpoint_bucket=values["checkpoint_bucket"],
-            lustre={name: LustreValues(*(values[path] for path in lustre_paths(name))) for name in sorted(names)},
+            lustre={name: LustreValues(*map(values.__getitem__, lustre_paths(name))) for name in sorted(names)},
             roles={
                 path.removeprefix("roles."): arn for path, arn in sorted(values.items()) if path.startswith("roles.")
             },

@@ -60,7 +60,8 @@ def _levels() -> str:
 def _section(title: str, result: list[Metric]) -> str:
     """The metrics of one exporter as a table of Markdown."""
     sources = dict.fromkeys(f"[{item.text}]({item.url}), {item.date}" for metric in result for item in metric.sources)
-    shared = [label for label in result[0].labels if all(label in metric.labels for metric in result)]
+    common = set(result[0].labels).intersection(*(metric.labels for metric in result))
+    shared = [label for label in result[0].labels if label in common]
     all_have = [f"All have the labels {listed((f'`{label}`' for label in shared), 'and')}.", ""] if shared else []
     lines = [
         f"## {title}",

@@ -367,14 +367,11 @@ def rate_seconds(scrape_seconds: int) -> int:
 def recording_groups(cluster: str, scrape_seconds: int) -> list[dict[str, Any]]:
     """The groups of a rules file that record, for one cluster."""
     span = rate_seconds(scrape_seconds)
+
+    def rule(item: Recording) -> dict[str, str]:
+        return {"record": item.name, "expr": filled(item.expression, cluster=cluster, rate_seconds=span)}
+
     return [
-        {
-            "name": f"podwright-{name}",
-            "interval": f"{INTERVAL_SECONDS}s",
-            "rules": [
-                {"record": item.name, "expr": filled(item.expression, cluster=cluster, rate_seconds=span)}
-                for item in group
-            ],
-        }
+        {"name": f"podwright-{name}", "interval": f"{INTERVAL_SECONDS}s", "rules": list(map(rule, group))}
         for name, group in GROUPS.items()
     ]

@@ -19,6 +19,7 @@ from ...config.settings.network import Network, SubnetRole
 SubnetKey = tuple[str, SubnetRole]
 """A subnet belongs to a zone id and a role, never to an instance group."""
 
+# A subnet's range is create-only, so a zone keeps its slot, whatever else stands in the file.
 SLOT_BITS = 3
 _NODES_BITS, _SMALL_BITS = SLOT_BITS + 1, SLOT_BITS + 5
 # Availability Zones are numbered from 1, and no region has more than six; so these two are free for Local Zones.
@@ -95,4 +96,4 @@ def strays(network: Network) -> list[SubnetKey]:
     """Subnets that lie in none of the VPC's ranges, for a rule. Raises ValueError like `plan`."""
     texts = [network.vpc.cidr] if network.vpc is not None else [network.cidr, *network.secondary_cidrs]
     ranges = [IPv4Network(text) for text in texts]
-    return [key for key, block in plan(network).items() if not any(block.subnet_of(outer) for outer in ranges)]
+    return [key for key, block in plan(network).items() if not any(map(block.subnet_of, ranges))]

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -67,7 +68,7 @@ class LockedFile:
 
 def components_of(settings: NodeSoftware, orchestrator: str, group: InstanceGroup, types: Catalog) -> list[Component]:
     """What is installed on the nodes of a group: kernel parts only with EKS; on types without EFA or GPUs nothing."""
-    rows = [types.get(name) for name in group.types]
+    concerned = {name for row in map(types.get, group.types) for name in COMPONENTS if _concerns(name, row)}
     desired = dict(settings.installs())
     installer = efa_installers().get(desired.get("efa_installer", ""))
     bundled = installer is not None and installer.aws_ofi_nccl == desired.get("aws_ofi_nccl")
@@ -75,9 +76,9 @@ def components_of(settings: NodeSoftware, orchestrator: str, group: InstanceGrou
         name
         for name in COMPONENTS
         if name in desired
+        and name in concerned
         and (orchestrator != "eks" or name in KERNEL_PARTS)
         and not (name == "aws_ofi_nccl" and bundled)
-        and any(_concerns(name, row) for row in rows)
     ]
 
 
@@ -89,10 +90,9 @@ def archives_of(
     ours = [group for group in groups if group.lifecycle is None]
     machines = {types.get(row).architecture for group in ours for row in group.types}
     results = {
-        archive(name, desired[name], settings.cuda, types.get(row).architecture)
+        archive(name, desired[name], settings.cuda, row.architecture)
         for group in ours
-        for name in components_of(settings, orchestrator, group, types)
-        for row in group.types
+        for name, row in product(components_of(settings, orchestrator, group, types), map(types.get, group.types))
     }
     results |= {
         Archive(PACKAGE, name, package.architecture, package.address)

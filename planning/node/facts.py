@@ -194,28 +194,27 @@ def node_facts(
     """
     software = software or NodeSoftware()
     ours = {name: group for name, group in sorted(groups.items()) if group.lifecycle is None}
+    names = {name for group in ours.values() for name in group.types}
+
+    def group_facts(group: InstanceGroup, software: NodeSoftware) -> GroupFacts:
+        return GroupFacts(
+            instance_types=group.types,
+            zones=group.zone_ids,
+            volumes_gib=tuple(volume.size_gib for volume in group.volumes),
+            mounts_lustre=cluster.orchestrator == "slurm" and bool(file_systems.lustre) and not group.mount_lustre,
+            mounts_home=cluster.orchestrator == "slurm" and file_systems.home is not None and not group.mount_home,
+            benchmarks=benchmark_policy(group, types),
+            software=group_software(software, cluster.orchestrator, group, types, archives),
+        )
+
     return NodeFacts(
         version=1,
         cluster=cluster,
         file_systems=file_systems,
-        instance_types={
-            name: _instance_type(types.get(name))
-            for name in sorted({name for group in ours.values() for name in group.types})
-        },
+        instance_types={name: _instance_type(types.get(name)) for name in sorted(names)},
         software=cluster_software(software, archives, archives_uri),
         benchmarks=benchmarks,
-        groups={
-            name: GroupFacts(
-                instance_types=group.types,
-                zones=group.zone_ids,
-                volumes_gib=tuple(volume.size_gib for volume in group.volumes),
-                mounts_lustre=cluster.orchestrator == "slurm" and bool(file_systems.lustre) and not group.mount_lustre,
-                mounts_home=cluster.orchestrator == "slurm" and file_systems.home is not None and not group.mount_home,
-                benchmarks=benchmark_policy(group, types),
-                software=group_software(software, cluster.orchestrator, group, types, archives),
-            )
-            for name, group in ours.items()
-        },
+        groups={name: group_facts(group, software) for name, group in ours.items()},
         slurm=slurm,
     )
 

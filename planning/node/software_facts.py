@@ -119,7 +119,16 @@ def cluster_software(
             if file.archive.component == PACKAGE
         ),
         needs=tuple(
-            NeedFacts.model_validate({"since": row["from"]} | {k: row[k] for k in row if k not in ("from", "source")})
+            NeedFacts.model_validate(
+                {
+                    "component": row["component"],
+                    "since": row["from"],
+                    "needs": row["needs"],
+                    "at_least": row["at_least"],
+                    "level": row["level"],
+                    "why": row["why"],
+                }
+            )
             for row in table("software_needs")
         ),
         names=NAMES,

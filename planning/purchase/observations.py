@@ -13,6 +13,7 @@ from .offers import Plan, Request, misfits
 from .record import Record
 from .steps import Call, Sleep, Steps, Tell
 
+# SageMaker's lists may be late. A further look takes seconds, a second purchase costs the whole price again.
 READS_BEFORE: Final = 2
 READS_AFTER: Final = 6
 """Looks that have to agree that nothing is there, before and after a call."""

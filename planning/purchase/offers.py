@@ -186,7 +186,8 @@ def misfits(request: Request, capacity: Offer | Plan) -> list[str]:
         servers = _at_once(capacity.parts, lambda part: part.ultraserver_count or 0)
         result += _other_count("UltraServers", request.ultraserver_count, servers, exactly=offer)
     else:
-        result += _other_count("instances", request.count, _at_once(capacity.parts, _instances), exactly=offer)
+        existing = _at_once(capacity.parts, lambda part: part.count)
+        result += _other_count("instances", request.count, existing, exactly=offer)
     if request.hours and abs(capacity.length - timedelta(hours=request.hours)) >= _DAY:
         result.append(f"lasts {capacity.length / _DAY:.4g} days, not {request.hours / 24:.4g}")
     if offer:
@@ -224,14 +225,14 @@ def _property(value: Any) -> str | list[str]:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _instances(part: Part) -> int:
-    return part.count
-
-
 def _at_once(parts: Iterable[Part], count: Callable[[Part], int]) -> int:
     """The most that are there at one moment; parts without dates are there all the time."""
     parts = tuple(parts)
-    return max((sum(count(other) for other in parts if _covers(other, part)) for part in parts), default=0)
+
+    def beside(part: Part) -> int:
+        return sum(count(other) for other in parts if _covers(other, part))
+
+    return max(map(beside, parts), default=0)
 
 
 def _covers(part: Part, other: Part) -> bool:

@@ -88,6 +88,7 @@ def acquire(request: Request, *, buyer: str, run: str, tags: Mapping[str, str]) 
         raise NotSold(f"training plan {request.plan} has no max_upfront_usd; nothing is bought without a limit")
 
     def draft() -> Steps[Record]:
+        # Offers carry names of zones, which differ between accounts; files name zones by id.
         zones = yield Call("ec2", "describe_availability_zones")
         zone_ids = {zone["ZoneName"]: zone["ZoneId"] for zone in zones["AvailabilityZones"]}
         now: datetime = yield Now()
@@ -159,6 +160,7 @@ def close(key: str, *, buyer: str, run: str) -> Steps[Outcome]:
 def _plan_draft(
     request: Request, offering: str, fee: Decimal | None, currency: str, buyer: str, tags: Mapping[str, str]
 ) -> Record:
+    """The record of an offering that is to be bought, before the first call; what AWS answers is still empty."""
     spares = request.spares_per_ultraserver
     more = {} if spares is None else {"SpareInstanceCountPerUltraServer": spares}
     if tags:

@@ -198,6 +198,8 @@ def ensure_table() -> Steps[None]:
 
 
 def _create() -> Steps[None]:
+    """Make the table of records, protected from deletion; one that somebody else made meanwhile will do."""
+    # DynamoDB's own key encrypts it: a key of an environment would go with its stack, and records outlive stacks.
     try:
         yield Call(
             "dynamodb",

@@ -88,6 +88,7 @@ class Purchase:
         raise NotRecorded(f"others keep changing the record {self.key}; nothing was bought by this run, try later")
 
     def _turn(self, record: Record | None) -> Steps[Record | Outcome]:
+        """One step from the state that the record is in: the record as it then is, or how the purchase ended."""
         if record is None:
             return (yield from self._put((yield from self._drafted()), None))
         match record.state:
@@ -104,6 +105,7 @@ class Purchase:
                 return (yield from self._again(record))
 
     def _intended(self, record: Record) -> Steps[Record | Outcome]:
+        """Buy, unless the plan is there or another run changed the record; after a failed plan by the next name."""
         yield Tell(f"looking whether {record.name} is there already")
         result = yield from find(record, READS_BEFORE)
         existing = next((each for each in result if not each.failed), None)
@@ -112,6 +114,7 @@ class Purchase:
             now = yield from read(self.key)
             if now and now.revision != record.revision:
                 return now
+        # A purchase that a person closed keeps its name: what shows late was bought by it.
         if existing and existing.fits and any(each["name"] == record.name for each in record.attempts_before):
             return (yield from self._resolved(record, result))
         if existing:
@@ -125,9 +128,11 @@ class Purchase:
         if drafted.kind == "plan" and len(drafted.name) > NAME_LENGTH:
             raise NotSold(f"the plan's name {drafted.name} has more than {NAME_LENGTH} characters; nothing was bought")
         written = yield from self._put(drafted, record)
+        # The mark of the write says who won, also when the answer to the write was lost.
         return (yield from self._call(written)) if written.write == self._last_write else written
 
     def _call(self, record: Record) -> Steps[Outcome]:
+        """Make the one call that costs money and record its answer. Without a clear one, see whether it was bought."""
         now: datetime = yield Now()
         if not timedelta() <= now - datetime.fromisoformat(record.at) <= timedelta(seconds=_CALL_WITHIN):
             reason = f"more than {_CALL_WITHIN} seconds passed before the call, so it was not made"
@@ -137,6 +142,7 @@ class Purchase:
             answer = yield _buying_call(record)
         except Exception as error:  # noqa: BLE001  becomes the record's reason
             reason = f"{type(error).__name__}: {error}"
+            # Only an answer of class 4xx is sure; after anything else a second call might buy a second plan.
             if is_refusal(error):
                 return (yield from self.settle(record, State.REFUSED, reason=reason))
             yield Tell(f"no clear answer ({reason}); looking whether it was bought all the same")
@@ -250,6 +256,7 @@ class Purchase:
     def _outcome(
         self, record: Record, *, existing: PurchasedPlan | None = None, paid: bool = False, recorded: bool = True
     ) -> Outcome:
+        """How the purchase ended, in words for the buyer; `recorded` is False when the record could not be written."""
         plan = existing.plan if existing else None
         differs = tuple(misfits(self.request, plan)) if plan and self.request else ()
         common = {"paid": paid, "plan": plan, "differs": differs, "recorded": recorded}

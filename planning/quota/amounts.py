@@ -3,12 +3,15 @@
 Quantities are whole numbers: vCPU in thousandths, memory in MiB, everything else in pieces. So sums are exact.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import reduce
+from operator import and_
 from typing import Final, NamedTuple
 
 from ...config.catalog.instance_type import InstanceType
-from ...config.catalog.mig import MIG_RESOURCE, partitions, partitions_per_gpu
+from ...config.catalog.mig import MIG_RESOURCE, common_profiles, partitions, partitions_per_gpu
 from ...config.settings.governance.teams import Amount
 
 CPU: Final = "cpu"
@@ -45,9 +48,8 @@ class Node(NamedTuple):
 def node(rows: Iterable[InstanceType], labels: Mapping[str, str], threads_per_core: int | None = None) -> Node:
     """What an instance of any of the types `rows` brings."""
     rows = list(rows)
-    each = [_brings(row, threads_per_core) for row in rows]
-    brings = {name: least for name in each[0] if (least := min(one[name] for one in each))}
-    profiles = tuple(name for name in rows[0].mig_profiles if all(name in row.mig_profiles for row in rows))
+    brings = _least(_brings(row, threads_per_core) for row in rows)
+    profiles = common_profiles(rows)
     layout = partitions(labels, profiles) if GPU in brings else {}
     gpus = brings.get(GPU, 0)
     if layout != {}:
@@ -62,15 +64,17 @@ def least(nodes: Iterable[Node]) -> Node:
     if not others:
         return first
     return Node(
-        {
-            name: min(each, *(other.brings[name] for other in others))
-            for name, each in first.brings.items()
-            if all(name in other.brings for other in others)
-        },
+        _least(one.brings for one in (first, *others)),
         min(other.accelerators for other in (first, *others)),
         first.mig_profiles,
         all(other.layout_known for other in (first, *others)),
     )
+
+
+def _least(each: Iterable[Quantities]) -> Quantities:
+    """The least of each resource that all have."""
+    # A counter's `&` is the least of two, and its `+` leaves out what is 0.
+    return dict(+reduce(and_, map(Counter, each)))
 
 
 def _brings(row: InstanceType, threads_per_core: int | None) -> Quantities:
@@ -84,6 +88,11 @@ def _brings(row: InstanceType, threads_per_core: int | None) -> Quantities:
     }
 
 
+def times(count: int, one: Quantities) -> Quantities:
+    """What `count` instances bring that bring `one` each."""
+    return {resource: count * each for resource, each in one.items()}
+
+
 def quantities(amount: Amount, node: Node) -> tuple[Quantities, frozenset[str]]:
     """What `amount` is of instances such as `result`, and which resources of it were filled in by ratio.
 
@@ -92,7 +101,7 @@ def quantities(amount: Amount, node: Node) -> tuple[Quantities, frozenset[str]]:
     governance fills amounts in; how it rounds, what a partition counts for and that EFA follows is as we read it.
     """
     if amount.instances is not None:
-        return {name: amount.instances * each for name, each in node.brings.items()}, frozenset()
+        return times(amount.instances, node.brings), frozenset()
     specified: Quantities = {}
     if amount.accelerators is not None:
         specified[node.accelerator] = amount.accelerators

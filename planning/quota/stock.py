@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ...config.catalog.instance_types import Catalog
 from ...config.settings.governance.teams import Amount, Engine
 from ...config.settings.groups import InstanceGroup
-from .amounts import Node, Quantities, least, node, quantities
+from .amounts import Node, Quantities, least, node, quantities, times
 
 
 class Flavor(NamedTuple):
@@ -46,9 +46,7 @@ class Stock:
         """
         self._groups = {name: group for name, group in sorted(groups.items()) if group.types}
         self.nodes = {
-            name: node(
-                [types.get(instance_type) for instance_type in group.types], group.labels, group.threads_per_core
-            )
+            name: node(map(types.get, group.types), group.labels, group.threads_per_core)
             for name, group in self._groups.items()
         }
         """What one instance brings, by group."""
@@ -72,10 +70,7 @@ class Stock:
 
     def capacities(self) -> dict[str, Quantities]:
         """What all instances of each group bring."""
-        return {
-            name: {resource: each * group.count for resource, each in self.nodes[name].brings.items()}
-            for name, group in self._groups.items()
-        }
+        return {name: times(group.count, self.nodes[name].brings) for name, group in self._groups.items()}
 
     def groups_of(self, key: str) -> list[str]:
         """The groups that a key of a quota means: the one of that name, or those that hold nothing but that type."""

@@ -110,6 +110,7 @@ def plain(value: Any) -> Any:
 
 
 def _data(parts: Parts) -> dict[str, Any]:
+    """A whole environment as a file would have it, with an invented account, VPC and EKS cluster around the parts."""
     cluster = dict(plain(parts.cluster))
     if cluster.get("orchestrator") != "slurm":
         cluster["eks"] = {"existing": _EKS}
@@ -148,12 +149,14 @@ def _region_of(zones: Sequence[str]) -> str:
 
 
 def _about_parts(result: Sequence[Finding]) -> list[Finding]:
-    return [
-        item
-        for item in _bare(result)
-        if any(item.path == part or item.path.startswith((f"{part}.", f"{part}[")) for part in _OURS)
-        and not item.path.startswith("cluster.eks")
-    ]
+    return [item for item in _bare(result) if _is_ours(item.path)]
+
+
+def _is_ours(path: str) -> bool:
+    # The EKS cluster is made up as well: parts do not say which it is.
+    return not path.startswith("cluster.eks") and any(
+        path == part or path.startswith((f"{part}.", f"{part}[")) for part in _OURS
+    )
 
 
 def _bare(result: Sequence[Finding]) -> list[Finding]:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, without
 from ..protocol.service import refuse
 from . import schemas
 from .service import CloudFormation, ValidationError
@@ -107,11 +107,7 @@ class CloudFormationResponse(BaseResponse):
         stacks = (
             [self._target()]
             if self._get_param("StackName")
-            else [
-                stack
-                for stack in self.service.region(self.region).stacks.values()
-                if any(resource.physical_id == physical_id for resource in stack.resources.values())
-            ]
+            else [stack for stack in self.service.region(self.region).stacks.values() if stack.holds(physical_id)]
         )
         if not stacks:
             raise ValidationError(f"Stack for {physical_id} does not exist")
@@ -357,18 +353,9 @@ def _event(event: Event) -> JsonObject:
 
 def _without_values(change: JsonObject) -> JsonObject:
     """A change without the values of properties, as DescribeChangeSet has it unless they are asked for."""
-    resource = {
-        key: value for key, value in change["ResourceChange"].items() if key not in ("BeforeContext", "AfterContext")
-    }
+    resource = without(change["ResourceChange"], "BeforeContext", "AfterContext")
     resource["Details"] = [
-        {
-            **detail,
-            "Target": {
-                key: value
-                for key, value in detail["Target"].items()
-                if key not in ("BeforeValue", "AfterValue", "AttributeChangeType")
-            },
-        }
+        {**detail, "Target": without(detail["Target"], "BeforeValue", "AfterValue", "AttributeChangeType")}
         for detail in resource["Details"]
     ]
     return {"Type": change["Type"], "ResourceChange": resource}

@@ -76,6 +76,8 @@ def _modification(old: Resource, definition: JsonObject, properties: JsonObject,
         if before != after:
             always = any(path.split("/")[0] == name for path in replaced_by)
             unknown = KNOWN_AFTER_APPLY in json.dumps(after)
+            changed = "Remove" if after is None else "Modify"
+            recreation = "Conditionally" if unknown else "Always"
             scopes.append("Properties")
             details.append(
                 {
@@ -83,8 +85,8 @@ def _modification(old: Resource, definition: JsonObject, properties: JsonObject,
                         "Attribute": "Properties",
                         "Name": name,
                         "Path": f"/Properties/{name}",
-                        "RequiresRecreation": "Never" if not always else "Conditionally" if unknown else "Always",
-                        "AttributeChangeType": "Add" if before is None else "Remove" if after is None else "Modify",
+                        "RequiresRecreation": recreation if always else "Never",
+                        "AttributeChangeType": "Add" if before is None else changed,
                         **({} if before is None else {"BeforeValue": _text(before)}),
                         **({} if after is None else {"AfterValue": _text(after)}),
                     },
@@ -104,8 +106,9 @@ def _modification(old: Resource, definition: JsonObject, properties: JsonObject,
             )
     if not details:
         return None
-    recreation = {detail["Target"]["RequiresRecreation"] for detail in details}
-    replacement = "True" if "Always" in recreation else "Conditional" if "Conditionally" in recreation else "False"
+    recreations = {detail["Target"]["RequiresRecreation"] for detail in details}
+    perhaps = "Conditional" if "Conditionally" in recreations else "False"
+    replacement = "True" if "Always" in recreations else perhaps
     change = _change("Modify", old.logical_id, definition, old, properties)
     change["ResourceChange"] |= {"Replacement": replacement, "Scope": list(dict.fromkeys(scopes)), "Details": details}
     if replacement != "False":

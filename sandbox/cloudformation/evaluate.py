@@ -230,7 +230,9 @@ class Evaluator:
 
 
 def _scalar(value: Any) -> Any:
-    return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int | float) else value
+    # YAML's true and 1 are "true" and "1" wherever CloudFormation compares or joins them.
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if isinstance(value, int | float) else value
 
 
 def text_of(value: Any, function: str) -> str:

@@ -16,6 +16,7 @@ _TOGETHER = {
     "AWS::SageMaker::ComputeQuota": "AWS::SageMaker::ClusterSchedulerConfig",
     "AWS::SageMaker::ClusterSchedulerConfig": "AWS::SageMaker::ComputeQuota",
 }
+# One of the few regions that the lists of both name.
 _COMPLETE_REGION = "us-east-1"
 # Types that CloudFormation or the CDK itself handles; they have no provider schema.
 PSEUDO_TYPES = {"AWS::CDK::Metadata", "AWS::CloudFormation::WaitConditionHandle"}

@@ -127,6 +127,10 @@ class Stack:
         """Whether an operation runs."""
         return self.status.endswith("_IN_PROGRESS") and self.status != REVIEW
 
+    def holds(self, physical_id: str) -> bool:
+        """Whether one of the stack's resources has that physical id."""
+        return any(resource.physical_id == physical_id for resource in self.resources.values())
+
     def record(self, status: str, resource: Resource | None = None, reason: str | None = None) -> None:
         """Set the status of the stack, or of one of its resources, and write the event."""
         if resource is None:

@@ -16,9 +16,12 @@ class _Loader(yaml.SafeLoader):
     """YAML as CloudFormation reads it: short function tags, and dates that stay text."""
 
 
+def _without_dates(resolvers: list[Any]) -> list[Any]:
+    return [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+
+
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    first: _without_dates(resolvers) for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
 

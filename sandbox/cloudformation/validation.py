@@ -110,11 +110,12 @@ def validate_properties(
 def _local_files(schema: schemas.ResourceSchema, properties: JsonObject, logical_id: str) -> list[Failure]:
     """cfn-lint takes a file name where `aws cloudformation package` would upload a file; CloudFormation does not."""
     prefix = f"Resources/{schema.resource_type}/Properties/"
+    paths = [item.removeprefix(prefix) for item in TEMPLATED_PROPERTY_CFN_PATHS if item.startswith(prefix)]
     return [
         Failure(
             logical_id, schema.resource_type, tuple(path.split("/")), "expected type: JSONObject, found: String", "type"
         )
-        for path in (item.removeprefix(prefix) for item in TEMPLATED_PROPERTY_CFN_PATHS if item.startswith(prefix))
+        for path in paths
         if schema.definition(path).get("type") == "object"
         for value in schemas.values_at(properties, path)
         if isinstance(value, str) and KNOWN_AFTER_APPLY not in value
@@ -126,10 +127,8 @@ _COMPOSITE = {"anyOf", "oneOf", "allOf", "not", "if", "uniqueItems", "contains"}
 
 def _touches_unknown(error: ValidationError) -> bool:
     """Whether the value that was refused is, or for composite keywords holds, one that only a deployment knows."""
-    value = error.instance
-    return KNOWN_AFTER_APPLY in (
-        value if isinstance(value, str) else str(value) if error.validator in _COMPOSITE else ""
-    )
+    judged = isinstance(error.instance, str) or error.validator in _COMPOSITE
+    return judged and KNOWN_AFTER_APPLY in str(error.instance)
 
 
 def _failures(error: ValidationError, logical_id: str, resource_type: str) -> list[Failure]:

@@ -8,7 +8,7 @@ from moto.core.responses import ActionResult
 
 from ...config.settings.governance.task_governance import ADDON
 from ..protocol.clock import now
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, without
 from ..protocol.service import OwnResponse, refuse
 from . import task_governance
 from . import upgrades as eks_upgrades
@@ -72,7 +72,7 @@ class EksResponse(OwnResponse):
     def list_insights(self) -> ActionResult:
         requested = self._get_param("filter") or {}
         matches = [
-            {key: item[key] for key in item if key not in ("recommendation", "additionalInfo", "resources", _SUMMARY)}
+            without(item, "recommendation", "additionalInfo", "resources", _SUMMARY)
             for item in eks_upgrades.insights(self.service, self.region, self._cluster())
             if item["category"] in requested.get("categories", [item["category"]])
             and item["kubernetesVersion"] in requested.get("kubernetesVersions", [item["kubernetesVersion"]])

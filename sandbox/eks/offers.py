@@ -36,21 +36,17 @@ def addons(name: str | None, kubernetes: str | None) -> list[JsonObject]:
     known = {pin.addon for pin in addon_pins()}
     result = list[JsonObject]()
     for addon in sorted({*NODE_ADDONS, *WORKLOAD_ADDONS, *PLATFORM_ADDONS, *known}):
-        clusters: dict[str, list[str]] = {}
+        compatible: dict[str, list[JsonObject]] = {}
         for version in versions:
             if existing := pins.get((addon, version)) if addon in known else _SOME_VERSION:
-                clusters.setdefault(existing, []).append(version)
-        if name in (None, addon) and clusters:
+                compatible.setdefault(existing, []).append({"clusterVersion": version, "defaultVersion": True})
+        if name in (None, addon) and compatible:
             result.append(
                 {
                     "addonName": addon,
                     "addonVersions": [
-                        {
-                            "addonVersion": version,
-                            "architecture": ["amd64", "arm64"],
-                            "compatibilities": [{"clusterVersion": each, "defaultVersion": True} for each in cluster],
-                        }
-                        for version, cluster in clusters.items()
+                        {"addonVersion": version, "architecture": ["amd64", "arm64"], "compatibilities": clusters}
+                        for version, clusters in compatible.items()
                     ],
                 }
             )

@@ -11,11 +11,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ..protocol.clock import now
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, without
 from ..protocol.service import refuse
 from .offers import addons
 from .service import Eks, EksCluster
 
+# How long EKS takes a control plane back by one version, and how many minor versions a kubelet may be behind it.
 _ROLLBACK_DAYS: Final = 7
 _KUBELET_SKEW: Final = 3
 
@@ -73,7 +74,7 @@ def settle(service: Eks, cluster: EksCluster) -> None:
 
 def shown(update: JsonObject) -> JsonObject:
     """An update as the API shows it."""
-    return {key: value for key, value in update.items() if key not in ("until", "from")}
+    return without(update, "until", "from")
 
 
 def default_addon_version(name: str, kubernetes: str) -> str | None:

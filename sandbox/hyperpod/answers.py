@@ -31,9 +31,7 @@ def group_answer(cluster: Cluster, group: Group, timestamp: datetime, plan_statu
         **specification,
         "TargetCount": group.target,
         "Status": cluster.group_status(group, timestamp),
-        "CurrentCount": len(
-            [node for node in cluster.members(group.name, timestamp) if node.status(timestamp) == "Running"]
-        ),
+        "CurrentCount": cluster.running(group.name, timestamp),
     }
     if "MinInstanceCount" in group.specification:
         answer["MinCount"] = group.specification["MinInstanceCount"]

@@ -43,14 +43,19 @@ def efa_can_work(ec2: Any, cluster: Cluster, group: Group) -> bool:
         return True
     described = ec2.describe_security_groups(GroupIds=groups)["SecurityGroups"]
     return all(
-        any(_lets_itself_through(rule, item["GroupId"]) for rule in item[direction])
+        _lets_itself_through(item[direction], item["GroupId"])
         for item in described
         for direction in ("IpPermissions", "IpPermissionsEgress")
     )
 
 
-def _lets_itself_through(rule: dict[str, Any], group: str) -> bool:
-    return rule["IpProtocol"] == "-1" and any(pair.get("GroupId") == group for pair in rule["UserIdGroupPairs"])
+def _lets_itself_through(rules: list[dict[str, Any]], group: str) -> bool:
+    # EFA passes only by a rule that names the group; one of 0.0.0.0/0 does not let it through.
+    return any(
+        rule["IpProtocol"] == "-1" and pair.get("GroupId") == group
+        for rule in rules
+        for pair in rule["UserIdGroupPairs"]
+    )
 
 
 @cache

@@ -213,7 +213,7 @@ class Cluster:
     def runs(self, timestamp: datetime, *slurm_types: str) -> bool:
         """Whether each group of these node types, if there is one with nodes to be, has a node that runs."""
         return all(
-            any(node.status(timestamp) == "Running" for node in self.members(group.name, timestamp))
+            self.running(group.name, timestamp)
             for group in self.groups.values()
             if group.slurm_type in slurm_types and group.target
         )
@@ -225,6 +225,10 @@ class Cluster:
     def members(self, group: str, timestamp: datetime) -> list[Node]:
         """The nodes of a group that are not gone and not going."""
         return [node for node in self.nodes if node.group == group and not node.deleted]
+
+    def running(self, group: str, timestamp: datetime) -> int:
+        """How many of those nodes run."""
+        return sum(node.status(timestamp) == "Running" for node in self.members(group, timestamp))
 
     def group_status(self, group: Group, timestamp: datetime) -> str:
         """A group's status. A group without its nodes is Degraded once the cluster is in service."""

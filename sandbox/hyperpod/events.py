@@ -39,7 +39,7 @@ def _state(cluster: Cluster, status: str, timestamp: datetime) -> JsonObject:
             "InstanceGroupName": group.name,
             "InstanceType": group.instance_type,
             "Status": cluster.group_status(group, timestamp),
-            "CurrentCount": sum(node.status(timestamp) == "Running" for node in cluster.members(group.name, timestamp)),
+            "CurrentCount": cluster.running(group.name, timestamp),
             "TargetCount": group.target,
         }
         for group in cluster.groups.values()

@@ -99,12 +99,12 @@ def accelerators(job: JsonObject) -> int:
     else:
         specs = spec.get("pytorchReplicaSpecs") or spec["mpiReplicaSpecs"]
         parts = [(part["replicas"], part["template"]) for part in specs.values()]
-    return sum(
-        count * int(container.get("resources", {}).get("requests", {}).get(name, 0))
+    requests = [
+        (count, container.get("resources", {}).get("requests", {}))
         for count, template in parts
         for container in template["spec"]["containers"]
-        for name in (GPU, NEURON)
-    )
+    ]
+    return sum(count * int(each.get(name, 0)) for count, each in requests for name in (GPU, NEURON))
 
 
 def priority_of(store: KubernetesStore, job: JsonObject) -> int:

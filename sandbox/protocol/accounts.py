@@ -62,7 +62,7 @@ def lets_in(policy: JsonObject, principal: str, action: str = "", external_id: s
         statement["Effect"]
         for statement in _listed(policy.get("Statement", []))
         if _named(statement, principal)
-        and (not action or any(_matches(item, action) for item in _listed(statement.get("Action", []))))
+        and (not action or _matches(_listed(statement.get("Action", [])), action))
         and _external_id(statement) in (None, external_id)
     }
     # A bucket's denials hang on conditions, such as those on TLS, which are not looked at.
@@ -80,8 +80,10 @@ def _external_id(statement: JsonObject) -> str | None:
     return statement.get("Condition", {}).get("StringEquals", {}).get("sts:ExternalId")
 
 
-def _matches(pattern: str, action: str) -> bool:
-    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), action, re.IGNORECASE) is not None
+def _matches(patterns: list[str], action: str) -> bool:
+    return any(
+        re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), action, re.IGNORECASE) is not None for pattern in patterns
+    )
 
 
 def _listed(value: Any) -> list[Any]:

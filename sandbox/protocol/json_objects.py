@@ -1,8 +1,18 @@
-"""JSON objects, and merging a change into one."""
+"""JSON objects: parts of them, and merging a change into one."""
 
 from typing import Any
 
 JsonObject = dict[str, Any]
+
+
+def picked(item: JsonObject, *keys: str) -> JsonObject:
+    """Those of some keys that an object has, with their values."""
+    return {key: item[key] for key in keys if key in item}
+
+
+def without(item: JsonObject, *keys: str) -> JsonObject:
+    """An object less some of its keys."""
+    return {key: value for key, value in item.items() if key not in keys}
 
 
 def merged(current: JsonObject, patch: JsonObject) -> JsonObject:

@@ -14,7 +14,7 @@ from moto.core.responses import ActionResult
 
 from ..hyperpod.cluster import Cluster
 from ..protocol.clock import now
-from ..protocol.json_objects import JsonObject, merged
+from ..protocol.json_objects import JsonObject, merged, picked
 from ..protocol.service import refuse
 from .schedulers_api import SchedulerOperations
 
@@ -89,7 +89,7 @@ class ExtensionOperations(SchedulerOperations):
         cluster = self._of()
         shown = ("ExtensionArn", "ExtensionName", "ExtensionVersion", "Status", "CreationTime")
         results = [self._shown(cluster, item) for item in cluster.extensions.values()]
-        return ActionResult({"Extensions": [{key: item[key] for key in shown} for item in results]})
+        return ActionResult({"Extensions": [picked(item, *shown) for item in results]})
 
     def list_cluster_extension_versions(self) -> ActionResult:
         return ActionResult({"ExtensionVersions": [{"ExtensionVersion": version} for version in reversed(_VERSIONS)]})
@@ -139,4 +139,5 @@ class ExtensionOperations(SchedulerOperations):
 def _status(cluster: Cluster, item: JsonObject) -> str:
     """Active after some seconds, unless it is on its way out."""
     done = item["LastModifiedTime"] + timedelta(seconds=cluster.timing.boot * cluster.timing.scale)
-    return item["verb"] if now() < done else "Active" if item["verb"] != "Deleting" else "Gone"
+    settled = "Gone" if item["verb"] == "Deleting" else "Active"
+    return item["verb"] if now() < done else settled

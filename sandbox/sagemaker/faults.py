@@ -54,9 +54,7 @@ def _put(hyperpod: HyperPod, specified: JsonObject) -> None:
         if kind not in FAULT_KINDS:
             raise ValueError(f"unknown kind {kind}; known are {', '.join(FAULT_KINDS)}")
     if "lifecycle" in specified:
-        hyperpod.failing = {
-            str(group): [str(line) for line in lines] for group, lines in specified["lifecycle"].items()
-        }
+        hyperpod.failing = {str(group): list(map(str, lines)) for group, lines in specified["lifecycle"].items()}
     for name in FAULTS:
         if name in specified:
             hyperpod.faults[name] = {str(key): str(value) for key, value in specified[name].items()}

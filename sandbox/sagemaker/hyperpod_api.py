@@ -4,13 +4,15 @@
 Every other SageMaker operation stays moto's.
 """
 
+from datetime import datetime
+
 from moto.core.responses import ActionResult
 
 from ..hyperpod.answers import group_answer, node_answer
-from ..hyperpod.cluster import Cluster, Node
+from ..hyperpod.cluster import Cluster, Group, Node
 from ..hyperpod.software import describe, status_of
 from ..protocol.clock import now
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, picked
 from ..protocol.service import refuse
 from .extensions import ExtensionOperations
 from .node_health_api import HealthOperations
@@ -23,6 +25,12 @@ class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperation
 
     def _cluster(self) -> Cluster:
         return self.service.cluster(self.region, self._get_param("ClusterName"))
+
+    def _group(self, cluster: Cluster, group: Group, timestamp: datetime) -> JsonObject:
+        """A group as DescribeCluster has it; of restricted groups it has nothing about software."""
+        answer = group_answer(cluster, group, timestamp, self.service.plans.status(cluster.region, group.plan))
+        members = cluster.members(group.name, timestamp)
+        return answer if group.restricted else answer | describe(self.service, group, members)
 
     def create_cluster(self) -> ActionResult:
         return ActionResult({"ClusterArn": self.service.create(self.region, self.arguments()).arn})
@@ -39,32 +47,24 @@ class HyperPodResponse(HealthOperations, ExtensionOperations, SchedulerOperation
         groups = list(cluster.groups.values())
         return ActionResult(
             {
-                **{
-                    key: cluster.request[key]
-                    for key in (
-                        "VpcConfig",
-                        "Orchestrator",
-                        "NodeRecovery",
-                        "NodeProvisioningMode",
-                        "TieredStorageConfig",
-                        "ClusterRole",
-                    )
-                    if key in cluster.request
-                },
+                **picked(
+                    cluster.request,
+                    "VpcConfig",
+                    "Orchestrator",
+                    "NodeRecovery",
+                    "NodeProvisioningMode",
+                    "TieredStorageConfig",
+                    "ClusterRole",
+                ),
                 "ClusterArn": cluster.arn,
                 "ClusterName": cluster.name,
                 "ClusterStatus": cluster.status(timestamp),
                 "CreationTime": cluster.created,
                 "FailureMessage": cluster.failure,
-                **{
-                    key: [
-                        group_answer(cluster, group, timestamp, self.service.plans.status(cluster.region, group.plan))
-                        | ({} if restricted else describe(self.service, group, cluster.members(group.name, timestamp)))
-                        for group in groups
-                        if group.restricted == restricted
-                    ]
-                    for key, restricted in (("InstanceGroups", False), ("RestrictedInstanceGroups", True))
-                },
+                "InstanceGroups": [self._group(cluster, group, timestamp) for group in groups if not group.restricted],
+                "RestrictedInstanceGroups": [
+                    self._group(cluster, group, timestamp) for group in groups if group.restricted
+                ],
             }
         )
 

@@ -11,6 +11,7 @@ from ..protocol.json_objects import JsonObject
 _UNITS: Final = {"K": 2**10, "M": 2**20, "G": 2**30}
 _HALF: Final = 64 * 2**20
 """Bytes at which a collective reaches half of its speed, about."""
+# GB/s over TCP, which NCCL falls back to without EFA. Source: a HyperPod Local Zone quickstart, 2026-08.
 _TCP: Final = 3.2
 _HEAD: Final = (
     "# nThread 1 nGpus 1 minBytes {least} maxBytes {most} step: 2(factor) (sandbox: made up)\n"

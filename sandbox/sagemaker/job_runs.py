@@ -110,7 +110,7 @@ class JobRuns:
         }
         labels = {node["metadata"]["name"]: node["metadata"]["labels"] for node in nodes}
         lives = {job["metadata"]["uid"]: self.lives[job["metadata"]["uid"]] for job in jobs}
-        requested = {uid: _base(job) for uid, job in ((job["metadata"]["uid"], job) for job in jobs)}
+        requested = {job["metadata"]["uid"]: _base(job) for job in jobs}
 
         def rank(job: JsonObject) -> tuple[bool, int, int]:
             life = lives[job["metadata"]["uid"]]
@@ -151,11 +151,13 @@ class JobRuns:
         runs = timestamp >= life.admitted + timedelta(seconds=_START * scale) and fault != "image"
         length = _ELASTIC if len(_sizes(job)) > 1 else _RUN
         over = runs and fault != "hangs" and timestamp >= life.admitted + timedelta(seconds=(_START + length) * scale)
+        phase = "Running" if runs else "Pending"
+        if over:
+            phase = "Failed" if fault == "fails" else "Succeeded"
         names = set[str]()
         for at, ((role, template), node) in enumerate(zip(pods, life.places, strict=True)):
             name = f"{job['metadata']['name']}-{role}-{at}"
             names.add(name)
-            phase = ("Failed" if fault == "fails" else "Succeeded") if over else "Running" if runs else "Pending"
             self._pod(store, job, name, template, node, phase, fault)
         for key, item in list(store.objects.items()):
             if key[0] == "/Pod" and _owner(item) == job["metadata"]["uid"] and key[2] not in names:

@@ -12,7 +12,7 @@ from ..hyperpod import logs as hyperpod_logs
 from ..hyperpod.cluster import Cluster, ClusterEvent, Node
 from ..hyperpod.repair import reboot, replace
 from ..protocol.clock import now
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, without
 from ..protocol.service import refuse
 from .service import HyperPod
 
@@ -55,8 +55,7 @@ class HealthOperations(SageMakerResponse):
     def list_cluster_operations(self) -> ActionResult:
         cluster = self.service.cluster(self.region, self._get_param("ClusterName"))
         items = [
-            {key: value for key, value in item.items() if key != "until"}
-            | {"Status": "InProgress" if now() < item["until"] else "Done"}
+            without(item, "until") | {"Status": "InProgress" if now() < item["until"] else "Done"}
             for item in reversed(cluster.operations)
         ]
         for name in ("Status", "Type"):

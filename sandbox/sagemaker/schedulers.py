@@ -90,6 +90,7 @@ class Schedulers:
     def create(self, kind: Kind, region: str, values: JsonObject) -> SchedulerObject:
         """Make one, and what the add-on makes of it; raises the API's errors for what the service refuses."""
         store = self._store(region, values["ClusterArn"])
+        # Kueue's webhooks refuse everything until its controller runs.
         if not installed(store):
             raise refuse(
                 "ValidationException",

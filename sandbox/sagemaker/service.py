@@ -25,7 +25,7 @@ from ..hyperpod.verdicts import publish
 from ..kubernetes.store import KubernetesStore
 from ..protocol.clients import Clients
 from ..protocol.clock import now
-from ..protocol.json_objects import JsonObject, merged
+from ..protocol.json_objects import JsonObject, merged, picked, without
 from ..protocol.service import refuse
 from ..services.event_bus import EventBus
 from ..services.quotas import Quotas
@@ -176,9 +176,7 @@ class HyperPod:
                 f"Resource Already Exists: Cluster with name {name} already exists. Choose a different name.",
             )
         self._check_orchestrator(values)
-        request = {
-            key: value for key, value in values.items() if key not in ("InstanceGroups", "RestrictedInstanceGroups")
-        }
+        request = without(values, "InstanceGroups", "RestrictedInstanceGroups")
         identifier = uuid.uuid4().hex[:12]
         cluster = Cluster(
             name,
@@ -374,22 +372,13 @@ class HyperPod:
 
     def _look_up_subnets(self, cluster: Cluster) -> None:
         """Remember zones of subnets, so that nodes know theirs."""
-        names = [
-            subnet
-            for vpc in (
-                cluster.request.get("VpcConfig"),
-                *(group.specification.get("OverrideVpcConfig") for group in cluster.groups.values()),
-            )
-            if vpc
-            for subnet in vpc["Subnets"]
-        ]
-        unknown = sorted(set(names) - set(cluster.subnets))
+        own = [group.specification.get("OverrideVpcConfig") for group in cluster.groups.values()]
+        names = {subnet for vpc in (cluster.request.get("VpcConfig"), *own) if vpc for subnet in vpc["Subnets"]}
+        unknown = sorted(names - cluster.subnets.keys())
         if unknown:
             answer = self.clients.client("ec2", cluster.region).describe_subnets(SubnetIds=unknown)
             cluster.subnets |= {
-                subnet["SubnetId"]: {
-                    key: subnet[key] for key in ("SubnetId", "AvailabilityZone", "AvailabilityZoneId", "CidrBlock")
-                }
+                subnet["SubnetId"]: picked(subnet, "SubnetId", "AvailabilityZone", "AvailabilityZoneId", "CidrBlock")
                 for subnet in answer["Subnets"]
             }
 

@@ -64,6 +64,7 @@ Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 _SAVE_SECONDS = 2.0
+# EventBridge notifies without being asked, so somebody has to see what is new.
 _TICK_SECONDS = 0.2
 _PATIENCE_SECONDS = 15.0
 # Operations of the sandbox's own; `?account=` says whose, without it the first account's.

@@ -29,6 +29,7 @@ from moto.core.base_backend import BackendDict
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.iam.models import AWSManagedPolicy
 
+# Raise it when what is stored changes its form: a snapshot with another number is left alone.
 _FORMAT = 5
 _LARGE = 64 * 1024
 _ATTEMPTS = 20
@@ -126,10 +127,11 @@ class _Unpickler(pickle.Unpickler):
 
 def _moto_state() -> State:
     created: list[Any] = BackendDict._instances  # pyrefly: ignore[missing-attribute]
-    return {
-        backends.service_name: {account: dict(regions.items()) for account, regions in backends.items()}
-        for backends in created
-    }
+    return {backends.service_name: _by_account(backends) for backends in created}
+
+
+def _by_account(backends: Any) -> State:
+    return {account: dict(regions.items()) for account, regions in backends.items()}
 
 
 def _restore_moto(state: State) -> None:

@@ -20,6 +20,7 @@ from ..protocol.service import OwnResponse, Refusal, refuse
 
 # MB/s/TiB of PERSISTENT_2 SSD storage to the capacity step in GiB of a file system with EFA.
 _EFA_STEPS = {125: 38_400, 250: 19_200, 500: 9_600, 1000: 4_800}
+# Links to S3 of one file system, beyond which FSx refuses another.
 _MOST_ASSOCIATIONS = 8
 
 

@@ -33,11 +33,12 @@ class Quotas:
 
     def of(self, service: str) -> dict[str, float]:
         """The value of each quota of a service."""
+        instance_types = [row.name for row in catalog()]
         known = {
             quota.named(instance_type)
             for quota in quotas().values()
             if quota.service == service
-            for instance_type in ([row.name for row in catalog()] if "{type}" in quota.name else [""])
+            for instance_type in (instance_types if "{type}" in quota.name else [""])
         }
         return dict.fromkeys(sorted(known), _PLENTY) | self.values.get(service, {})
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from ..protocol.clock import now
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, picked
 from ..protocol.service import refuse
 
 PREFIX = "/podwright/grafana/"
@@ -127,12 +127,7 @@ class Grafana:
     def list_workspaces(self, region: str, specified: JsonObject) -> JsonObject:
         """ListWorkspaces, on one page."""
         shown = ("id", "name", "created", "modified", "endpoint", "grafanaVersion", "status", "authentication", "tags")
-        return {
-            "workspaces": [
-                {key: workspace.description[key] for key in shown if key in workspace.description}
-                for workspace in self.regions[region].values()
-            ]
-        }
+        return {"workspaces": [picked(workspace.description, *shown) for workspace in self.regions[region].values()]}
 
     def update_workspace(self, region: str, specified: JsonObject) -> JsonObject:
         """UpdateWorkspace."""

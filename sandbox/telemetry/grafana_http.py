@@ -11,7 +11,7 @@ from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, picked
 from .grafana import PREFIX, Workspace
 
 _WRITERS = {"sources": ("ADMIN",), "folders": ("ADMIN", "EDITOR"), "dashboards": ("ADMIN", "EDITOR")}
@@ -120,7 +120,7 @@ def _folders(workspace: Workspace, method: str, rest: list[str], body: JsonObjec
     """Folders: list, add, read, change and delete with their dashboards."""
     folders = workspace.folders
     if method == "GET" and not rest:
-        return [{key: item[key] for key in ("id", "uid", "title")} for item in folders.values()]
+        return [picked(item, "id", "uid", "title") for item in folders.values()]
     if method == "POST" and not rest:
         uid = body.get("uid") or uuid.uuid4().hex[:9]
         if uid in folders:

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from ..protocol.clock import now
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, picked, without
 from ..protocol.service import refuse
 
 _ACTIVE = {"statusCode": "ACTIVE"}
@@ -63,7 +63,7 @@ class PrometheusWorkspaces:
             "workspaceId": workspace.identifier,
             "arn": workspace.arn,
             "alias": workspace.alias,
-            "kmsKeyArn": workspace.kms_key,
+            **({"kmsKeyArn": workspace.kms_key} if workspace.kms_key else {}),
             "status": _ACTIVE,
             "tags": workspace.tags,
             "createdAt": workspace.created,
@@ -77,25 +77,20 @@ class PrometheusWorkspaces:
             identifier, arn, specified.get("alias", ""), specified.get("kmsKeyArn"), specified.get("tags", {}), now()
         )
         self.regions[region][identifier] = workspace
-        return {
-            key: value
-            for key, value in self._shown(workspace).items()
-            if key in ("workspaceId", "arn", "status", "tags", "kmsKeyArn") and value is not None
-        }
+        return picked(self._shown(workspace), "workspaceId", "arn", "status", "tags", "kmsKeyArn")
 
     def describe_workspace(self, region: str, specified: JsonObject) -> JsonObject:
         """DescribeWorkspace."""
         workspace = self.find(region, specified["workspaceId"])
         endpoint = f"{self.endpoint}/workspaces/{workspace.identifier}/"
-        shown = {key: value for key, value in self._shown(workspace).items() if value is not None}
-        return {"workspace": shown | {"prometheusEndpoint": endpoint}}
+        return {"workspace": self._shown(workspace) | {"prometheusEndpoint": endpoint}}
 
     def list_workspaces(self, region: str, specified: JsonObject) -> JsonObject:
         """ListWorkspaces, on one page."""
         requested = specified.get("alias", "")
         return {
             "workspaces": [
-                {key: value for key, value in self._shown(workspace).items() if value is not None}
+                self._shown(workspace)
                 for workspace in self.regions[region].values()
                 if workspace.alias.startswith(requested)
             ]
@@ -115,9 +110,7 @@ class PrometheusWorkspaces:
     def update_workspace_configuration(self, region: str, specified: JsonObject) -> JsonObject:
         """UpdateWorkspaceConfiguration."""
         workspace = self.find(region, specified["workspaceId"])
-        workspace.configuration |= {
-            key: value for key, value in specified.items() if key not in ("workspaceId", "clientToken")
-        }
+        workspace.configuration |= without(specified, "workspaceId", "clientToken")
         return {"status": _ACTIVE}
 
     def describe_workspace_configuration(self, region: str, specified: JsonObject) -> JsonObject:
@@ -250,9 +243,7 @@ class PrometheusWorkspaces:
         rules, requested = self.find(region, specified["workspaceId"]).rules, specified.get("name", "")
         return {
             "ruleGroupsNamespaces": [
-                {key: value for key, value in item.items() if key != "data"}
-                for name, item in rules.items()
-                if name.startswith(requested)
+                without(item, "data") for name, item in rules.items() if name.startswith(requested)
             ]
         }
 

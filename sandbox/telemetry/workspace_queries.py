@@ -26,6 +26,7 @@ PATH: Final = re.compile(r"/workspaces/(?P<workspace>ws-[^/]+)(?P<call>/api/v1/.
 """The paths of its calls."""
 _SCRAPE: Final = "3s"
 _HEADERS: Final = ("Content-Type", "Content-Encoding", "X-Prometheus-Remote-Write-Version")
+# Without the proxy that the environment may name: the server runs on this machine.
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 

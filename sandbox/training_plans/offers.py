@@ -15,6 +15,7 @@ from ...config.catalog.instance_types import catalog
 from ..protocol.json_objects import JsonObject
 from .lifecycle import CURRENCY, Plan, Window, duration, kind, money
 
+# How far ahead, how long and by how much a plan goes is AWS's; number of starts, gaps and discounts are invented.
 _FIRST_IN = timedelta(minutes=30)
 _AHEAD = timedelta(weeks=8)
 _LONGEST = timedelta(days=182)
@@ -155,10 +156,11 @@ class ExtensionOffer:
 def default_supply(zone_ids: Iterable[str]) -> list[Supply]:
     """What a region has when nobody says otherwise; the zones in the order of their ids."""
     ordered = sorted(zone_ids)
+    tables = {"instance_type": _PER_HOUR, "ultraserver_type": _ULTRASERVERS}
+    rows = [(key, name, *row) for key, table in tables.items() for name, row in table.items()]
     return [
         Supply(zone_id, count, price, **{key: name})
-        for key, table in (("instance_type", _PER_HOUR), ("ultraserver_type", _ULTRASERVERS))
-        for name, (price, counts) in table.items()
+        for key, name, price, counts in rows
         for zone_id, count in zip(ordered, counts, strict=False)
         if count
     ]
@@ -194,19 +196,20 @@ class Market:
         if matching and length >= timedelta(days=2):
             for second in dict.fromkeys([matching[0], matching[-1]]):
                 results += self._split(matching[0], second, count, length, target, after)
-        return [offer for offer in results if before is None or all(window.end <= before for window in offer.windows)]
+        # The windows of an offer are in order: the last one ends last.
+        return [offer for offer in results if before is None or offer.windows[-1].end <= before]
 
     def available(self, offer: Offer) -> bool:
         """Whether all of an offer is still free."""
-        return all(
-            any(
-                (item.zone_id, item.instance, item.ultraserver_type)
-                == (window.zone_id, window.instance_type, window.ultraserver_type)
-                and item.free(self.plans, window.start, window.end, self.moment)
-                >= (window.ultraservers or window.instances)
-                for item in self.supply
-            )
-            for window in offer.windows
+        return all(map(self._is_free, offer.windows))
+
+    def _is_free(self, window: Window) -> bool:
+        kind = (window.zone_id, window.instance_type, window.ultraserver_type)
+        return any(
+            (item.zone_id, item.instance, item.ultraserver_type) == kind
+            and item.free(self.plans, window.start, window.end, self.moment)
+            >= (window.ultraservers or window.instances)
+            for item in self.supply
         )
 
     def extensions(self, plan: Plan, length: timedelta | None) -> list[ExtensionOffer]:

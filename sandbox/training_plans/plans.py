@@ -163,13 +163,14 @@ class TrainingPlans:
         """A page of the plans that can be seen already."""
         with self._lock:
             observed = [plan for plan in self.ledger.plans if not plan.unseen]
+            # Lists are late. Only a first page counts as a read of the list, whatever number of pages follows.
             if not NextToken:
                 for plan in self.ledger.plans:
                     plan.unseen = max(0, plan.unseen - 1)
             statuses = {item["Value"] for item in Filters or []}
             plans = [
                 plan
-                for plan in (self._described(plan) for plan in observed)
+                for plan in map(self._described, observed)
                 if (not statuses or plan["Status"] in statuses)
                 and (StartTimeAfter is None or plan["StartTime"] > StartTimeAfter)
                 and (StartTimeBefore is None or plan["StartTime"] < StartTimeBefore)

@@ -102,6 +102,7 @@ class LifecyclePublication(Construct):
         reason = "Names below the prefix carry a digest that only a deployment knows."
         objects = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"]
         lists = ["s3:ListBucket"]
+        # A bucket can be deleted only when it is empty, so what was published goes before it.
         if removes:
             objects += ["s3:DeleteObject", "s3:DeleteObjectVersion"]
             lists += ["s3:ListBucketVersions"]

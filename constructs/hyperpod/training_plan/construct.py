@@ -196,6 +196,7 @@ class TrainingPlans(Construct):
     def _allow_reminding(
         self, role: iam.IRole, stack: cdk.Stack, schedule_groups: Iterable[str], scheduler_role: iam.IRole
     ) -> None:
+        """What the handler needs to keep the schedules of reminders in step with the plan."""
         schedules = [
             stack.format_arn(service="scheduler", resource="schedule", resource_name=f"{group}/*")
             for group in schedule_groups

@@ -72,6 +72,7 @@ class CloudWatchDashboards(Construct):
         cloudwatch.CfnDashboard(self, construct_id, dashboard_body=body)
 
     def _function(self, workspace: PrometheusWorkspace, key: kms.IKey | None) -> lambda_.IFunction:
+        """The function that CloudWatch, and nobody else, calls for the values of widgets."""
         handler = HandlerFunction(
             self,
             "Handler",

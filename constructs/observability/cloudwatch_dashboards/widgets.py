@@ -37,6 +37,7 @@ def panels(page: Dashboard, function: str, region: str) -> list[dict[str, Any]]:
 
 
 def _panel(panel: Panel, choices: Sequence[Choice], function: str, region: str) -> dict[str, Any]:
+    """A panel as a widget whose values the function answers."""
     unit = UNITS[panel.unit]
     # In metric math a string stands in single quotes, and no query of ours has any.
     expressions = [

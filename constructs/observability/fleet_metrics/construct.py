@@ -124,6 +124,7 @@ class FleetMetrics(Construct):
         """What measures."""
 
     def _schedule(self, function: lambda_.IFunction, facts: Mapping[str, object]) -> None:
+        """Run the function every minute with these facts, and never again for a minute that is over."""
         rule = events.CfnRule(
             self,
             "EveryMinute",

@@ -67,7 +67,8 @@ class Store:
             Changed: the object is another than `over` says.
             Failure: S3 is out of reach.
         """
-        condition = () if over is None else ("--if-match", over) if over else ("--if-none-match", "*")
+        conditions = {None: (), NEW: ("--if-none-match", "*")}
+        condition = conditions.get(over, ("--if-match", str(over)))
         with tempfile.TemporaryDirectory() as folder:
             body = Path(folder, "body")
             body.write_text(json.dumps(value), encoding="utf-8")

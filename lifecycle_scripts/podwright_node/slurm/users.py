@@ -63,7 +63,8 @@ def _missing(node: Node) -> list[tuple[str, dict[str, Any]]]:
             desired.append(("keys", user))
     folder = node.path(KEYS)
     left = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    desired += [("no keys", {"name": name}) for name in sorted(left - {user["name"] for user in slurm["users"]})]
+    left -= {user["name"] for user in slurm["users"]}
+    desired += [("no keys", {"name": name}) for name in sorted(left)]
     if slurm["users"] and (node.read(SSHD) != SSHD_TEXT or node.remembered(STEP.name).get("reloaded") != SSHD_TEXT):
         desired.append(("sshd", {}))
     return desired

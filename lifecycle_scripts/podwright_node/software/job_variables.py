@@ -23,7 +23,8 @@ def variables(node: Node) -> dict[str, str]:
     first, *others = [
         group["software"]["variables"] for group in node.facts["groups"].values() if group["software"]["variables"]
     ] or [{}]
-    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
+    shared = set(first.items()).intersection(*(other.items() for other in others))
+    return {name: value for name, value in first.items() if (name, value) in shared}
 
 
 def text(node: Node) -> str:

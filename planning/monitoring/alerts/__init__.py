@@ -80,6 +80,7 @@ def wanted(settings: Observability, cluster: Watched) -> Iterator[Alert]:
         decided = alert.minutes is not None and "$threshold" not in alert.expression
         if alert.name in settings.alerts.silenced or alert.orchestrator not in ("any", cluster.orchestrator):
             continue
+        # An alert on what nobody measures would look as if it watched; `unmeasured` names those that are left out.
         if cluster.metrics is not None and not names_in(alert.expression) <= cluster.metrics:
             continue
         if decided or threshold(alert, settings, cluster) is not None:
@@ -99,15 +100,13 @@ def unmeasured(environment: Environment, types: Catalog) -> list[str]:
 
 def alert_groups(settings: Observability, cluster: Watched) -> list[dict[str, Any]]:
     """The groups of a rules file that alert, for one cluster."""
-    chosen = {alert.name for alert in wanted(settings, cluster)}
+    group_of = {alert.name: group for group, defined in GROUPS.items() for alert in defined}
+    rules: dict[str, list[dict[str, Any]]] = {}
+    for alert in wanted(settings, cluster):
+        rules.setdefault(group_of[alert.name], []).append(alert_rule(alert, settings, cluster))
     return [
-        {
-            "name": f"podwright-alerts-{group}",
-            "interval": f"{INTERVAL_SECONDS}s",
-            "rules": [alert_rule(alert, settings, cluster) for alert in defined if alert.name in chosen],
-        }
-        for group, defined in GROUPS.items()
-        if chosen & {alert.name for alert in defined}
+        {"name": f"podwright-alerts-{group}", "interval": f"{INTERVAL_SECONDS}s", "rules": its}
+        for group, its in rules.items()
     ]
 
 

@@ -25,6 +25,7 @@ def _cells(alert: Alert) -> Iterator[str]:
     yield f"[{alert.name}](../../planning/monitoring/runbooks/{alert.name}.md)"
     yield alert.severity
     yield threshold_text(alert)
-    yield "the threshold" if alert.minutes is None else f"{alert.minutes} minutes" if alert.minutes else "at once"
+    minutes = f"{alert.minutes} minutes" if alert.minutes else "at once"
+    yield "the threshold" if alert.minutes is None else minutes
     only = {"eks": " (EKS)", "slurm": " (Slurm)", "any": ""}[alert.orchestrator]
     yield ("advanced" if needs_advanced(alert) else "basic") + only

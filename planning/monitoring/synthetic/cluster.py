@@ -5,6 +5,7 @@ be tried without an account. Times are seconds since 1970.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -212,11 +213,12 @@ def synthetic_cluster(
             )
     accelerated = [node for node in drawn if node.gpus]
     first_type = next((node.instance_type for node in accelerated), "")
+    counts = Counter(node.instance_type for node in accelerated)
     plans = [
         Plan(
             name=name,
             instance_type=plan.instance_type or first_type,
-            count=len([node for node in accelerated if plan.instance_type in (None, node.instance_type)]),
+            count=counts[plan.instance_type] if plan.instance_type else len(accelerated),
             start=start - 14 * 24 * HOUR,
             end=end + 14 * 24 * HOUR,
         )

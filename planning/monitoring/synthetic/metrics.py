@@ -102,7 +102,8 @@ def _samples(
     cluster: SyntheticCluster, metric: Metric, signal: Signal, series: SeriesSource
 ) -> Iterator[tuple[float, float]]:
     """The samples of a series; a counter sums its signal."""
-    total: float | None = None
+    # One that was there before has counted for a day; one that began later starts at nothing.
+    total, seconds = 0.0, float(_DAY) if series.start < cluster.start else 0.0
     wavering, changes = _wavering(metric, series), _changes(cluster, metric, series)
     for timestamp in cluster.moments:
         if not series.start <= timestamp < series.end:
@@ -111,11 +112,8 @@ def _samples(
         if value is None:
             continue
         if metric.kind == "counter":
-            # One that was there before has counted for a day; one that began later starts at nothing.
-            total = (
-                value * (_DAY if series.start < cluster.start else 0) if total is None else total + value * cluster.step
-            )
-            value = total
+            total += value * seconds
+            value, seconds = total, cluster.step
         yield timestamp, value
 
 

@@ -1,5 +1,7 @@
 """Rules on the kind of capacity that a group chooses: Spot, what an account team set aside, and prices of it."""
 
+from itertools import product
+
 from ....config.catalog.instance_types import Catalog
 from ....config.catalog.prices import service_items
 from ....config.findings import listed
@@ -44,8 +46,7 @@ def account_team_shared(environment: Environment) -> Problems:
         (name, zone): str(path[-1])
         for path, group in sections(environment)
         if group.capacity == "account_team"
-        for name in group.types
-        for zone in group.zone_ids
+        for name, zone in product(group.types, group.zone_ids)
     }
     for path, group in sections(environment):
         taken = [key for key in aside if group.capacity == "on_demand" and key[0] in group.types]

@@ -83,13 +83,9 @@ def minimum_before_start(environment: Environment) -> Problems:
         plan, minimum = environment.training_plans.get(group.plan or ""), getattr(group, "min_count", None)
         if not plan or not minimum or (plan.state == "exists" and not plan.start and not plan.windows):
             continue
-        when = (
-            f"comes in {len(plan.windows)} parts, with no capacity between them"
-            if len(plan.windows) > 1
-            else f"starts {shown(plan.start)}"
-            if plan.start
-            else "may start weeks after the deployment"
-        )
+        when = f"starts {shown(plan.start)}" if plan.start else "may start weeks after the deployment"
+        if len(plan.windows) > 1:
+            when = f"comes in {len(plan.windows)} parts, with no capacity between them"
         yield Problem(
             (*path, "min_count"),
             f"min_count is {minimum}, and plan {group.plan} {when}: what has not reached its minimum after "
@@ -149,11 +145,7 @@ def windows_hold_groups(environment: Environment) -> Problems:
         plan = environment.training_plans.get(name)
         if plan is None or not plan.windows or zone not in plan.zones:
             continue
-        existing = [window for window in plan.windows if window.zone == zone]
-        most = max(
-            (sum(other.count for other in existing if other.start <= each.start < other.end) for each in existing),
-            default=0,
-        )
+        most = max(plan.count_at(window.start, zone) for window in plan.windows)
         total = sum(count for _, count in groups)
         if total > most:
             asked = " + ".join(f"{count} in {group}" for group, count in groups)

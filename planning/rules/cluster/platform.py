@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ....config.catalog.images import gpu_operator_registry
 from ....config.catalog.instance_types import Catalog
-from ....config.catalog.mig import MIG_LABEL, chart_layouts, partitions
+from ....config.catalog.mig import MIG_LABEL, chart_layouts, common_profiles, partitions
 from ....config.findings import listed
 from ....config.settings.environment import Environment
 from ....config.settings.groups import InstanceGroup
@@ -64,9 +64,7 @@ def layout_is_known(environment: Environment, types: Catalog) -> Problems:
     """A layout of GPUs that the cluster does not have."""
     for name, group in _labelled(environment):
         layout, rows = group.labels[MIG_LABEL], known(group, types)
-        profiles = [
-            profile for row in rows for profile in row.mig_profiles if all(profile in r.mig_profiles for r in rows)
-        ]
+        profiles = common_profiles(rows)
         fitting = [each for each in chart_layouts() if partitions({MIG_LABEL: each}, profiles)]
         if layout not in chart_layouts() or (layout != "all-disabled" and layout not in fitting):
             yield Problem(

@@ -66,9 +66,8 @@ def one_image(group: InstanceGroup) -> Problems:
 @rule("GRP033", ERROR, on=InstanceGroup, source="api-patch api-group")
 def patched_image(group: InstanceGroup) -> Problems:
     """An own image that patching would replace."""
-    if group.image_id and (
-        updater := "patching" if group.patching else "scheduled_update" if group.scheduled_update else ""
-    ):
+    updater = next((name for name in ("patching", "scheduled_update") if getattr(group, name)), None)
+    if group.image_id and updater:
         yield Problem(
             updater,
             f"{updater} installs HyperPod's images, and image_id {group.image_id} is your own",

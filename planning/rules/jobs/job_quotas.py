@@ -53,9 +53,8 @@ def can_ever_run(environment: Environment, types: Catalog) -> Problems:
             if asked > most:
                 nominal = shares[resource].nominal if resource in shares else 0
                 fits = most // each
-                smaller = (
-                    f"run at most {fits} {'pod' if fits == 1 else 'pods'} of this size" if fits else "ask for less"
-                )
+                pods = "pod" if fits == 1 else "pods"
+                smaller = f"run at most {fits} {pods} of this size" if fits else "ask for less"
                 asking = "pod asks" if plan.gang == 1 else "pods ask"
                 yield Problem(
                     ("jobs", name, *size_field(job)),

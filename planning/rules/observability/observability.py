@@ -6,6 +6,7 @@ from ....config.settings.environment import Environment
 from ....config.settings.observability import Observability
 from ...monitoring.metric_levels import addon_levels
 from ..framework.rule import ERROR, INFO, WARNING, Problem, Problems, rule
+from ..groups.groups import known
 from ..network.network import LOG_RETENTION
 
 _SMALLEST_VCPU = 16
@@ -146,11 +147,12 @@ def errors_of_links(environment: Environment, types: Catalog) -> Problems:
         return
     if environment.cluster.orchestrator != "eks":
         return
-    fabric = [
+    fabric = dict.fromkeys(
         name
         for name, group in environment.instance_groups.items()
-        if group.count and any((known := types.find(each)) and known.efa_interfaces for each in group.types)
-    ]
+        for row in known(group, types)
+        if group.count and row.efa_interfaces
+    )
     if fabric:
         yield Problem(
             ("observability", "metrics"),

@@ -46,7 +46,7 @@ def no_accelerators(environment: Environment, types: Catalog) -> Problems:
 def profiles_of_the_type(environment: Environment, types: Catalog) -> Problems:
     """Partitions that the GPUs do not have."""
     for path, key, amount, nodes in _placed(environment, types):
-        known = [f"mig-{profile}" for profile in dict.fromkeys(name for node in nodes for name in node.mig_profiles)]
+        known = list(dict.fromkeys(f"mig-{profile}" for node in nodes for profile in node.mig_profiles))
         for profile in amount.mig:
             if profile not in known:
                 yield Problem(

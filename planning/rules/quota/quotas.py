@@ -84,8 +84,7 @@ def more_than_a_window(environment: Environment, types: Catalog) -> Problems:
     """Quotas that a part of a training plan cannot hold."""
     for name, plan in environment.training_plans.items():
         for index, window in enumerate(plan.windows):
-            existing = [other for other in plan.windows if other.start <= window.start < other.end]
-            count = sum(other.count for other in existing if other.zone == window.zone)
+            count = plan.count_at(window.start, window.zone)
             held = {
                 group: instances
                 for group, instances in _guaranteed(environment, types).items()
@@ -184,8 +183,9 @@ def _guaranteed(environment: Environment, types: Catalog) -> dict[str, float]:
     """Instances that quotas hold, by group; groups without any are left out."""
     by_group = environment.model_copy(update={"governance": environment.governance.model_copy(update={"engine": None})})
     resolved_policy = policy(by_group, types)
-    held = {
-        flavor.groups[0]: sum(resolved_policy.instances(team, flavor.name) for team in resolved_policy.teams)
-        for flavor in resolved_policy.flavors.values()
-    }
-    return {name: instances for name, instances in held.items() if instances}
+
+    def held(flavor: Flavor) -> float:
+        return sum(resolved_policy.instances(team, flavor.name) for team in resolved_policy.teams)
+
+    # Without an engine each group is a flavor of its own.
+    return {flavor.groups[0]: count for flavor in resolved_policy.flavors.values() if (count := held(flavor))}

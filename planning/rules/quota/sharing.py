@@ -187,21 +187,15 @@ def entries_of_a_quota(environment: Environment, types: Catalog) -> Problems:
     teams = policy(environment, types).teams if environment.governance.engine == "hyperpod" else {}
     most = limits().compute_quota.resources
     for name, team in teams.items():
-        profiles = {
-            flavor: [
-                resource.rpartition("/")[2]
-                for resource, share in shares.items()
-                if "/mig-" in resource and share.nominal
-            ]
-            for flavor, shares in team.shares.items()
-        }
-        if len(profiles) > most:
+        if len(team.shares) > most:
             yield Problem(
                 ("governance", "teams", name, "quota"),
-                f"{name} may use {len(profiles)} instance types, and one compute quota takes {most}",
+                f"{name} may use {len(team.shares)} instance types, and one compute quota takes {most}",
                 "name fewer types, or make two teams of it",
             )
-        for flavor, several in profiles.items():
+        for flavor, shares in team.shares.items():
+            nominal = [resource for resource, share in shares.items() if share.nominal]
+            several = [resource.rpartition("/")[2] for resource in nominal if "/mig-" in resource]
             if len(several) > 1:
                 yield Problem(
                     ("governance", "teams", name, "quota"),

@@ -35,10 +35,11 @@ def fit(value: Any, shape: Shape) -> Any:
         if isinstance(value, list):  # CloudFormation's list of Key/Value pairs
             value = {item["Key"]: item["Value"] for item in value}
         return {str(key): fit(item, model.value) for key, item in value.items()}
-    return _scalar(value, shape.type_name)
+    return scalar(value, shape.type_name)
 
 
-def _scalar(value: Any, kind: str) -> Any:
+def scalar(value: Any, kind: str) -> Any:
+    """A property as a member of that type of an API's shape takes it."""
     if kind == "boolean":
         return value if isinstance(value, bool) else str(value).lower() == "true"
     if kind in ("integer", "long"):

@@ -13,6 +13,7 @@ from ...services.functions import Functions
 from ..responses import PREFIX, RESPONSES
 from .base import HandlerError, Outcome, Request
 
+# CloudFormation waits an hour for a custom resource that names no time of its own.
 _DEFAULT_TIMEOUT = 3600.0
 _POLL_SECONDS = 0.5
 

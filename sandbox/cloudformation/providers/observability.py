@@ -44,11 +44,9 @@ class PrometheusWorkspace:
         if requested := properties.get("WorkspaceConfiguration"):
             values = dict(requested)
             if "LimitsPerLabelSets" in values:
+                # The schema has a list of names and values where the API has a map.
                 values["LimitsPerLabelSet"] = [
-                    {
-                        "Limits": item["Limits"],
-                        "LabelSet": {label["Name"]: label["Value"] for label in item["LabelSet"]},
-                    }
+                    {"Limits": item["Limits"], "LabelSet": _labels(item["LabelSet"])}
                     for item in values.pop("LimitsPerLabelSets")
                 ]
             call(request, "amp", "update_workspace_configuration", {**values, "workspaceId": identifier})
@@ -305,3 +303,7 @@ OBSERVABILITY: dict[str, Provider] = {
         name="PolicyName",
     ),
 }
+
+
+def _labels(label_set: list[dict[str, str]]) -> dict[str, str]:
+    return {label["Name"]: label["Value"] for label in label_set}

@@ -6,7 +6,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from ...protocol.json_objects import JsonObject
-from .api import Api, call
+from .api import Api, call, scalar
 from .base import HandlerError, Outcome, Provider, Request
 
 
@@ -226,11 +226,7 @@ class Queue:
 
     def _attributes(self, request: Request) -> dict[str, str]:
         return {
-            key: json.dumps(value)
-            if isinstance(value, dict)
-            else str(value).lower()
-            if isinstance(value, bool)
-            else str(value)
+            key: scalar(value, "string")
             for key, value in request.properties.items()
             if key not in ("QueueName", "Tags")
         }

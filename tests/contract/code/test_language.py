@@ -14,18 +14,9 @@ from language import PACKAGES, ROOT, Use
 GLOSSARY = ROOT / "docs/glossary.md"
 LONG = 15
 # Statements with a conditional or a comprehension inside another, which only ever become fewer.
-NESTED = {
-    "config": 10,
-    "planning": 43,
-    "constructs": 6,
-    "cdk8s_charts": 3,
-    "stacks": 0,
-    "operations": 82,
-    "sandbox": 36,
-    "lifecycle_scripts": 5,
-}
+NESTED = {"constructs": 2, "operations": 82}
 # Functions of fifteen lines or more without a docstring, which only ever become fewer.
-UNDESCRIBED = {"planning": 7, "constructs": 32, "operations": 85}
+UNDESCRIBED = {"operations": 85}
 WITHOUT = (
     "docs/decisions/",
     "tests/snapshot/",
@@ -122,7 +113,7 @@ def test_statements_have_one_level_of_conditionals_and_comprehensions(package: s
         for file in language.modules(ROOT, (package,))
         for line in nested(ast.parse(file.read_text()))
     ]
-    assert len(deep) <= NESTED[package], "\n".join(deep)
+    assert len(deep) <= NESTED.get(package, 0), "\n".join(deep)
 
 
 def test_nesting_is_measured_by_statement() -> None:

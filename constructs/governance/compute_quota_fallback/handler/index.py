@@ -69,6 +69,7 @@ class Scheduler:
             made = self._call("create", Name=self.name, ClusterArn=self.cluster, Tags=self.tags, **self.settings)
             return self._in_force(self.kind.id_of(made))
         except ClientError as error:
+            # The API has no client token: one of this name may be what a lost answer left behind, or a stranger's.
             if _code(error) != "ConflictException":
                 raise
             mine = self._mine()
@@ -88,6 +89,7 @@ class Scheduler:
             if current["Status"] in ("Created", "Updated") and _says(current, self.settings):
                 break
             try:
+                # The version is a lock: SageMaker refuses the change when somebody else was faster.
                 version = self.kind.version_of(current)
                 self._call("update", **self._address(identifier), TargetVersion=version, **self.settings)
                 break
@@ -102,6 +104,7 @@ class Scheduler:
 
     def delete(self, identifier: str) -> None:
         """Delete the object and wait until it is gone; nothing when there is none."""
+        # A failed creation has an id of our own making, which SageMaker does not know; its tag finds what it left.
         result = identifier if _ID.fullmatch(identifier) else self._mine()
         if result is None or self._at_rest(result) is None:
             return

@@ -64,6 +64,7 @@ class Extension:
     def install(self) -> Answer:
         """Install the extension, or bring the one that is there to the wanted version and settings."""
         result = self._find()
+        # SageMaker updates an extension to later versions only.
         if result is not None and self._earlier(result["ExtensionVersion"]):
             self._remove(result["ExtensionArn"])
             result = None
@@ -102,6 +103,7 @@ class Extension:
         return items[0]
 
     def _create(self) -> str:
+        """Create the extension, or take over the one that an earlier try made. Its ARN."""
         desired: dict[str, Any] = {"ExtensionVersion": self.version} if self.version else {}
         try:
             return self.client.create_cluster_extension(

@@ -53,6 +53,7 @@ handler = answering(handle)
 def _publish(
     bucket: str, prefix: str, digest: str, documents: dict[str, bytes], asset_bucket: str, asset_key: str
 ) -> None:
+    """Copy scripts and documents below the prefix; nothing when its manifest, which is written last, is there."""
     if _exists(bucket, f"{prefix}/{MANIFEST}"):
         return
     with tempfile.TemporaryFile() as file:

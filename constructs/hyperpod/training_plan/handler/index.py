@@ -143,6 +143,7 @@ def _observe(session: boto3.Session, desired: Wanted, arn: str) -> dict[str, Any
 
 
 def _accept(session: boto3.Session, desired: Wanted, plan: dict[str, Any]) -> Answer:
+    """Take a plan that is there, and set its reminders. Raises Unusable when it is not what was asked for."""
     if problems := [*_not_as_asked(desired, plan), *misfits(plan, list(desired.needs))]:
         raise Unusable("; ".join(problems))
     keep(

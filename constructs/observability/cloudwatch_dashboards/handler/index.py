@@ -44,6 +44,7 @@ def handler(event: dict[str, Any], _: Any) -> dict[str, Any]:
 
 
 def _results(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """The series of a query as CloudWatch takes them; those beyond the most that a widget shows are left out."""
     query, legend, factor = request["Arguments"]
     start, end, period = request["StartTime"], request["EndTime"], max(60, request["Period"])
     query = query.replace("$__range", f"{max(60, end - start)}s")

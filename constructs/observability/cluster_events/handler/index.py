@@ -71,6 +71,7 @@ def _ask(session: boto3.Session, cluster: str, event_id: str) -> str:
 
 
 def _publish(session: boto3.Session, result: Notice, verdict: Verdict) -> None:
+    """Send a notice by mail, and to chat where there is one, with how many others were held back."""
     environment = os.environ["ENVIRONMENT"]
     text = result.text
     if verdict.held_back:

@@ -62,6 +62,7 @@ def _state(detail: Mapping[str, Any], ask: Ask) -> Notice | None:
 
 
 def _health(detail: Mapping[str, Any], _: Ask) -> Notice | None:
+    """The notice of an instance that HyperPod calls unhealthy, or healthy again; never None."""
     cluster, instance, summary = detail["ClusterName"], detail["InstanceId"], detail["HealthSummary"]
     status = summary["HealthStatus"]
     if status == "Healthy":
@@ -80,6 +81,7 @@ def _health(detail: Mapping[str, Any], _: Ask) -> Notice | None:
 
 
 def _event(detail: Mapping[str, Any], ask: Ask) -> Notice | None:
+    """The notice of a cluster event with what failed; None for events that only inform."""
     record = detail["EventDetails"]
     if record.get("EventLevel") not in ("Warn", "Error"):
         return None

@@ -52,6 +52,7 @@ class Grafana:
         self._call("DELETE", path, missing_is_fine=True)
 
     def _call(self, method: str, path: str, body: Any = None, *, missing_is_fine: bool = False) -> Any:
+        """Grafana's answer as JSON; None for a 404 where `missing_is_fine`. Raises Refused after the last attempt."""
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         data = None
         if body is not None:
