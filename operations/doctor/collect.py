@@ -5,6 +5,7 @@ cannot be looked at is named with the reason, and the rest continues.
 """
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -138,24 +139,18 @@ def _events(collection: Collection, name: str) -> None:
 
 
 def _quotas(collection: Collection, arn: str) -> None:
-    aws = collection.aws
-    for source, key, many, one, id in (
-        ("compute_quotas", "ComputeQuotas", "list_compute_quotas", "describe_compute_quota", "ComputeQuotaId"),
-        (
-            "scheduler",
-            "ClusterSchedulerConfigs",
-            "list_cluster_scheduler_configs",
-            "describe_cluster_scheduler_config",
-            "ClusterSchedulerConfigId",
-        ),
+    """Take the quotas of teams and the scheduler's priorities, each described in full."""
+    for source, kind, name in (
+        ("compute_quotas", "ComputeQuota", "compute_quota"),
+        ("scheduler", "ClusterSchedulerConfig", "cluster_scheduler_config"),
     ):
-        summaries = "ComputeQuotaSummaries" if source == "compute_quotas" else "ClusterSchedulerConfigSummaries"
+        collection.take(source, partial(_described, collection.aws, arn, kind, name))
 
-        def read(key: str = key, many: str = many, one: str = one, id: str = id, summaries: str = summaries) -> Any:
-            pages = aws.pages("sagemaker", many, summaries, ClusterArn=arn)
-            return {key: [aws.get("sagemaker", one, **{id: item[id]}) for item in pages]}
 
-        collection.take(source, read)
+def _described(aws: Reader, arn: str, kind: str, name: str) -> dict[str, Any]:
+    id = f"{kind}Id"
+    summaries = aws.pages("sagemaker", f"list_{name}s", f"{kind}Summaries", ClusterArn=arn)
+    return {f"{kind}s": [aws.get("sagemaker", f"describe_{name}", **{id: item[id]}) for item in summaries]}
 
 
 def _extensions(aws: Reader, arn: str) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def _lists(old: Sequence[Any], new: Sequence[Any], path: str, pattern: str) -> I
     if name:
         before, after = {str(item[name]): item for item in old}, {str(item[name]): item for item in new}
     else:
-        before, after = ({canonical(item): item for item in items} for items in (old, new))
+        before, after = {canonical(item): item for item in old}, {canonical(item): item for item in new}
         if before.keys() == after.keys():
             # The order of what has no name may mean something, as it does for the types of a mixed group.
             yield Difference(path, pattern, "modify", old, new)

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -37,7 +38,7 @@ Report = dict[str, Any]
 def report(environment: Environment, account: Account, project: Path) -> Report:
     """Stacks, cluster, groups, nodes, quotas and objects of an environment, in the form that `--json` prints."""
     stacks = deployed_stacks(account, environment.name, project, nested=True)
-    types = {stack.name: Counter(item.type for item in stack_resources(account, stack.name)) for stack in stacks}
+    types = {stack.name: Counter(map(attrgetter("type"), stack_resources(account, stack.name))) for stack in stacks}
     return {
         "environment": environment.name,
         "account": account.id,

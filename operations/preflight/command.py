@@ -96,7 +96,9 @@ def _table(outcomes: Sequence[Outcome], colour: bool) -> list[str]:
 def _word(outcome: Outcome) -> str:
     if outcome.findings:
         levels = [str(finding.level) for finding in outcome.findings if finding.acknowledged is None]
-        return "error" if "error" in levels else "warning" if levels else "accepted"
+        if "error" in levels:
+            return "error"
+        return "warning" if levels else "accepted"
     return "SKIP" if outcome.status == "skipped" else "ok"
 
 

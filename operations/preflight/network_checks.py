@@ -12,6 +12,7 @@ from ...planning.network.endpoints import GATEWAY_SERVICE, features, services
 from ...planning.rules.capacity.zones import sections
 from ...planning.rules.framework.rule import Problem
 from ...planning.rules.groups.groups import with_efa
+from ..aws.security_groups import allows_itself, names_group
 from .check import Answers, Ask, Note, Skip, check
 from .shared import addresses, own_groups, running
 
@@ -245,12 +246,8 @@ def _security_groups(ask: Ask, ids: list[str]) -> dict[str, dict[str, Any]]:
 def _talks_to_itself(ask: Ask, path: Path, group: dict[str, Any]) -> Answers:
     id, efa = group["GroupId"], any(with_efa(each, ask.types) for _, each in sections(ask.environment))
     for direction, key in (("inbound", "IpPermissions"), ("outbound", "IpPermissionsEgress")):
-        itself = any(
-            rule["IpProtocol"] == "-1" and any(pair.get("GroupId") == id for pair in rule.get("UserIdGroupPairs", []))
-            for rule in group.get(key, [])
-        )
         # EFA traffic is no IP traffic: a rule for 0.0.0.0/0 lets none of it out.
-        if not itself and (efa or direction == "inbound"):
+        if not allows_itself(group, key) and (efa or direction == "inbound"):
             yield Problem(
                 path,
                 f"{id} has no {direction} rule for all traffic {'from' if direction == 'inbound' else 'to'} itself; "
@@ -294,5 +291,4 @@ def _lets_in(rule: dict[str, Any], group: str, blocks: list[IPv4Network]) -> boo
     if not all_ports and not (rule["IpProtocol"] == "tcp" and rule["FromPort"] <= _HTTPS <= rule["ToPort"]):
         return False
     ranges = [IPv4Network(item["CidrIp"]) for item in rule.get("IpRanges", [])]
-    by_range = all(any(block.subnet_of(range_) for range_ in ranges) for block in blocks)
-    return by_range or any(pair.get("GroupId") == group for pair in rule.get("UserIdGroupPairs", []))
+    return names_group(rule, group) or all(any(map(block.subnet_of, ranges)) for block in blocks)
