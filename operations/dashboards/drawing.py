@@ -94,6 +94,7 @@ def text(panel: Panel, series: Sequence[Series]) -> Text:
 
 
 def _layout(panel: Panel, series: Sequence[Series], span: Span) -> dict[str, Any]:
+    """Plotly's layout of a panel, as high as Grafana draws it."""
     axis = {"gridcolor": _GRID, "zeroline": False, "automargin": True}
     return {
         "height": panel.height * PIXELS - _HEADER,
@@ -117,6 +118,7 @@ def _time_axis(span: Span) -> dict[str, Any]:
 
 
 def _lines(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: Span, **more: Any) -> None:
+    """A line for each series, and dashed ones where the panel changes its colour; `more` is for plotly's Scatter."""
     factor, suffix = scale(panel.unit, _largest(series))
     moments = _moments(span)
     for one in series:
@@ -146,6 +148,7 @@ def _stacked(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: 
 
 
 def _bars(go: Any, drawn: Any, panel: Panel, series: Sequence[Series]) -> None:
+    """A bar for the last value of each series, the largest at the top."""
     ordered = sorted(series, key=lambda one: one.last)
     factor, suffix = scale(panel.unit, _largest(series))
     drawn.add_trace(
@@ -173,6 +176,7 @@ def _cells(one: Series, moments: Sequence[float], names: Mapping[float, Any], ab
 
 
 def _states(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: Span) -> None:
+    """A lane for each series, coloured by the state that each value means."""
     moments = _moments(span)
     values = sorted(panel.words)
     index = {value: position for position, value in enumerate(values)}

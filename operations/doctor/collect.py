@@ -74,6 +74,7 @@ def collect(environment: Environment, account: Account, project: Path, *, runner
 
 
 def _cluster(collection: Collection, cluster: dict[str, Any]) -> None:
+    """Take what AWS says of a cluster: nodes with details of the unhealthy, plans, quotas and network."""
     aws, name = collection.aws, cluster["ClusterName"]
     groups = [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
     nodes = collection.take("nodes", lambda: _listed(aws, "list_cluster_nodes", "ClusterNodeSummaries", name)) or {}
@@ -111,6 +112,7 @@ def _cluster(collection: Collection, cluster: dict[str, Any]) -> None:
 
 
 def _events(collection: Collection, name: str) -> None:
+    """Take the events of a day with details of all but the informational, and the operations."""
     aws = collection.aws
     events = collection.take(
         "events",
@@ -164,6 +166,7 @@ def _extensions(aws: Reader, arn: str) -> dict[str, Any]:
 
 
 def _network(collection: Collection, cluster: dict[str, Any], groups: list[dict[str, Any]]) -> None:
+    """Take subnets and security groups that the cluster or a group names, and the file systems of their VPCs."""
     aws = collection.aws
     locations = [cluster.get("VpcConfig") or {}, *(group.get("OverrideVpcConfig") or {} for group in groups)]
     subnets = sorted({id for file in locations for id in file.get("Subnets", ())})
@@ -214,6 +217,7 @@ def _stacks(collection: Collection, environment: Environment, account: Account, 
 
 
 def _eks(collection: Collection, environment: Environment, account: Account) -> None:
+    """Take the control plane and its add-ons."""
     aws = collection.aws
     result = collection.take(
         "eks_cluster", lambda: aws.get("eks", "describe_cluster", name=eks_cluster_name(account, environment))

@@ -44,6 +44,7 @@ def _fewer(decrease: CountDecrease) -> str:
 
 
 def _of(change: ResourceChange) -> Iterator[Need]:
+    """The reasons of one change; CHG005 to CHG007 are of what is updated or deleted, the others of any."""
     retained = "what it holds stays, outside the stack" if change.kept else "what it holds is deleted"
     held = stateful().get(change.type)
     refused = held.refused if held else ()

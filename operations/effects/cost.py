@@ -110,6 +110,7 @@ def _price(group: Properties, types: list[str], region: str, prices: Mapping[str
 
 
 def _file_system(properties: Properties, service: Service, *_: Any) -> Iterator[Item]:
+    """Storage in GiB, and what is paid beside it: throughput, read cache, IOPS beyond those included."""
     size, lustre, zfs = (
         float(properties.get("StorageCapacity", 0)),
         properties.get("LustreConfiguration", {}),

@@ -135,6 +135,7 @@ def document(result: ChangeSet) -> dict[str, Any]:
 
 
 def _plain(change: ResourceChange) -> dict[str, Any]:
+    """A change as plain data; `property` is the first row that has the effect of the whole, None where none does."""
     worst_row = next((row for row in change.rows if row.effect is change.effect), None)
     return {
         "logical_id": change.logical_id,

@@ -25,6 +25,7 @@ def permissions(changes: Sequence[ResourceChange]) -> list[dict[str, Any]]:
 
 
 def _grants(kind: str, properties: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What the properties of a resource permit, each with `wide`: whether that is everything, or for everybody."""
     for name in _POLICIES:
         yield from _statements(properties.get(name))
     for policy in properties.get("Policies", ()) if kind == "AWS::IAM::Role" else ():

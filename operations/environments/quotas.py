@@ -60,6 +60,7 @@ def report(environment: Environment, policy: QuotaPolicy) -> dict[str, Any]:
 
 
 def _team(team: TeamPolicy, policy: QuotaPolicy, engine: str | None) -> dict[str, Any]:
+    """A team with its quotas by flavor and resource; of Slurm's those alone that it adds up."""
     return {
         "team": team.name,
         "department": team.department,

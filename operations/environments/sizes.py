@@ -100,6 +100,7 @@ class Sizes:
         return lines
 
     def _layouts(self) -> list[str]:
+        """The first layouts for each number of instances as a table, or why there is none."""
         if not self.options:
             advice = ["Weights and gradients alone are too large for every layout: try `--sharding full`."]
             return ["No layout is legal.", *(f"  {text}" for text in self.refusals or advice)]
@@ -139,6 +140,7 @@ class Sizes:
         return f"{hardware.link} domain" if reach % span == 0 else "EFA"
 
     def _limits(self) -> list[str]:
+        """What makes a layout legal, and how much memory it may fill."""
         free = usable_memory_gb(self.hardware, self.headroom)
         domain = inside = "an instance"
         if self.hardware.domain_instances > 1:

@@ -149,6 +149,7 @@ def _items(context: Context, kind: str) -> list[Object]:
 
 
 def _object(desired: Object, result: Sequence[Object], observation: Observation) -> None:
+    """Check that the cluster has an object of the file with the same spec, or data of a ConfigMap."""
     name, namespace = desired["metadata"]["name"], desired["metadata"].get("namespace")
     about = f"{desired['kind']} {name}"
     existing = next(

@@ -54,6 +54,7 @@ def report(environment: Environment, account: Account, project: Path) -> Report:
 
 
 def _cluster(environment: Environment, account: Account) -> Report:
+    """Cluster, groups in the order of the file, nodes and quotas; None and empty lists where it does not exist."""
     name = environment.cluster.name
     cluster = find_cluster(account, name)
     if cluster is None:
@@ -161,6 +162,7 @@ def _stack_table(result: Report) -> Any:
 
 
 def _group_table(result: Report) -> Any:
+    """Groups with their counts, and with training plans where a group has one."""
     cluster = result["cluster"]
     title = f"Cluster {cluster['name']}: {cluster['status']}"
     planned = any(group["plan"] for group in result["groups"])

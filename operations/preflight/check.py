@@ -126,6 +126,7 @@ def run_checks(ask: Ask, source: Source | None, seconds: float, left_out: Iterab
 
 
 def _outcome(id: str, ask: Ask, source: Source | None) -> Outcome:
+    """Run a check. Findings have their position where there is a `source`, and the environment's acknowledgement."""
     about, started = preflight_checks()[id], time.monotonic()
     findings: list[Finding] = []
     notes: list[str] = []

@@ -75,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _table(outcomes: Sequence[Outcome], colour: bool) -> list[str]:
+    """A line for each check that concerns the environment."""
     width = max(len(outcome.check.subject) for outcome in outcomes)
     lines: list[str] = []
     for outcome in outcomes:

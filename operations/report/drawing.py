@@ -238,6 +238,7 @@ def _subnet(subnet: Data, groups: Sequence[GroupCard] = (), systems: Sequence[Sy
 
 
 def _group(group: Data, scale: int) -> GroupCard:
+    """A group's card, with squares of `scale` nodes in each zone: those of its least count are sure."""
     shared = len(group["zones"])
     size = f"{counted(group)} × {' or '.join(group['types'])}" + (f", over {shared} zones" if shared > 1 else "")
     brings = [f"{group['accelerators'] * group['count']:,} × {group['accelerator']}"] if group["accelerators"] else []

@@ -81,6 +81,7 @@ def _is_narrowed(statement: Mapping[str, Any], account: str) -> bool:
 
 
 def _role(assembly: Assembly, role: Resource, policies: list[tuple[str, Any]]) -> Data:
+    """A role with who takes it, its statements, and what they allow by service."""
     properties = role.properties
     trust = properties["AssumeRolePolicyDocument"]
     inline = [(role.path, (role, policy["PolicyDocument"])) for policy in properties.get("Policies", ())]

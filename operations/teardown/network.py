@@ -86,6 +86,7 @@ def remove(account: Account, blockers: Iterable[Blocker], say: Callable[[str, st
 
 
 def _wait_until_gone(account: Account, endpoints: list[str]) -> None:
+    """Return once no endpoint is left. Raises CommandError where they stay."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         absent = ("InvalidVpcEndpointId.NotFound",)
@@ -122,6 +123,7 @@ def _guardduty_groups(account: Account, vpc: str) -> list[dict[str, Any]]:
 
 
 def _load_balancers(account: Account, stack: str, vpc: str) -> list[Blocker]:
+    """Load balancers in the VPC, of ELBv2 and classic ones, each with how to delete it."""
     result = list[Blocker]()
     for service, listed, network, key, named in (
         ("elbv2", "LoadBalancers", "VpcId", "LoadBalancerArn", "ResourceArns"),

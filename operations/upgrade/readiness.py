@@ -111,6 +111,7 @@ def _support(account: Account) -> dict[str, str]:
 
 
 def _step(readiness: Readiness) -> Iterator[Obstacle]:
+    """What stands against the version itself: EKS does not offer it, or HyperPod does not document it."""
     if problem := step_problem(readiness.deployed, readiness.wanted):
         yield Obstacle("error", *problem)
         return

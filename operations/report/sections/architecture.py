@@ -35,6 +35,7 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> View:
 
 
 def _subnets(data: dict[str, Any]) -> Table:
+    """Addresses of subnets; blank where nodes take none."""
     rows = [
         (
             zone["id"],
@@ -53,6 +54,7 @@ def _subnets(data: dict[str, Any]) -> Table:
 
 
 def _groups(data: dict[str, Any]) -> Table:
+    """Groups with the accelerators of all their nodes, and the EFA interfaces of one."""
     rows = [
         (
             group["name"],

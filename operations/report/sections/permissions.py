@@ -106,6 +106,7 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> View:
 
 
 def _role(role: dict[str, Any]) -> Role:
+    """A role as the page shows it, with each wildcard once."""
     may = role["may"]
     kinds = {kind for by_kind in may.values() for kind in by_kind}
     takers = ", ".join(dict.fromkeys(_TAKERS.get(who, who) for who in role["trusted"]))

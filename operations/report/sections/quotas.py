@@ -170,6 +170,7 @@ def _bar(quota: Mapping[str, Any] | None, whole: float) -> Cell:
 
 
 def _every(data: dict[str, Any]) -> Table:
+    """Every team's quotas; * is what the file does not say and the instance's ratio fills in."""
     rows = [
         (
             team["team"],

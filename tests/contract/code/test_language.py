@@ -25,7 +25,7 @@ NESTED = {
     "lifecycle_scripts": 5,
 }
 # Functions of fifteen lines or more without a docstring, which only ever become fewer.
-UNDESCRIBED = {"planning": 7, "constructs": 32, "operations": 85}
+UNDESCRIBED = {"planning": 7, "constructs": 32, "operations": 7}
 WITHOUT = (
     "docs/decisions/",
     "tests/snapshot/",
