@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ...config.catalog.instance_types import Catalog, catalog
-from ..aws.security_groups import allows_itself
 from .bundle import SOURCES, Bundle, moment
 from .evidence import CLUSTER, Group, Scene, Signal
 
@@ -97,7 +96,14 @@ def _said(bundle: Bundle) -> str:
 
 def _open_to_itself(group: dict[str, Any]) -> bool:
     """Whether both directions have a rule for all traffic of the security group itself."""
-    return all(allows_itself(group, direction) for direction in ("IpPermissions", "IpPermissionsEgress"))
+    return all(
+        any(
+            rule.get("IpProtocol") == "-1"
+            and any(pair.get("GroupId") == group.get("GroupId") for pair in rule.get("UserIdGroupPairs") or ())
+            for rule in group.get(direction) or ()
+        )
+        for direction in ("IpPermissions", "IpPermissionsEgress")
+    )
 
 
 def _quota(group: Group, quotas: dict[str, Any], scene: Scene) -> Iterator[tuple[str, str]]:

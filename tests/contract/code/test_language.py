@@ -20,7 +20,7 @@ NESTED = {
     "constructs": 6,
     "cdk8s_charts": 3,
     "stacks": 0,
-    "operations": 5,
+    "operations": 6,
     "sandbox": 36,
     "lifecycle_scripts": 5,
 }
