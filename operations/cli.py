@@ -145,6 +145,7 @@ def parser_of(called: str | None = None) -> argparse.ArgumentParser:
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    """The exit code of a sub-command. Errors that a user can act on are printed: 2 for invalid files, 1 for AWS's."""
     from ..config.errors import CommandError, InvalidFile
     from .output.console import write_error, write_findings
 

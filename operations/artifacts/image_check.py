@@ -30,10 +30,16 @@ _FILES: Final = re.compile(
     r"/(libnccl\.so[.0-9]*|libnccl-net[-a-z]*\.so|libfabric\.so[.0-9]*|libgdrapi\.so[.0-9]*|libcudart\.so[.0-9]*"
     r"|efa_installed_packages|all_reduce_perf)$|/cuda[-.0-9]*/version\.json$|/libfabric\.pc$"
 )
-_NCCL: Final = re.compile(rb"NCCL version (\d+\.\d+\.\d+)(?:\+cuda(\d+\.\d+))?\0")
-_PLUGIN: Final = re.compile(rb"aws-ofi-nccl (\d+\.\d+\.\d+)")
 _LIBFABRIC: Final = re.compile(rb"\0(\d+\.\d+\.\d+amzn\d+\.\d+)\0")
-_PACKAGE: Final = re.compile(rb"libfabric1?-aws[-_](\d+(?:\.\d+)+(?:~?amzn\d+\.\d+)?)")
+_TOLD: Final = (
+    ("libnccl.so", "nccl", re.compile(rb"NCCL version (\d+\.\d+\.\d+)(?:\+cuda(\d+\.\d+))?\0")),
+    ("libnccl-net", "aws_ofi_nccl", re.compile(rb"aws-ofi-nccl (\d+\.\d+\.\d+)")),
+    ("libfabric.pc", "libfabric", re.compile(rb"^Version:\s*(\S+)", re.MULTILINE)),
+    ("efa_installed_packages", "efa_installer", re.compile(rb"EFA installer version:\s*(\S+)")),
+    ("efa_installed_packages", "libfabric", re.compile(rb"libfabric1?-aws[-_](\d+(?:\.\d+)+(?:~?amzn\d+\.\d+)?)")),
+    ("version.json", "cuda", re.compile(rb'"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"([0-9.]+)"', re.DOTALL)),
+)
+"""How the name of a file begins, the component that it is of, and how its content tells the version."""
 _SHOWN: Final = ("nccl", "aws_ofi_nccl", "libfabric", "gdrcopy", "efa_installer", "cuda", "nccl_tests")
 
 
@@ -144,29 +150,16 @@ def _wanted(path: PurePosixPath) -> bool:
 
 
 def _in_file(path: PurePosixPath, file: Path) -> Iterator[ImageComponent]:
+    """The components that a file belongs to by its name, with the versions that it tells."""
     name = path.name
     if not file.stat().st_size:
         return
-    if name.startswith("libnccl.so"):
-        if matched := _search(file, _NCCL):
-            yield ImageComponent("nccl", matched[0], path)
-    elif name.startswith("libnccl-net"):
-        if matched := _search(file, _PLUGIN):
-            yield ImageComponent("aws_ofi_nccl", matched[0], path)
-    elif name.startswith("libfabric.so"):
+    for start, component, pattern in _TOLD:
+        if name.startswith(start) and (matched := _search(file, pattern)):
+            yield ImageComponent(component, matched[0], path)
+    if name.startswith("libfabric.so"):
         matched = _search(file, _LIBFABRIC)
         yield ImageComponent("libfabric", matched[0] if matched else "", path)
-    elif name == "libfabric.pc":
-        if matched := _search(file, re.compile(rb"^Version:\s*(\S+)", re.MULTILINE)):
-            yield ImageComponent("libfabric", matched[0], path)
-    elif name == "efa_installed_packages":
-        if matched := _search(file, re.compile(rb"EFA installer version:\s*(\S+)")):
-            yield ImageComponent("efa_installer", matched[0], path)
-        if matched := _search(file, _PACKAGE):
-            yield ImageComponent("libfabric", matched[0], path)
-    elif name == "version.json":
-        if matched := _search(file, re.compile(rb'"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"([0-9.]+)"', re.DOTALL)):
-            yield ImageComponent("cuda", matched[0], path)
     elif name.startswith(("libgdrapi.so.", "libcudart.so.")):
         yield ImageComponent("gdrcopy" if name.startswith("libgdrapi") else "cuda", name[len("libgdrapi.so.") :], path)
     elif name == "all_reduce_perf":

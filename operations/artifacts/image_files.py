@@ -124,7 +124,7 @@ def _layered(source: _Remote | _Layout, name: str, desired: Wanted, architecture
     with tempfile.TemporaryDirectory(prefix="podwright-image-") as path, tempfile.TemporaryFile() as file:
         source.blob(manifest["config"]["digest"], file)
         environment = json.load(file).get("config", {}).get("Env") or ()
-        variables = {key: value for key, _, value in (item.partition("=") for item in environment)}
+        variables = {key: value for item in environment for key, _, value in [item.partition("=")]}
         image_files = ImageFiles(name, variables=variables)
         for number, layer in enumerate(manifest["layers"]):
             with tempfile.TemporaryFile() as packed:

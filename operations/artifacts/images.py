@@ -132,6 +132,7 @@ def mirror(environment: Environment, root: Path, archives: Mapping[str, ChartArc
 
 
 def _mirror_one(image: Image, account: Account, source: Registry, target: Registry) -> str:
+    """The digest of an image's copy, which is made unless it exists. Raises CommandError where it is another one."""
     repository = image.mirrored_in(target.host).repository
     settings = {"imageTagMutability": "IMMUTABLE", "imageScanningConfiguration": {"scanOnPush": True}}
     existing = ("RepositoryAlreadyExistsException",)

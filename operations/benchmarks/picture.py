@@ -123,6 +123,7 @@ def _x(share: float) -> float:
 
 
 def _kernel(row: Row) -> Kernel:
+    """A kernel with a dot for each measurement and its limits, or with the reason why nothing was measured."""
     points = row.points
     if not points:
         reason = row.first.reason or "not measured"

@@ -47,7 +47,7 @@ class Row:
     @property
     def outcome(self) -> Outcome:
         """The worst one."""
-        return next(one for one in ORDER if any(item.outcome == one for _, item in self.measurements))
+        return min((item.outcome for _, item in self.measurements), key=ORDER.index)
 
     @property
     def middle(self) -> float:

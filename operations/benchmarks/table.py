@@ -68,6 +68,7 @@ def _nodes(runs: Sequence[BenchmarkResults]) -> Any:
 
 
 def _kernels(title: str, result: Sequence[Row], *, nodes: bool) -> Any:
+    """A row for each kernel; with `nodes` the worst is named by its node, else by its device."""
     columns = ["n", "worst", "median", "best", "spread", "fails at", "warns at", "bound", "median of bound"]
     table = _table(title, ["kernel", "unit", "outcome", "worst on"], columns)
     for row in result:

@@ -1,6 +1,6 @@
 """What CloudFormation does to the stacks of an environment, nested ones included, by DescribeStackEvents."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -60,6 +60,11 @@ class _Known:
     """Id of the newest event that was handed out."""
 
 
+def _outermost(stack: str, names: Sequence[str]) -> str:
+    """The first of the sorted `names` that holds a stack: names of nested stacks begin with those of their holders."""
+    return next(name for name in names if f"{stack}-".startswith(f"{name}-"))
+
+
 class StackEvents:
     """Calls give the events since the call before, the oldest first; the first one gives none."""
 
@@ -98,10 +103,7 @@ class StackEvents:
         names = sorted(stack.name for stack in stacks)
         return {
             stack.id: _Known(
-                stack.name,
-                # The names of nested stacks begin with those of the stacks that hold them.
-                next(name for name in names if f"{stack.name}-".startswith(f"{name}-")),
-                (stack.status, stack.description.get("LastUpdatedTime")),
+                stack.name, _outermost(stack.name, names), (stack.status, stack.description.get("LastUpdatedTime"))
             )
             for stack in stacks
         }

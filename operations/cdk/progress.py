@@ -116,6 +116,7 @@ class Progress:
             self._event(event)
 
     def _event(self, event: Event) -> None:
+        """Note which resources are at work or finished, and keep what failed or turned a stack back."""
         self.touched.add(event.outermost)
         stack = self._stacks.setdefault(event.outermost, _Stack(event.time))
         resource = (event.stack, event.logical_id)

@@ -45,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _row(location: int, loaded: LoadedEnvironment) -> dict[str, Any]:
+    """An environment as plain data; `order` is where it stands in the promotion, from 1."""
     environment = loaded.environment
     return {
         "order": location,
@@ -62,6 +63,7 @@ def _row(location: int, loaded: LoadedEnvironment) -> dict[str, Any]:
 
 
 def _link(link: Link, loaded: dict[str, LoadedEnvironment]) -> dict[str, Any]:
+    """A link of MultiKueue as plain data; `way` is None where the worker is no environment of this project."""
     environments = {name: item.environment for name, item in loaded.items()}
     manager, worker = environments[link.manager], worker_of(link, environments)
     return {
@@ -109,6 +111,7 @@ def _way(manager: Environment, worker: Environment) -> str:
 
 
 def _write(rows: list[dict[str, Any]], linked: list[dict[str, Any]]) -> None:
+    """Print both tables; that of links only where there are some."""
     table = [("environment", "account", "region", "cluster", "groups", "range", "extends")]
     for row in rows:
         cluster = f"{row['cluster']} ({row['orchestrator']})" if row["cluster"] else "none"

@@ -65,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
 def _in_vpc(
     loaded: LoadedEnvironment, account: Account, name: str, manifests: list[Manifest], command: list[str]
 ) -> int:
+    """Apply manifests by the runner inside the VPC. Raises CommandError where they are too long for it, or refused."""
     packed = base64.b64encode(gzip.compress(_text(manifests).encode(), mtime=0)).decode()
     if len(packed) > _RUNNER_CHARACTERS:
         raise CommandError(

@@ -75,6 +75,7 @@ def _export(args: argparse.Namespace, environment: Environment, pages: tuple[Das
 def _preview(
     args: argparse.Namespace, environment: Environment, settings: Observability, pages: tuple[Dashboard, ...]
 ) -> int:
+    """Draw dashboards into one HTML file. Returns 1 where a panel that should have data has none."""
     if not 0 < args.hours <= 24 * 366:
         raise CommandError(f"--hours is {args.hours:g}; it is more than 0 and at most {24 * 366}", code=2)
     span = Span(float(int(time.time())), args.hours)

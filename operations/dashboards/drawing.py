@@ -94,6 +94,7 @@ def text(panel: Panel, series: Sequence[Series]) -> Text:
 
 
 def _layout(panel: Panel, series: Sequence[Series], span: Span) -> dict[str, Any]:
+    """Plotly's layout of a panel, as high as Grafana draws it."""
     axis = {"gridcolor": _GRID, "zeroline": False, "automargin": True}
     return {
         "height": panel.height * PIXELS - _HEADER,
@@ -117,6 +118,7 @@ def _time_axis(span: Span) -> dict[str, Any]:
 
 
 def _lines(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: Span, **more: Any) -> None:
+    """A line for each series, and dashed ones where the panel changes its colour; `more` is for plotly's Scatter."""
     factor, suffix = scale(panel.unit, _largest(series))
     moments = _moments(span)
     for one in series:
@@ -146,6 +148,7 @@ def _stacked(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: 
 
 
 def _bars(go: Any, drawn: Any, panel: Panel, series: Sequence[Series]) -> None:
+    """A bar for the last value of each series, the largest at the top."""
     ordered = sorted(series, key=lambda one: one.last)
     factor, suffix = scale(panel.unit, _largest(series))
     drawn.add_trace(
@@ -166,9 +169,15 @@ def _bars(go: Any, drawn: Any, panel: Panel, series: Sequence[Series]) -> None:
         drawn.update_xaxes(range=[0, panel.most * factor])
 
 
+def _cells(one: Series, moments: Sequence[float], names: Mapping[float, Any], absent: Any) -> list[Any]:
+    """What `names` calls the value of a series at each timestamp; `absent` where it has none, or one without a name."""
+    values = dict(one.points)
+    return [names.get(values[timestamp], absent) if timestamp in values else absent for timestamp in moments]
+
+
 def _states(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: Span) -> None:
+    """A lane for each series, coloured by the state that each value means."""
     moments = _moments(span)
-    lanes = [dict(one.points) for one in series]
     values = sorted(panel.words)
     index = {value: position for position, value in enumerate(values)}
     count = len(values)
@@ -181,11 +190,8 @@ def _states(go: Any, drawn: Any, panel: Panel, series: Sequence[Series], span: S
         go.Heatmap(
             x=_times(span),
             y=[one.name for one in series],
-            z=[[index.get(lane[timestamp]) if timestamp in lane else None for timestamp in moments] for lane in lanes],
-            text=[
-                [panel.words.get(lane[timestamp], "") if timestamp in lane else "" for timestamp in moments]
-                for lane in lanes
-            ],
+            z=[_cells(one, moments, index, None) for one in series],
+            text=[_cells(one, moments, panel.words, "") for one in series],
             zmin=-0.5,
             zmax=count - 0.5,
             colorscale=scale_of_colours,
@@ -214,14 +220,11 @@ def _tile(panel: Panel, one: Series, label: str) -> Tile:
 def _table(panel: Panel, series: Sequence[Series]) -> Table:
     columns = list(dict.fromkeys(one.query for one in series))
     labels = list(dict.fromkeys(label for one in series for label in one.labels if label != "__name__"))
-    results: dict[tuple[str, ...], dict[str, float]] = {}
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
     for one in series:
-        results.setdefault(tuple(one.labels.get(label, "") for label in labels), {})[one.query] = one.last
-    rows = [
-        TableRow(named, [written(values[column], panel.unit) if column in values else "" for column in columns])
-        for named, values in sorted(results.items())
-    ]
-    return Table(labels, columns, rows)
+        key = tuple(one.labels.get(label, "") for label in labels)
+        rows.setdefault(key, dict.fromkeys(columns, ""))[one.query] = written(one.last, panel.unit)
+    return Table(labels, columns, [TableRow(key, list(cells.values())) for key, cells in sorted(rows.items())])
 
 
 def _largest(series: Sequence[Series]) -> float:

@@ -23,5 +23,6 @@ def written(value: float, unit: str) -> str:
     """A value with its unit, in three digits or as a whole number."""
     factor, suffix = scale(unit, abs(value))
     shown = value * factor
-    digits = 0 if abs(shown) >= 100 or shown == int(shown) else 1 if abs(shown) >= 10 else 2
+    decimals = 1 if abs(shown) >= 10 else 2
+    digits = 0 if abs(shown) >= 100 or shown == int(shown) else decimals
     return f"{shown:,.{digits}f} {suffix}".rstrip()

@@ -62,6 +62,7 @@ class Workspace(Prometheus):
     account: Account
 
     def _ask(self, kind: str, values: Any) -> list[dict[str, Any]]:
+        """Query with signed requests, as Managed Prometheus takes no others. Raises CommandError or QueryError."""
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
 

@@ -5,6 +5,7 @@ cannot be looked at is named with the reason, and the rest continues.
 """
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -73,6 +74,7 @@ def collect(environment: Environment, account: Account, project: Path, *, runner
 
 
 def _cluster(collection: Collection, cluster: dict[str, Any]) -> None:
+    """Take what AWS says of a cluster: nodes with details of the unhealthy, plans, quotas and network."""
     aws, name = collection.aws, cluster["ClusterName"]
     groups = [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
     nodes = collection.take("nodes", lambda: _listed(aws, "list_cluster_nodes", "ClusterNodeSummaries", name)) or {}
@@ -110,6 +112,7 @@ def _cluster(collection: Collection, cluster: dict[str, Any]) -> None:
 
 
 def _events(collection: Collection, name: str) -> None:
+    """Take the events of a day with details of all but the informational, and the operations."""
     aws = collection.aws
     events = collection.take(
         "events",
@@ -138,24 +141,18 @@ def _events(collection: Collection, name: str) -> None:
 
 
 def _quotas(collection: Collection, arn: str) -> None:
-    aws = collection.aws
-    for source, key, many, one, id in (
-        ("compute_quotas", "ComputeQuotas", "list_compute_quotas", "describe_compute_quota", "ComputeQuotaId"),
-        (
-            "scheduler",
-            "ClusterSchedulerConfigs",
-            "list_cluster_scheduler_configs",
-            "describe_cluster_scheduler_config",
-            "ClusterSchedulerConfigId",
-        ),
+    """Take the quotas of teams and the scheduler's priorities, each described in full."""
+    for source, kind, name in (
+        ("compute_quotas", "ComputeQuota", "compute_quota"),
+        ("scheduler", "ClusterSchedulerConfig", "cluster_scheduler_config"),
     ):
-        summaries = "ComputeQuotaSummaries" if source == "compute_quotas" else "ClusterSchedulerConfigSummaries"
+        collection.take(source, partial(_described, collection.aws, arn, kind, name))
 
-        def read(key: str = key, many: str = many, one: str = one, id: str = id, summaries: str = summaries) -> Any:
-            pages = aws.pages("sagemaker", many, summaries, ClusterArn=arn)
-            return {key: [aws.get("sagemaker", one, **{id: item[id]}) for item in pages]}
 
-        collection.take(source, read)
+def _described(aws: Reader, arn: str, kind: str, name: str) -> dict[str, Any]:
+    id = f"{kind}Id"
+    summaries = aws.pages("sagemaker", f"list_{name}s", f"{kind}Summaries", ClusterArn=arn)
+    return {f"{kind}s": [aws.get("sagemaker", f"describe_{name}", **{id: item[id]}) for item in summaries]}
 
 
 def _extensions(aws: Reader, arn: str) -> dict[str, Any]:
@@ -169,6 +166,7 @@ def _extensions(aws: Reader, arn: str) -> dict[str, Any]:
 
 
 def _network(collection: Collection, cluster: dict[str, Any], groups: list[dict[str, Any]]) -> None:
+    """Take subnets and security groups that the cluster or a group names, and the file systems of their VPCs."""
     aws = collection.aws
     locations = [cluster.get("VpcConfig") or {}, *(group.get("OverrideVpcConfig") or {} for group in groups)]
     subnets = sorted({id for file in locations for id in file.get("Subnets", ())})
@@ -219,6 +217,7 @@ def _stacks(collection: Collection, environment: Environment, account: Account, 
 
 
 def _eks(collection: Collection, environment: Environment, account: Account) -> None:
+    """Take the control plane and its add-ons."""
     aws = collection.aws
     result = collection.take(
         "eks_cluster", lambda: aws.get("eks", "describe_cluster", name=eks_cluster_name(account, environment))

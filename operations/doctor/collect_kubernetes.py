@@ -66,6 +66,7 @@ def _name_unseen(collection: "Collection", reason: str) -> None:
 
 
 def _directly(collection: "Collection", kubectl: Kubectl) -> None:
+    """Take objects of all kinds that the cluster has, and logs of pods that matter."""
     for source, kind in _KINDS.items():
         try:
             items = kubectl.items(kind, "--all-namespaces")
@@ -89,6 +90,7 @@ def _directly(collection: "Collection", kubectl: Kubectl) -> None:
 
 
 def _by_runner(collection: "Collection", environment: Environment, account: Account) -> None:
+    """Take objects by one command in the runner, packed there because its output is a log; it reads no logs of pods."""
     strip = base64.b64encode(_STRIP.encode()).decode()
     loop = " ".join(_KINDS.values())
     command = (

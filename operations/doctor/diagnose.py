@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from .bundle import Bundle
@@ -45,6 +45,18 @@ class Finding:
         """What it concerns."""
         return tuple(dict.fromkeys(signal.subject for signal in self.evidence))
 
+    def to_json(self) -> dict[str, Any]:
+        """The finding as plain data."""
+        return {
+            "id": self.cause.id,
+            "class": self.cause.class_name,
+            "title": self.cause.title,
+            "subjects": list(self.subjects),
+            "evidence": [_plain(signal) for signal in self.evidence],
+            "fix": self.cause.fix,
+            "sources": [asdict(source) for source in self.cause.sources],
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
@@ -59,7 +71,9 @@ class Diagnosis:
     @property
     def verdict(self) -> Verdict:
         """well: nothing is wrong; unknown: something is, and no cause was found."""
-        return "explained" if self.findings else "unknown" if self.unexplained else "well"
+        if self.findings:
+            return "explained"
+        return "unknown" if self.unexplained else "well"
 
     @property
     def classes(self) -> frozenset[str]:
@@ -74,21 +88,7 @@ class Diagnosis:
             "environment": index.environment,
             "taken": index.taken.isoformat(),
             "verdict": self.verdict,
-            "causes": [
-                {
-                    "id": finding.cause.id,
-                    "class": finding.cause.class_name,
-                    "title": finding.cause.title,
-                    "subjects": list(finding.subjects),
-                    "evidence": [_plain(signal) for signal in finding.evidence],
-                    "fix": finding.cause.fix,
-                    "sources": [
-                        {"text": source.text, "url": source.url, "date": source.date}
-                        for source in finding.cause.sources
-                    ],
-                }
-                for finding in self.findings
-            ],
+            "causes": [finding.to_json() for finding in self.findings],
             "unexplained": [_plain(signal) for signal in self.unexplained],
             "unseen": index.unseen,
         }
@@ -113,20 +113,20 @@ def diagnose(bundle: Bundle) -> Diagnosis:
         matches += _matches(signals)
     retained = [match for match in matches if not _explained(match, matches)]
     # A consequence is told only where nothing explains it, and a job's own end never explains the cluster.
-    result: dict[str, list[tuple[Cause, Signal]]] = defaultdict(list)
+    evidence: dict[Cause, list[Signal]] = defaultdict(list)
     for cause, signal in retained:
-        result[cause.id].append((cause, signal))
+        evidence[cause].append(signal)
     findings = [
-        Finding(group[0][0], tuple(dict.fromkeys(signal for _, signal in group)))
-        for group in result.values()
-        if group[0][0].rank > SYMPTOM or _concerns_a_symptom(group, symptoms)
+        Finding(cause, tuple(dict.fromkeys(signals)))
+        for cause, signals in evidence.items()
+        if cause.rank > SYMPTOM or _concerns_a_symptom(signals, symptoms)
     ]
     findings.sort(key=lambda finding: (-finding.cause.rank, -len(finding.evidence), finding.cause.id))
     return Diagnosis(bundle, tuple(findings), tuple(_unexplained(symptoms, [signal for _, signal in matches])))
 
 
-def _concerns_a_symptom(group: Sequence[tuple[Cause, Signal]], symptoms: Sequence[Signal]) -> bool:
-    return any(symptom.follows_from(signal) for _, signal in group for symptom in symptoms)
+def _concerns_a_symptom(signals: Sequence[Signal], symptoms: Sequence[Signal]) -> bool:
+    return any(symptom.follows_from(signal) for signal in signals for symptom in symptoms)
 
 
 def _by_log(signals: Iterator[Signal]) -> Iterator[list[Signal]]:

@@ -93,6 +93,7 @@ def knowledge() -> Knowledge:
 
 
 def _cause(entry: dict[str, Any], sources: dict[str, Citation]) -> Cause:
+    """A cause from its entry. Raises ValueError where its class or a source does not exist."""
     if entry["class"] not in CLASSES:
         raise ValueError(f"cause {entry['id']} is of class {entry['class']}, which is not in classes.py")
     if missing := [key for key in entry["source"] if key not in sources]:

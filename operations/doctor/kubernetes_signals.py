@@ -96,6 +96,7 @@ def pod_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
 
 
 def _events(bundle: Bundle, scene: Scene, pods: Sequence[Pod], after: dict[str, set[str]]) -> Iterator[Signal]:
+    """Warnings of pods that stand still, of unhealthy nodes, and of other objects now, unless success followed."""
     by_name = {(pod.namespace, pod.name): pod for pod in pods}
     seen_pods = bundle.json("pods") is not None
     items = bundle.items("kubernetes_events", "items")

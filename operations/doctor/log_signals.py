@@ -100,7 +100,8 @@ def deep_check_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
     for path in bundle.logs("deep_check_logs"):
         lines = bundle.lines(path)
         name = PurePosixPath(path).stem
-        ids = {id for id in scene.nodes if id in name or any(id in line.text for line in lines)}
+        text = "\n".join([name, *(line.text for line in lines)])
+        ids = {id for id in scene.nodes if id in text}
         unhealthy = [scene.nodes[id] for id in sorted(ids) if not scene.nodes[id].healthy]
         deleted = not ids and (scene.failed or any(group.short for group in scene.groups.values()))
         if not unhealthy and not deleted:

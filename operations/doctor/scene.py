@@ -74,6 +74,7 @@ def _ready_for_kubernetes(item: dict[str, Any]) -> bool:
 
 
 def _nodes(bundle: Bundle, kubernetes: dict[str, dict[str, Any]]) -> Iterator[Node]:
+    """The nodes; healthy is what SageMaker has no fault of, and what is ready for Kubernetes where that knows it."""
     details = bundle.entries("node_details")
     for item in bundle.items("nodes", "ClusterNodeSummaries"):
         id = item.get("InstanceId", "")

@@ -35,6 +35,7 @@ def state_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
 def _plan(
     bundle: Bundle, group: Group, plan: dict[str, Any] | None, zones: set[str], scene: Scene
 ) -> Iterator[tuple[str, str]]:
+    """What is wrong with the training plan of a group, and the file that shows it."""
     if not plan:
         return
     source_file = f"{SOURCES['plans'].file} {group.plan}"

@@ -51,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     for line in compared.next_deploy:
         write_line(line)
     hidden = len(result) - len(drift)
-    noise = f", {hidden} changed by their services{'' if args.all else ' (--all shows them)'}" if hidden else ""
+    hint = "" if args.all else " (--all shows them)"
+    noise = f", {hidden} changed by their services{hint}" if hidden else ""
     write_line(f"{environment.name}: {read} resources read, {len(drift) or 'none'} unlike the template{noise}")
     return 1 if drift else 0
 

@@ -41,6 +41,7 @@ def _cluster(account: Account, name: str) -> Live | None:
 
 
 def _group(group: Mapping[str, Any]) -> dict[str, Any]:
+    """An instance group as a template has it: what HyperPod is to reach, not what nodes have meanwhile."""
     live: dict[str, Any] = {key: group[key] for key in _SAME_IN_GROUPS if key in group}
     live["InstanceCount"] = group.get("TargetCount", group.get("CurrentCount"))
     if "InstanceRequirements" in group:
@@ -73,6 +74,7 @@ def _by_id(operation: str, parameter: str, keys: tuple[str, ...]) -> Reader:
 
 
 def _eks_cluster(account: Account, name: str) -> Live | None:
+    """Version, endpoints and protection of a control plane; None where there is none of that name."""
     answer = find(account, "eks", "describe_cluster", _ABSENT, name=name)
     if answer is None:
         return None

@@ -52,6 +52,7 @@ class Resolver:
         return {"AWS::Region": self._account.region, "AWS::AccountId": self._account.id, "AWS::Partition": partition}
 
     def _filled(self, value: Mapping[str, Any], stack: str) -> Any:
+        """What a function of CloudFormation comes to; Unknown where its lists of resources and exports do not tell."""
         match value:
             case {"Ref": "AWS::StackName"}:
                 return stack

@@ -96,7 +96,9 @@ def unlike(asked: list[Rule], rules: list[Rule]) -> Iterator[tuple[str, Rule]]:
                 yield "gone", rule
         else:
             left.remove(match)
-    yield from (("added", rule) for rule in left if not any(_fits(other, rule) for other in asked))
+    for rule in left:
+        if not any(_fits(other, rule) for other in asked):
+            yield "added", rule
 
 
 def _fits(rule: Rule, other: Rule) -> bool:

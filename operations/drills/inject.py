@@ -101,6 +101,7 @@ def inject(kind: DrillKind, node: Node, before: Snapshot, kubectl: Kubectl, imag
 
 
 def _by_pod(pod: dict[str, Any], kubectl: Kubectl) -> float:
+    """Run a pod to its end and delete it; returns when it ended, in seconds since the epoch. Raises Refused."""
     name = pod["metadata"]["name"]
     kubectl.apply([pod])
     try:

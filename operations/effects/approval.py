@@ -44,6 +44,7 @@ def _fewer(decrease: CountDecrease) -> str:
 
 
 def _of(change: ResourceChange) -> Iterator[Need]:
+    """The reasons of one change; CHG005 to CHG007 are of what is updated or deleted, the others of any."""
     retained = "what it holds stays, outside the stack" if change.kept else "what it holds is deleted"
     held = stateful().get(change.type)
     refused = held.refused if held else ()
@@ -60,7 +61,8 @@ def _of(change: ResourceChange) -> Iterator[Need]:
         rows = [row for row in change.rows if row.effect is effect]
         deleted = change.action == "delete" and not change.kept and change.known and change.known.effect is effect
         if (rows or deleted) and not (deleted and "delete" in refused):
-            words = rows[0].known.what if rows else change.known.what if change.known else ""
+            known = rows[0].known if rows else change.known
+            words = known.what if known else ""
             yield Need(id, change.name, f"{effect.words}: {words or change.type}")
     if change.stateful and (unknown := [row.property for row in change.rows if row.effect is Effect.UNKNOWN]):
         yield Need("CHG006", change.name, f"nobody says what {', '.join(unknown)} does to what runs")
@@ -98,7 +100,7 @@ def stop_unapproved(environment: str, result: Sequence[Need], digest: str) -> No
     """Raise CommandError where a deployment would do harm that nobody named."""
     harm = [need for need in result if need.refused and not need.approved]
     if harm:
-        flags = " ".join(f"--allow {name}" for name in dict.fromkeys(need.name for need in harm))
+        flags = " ".join(dict.fromkeys(f"--allow {need.name}" for need in harm))
         message = "\n".join(f"    {need.id}  {need.name}: {need.why}" for need in harm)
         raise CommandError(
             f"{environment}: nothing was deployed, because the change set would do harm that nobody "

@@ -118,6 +118,7 @@ def _of_stack(pair: Pair, environment: str) -> Iterator[ResourceChange]:
 
 
 def _change(environment: str, stack: str, logical_id: str, was: Any, now: Any) -> ResourceChange | None:
+    """What happens to a resource, which is None on the side that lacks it; None where nothing does."""
     one = now or was
     kind, path = one["Type"], one.get("Metadata", {}).get("aws:cdk:path", "")
     made = ResourceChange(environment, stack, logical_id, kind, path, "update")
@@ -226,6 +227,7 @@ def _follow(
     hits: Sequence[Target],
     moving: Mapping[tuple[str, str], ResourceChange],
 ) -> None:
+    """Add rows to a resource that refers to replaced ones; each is as certain as the replacement that it follows."""
     change = by_id.get((pair.name, logical_id))
     if change is not None and change.action in ("create", "delete"):
         return

@@ -71,11 +71,12 @@ def _pair(old: Mapping[str, Any], new: Mapping[str, Any], key: str, path: str, p
 
 
 def _lists(old: Sequence[Any], new: Sequence[Any], path: str, pattern: str) -> Iterator[Difference]:
+    """Differences of lists: by the names of their items, else by content, else by position where all are mappings."""
     name = next((name for name in _NAMES if _names(name, old) and _names(name, new)), None)
     if name:
         before, after = {str(item[name]): item for item in old}, {str(item[name]): item for item in new}
     else:
-        before, after = ({canonical(item): item for item in items} for items in (old, new))
+        before, after = {canonical(item): item for item in old}, {canonical(item): item for item in new}
         if before.keys() == after.keys():
             # The order of what has no name may mean something, as it does for the types of a mixed group.
             yield Difference(path, pattern, "modify", old, new)

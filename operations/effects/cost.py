@@ -27,9 +27,9 @@ class Item:
     @property
     def monthly(self) -> float | None:
         """US dollars a month; None where nobody says a price."""
-        return (
-            None if self.price is None else self.price.usd * self.quantity * (HOURS_PER_MONTH if self.per_hour else 1)
-        )
+        if self.price is None:
+            return None
+        return self.price.usd * self.quantity * (HOURS_PER_MONTH if self.per_hour else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,7 @@ def costs(pairs: list[Pair], region: str, prices: Mapping[str, float], upfront: 
     priced = partial(items, region=region, prices=prices)
     old = [item for pair in pairs for item in priced(pair.old)]
     new = [item for pair in pairs for item in priced(pair.old if pair.new is None else pair.new)]
-    changed = {name for name in {item.name for item in (*old, *new)} if _amount(old, name) != _amount(new, name)}
-    touched = [item for item in (*old, *new) if item.name in changed]
+    touched = [item for item in (*old, *new) if _amount(old, item.name) != _amount(new, item.name)]
     return Costs(
         sum(item.monthly or 0 for item in old),
         sum(item.monthly or 0 for item in new),
@@ -111,6 +110,7 @@ def _price(group: Properties, types: list[str], region: str, prices: Mapping[str
 
 
 def _file_system(properties: Properties, service: Service, *_: Any) -> Iterator[Item]:
+    """Storage in GiB, and what is paid beside it: throughput, read cache, IOPS beyond those included."""
     size, lustre, zfs = (
         float(properties.get("StorageCapacity", 0)),
         properties.get("LustreConfiguration", {}),

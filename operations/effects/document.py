@@ -107,9 +107,9 @@ def compared(environment: Environment, account: Account, both: list[Pair], allow
 
 def document(result: ChangeSet) -> dict[str, Any]:
     """The change set as plain data, in the form that `--json` prints."""
-    stacks: dict[str, list[ResourceChange]] = {}
+    stacks: dict[str, list[dict[str, Any]]] = {}
     for change in result.changes:
-        stacks.setdefault(change.stack, []).append(change)
+        stacks.setdefault(change.stack, []).append(_plain(change))
     return {
         "schema": SCHEMA,
         "environment": result.environment,
@@ -124,7 +124,7 @@ def document(result: ChangeSet) -> dict[str, Any]:
             "reasons": [asdict(need) | {"refused": need.refused} for need in result.approvals],
             "entry": entry(result.approvals, result.digest) if not result.given else None,
         },
-        "stacks": [{"name": name, "changes": [_plain(change) for change in items]} for name, items in stacks.items()],
+        "stacks": [{"name": name, "changes": changes} for name, changes in stacks.items()],
         "left_alone": result.strays,
         "permissions": permissions(result.changes),
         "nodes_restarted": nodes_restarted(result),
@@ -135,6 +135,7 @@ def document(result: ChangeSet) -> dict[str, Any]:
 
 
 def _plain(change: ResourceChange) -> dict[str, Any]:
+    """A change as plain data; `property` is the first row that has the effect of the whole, None where none does."""
     worst_row = next((row for row in change.rows if row.effect is change.effect), None)
     return {
         "logical_id": change.logical_id,
@@ -215,7 +216,7 @@ def duration(result: ChangeSet) -> dict[str, Any]:
         spans = []
         for change in (change for change in result.changes if change.stack.partition("/")[0] == stack):
             anew = change_facts(change.type, "", "create") if change.action == "replace" else None
-            parts = [item for item in (change.known, anew, *(row.known for row in change.rows)) if item]
+            parts = list(filter(None, (change.known, anew, *(row.known for row in change.rows))))
             spans += [item.minutes for item in parts if item.minutes]
             open_ended = any(item.effect in _TIMED and not item.minutes for item in parts)
             if open_ended and change.stateful and not (anew and anew.minutes):

@@ -25,6 +25,7 @@ def permissions(changes: Sequence[ResourceChange]) -> list[dict[str, Any]]:
 
 
 def _grants(kind: str, properties: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What the properties of a resource permit, each with `wide`: whether that is everything, or for everybody."""
     for name in _POLICIES:
         yield from _statements(properties.get(name))
     for policy in properties.get("Policies", ()) if kind == "AWS::IAM::Role" else ():
@@ -45,7 +46,8 @@ def _rule(word: str, rule: Mapping[str, Any]) -> dict[str, Any]:
     peers = ("CidrIp", "CidrIpv6", "SourceSecurityGroupId", "DestinationSecurityGroupId")
     peer = next((rule[key] for key in (*peers, "SourcePrefixListId", "DestinationPrefixListId") if key in rule), "?")
     first, last = rule.get("FromPort"), rule.get("ToPort")
-    ports = "" if first is None else f" {first}" if first == last else f" {first}-{last}"
+    span = f" {first}" if first == last else f" {first}-{last}"
+    ports = "" if first is None else span
     what = f"{'all' if str(rule.get('IpProtocol')) == '-1' else rule.get('IpProtocol')}{ports} {text(peer)}"
     return {"kind": word, "what": what, "wide": word == "ingress" and peer in _WIDE}
 
@@ -64,7 +66,9 @@ def _statements(document: Any) -> Iterator[dict[str, Any]]:
 
 
 def _listed(value: Any) -> list[str]:
-    return [text(item) for item in value] if isinstance(value, list) else [text(value)] if value else []
+    if not value:
+        return []
+    return [text(item) for item in (value if isinstance(value, list) else [value])]
 
 
 def text(value: Any) -> str:

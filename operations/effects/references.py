@@ -63,6 +63,7 @@ def _references(value: Any, stack: str, specified: Exports, path: str, pattern: 
 
 
 def _intrinsic(word: str, argument: Any, stack: str, specified: Exports, path: str, pattern: str) -> Iterator[Target]:
+    """The targets of one function; the import of a name that no template exports has no stack and no logical id."""
     match word, argument:
         case "Ref", str():
             yield Target(stack, argument, None, path, pattern)

@@ -129,7 +129,8 @@ def _summary(change_set: ChangeSet) -> Iterator[str]:
 def _cost(change_set: ChangeSet) -> str:
     change = change_set.costs.after - change_set.costs.before
     bound = "at least " if change_set.costs.at_least else ""
-    moved = f"{'+' if change > 0 else '-'}{money(abs(change))}" if change else "unchanged"
+    sign = "+" if change > 0 else "-"
+    moved = f"{sign}{money(abs(change))}" if change else "unchanged"
     parts = [f"{bound}{money(change_set.costs.after)} a month ({moved})"]
     if change_set.costs.upfront:
         parts.append(f"training plans up to {money(change_set.costs.upfront)} at once")
@@ -149,7 +150,8 @@ def _approvals(change_set: ChangeSet) -> Iterator[str]:
     yield ""
     yield "approvals"
     for need in change_set.approvals:
-        state = "approved" if need.approved else "refused unless named" if need.refused else "to be approved"
+        unmet = "refused unless named" if need.refused else "to be approved"
+        state = "approved" if need.approved else unmet
         yield f"  {need.id}  {need.name}: {need.why}  [{state}]"
     if not change_set.given:
         yield "to approve this change set, write into the file:"

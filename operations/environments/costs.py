@@ -117,6 +117,7 @@ def _teams(teams: Sequence[TeamCost]) -> list[str]:
 
 
 def _notes(items: Sequence[Cost]) -> list[str]:
+    """Where prices come from, what has none, and what no sum counts."""
     sources = sorted({item.price.source for item in items if item.price and item.price.usd})
     bounded = any(item.price and item.price.lower_bound for item in items)
     unknown = sorted({name for item in items for name in item.settable})

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from ...config.settings.environment import Environment
 from ...planning.quota.amounts import CPU, EFA, GPU, MEMORY, NEURON
-from ...planning.quota.policy import QuotaPolicy, Share
+from ...planning.quota.policy import QuotaPolicy, Share, TeamPolicy
 from ..output.columns import columns
 
 _ENGINES: Final = {
@@ -42,36 +42,38 @@ _NOTES: Final = {
 
 def report(environment: Environment, policy: QuotaPolicy) -> dict[str, Any]:
     """Teams, their quotas and what is nobody's, as plain data; vCPU and memory in vCPUs and GiB."""
-    governance = environment.governance
+    engine, teams = environment.governance.engine, policy.teams.values()
     return {
         "environment": environment.name,
-        "engine": governance.engine,
+        "engine": engine,
         "fair_share": policy.fair_share,
         "priorities": policy.priorities,
-        "teams": [
-            {
-                "team": team.name,
-                "department": team.department,
-                "weight": team.weight,
-                "share": team.share,
-                "preempt": team.preempt,
-                "quotas": [
-                    {"flavor": flavor, "resource": resource, "unit": _unit(resource)[0]}
-                    | _amounts(resource, share, policy.most(team.name, flavor, resource))
-                    for flavor, shares in team.shares.items()
-                    for resource, share in shares.items()
-                    if governance.engine or resource in _OF_SLURM
-                ],
-            }
-            for team in policy.teams.values()
-        ],
+        "teams": [_team(team, policy, engine) for team in teams],
         "unallocated": [
             {"flavor": flavor, "resource": resource, "unit": _unit(resource)[0], "amount": _number(resource, amount)}
             for flavor, amounts in policy.unallocated.items()
             for resource, amount in amounts.items()
-            if amount and (governance.engine or resource in _OF_SLURM)
+            if amount and (engine or resource in _OF_SLURM)
         ],
-        "notes": list(_NOTES.get(governance.engine, ())) if any(team.shares for team in policy.teams.values()) else [],
+        "notes": list(_NOTES.get(engine, ())) if any(team.shares for team in teams) else [],
+    }
+
+
+def _team(team: TeamPolicy, policy: QuotaPolicy, engine: str | None) -> dict[str, Any]:
+    """A team with its quotas by flavor and resource; of Slurm's those alone that it adds up."""
+    return {
+        "team": team.name,
+        "department": team.department,
+        "weight": team.weight,
+        "share": team.share,
+        "preempt": team.preempt,
+        "quotas": [
+            {"flavor": flavor, "resource": resource, "unit": _unit(resource)[0]}
+            | _amounts(resource, share, policy.most(team.name, flavor, resource))
+            for flavor, shares in team.shares.items()
+            for resource, share in shares.items()
+            if engine or resource in _OF_SLURM
+        ],
     }
 
 

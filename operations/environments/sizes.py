@@ -58,21 +58,19 @@ class Sizes:
             "headroom": self.headroom,
             "minimum_accelerators": self.least,
             "price": self.price and dataclasses.asdict(self.price),
-            "options": [
-                {
-                    "instances": count,
-                    "accelerators": count * self.hardware.accelerators,
-                    "usd_per_hour": self.price and self.price.usd * count,
-                    "layouts": [
-                        dataclasses.asdict(layout)
-                        | {"gb": layout.gb(self.model)}
-                        | {"reaches": {kind: self._where(span, count) for kind, span in layout.reaches().items()}}
-                        for layout in result
-                    ],
-                }
-                for count, result in self.options.items()
-            ],
+            "options": [self._option(count, result) for count, result in self.options.items()],
             "refusals": self.refusals,
+        }
+
+    def _option(self, count: int, result: list[Layout]) -> dict[str, Any]:
+        return {
+            "instances": count,
+            "accelerators": count * self.hardware.accelerators,
+            "usd_per_hour": self.price and self.price.usd * count,
+            "layouts": [
+                dataclasses.asdict(layout) | {"gb": layout.gb(self.model), "reaches": self._reaches(layout, count)}
+                for layout in result
+            ],
         }
 
     def _model(self) -> list[str]:
@@ -102,6 +100,7 @@ class Sizes:
         return lines
 
     def _layouts(self) -> list[str]:
+        """The first layouts for each number of instances as a table, or why there is none."""
         if not self.options:
             advice = ["Weights and gradients alone are too large for every layout: try `--sharding full`."]
             return ["No layout is legal.", *(f"  {text}" for text in self.refusals or advice)]
@@ -112,7 +111,7 @@ class Sizes:
             ]
             for layout in result[:_SHOWN]:
                 sizes = (layout.tensor, layout.pipeline, layout.expert, layout.data)
-                where = (self._where(span, count) for span in layout.reaches().values())
+                where = self._reaches(layout, count).values()
                 rows.append((*map(str, sizes), f"{layout.gb(self.model):,.1f}", *where))
             more = len(result) - _SHOWN
             lines += [self._machines(count), *columns(rows, right=range(5))]
@@ -127,6 +126,10 @@ class Sizes:
         cost = f", {bound}${self.price.usd * count:,.0f} an hour on demand" if self.price else ""
         return f"{units}{instances} = {count * hardware.accelerators} accelerators{cost}"
 
+    def _reaches(self, layout: Layout, count: int) -> dict[str, str]:
+        """How far the ranks of each kind of parallelism talk, by kind."""
+        return {kind: self._where(span, count) for kind, span in layout.reaches().items()}
+
     def _where(self, span: int, count: int) -> str:
         hardware = self.hardware
         if span == 1:
@@ -137,6 +140,7 @@ class Sizes:
         return f"{hardware.link} domain" if reach % span == 0 else "EFA"
 
     def _limits(self) -> list[str]:
+        """What makes a layout legal, and how much memory it may fill."""
         free = usable_memory_gb(self.hardware, self.headroom)
         domain = inside = "an instance"
         if self.hardware.domain_instances > 1:

@@ -74,6 +74,7 @@ class Context:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        """A gate of an environment that waits `minutes` at most; tests have a `clock` and a `sleep` of their own."""
         self.loaded, self.environment = loaded, loaded.environment
         self.account, self.project, self.gate = account, project, gate
         self.settings: Gates = settings_of(self.environment)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import Any, Final, Literal
 from ...config.catalog.instance_types import Catalog
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
+from ...config.settings.groups import InstanceGroup
 from ...config.settings.jobs.base import Job
 from ...planning.jobs.plan import engine_of
 from ...planning.quota.amounts import CPU, EFA, MEMORY
@@ -76,7 +78,8 @@ class Run:
         """Add what the job and its pods say to a look. Returns the pods."""
         pods = self.pods()
         parts = [Pod(item, datetime.now(UTC)) for item in pods]
-        phases = sorted(f"{sum(pod.phase == phase for pod in parts)} {phase}" for phase in {pod.phase for pod in parts})
+        counts = Counter(pod.phase for pod in parts)
+        phases = sorted(f"{count} {phase}" for phase, count in counts.items())
         stuck = {
             f"{wait.get('reason')}: {wait.get('message', '')}".strip(": ") for pod in parts for wait in pod.waiting
         }
@@ -89,9 +92,12 @@ class Run:
             {
                 "name": item["metadata"]["name"],
                 "node": item.get("spec", {}).get("nodeName", ""),
-                **{key: item.get("status", {}).get(key) for key in ("phase", "message", "containerStatuses")},
+                "phase": status.get("phase"),
+                "message": status.get("message"),
+                "containerStatuses": status.get("containerStatuses"),
             }
             for item in pods
+            for status in [item.get("status", {})]
         ]
         if state == "failed":
             observation.final = f"job {self.name} failed{self._why(pods)}"
@@ -235,12 +241,14 @@ def team_for(environment: Environment, types: Catalog, group: str) -> str | None
 def group_for(environment: Environment, types: Catalog) -> str:
     """The first group with accelerators, else the first that is not the system group's, else the first."""
     names = [name for name, group in environment.instance_groups.items() if group.count]
-    rows = {
-        name: [types.find(instance_type) for instance_type in environment.instance_groups[name].types] for name in names
-    }
-    fast = [name for name in names if all(row and row.accelerator_count for row in rows[name])]
+    fast = [name for name in names if _is_fast(environment.instance_groups[name], types)]
     others = [name for name in names if name != environment.cluster.system_group]
     return next(iter([*fast, *others, *names]))
+
+
+def _is_fast(group: InstanceGroup, types: Catalog) -> bool:
+    """Whether every node of a group has accelerators, as far as the catalog knows."""
+    return all(row and row.accelerator_count for row in map(types.find, group.types))
 
 
 def _unscheduled(pods: Sequence[dict[str, Any]]) -> set[str]:

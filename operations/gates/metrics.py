@@ -46,10 +46,10 @@ def run(context: Context) -> Result:
 def series(environment: Environment, types: Catalog) -> dict[str, list[str]]:
     """The metrics that have to arrive, by exporter; those that are recorded of them under `recorded`."""
     existing, runs = collected(environment, types), exporters(environment, types)
-    results: dict[str, list[str]] = {
-        name: [metric.name for metric in metrics().values() if metric.exporter == name and metric.name in existing]
-        for name in sorted(runs)
-    }
+    results: dict[str, list[str]] = {name: [] for name in sorted(runs)}
+    for metric in metrics().values():
+        if metric.exporter in runs and metric.name in existing:
+            results[metric.exporter].append(metric.name)
     results["recorded"] = [
         item.name for item in recordings() if item.name in existing and item.name.startswith("cluster:")
     ]
@@ -63,7 +63,8 @@ def _observe(context: Context, server: Prometheus, desired: dict[str, list[str]]
     for name, names in desired.items():
         count = _count(server, _query(names, environment.cluster.name, minutes), now)
         idle = not count and name in _WITH_WORK
-        message = "no work of its kind yet" if idle else f"{count} series" if count else f"nothing in {minutes} min"
+        absent = "no work of its kind yet" if idle else f"nothing in {minutes} min"
+        message = f"{count} series" if count else absent
         observation.check(f"metrics of {name}", f"series in {minutes} min", message, bool(count) or idle)
     if "node" in desired:
         nodes = _running(context)

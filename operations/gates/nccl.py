@@ -65,6 +65,7 @@ def _measured(context: Context, group: str, nodes: int) -> tuple[list[Row] | Non
 
 
 def _job(context: Context, group: str, nodes: int) -> NcclTest:
+    """The test as a job of the environment, which Kubernetes ends a minute after the gate stops waiting."""
     environment, settings = context.environment, context.settings.nccl
     return NcclTest.model_validate(
         {

@@ -61,7 +61,8 @@ def _observe(context: Context, expected: Sequence[Object]) -> Observation:
     # Each look into a private API takes a run inside the VPC, so SageMaker's side comes first.
     if observation.final or observation.missing:
         return observation
-    results = {kind: _items(context, kind) for kind in {item["kind"] for item in expected}}
+    kinds = {item["kind"] for item in expected}
+    results = {kind: _items(context, kind) for kind in kinds}
     for item in expected:
         _object(item, results[item["kind"]], observation)
     if engine in _KUEUE:
@@ -148,6 +149,7 @@ def _items(context: Context, kind: str) -> list[Object]:
 
 
 def _object(desired: Object, result: Sequence[Object], observation: Observation) -> None:
+    """Check that the cluster has an object of the file with the same spec, or data of a ConfigMap."""
     name, namespace = desired["metadata"]["name"], desired["metadata"].get("namespace")
     about = f"{desired['kind']} {name}"
     existing = next(
@@ -235,7 +237,7 @@ def _difference(desired: Any, result: Any, path: str = "") -> str | None:
 def _sorted(items: list[Any]) -> list[Any]:
     """Entries of services come in an order of their own; those that have a name are compared by it."""
     keys = ("InstanceType", "Name", "name", "nodeLabel")
-    if all(isinstance(item, dict) and any(key in item for key in keys) for item in items):
+    if all(isinstance(item, dict) and not item.keys().isdisjoint(keys) for item in items):
         return sorted(items, key=lambda item: [str(item.get(key, "")) for key in keys])
     return items
 

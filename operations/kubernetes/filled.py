@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +24,8 @@ def filled(
     """The objects, and the paths of the values that they need and nobody gave."""
     values = {path: specified.get(path, f"${{{path}}}") for path in value_paths(environment)}
     objects = list(rendered(environment, DeployedValues.parse(values), mirror))
-    missing = {path for item in objects for text in _texts(item) for path in _PLACEHOLDER.findall(text)}
+    texts = chain.from_iterable(map(_texts, objects))
+    missing = {path for text in texts for path in _PLACEHOLDER.findall(text)}
     return objects, sorted(missing & (values.keys() - specified.keys()))
 
 

@@ -54,7 +54,7 @@ def planned_jobs(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[s
     refused = [
         finding
         for finding in errors(findings(environment, loaded.source))
-        if finding.path == "jobs" or any(_is_below(finding.path, f"jobs.{name}") for name in desired)
+        if finding.path == "jobs" or _is_of_job(finding.path, desired)
     ]
     if refused:
         write_findings(refused, sys.stderr)
@@ -63,8 +63,9 @@ def planned_jobs(loaded: LoadedEnvironment, names: Sequence[str] = ()) -> dict[s
     return {name: planner.plan(name) for name in desired}
 
 
-def _is_below(path: str, above: str) -> bool:
-    return path == above or path.startswith((f"{above}.", f"{above}["))
+def _is_of_job(path: str, names: Sequence[str]) -> bool:
+    """Whether a field is that of a job, or within it."""
+    return any(f"{path}.".startswith((f"jobs.{name}.", f"jobs.{name}[")) for name in names)
 
 
 def yaml_text(manifests: Iterable[Manifest]) -> str:

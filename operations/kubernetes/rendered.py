@@ -56,6 +56,7 @@ def rendered(environment: Environment, values: DeployedValues, mirror: Mapping[s
 
 
 def _cluster(environment: Environment, types: Catalog, mirror: Mapping[str, Image]) -> Iterator[Object]:
+    """The objects of charts that every EKS cluster gets, whatever its teams."""
     import cdk8s
 
     from ...cdk8s_charts.benchmark_labels.chart import BenchmarkLabels

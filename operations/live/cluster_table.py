@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -37,7 +38,7 @@ Report = dict[str, Any]
 def report(environment: Environment, account: Account, project: Path) -> Report:
     """Stacks, cluster, groups, nodes, quotas and objects of an environment, in the form that `--json` prints."""
     stacks = deployed_stacks(account, environment.name, project, nested=True)
-    types = {stack.name: Counter(item.type for item in stack_resources(account, stack.name)) for stack in stacks}
+    types = {stack.name: Counter(map(attrgetter("type"), stack_resources(account, stack.name))) for stack in stacks}
     return {
         "environment": environment.name,
         "account": account.id,
@@ -53,6 +54,7 @@ def report(environment: Environment, account: Account, project: Path) -> Report:
 
 
 def _cluster(environment: Environment, account: Account) -> Report:
+    """Cluster, groups in the order of the file, nodes and quotas; None and empty lists where it does not exist."""
     name = environment.cluster.name
     cluster = find_cluster(account, name)
     if cluster is None:
@@ -160,6 +162,7 @@ def _stack_table(result: Report) -> Any:
 
 
 def _group_table(result: Report) -> Any:
+    """Groups with their counts, and with training plans where a group has one."""
     cluster = result["cluster"]
     title = f"Cluster {cluster['name']}: {cluster['status']}"
     planned = any(group["plan"] for group in result["groups"])

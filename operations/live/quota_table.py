@@ -25,6 +25,7 @@ def quota_rows(environment: Environment, account: Account, cluster_arn: str) -> 
 
 
 def _row(quota: Report, account: Account) -> Report:
+    """A team's quota as plain data; why it failed is asked for only where it did, as each takes a call."""
     config, target = quota.get("ComputeQuotaConfig", {}), quota["ComputeQuotaTarget"]
     sharing, failed = config.get("ResourceSharingConfig", {}), quota["Status"].endswith("Failed")
     id = quota["ComputeQuotaId"]

@@ -85,7 +85,6 @@ class Live:
 
     def _groups(self, cluster: Cluster, nodes: list[Node]) -> list[Report]:
         """The groups in the order of the file, each with its counts by status."""
-        counts = Counter((node.group, node.status) for node in nodes)
         order = list(self._environment.groups)
         return [
             {
@@ -94,7 +93,7 @@ class Live:
                 "current": row.current,
                 "target": row.target,
                 "status": row.status,
-                "statuses": {status: count for (name, status), count in sorted(counts.items()) if name == row.name},
+                "statuses": _statuses(nodes, row.name),
                 "plan": row.plan.rpartition("/")[2],
             }
             for row in sorted(cluster.groups, key=lambda row: (*order, row.name).index(row.name))
@@ -137,7 +136,7 @@ class Live:
         return {
             item["metadata"]["name"].removeprefix("hyperpod-"): {
                 "health": labels[HEALTH_LABEL],
-                "fault": ", ".join(value for key, value in sorted(labels.items()) if key.startswith(FAULT_LABELS)),
+                "fault": _fault(labels),
             }
             for item in result
             if HEALTH_LABEL in (labels := item["metadata"].get("labels", {}))
@@ -150,6 +149,16 @@ class Live:
         kubectl = self._kubernetes()
         queues = kubectl.items("clusterqueues.kueue.x-k8s.io") if kubectl else []
         return {queue["metadata"]["name"]: queue.get("status", {}) for queue in queues}
+
+
+def _statuses(nodes: list[Node], group: str) -> dict[str, int]:
+    """How many nodes of a group have each status."""
+    return dict(sorted(Counter(node.status for node in nodes if node.group == group).items()))
+
+
+def _fault(labels: dict[str, str]) -> str:
+    """What HyperPod says of a node's fault, in labels of its own."""
+    return ", ".join(value for key, value in sorted(labels.items()) if key.startswith(FAULT_LABELS))
 
 
 def _unhealthy(nodes: list[Node], health: dict[str, Report]) -> list[Report]:

@@ -33,8 +33,10 @@ def start(environment: Environment, account: Account, existing: Sequence[Node], 
     """Start checks, and follow them where that is wanted. Returns 1 when a node did not pass in time."""
     nodes = _chosen(environment, existing, args)
     checks = [CHECKS[name] for name in args.check or _USUAL]
-    groups = sorted({node.group for node in nodes})
-    if "InstanceConnectivity" in checks and any(sum(node.group == group for node in nodes) < 2 for group in groups):
+    groups: dict[str, list[str]] = {}
+    for node in sorted(nodes, key=lambda node: node.group):
+        groups.setdefault(node.group, []).append(node.id)
+    if "InstanceConnectivity" in checks and any(len(ids) < 2 for ids in groups.values()):
         raise CommandError(
             "connectivity is checked between nodes, and needs two of a group", "add a node, or --check stress", 2
         )
@@ -50,12 +52,8 @@ def start(environment: Environment, account: Account, existing: Sequence[Node], 
         "start_cluster_health_check",
         ClusterName=cluster,
         DeepHealthCheckConfigurations=[
-            {
-                "InstanceGroupName": group,
-                "InstanceIds": [node.id for node in nodes if node.group == group],
-                "DeepHealthChecks": checks,
-            }
-            for group in groups
+            {"InstanceGroupName": group, "InstanceIds": ids, "DeepHealthChecks": checks}
+            for group, ids in groups.items()
         ],
     )
     results: dict[str, Any] = {"checks": checks, "nodes": [node.id for node in nodes]}

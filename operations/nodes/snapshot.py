@@ -90,7 +90,7 @@ class Observer:
             at=self._clock(),
             instances=instances,
             health=_labels(mine).get(HEALTH_LABEL) if mine else None,
-            up=mine is not None and _is_ready(mine),
+            up=mine is not None and is_ready(mine),
             tainted=any(taint["key"] == HEALTH_LABEL for taint in _spec(mine).get("taints", ())),
             reasons=_reasons(mine),
             boot=mine.get("status", {}).get("nodeInfo", {}).get("bootID") if mine else None,
@@ -133,17 +133,18 @@ def job_of(pod: Object) -> Job | None:
 
 
 def _runs(pod: Object) -> bool:
-    runs = pod.get("status", {}).get("phase") == "Running" and _is_ready(pod)
+    runs = pod.get("status", {}).get("phase") == "Running" and is_ready(pod)
     return runs and "deletionTimestamp" not in pod["metadata"]
 
 
-def _is_ready(item: Object) -> bool:
+def is_ready(item: Object) -> bool:
+    """Whether a pod or a node says of itself that it is ready."""
     conditions = item.get("status", {}).get("conditions", ())
     return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
 
 
 def _is_healthy(node: Object) -> bool:
-    return _is_ready(node) and _labels(node).get(HEALTH_LABEL, HEALTHY) == HEALTHY
+    return is_ready(node) and _labels(node).get(HEALTH_LABEL, HEALTHY) == HEALTHY
 
 
 def _reasons(node: Object | None) -> dict[str, str]:

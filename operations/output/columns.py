@@ -5,11 +5,13 @@ from collections.abc import Container, Sequence
 
 def columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
     """Lines with the texts of `rows` under each other; the columns numbered in `right` end in line."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+    def line(row: Sequence[str]) -> str:
+        cells = (
             text.rjust(width) if column in right else text.ljust(width)
             for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+        )
+        return "  ".join(cells).rstrip()
+
+    return list(map(line, rows))

@@ -32,5 +32,6 @@ def coloured(status: str, good: Collection[str] = _GOOD) -> "Text":
     """A status in green where it is `good`, in red where it says that something failed, else in yellow."""
     from rich.text import Text
 
-    bad = any(word in status for word in _BAD)
-    return Text(status, "green" if status in good else "red" if bad else "yellow")
+    if status in good:
+        return Text(status, "green")
+    return Text(status, "red" if any(word in status for word in _BAD) else "yellow")

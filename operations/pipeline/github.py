@@ -147,6 +147,7 @@ steps:
 def _deploy(
     project: Project, environment: Environment, result: Sequence[Step], needs: Sequence[str], manual: bool
 ) -> str:
+    """The job that deploys an environment; `manual` where reviewers let it start."""
     reviewers = "  # with required reviewers, see docs/operator/pipeline.md" if manual else ""
     runs = "".join(_credentials(project, environment, step.role, _SESSION_SECONDS) + _run(step) for step in result)
     return f"""\
@@ -163,6 +164,7 @@ steps:
 
 
 def _prepared() -> str:
+    """The first steps of every job: checkout, Python, and what requirements.txt and artifacts.lock pin."""
     return f"""\
   - uses: {_CHECKOUT}
     with:

@@ -202,12 +202,12 @@ def cost_tags(ask: Ask) -> Answers:
 @check("PRE007")
 def alarms(ask: Ask) -> Answers:
     """The alarms that turn updates back."""
-    named = {
-        alarm: (*path, field, "rollback_alarms")
+    rollouts = [
+        ((*path, field, "rollback_alarms"), rollout)
         for path, group in own_groups(ask.environment)
         for field, rollout in (("patching", group.patching), ("scheduled_update", group.scheduled_update))
-        for alarm in (rollout.rollback_alarms if rollout else ())
-    }
+    ]
+    named = {alarm: path for path, rollout in rollouts if rollout for alarm in rollout.rollback_alarms}
     if not named:
         return
     answer = ask.aws.get(

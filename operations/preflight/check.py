@@ -59,12 +59,15 @@ class Ask:
     """Codes that this run sees; checks add to them."""
 
 
+Status = Literal["ok", "found", "skipped", "not_needed"]
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of one check."""
 
     check: PreflightCheck
-    status: Literal["ok", "found", "skipped", "not_needed"]
+    status: Status
     """found: it has findings. not_needed: the environment has nothing that the check looks at."""
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
@@ -123,6 +126,7 @@ def run_checks(ask: Ask, source: Source | None, seconds: float, left_out: Iterab
 
 
 def _outcome(id: str, ask: Ask, source: Source | None) -> Outcome:
+    """Run a check. Findings have their position where there is a `source`, and the environment's acknowledgement."""
     about, started = preflight_checks()[id], time.monotonic()
     findings: list[Finding] = []
     notes: list[str] = []
@@ -138,7 +142,9 @@ def _outcome(id: str, ask: Ask, source: Source | None) -> Outcome:
                 location = source.position(path) if source else None
                 finding = Finding(about.id, about.level, dotted(path), answer.message, answer.hint, location)
                 findings.append(accepted_by(finding, ask.environment.acknowledge))
-    status = "found" if findings else "skipped" if skipped else "ok" if notes else "not_needed"
+    status: Status = "ok" if notes else "not_needed"
+    if findings or skipped:
+        status = "found" if findings else "skipped"
     # Two groups that ask the same and get no answer need one reason.
     reasons = tuple(dict.fromkeys(skipped))
     return Outcome(about, status, tuple(findings), tuple(notes), reasons, time.monotonic() - started)

@@ -75,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _table(outcomes: Sequence[Outcome], colour: bool) -> list[str]:
+    """A line for each check that concerns the environment."""
     width = max(len(outcome.check.subject) for outcome in outcomes)
     lines: list[str] = []
     for outcome in outcomes:
@@ -96,7 +97,9 @@ def _table(outcomes: Sequence[Outcome], colour: bool) -> list[str]:
 def _word(outcome: Outcome) -> str:
     if outcome.findings:
         levels = [str(finding.level) for finding in outcome.findings if finding.acknowledged is None]
-        return "error" if "error" in levels else "warning" if levels else "accepted"
+        if "error" in levels:
+            return "error"
+        return "warning" if levels else "accepted"
     return "SKIP" if outcome.status == "skipped" else "ok"
 
 

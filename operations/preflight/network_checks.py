@@ -243,12 +243,10 @@ def _security_groups(ask: Ask, ids: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def _talks_to_itself(ask: Ask, path: Path, group: dict[str, Any]) -> Answers:
+    """Directions in which a security group does not let its own traffic pass; outbound matters to EFA alone."""
     id, efa = group["GroupId"], any(with_efa(each, ask.types) for _, each in sections(ask.environment))
     for direction, key in (("inbound", "IpPermissions"), ("outbound", "IpPermissionsEgress")):
-        itself = any(
-            rule["IpProtocol"] == "-1" and any(pair.get("GroupId") == id for pair in rule.get("UserIdGroupPairs", []))
-            for rule in group.get(key, [])
-        )
+        itself = any(rule["IpProtocol"] == "-1" and _names_group(rule, id) for rule in group.get(key, []))
         # EFA traffic is no IP traffic: a rule for 0.0.0.0/0 lets none of it out.
         if not itself and (efa or direction == "inbound"):
             yield Problem(
@@ -257,6 +255,11 @@ def _talks_to_itself(ask: Ask, path: Path, group: dict[str, Any]) -> Answers:
                 f"{'EFA' if efa else 'nodes among themselves'} cannot work without it",
                 f"add it: protocol all, {'source' if direction == 'inbound' else 'destination'} {id}",
             )
+
+
+def _names_group(rule: dict[str, Any], id: str) -> bool:
+    """Whether a rule is for traffic of a security group, rather than of a range of addresses."""
+    return any(pair.get("GroupId") == id for pair in rule.get("UserIdGroupPairs", []))
 
 
 def _route_tables(ask: Ask, vpc: AdoptedVpc) -> list[dict[str, Any]]:
@@ -294,5 +297,4 @@ def _lets_in(rule: dict[str, Any], group: str, blocks: list[IPv4Network]) -> boo
     if not all_ports and not (rule["IpProtocol"] == "tcp" and rule["FromPort"] <= _HTTPS <= rule["ToPort"]):
         return False
     ranges = [IPv4Network(item["CidrIp"]) for item in rule.get("IpRanges", [])]
-    by_range = all(any(block.subnet_of(range_) for range_ in ranges) for block in blocks)
-    return by_range or any(pair.get("GroupId") == group for pair in rule.get("UserIdGroupPairs", []))
+    return _names_group(rule, group) or all(any(map(block.subnet_of, ranges)) for block in blocks)

@@ -1,5 +1,6 @@
 """Checks of places: what the region and its zones have for this account."""
 
+from collections import defaultdict
 from typing import Any
 
 from ...config.catalog.regions import offering_regions, regions
@@ -111,7 +112,9 @@ def offered(ask: Ask) -> Answers:
         LocationType="availability-zone-id",
         Filters=[{"Name": "instance-type", "Values": names}],
     )
-    offers = {f"ml.{name}": {row["Location"] for row in rows if row["InstanceType"] == name} for name in names}
+    offers: defaultdict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        offers[f"ml.{row['InstanceType']}"].add(row["Location"])
     for path, group in groups:
         for zone in group.zone_ids:
             if group.types and not any(zone in offers[name] for name in group.types):

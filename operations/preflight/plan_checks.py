@@ -151,6 +151,7 @@ def _described(ask: Ask, plan: TrainingPlan) -> dict[str, Any] | None:
 
 
 def _usable(name: str, result: dict[str, Any]) -> Answers:
+    """What keeps a plan of the account from serving clusters: its status, or that it was bought for something else."""
     path = ("training_plans", name)
     if result["Status"] in ("Failed", "Expired"):
         reason = f" ({result['StatusMessage']})" if result.get("StatusMessage") else ""

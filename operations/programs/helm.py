@@ -40,6 +40,7 @@ def tool(name: Literal["helm", "kubectl"]) -> Path:
 
 
 def _unpacked(name: str) -> Path:
+    """The path of helm or kubectl, which is unpacked from the CDK's package once for each version."""
     # find_spec of a submodule would import aws_cdk, which starts Node.
     spec = find_spec("aws_cdk")
     locations = spec.submodule_search_locations if spec else None

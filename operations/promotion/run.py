@@ -126,6 +126,7 @@ class Promotion:
         return Entry(step.name, self.content.of(step.environment), "started", time.time(), self.by, self.content.commit)
 
     def _carry_out(self, step: Step, lock: int) -> None:
+        """Run the commands of a step until one fails, and record how it ended. Raises StepFailed."""
         if step.kind == "preflight" and step.environment:
             self.prepare(step.environment)
         entry = self._entry(step)

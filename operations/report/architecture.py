@@ -71,10 +71,11 @@ def _vpc(environment: Environment, assembly: Assembly) -> Data:
     """The VPC, new or adopted."""
     adopted = environment.network.vpc
     made = assembly.of("AWS::EC2::VPC")
+    name = made[0].path if made else ""
     cidrs = [vpc.properties["CidrBlock"] for vpc in made]
     cidrs += [more.properties["CidrBlock"] for more in assembly.of("AWS::EC2::VPCCidrBlock")]
     return {
-        "name": adopted.id if adopted else made[0].path if made else "",
+        "name": adopted.id if adopted else name,
         "existing": adopted is not None,
         "cidrs": [str(adopted.cidr)] if adopted else cidrs,
         "internet": bool(assembly.of("AWS::EC2::InternetGateway")),

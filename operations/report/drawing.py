@@ -9,10 +9,12 @@ from datetime import date
 from typing import Any, Final
 
 from .time_line import TimeLine, time_line
+from .views import plural
 
 Data = Mapping[str, Any]
 HUES: Final = {"on demand": "violet", "training plan": "orange", "Spot": "teal", "account team": "blue"}
 """The colour of a group by where its instances come from."""
+EFA_ONLY: Final = {True: ", efa-only", False: ""}
 # Squares in a line, which are narrower than the narrowest card, and lines.
 _PER_LINE, _LINES = 21, 2
 # How many nodes a square may stand for.
@@ -176,7 +178,7 @@ def hue(group: Data) -> str:
 
 
 def _where(result: Data) -> str:
-    counts = [f"{result['nodes']:,} node{'' if result['nodes'] == 1 else 's'}"] if result["groups"] else []
+    counts = [f"{result['nodes']:,} node{plural(result['nodes'])}"] if result["groups"] else []
     counts += [f"{count:,} × {name}" for name, count in result["accelerators"].items()]
     return " · ".join([f"account {result['account']}", result["region"], *counts])
 
@@ -229,16 +231,18 @@ def _subnet(subnet: Data, groups: Sequence[GroupCard] = (), systems: Sequence[Sy
         return SubnetBox(name, message, "", None, "", groups, systems)
     # Orange while there is still room: nodes stand twice while they are replaced.
     worst = subnet["replacing"] or taken
-    tight = "red" if worst > free else "orange" if worst > free * 0.8 else "green"
+    short = "red" if worst > free else "orange"
+    tight = short if worst > free * 0.8 else "green"
     share = round(min(100 * taken / free, 100), 1)
     return SubnetBox(name, f"{taken:,} of {free:,} addresses", subnet["sums"], share, tight, groups, systems)
 
 
 def _group(group: Data, scale: int) -> GroupCard:
+    """A group's card, with squares of `scale` nodes in each zone: those of its least count are sure."""
     shared = len(group["zones"])
     size = f"{counted(group)} × {' or '.join(group['types'])}" + (f", over {shared} zones" if shared > 1 else "")
     brings = [f"{group['accelerators'] * group['count']:,} × {group['accelerator']}"] if group["accelerators"] else []
-    brings += [f"EFA ×{group['efa']}{', efa-only' if group['efa_only'] else ''}"] if group["efa"] else []
+    brings += [f"EFA ×{group['efa']}{EFA_ONLY[group['efa_only']]}"] if group["efa"] else []
     part = [group["slurm"]] if group["slurm"] else []
     part += ["restricted"] if group["restricted"] else []
     least = group["count"] if group["min"] is None else group["min"]

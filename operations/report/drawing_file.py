@@ -61,7 +61,8 @@ def _zone(zone: ZoneBox, across: int) -> int:
 
 
 def _subnet(subnet: SubnetBox, across: int) -> int:
-    high = _DENSE_CARD if subnet.is_dense else _TALL_CARD if subnet.is_tall else _CARD
+    usual = _TALL_CARD if subnet.is_tall else _CARD
+    high = _DENSE_CARD if subnet.is_dense else usual
     groups = _cards(len(subnet.groups), across, high)
     bar = _BAR if subnet.share is not None else 0
     # In a narrow zone range and addresses stand in two lines.

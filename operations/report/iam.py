@@ -3,17 +3,20 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from .assembly import Assembly, Resource
 
 Data = dict[str, Any]
-_READS: Final = re.compile(r"^(Get|List|Describe|BatchGet|BatchCheck|Head|Query|Scan|View|Search|Lookup|Select|Test)")
-_DELETES: Final = re.compile(r"^(Delete|Terminate|Remove|BatchDelete|Cancel|Stop|Revoke|Abort)")
-# What hands on permissions, or makes whoever may do it somebody else.
-_GRANTS: Final = re.compile(
-    r"^(PassRole|AssumeRole|CreateGrant|CreateServiceLinkedRole|PutRolePolicy|AttachRolePolicy|TagSession)"
-)
+_NAMES: Final = {
+    # What hands on permissions, or makes whoever may do it somebody else.
+    "hands on": re.compile(
+        r"^(PassRole|AssumeRole|CreateGrant|CreateServiceLinkedRole|PutRolePolicy|AttachRolePolicy|TagSession)"
+    ),
+    "reads": re.compile(r"^(Get|List|Describe|BatchGet|BatchCheck|Head|Query|Scan|View|Search|Lookup|Select|Test)"),
+    "deletes": re.compile(r"^(Delete|Terminate|Remove|BatchDelete|Cancel|Stop|Revoke|Abort)"),
+}
 KINDS: Final = ("reads", "changes", "deletes", "hands on")
 """What an action may be."""
 _ACCOUNT: Final = re.compile(r"(?<!\d)\d{12}(?!\d)")
@@ -40,14 +43,17 @@ def roles(assembly: Assembly) -> list[Data]:
 
 def foreigners(assembly: Assembly, account: str) -> list[Data]:
     """Whatever lets another account in: roles and resource policies that allow a principal outside `account`."""
-    return [
-        {"what": resource.path, "stack": resource.stack, "type": resource.type, "who": who, "actions": actions}
+    allowed = [
+        (resource, statement, _many(statement.get("Action", ())))
         for resource, document in _documents(assembly)
         for statement in _statements(document)
-        if statement["Effect"] == "Allow"
+        if statement["Effect"] == "Allow" and not _is_narrowed(statement, account)
+    ]
+    return [
+        {"what": resource.path, "stack": resource.stack, "type": resource.type, "who": who, "actions": actions}
+        for resource, statement, actions in allowed
         for who in _principals(assembly, resource.stack, statement)
-        if _is_foreign(who, account) and not _is_narrowed(statement, account)
-        for actions in [_many(statement.get("Action", ()))]
+        if _is_foreign(who, account)
     ]
 
 
@@ -75,6 +81,7 @@ def _is_narrowed(statement: Mapping[str, Any], account: str) -> bool:
 
 
 def _role(assembly: Assembly, role: Resource, policies: list[tuple[str, Any]]) -> Data:
+    """A role with who takes it, its statements, and what they allow by service."""
     properties = role.properties
     trust = properties["AssumeRolePolicyDocument"]
     inline = [(role.path, (role, policy["PolicyDocument"])) for policy in properties.get("Policies", ())]
@@ -121,7 +128,7 @@ def _statement(assembly: Assembly, path: str, resource: Resource, statement: Map
 
 def _conditions(assembly: Assembly, stack: str, conditions: Mapping[str, Any]) -> list[str]:
     return [
-        f"{operator} {key} {', '.join(assembly.text(stack, value) for value in _several(values))}"
+        f"{operator} {key} {', '.join(map(partial(assembly.text, stack), _several(values)))}"
         for operator, keys in conditions.items()
         for key, values in keys.items()
     ]
@@ -129,21 +136,16 @@ def _conditions(assembly: Assembly, stack: str, conditions: Mapping[str, Any]) -
 
 def _may(statements: Iterable[Data]) -> Data:
     """Actions by service and kind; those that are denied are not among them."""
-    results: dict[str, dict[str, set[str]]] = {}
-    for statement in statements:
-        for action in statement["actions"] if statement["effect"] == "Allow" else ():
-            service, _, name = action.partition(":")
-            results.setdefault(service, {}).setdefault(_kind(name), set()).add(name)
-    return {
-        service: {kind: sorted(results[service][kind]) for kind in KINDS if kind in results[service]}
-        for service in sorted(results)
-    }
+    allowed = (statement["actions"] for statement in statements if statement["effect"] == "Allow")
+    parts = {action.partition(":") for actions in allowed for action in actions}
+    results: Data = {}
+    for service, _, name in sorted(parts, key=lambda part: (part[0], KINDS.index(_kind(part[2])), part[2])):
+        results.setdefault(service, {}).setdefault(_kind(name), []).append(name)
+    return results
 
 
 def _kind(name: str) -> str:
-    if _GRANTS.match(name):
-        return "hands on"
-    return "reads" if _READS.match(name) else "deletes" if _DELETES.match(name) else "changes"
+    return next((kind for kind, names in _NAMES.items() if names.match(name)), "changes")
 
 
 def _as_finding(value: Any) -> str:

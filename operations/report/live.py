@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,14 +65,13 @@ def plan_windows(scene: Scene, account: Account, unseen: dict[str, str]) -> dict
     except ClientError as error:
         unseen["plan windows"] = f"{error.response['Error']['Code']} on {error.operation_name}"
         return {}
-    keys = ("start", "end", "zone", "count", "status")
-    return {
-        plan["plan"]: [
-            {key: part[key] for key in keys} for part in plan["aws"]["parts"] if part["start"] and part["end"]
-        ]
-        for plan in plans
-        if plan["aws"]
-    }
+    return {plan["plan"]: list(_windows(plan["aws"]["parts"])) for plan in plans if plan["aws"]}
+
+
+def _windows(parts: Iterable[Data]) -> Iterator[Data]:
+    for part in parts:
+        if part["start"] and part["end"]:
+            yield {key: part[key] for key in ("start", "end", "zone", "count", "status")}
 
 
 def asked_changes(project: Path, name: str, *, sandbox: bool) -> Data:

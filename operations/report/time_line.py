@@ -67,11 +67,11 @@ def time_line(plans: Sequence[Data], day: date | None) -> TimeLine:
     """Plans of `architecture` under each other, with a day marked where one is given and shown."""
     span = _span(plans, day)
     if span is None:
-        return TimeLine((), [_row(plan, ()) for plan in plans], None)
+        return TimeLine((), [_row(plan, None) for plan in plans], None)
     today = datetime.combine(day, time(), span.start.tzinfo) if day else None
     return TimeLine(
         ticks=list(_ticks(span)),
-        rows=[_row(plan, [_window(plan, window, span) for window in plan["windows"]]) for plan in plans],
+        rows=[_row(plan, span) for plan in plans],
         today=span.percent(today) if today and span.start <= today <= span.end else None,
     )
 
@@ -99,7 +99,8 @@ def _moments(window: Data) -> tuple[datetime, datetime]:
     return datetime.fromisoformat(window["start"]), datetime.fromisoformat(window["end"])
 
 
-def _row(plan: Data, windows: Sequence[Window]) -> PlanRow:
+def _row(plan: Data, span: Span | None) -> PlanRow:
+    windows = [_window(plan, window, span) for window in plan["windows"]] if span else []
     words = " · ".join(map(said, plan["windows"])) or unknown(plan)
     return PlanRow(plan["name"], ", ".join(plan["needs"]), words, windows)
 
@@ -118,7 +119,8 @@ def _window(plan: Data, window: Data, span: Span) -> Window:
 
 def _span(plans: Sequence[Data], day: date | None) -> Span | None:
     """From the first start to the last end, with a little room beside them; None where no plan has dates."""
-    moments = [timestamp for plan in plans for window in plan["windows"] for timestamp in _moments(window)]
+    windows = [window for plan in plans for window in plan["windows"]]
+    moments = [timestamp for window in windows for timestamp in _moments(window)]
     if not moments:
         return None
     first, last = min(moments), max(moments)

@@ -89,6 +89,7 @@ def _measured(environment: Environment, account: Account, end: float, days: int,
 
 
 def _metered(environment: Environment, used: Measured | None) -> dict[str, Any]:
+    """What was measured, with prices; None and empty where nothing was."""
     if used is None:
         return {"cluster": None, "teams": None, "rates": {}, "days_seen": 0}
     engine = environment.governance.engine
@@ -120,6 +121,7 @@ def lines(result: dict[str, Any]) -> list[str]:
 
 
 def _cluster(result: dict[str, Any]) -> list[str]:
+    """GPU-hours of the whole cluster, each part in percent of all."""
     cluster, observed = result["cluster"], result["days_seen"]
     if cluster["gpu_hours"] is None:
         return ["", "No GPUs were measured in that time."]
@@ -137,6 +139,7 @@ def _cluster(result: dict[str, Any]) -> list[str]:
 
 
 def _teams(teams: list[TeamSpend]) -> list[str]:
+    """Hours and dollars of teams; – where nothing says how much."""
     if not teams:
         return []
     rows: list[tuple[str, ...]] = [

@@ -1,6 +1,6 @@
 """Hours of teams and of the cluster, read from recording rules day by day."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,6 +8,8 @@ from ...planning.cost.showback import Hours
 from ...planning.monitoring.recordings import INTERVAL_SECONDS, filled
 from ..programs.prometheus import Prometheus
 
+Days = tuple[Mapping[str, str], Sequence[float]]
+"""The labels of a series, and its value of each day."""
 DAY: Final = 86400
 _PER_HOUR: Final = 3600 // INTERVAL_SECONDS
 # Of each day at its end. Recorded sums of a day exist for most; the others are summed here in the same way.
@@ -61,16 +63,21 @@ def measured(server: Prometheus, cluster: str, end: float, days: int) -> Measure
     return Measured(
         tuple(Hours(*key, **values) for key, values in sorted(parts.items())),
         idle,
-        {name: sum(sum(values) for _, values in series) if series else None for name, series in whole.items()},
+        {name: _total(series) for name, series in whole.items()},
         {item["metric"]["plan"]: float(item["value"][1]) for item in plans},
         max((len(values) for _, values in whole["gpu_hours"]), default=0),
     )
 
 
-def _days(
-    server: Prometheus, query: str, cluster: str, end: float, days: int
-) -> list[tuple[dict[str, str], list[float]]]:
+def _total(series: Sequence[Days]) -> float | None:
+    """The sum of all days of all series; None where nothing was measured."""
+    return sum(sum(values) for _, values in series) if series else None
+
+
+def _days(server: Prometheus, query: str, cluster: str, end: float, days: int) -> list[Days]:
     """Each series with its value at the end of each day."""
     text = filled(query, cluster=cluster, rate_seconds=300)
-    result = server.range(text, end - (days - 1) * DAY, end, DAY)
-    return [(item["metric"], [float(value) for _, value in item["values"]]) for item in result]
+    series: list[Days] = []
+    for item in server.range(text, end - (days - 1) * DAY, end, DAY):
+        series.append((item["metric"], [float(value) for _, value in item["values"]]))
+    return series

@@ -132,7 +132,8 @@ def _stop_at(blockers: list[Blocker]) -> None:
         return
     # Found out halfway, the nodes would be gone and the rest still there.
     first, *others = blockers
-    more = f", and {len(others)} more {'thing is' if len(others) == 1 else 'things are'} in the way" if others else ""
+    things = "thing is" if len(others) == 1 else "things are"
+    more = f", and {len(others)} more {things} in the way" if others else ""
     hint = "; ".join(dict.fromkeys(item.how for item in blockers))
     raise CommandError(
         f"nothing was deleted: {first.why}{more}", f"{hint}; or --leave-blocked deletes the other stacks"

@@ -41,7 +41,8 @@ def _file_system(account: Account, id: str) -> str:
     result = get(account, "fsx", "describe_file_systems", FileSystemIds=[id])["FileSystems"][0]
     of_it = [{"Name": "file-system-id", "Values": [id]}]
     backups = len(pages(account, "fsx", "describe_backups", "Backups", Filters=of_it))
-    retained = f", and {backups} backup{'s' if backups > 1 else ''} that outlive it" if backups else ""
+    noun = "backups" if backups > 1 else "backup"
+    retained = f", and {backups} {noun} that outlive it" if backups else ""
     return f"{result['StorageCapacity']:,} GiB{retained}"
 
 

@@ -87,6 +87,7 @@ def _bucket(account: Account, name: str, say: Say) -> None:
 
 
 def _file_system(account: Account, id: str, say: Say) -> None:
+    """Delete a file system without a last backup of OpenZFS, and wait for its end. Raises CommandError."""
     kind = get(account, "fsx", "describe_file_systems", FileSystemIds=[id])["FileSystems"][0]["FileSystemType"]
     more: dict[str, Any] = {}
     if kind == "OPENZFS":

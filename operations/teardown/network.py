@@ -86,6 +86,7 @@ def remove(account: Account, blockers: Iterable[Blocker], say: Callable[[str, st
 
 
 def _wait_until_gone(account: Account, endpoints: list[str]) -> None:
+    """Return once no endpoint is left. Raises CommandError where they stay."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         absent = ("InvalidVpcEndpointId.NotFound",)
@@ -122,19 +123,19 @@ def _guardduty_groups(account: Account, vpc: str) -> list[dict[str, Any]]:
 
 
 def _load_balancers(account: Account, stack: str, vpc: str) -> list[Blocker]:
+    """Load balancers in the VPC, of ELBv2 and classic ones, each with how to delete it."""
     result = list[Blocker]()
-    balancers = pages(account, "elbv2", "describe_load_balancers", "LoadBalancers")
-    for item in (item for item in balancers if item.get("VpcId") == vpc):
-        arn = item["LoadBalancerArn"]
-        tags = get(account, "elbv2", "describe_tags", ResourceArns=[arn])["TagDescriptions"][0]["Tags"]
-        how = f"aws elbv2 delete-load-balancer --load-balancer-arn {arn} --region {account.region}"
-        result.append(_balancer(stack, arn, item["LoadBalancerName"], tags, how))
-    classic = pages(account, "elb", "describe_load_balancers", "LoadBalancerDescriptions")
-    for item in (item for item in classic if item.get("VPCId") == vpc):
-        name = item["LoadBalancerName"]
-        tags = get(account, "elb", "describe_tags", LoadBalancerNames=[name])["TagDescriptions"][0]["Tags"]
-        how = f"aws elb delete-load-balancer --load-balancer-name {name} --region {account.region}"
-        result.append(_balancer(stack, name, name, tags, how))
+    for service, listed, network, key, named in (
+        ("elbv2", "LoadBalancers", "VpcId", "LoadBalancerArn", "ResourceArns"),
+        ("elb", "LoadBalancerDescriptions", "VPCId", "LoadBalancerName", "LoadBalancerNames"),
+    ):
+        for item in pages(account, service, "describe_load_balancers", listed):
+            if item.get(network) == vpc:
+                id = item[key]
+                tags = get(account, service, "describe_tags", **{named: [id]})["TagDescriptions"][0]["Tags"]
+                option = f"--load-balancer-{key.removeprefix('LoadBalancer').lower()} {id} --region {account.region}"
+                how = f"aws {service} delete-load-balancer {option}"
+                result.append(_balancer(stack, id, item["LoadBalancerName"], tags, how))
     return result
 
 

@@ -104,7 +104,8 @@ def deletion_order(stacks: Iterable[str], imports: Mapping[str, set[str]]) -> li
     """
     left, order = list(stacks), list[str]()
     while left:
-        free = [name for name in left if not any(name in imports.get(other, ()) for other in left if other != name)]
+        imported = {source for name in left for source in imports.get(name, ()) if source != name}
+        free = [name for name in left if name not in imported]
         # CloudFormation lets no two stacks import from one another; should it say so, age decides.
         order.append((free or left)[-1])
         left.remove(order[-1])

@@ -105,6 +105,7 @@ def _file(args: argparse.Namespace, environment: Environment) -> Path:
 
 
 def _lines(environment: Environment, readiness: Readiness, written: bool, *, sees: bool) -> Iterator[str]:
+    """The readiness for people; `written` says that the file was changed now, `sees` that Kubernetes could be asked."""
     until = readiness.support.get(readiness.deployed)
     yield f"{readiness.cluster}: Kubernetes {readiness.deployed}" + (
         f", standard support until {until}" if until else ""

@@ -93,7 +93,8 @@ def follow(
         message = existing.message
         if over and (observed or reads > _READS_BEFORE_STARTED):
             # HyperPod tells no status of updates that go over all nodes at once on some clusters.
-            ended = (now.update or ("Failed" if message else "Succeeded")) if observed else "nothing"
+            outcome = now.update or ("Failed" if message else "Succeeded")
+            ended = outcome if observed else "nothing"
             return Renewed(ended, time.time() - started, message, back)
         if minutes is not None and time.time() - started > minutes * 60:
             return Renewed("waiting", time.time() - started, message, back)

@@ -96,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
 def _write(
     environment: Environment, before: Mapping[str, Software], result: Sequence[dict[str, Any]], args: argparse.Namespace
 ) -> None:
+    """Print what was renewed, as JSON or as a table."""
     if args.json:
         ok = all(item["ok"] for item in result)
         write_json({"environment": environment.name, "groups": list(result), "ok": ok})

@@ -9,7 +9,7 @@ from ..aws.account import Account
 from ..aws.calls import get
 from ..aws.clusters import Cluster
 from ..kubernetes.kubectl import Kubectl
-from ..nodes.snapshot import job_of
+from ..nodes.snapshot import is_ready, job_of
 
 _PREFIX = "hyperpod-"
 
@@ -23,9 +23,7 @@ def kubernetes_nodes(kubectl: Kubectl | None) -> dict[str, dict[str, Any]]:
             "group": item["metadata"].get("labels", {}).get(GROUP_LABEL, ""),
             "kubelet": minor(item["status"].get("nodeInfo", {}).get("kubeletVersion", "")),
             "health": item["metadata"].get("labels", {}).get(HEALTH_LABEL, HEALTHY),
-            "ready": any(
-                entry["type"] == "Ready" and entry["status"] == "True" for entry in item["status"].get("conditions", ())
-            ),
+            "ready": is_ready(item),
         }
         for item in kubectl.items("nodes")
     }

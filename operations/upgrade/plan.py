@@ -65,6 +65,7 @@ def _steps(
     groups: Mapping[str, Software],
     kubelets: Mapping[str, str],
 ) -> Iterator[dict[str, Any]]:
+    """Each part with its state and the command that renews it; empty where renewing nodes renews scripts too."""
     name = environment.name
     if environment.cluster.orchestrator == "eks":
         yield _kubernetes(args, environment, account, kubectl)
@@ -94,6 +95,7 @@ def _steps(
 def _kubernetes(
     args: argparse.Namespace, environment: Environment, account: Account, kubectl: Kubectl | None
 ) -> dict[str, Any]:
+    """The part of the control plane: behind where the file says another version, or standard support ends soon."""
     readiness = read_readiness(
         environment, account, eks_cluster_name(account, environment), None, kubectl, args.project
     )

@@ -111,6 +111,7 @@ def _support(account: Account) -> dict[str, str]:
 
 
 def _step(readiness: Readiness) -> Iterator[Obstacle]:
+    """What stands against the version itself: EKS does not offer it, or HyperPod does not document it."""
     if problem := step_problem(readiness.deployed, readiness.wanted):
         yield Obstacle("error", *problem)
         return
@@ -191,15 +192,17 @@ def _insights(account: Account, cluster: str, desired: str) -> list[dict[str, An
     ]
 
 
+def _usage(row: Mapping[str, Any]) -> str:
+    """Who used what a version drops: `/apis/… (by kubectl, argocd)`."""
+    return f"{row['usage']} (by {', '.join(client['userAgent'] for client in row['clientStats'])})"
+
+
 def _insight_obstacles(insights: Sequence[Mapping[str, Any]]) -> Iterator[Obstacle]:
     for item in insights:
         status = item["insightStatus"]["status"]
         if status in ("ERROR", "WARNING"):
-            used = [
-                f"{row['usage']} (by {', '.join(client['userAgent'] for client in row.get('clientStats', ()))})"
-                for row in item.get("categorySpecificSummary", {}).get("deprecationDetails", ())
-                if row.get("clientStats")
-            ]
+            details = item.get("categorySpecificSummary", {}).get("deprecationDetails", ())
+            used = (_usage(row) for row in details if row.get("clientStats"))
             reason = "; ".join([item["insightStatus"].get("reason", ""), *used])
             hint = item.get("recommendation") or "`aws eks describe-insight` says more"
             yield Obstacle("error" if status == "ERROR" else "warning", f"EKS: {item['name']}: {reason}", hint)

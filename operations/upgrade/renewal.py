@@ -112,6 +112,7 @@ class Upgrade:
         existing: Sequence[Node],
         kubernetes: Mapping[str, Mapping[str, Any]],
     ) -> list[str]:
+        """Why a group is not as it was asked for; empty where it is."""
         match done.status:
             case "Succeeded":
                 return problems(release, now, existing, kubernetes)

@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any, Final
 
 from ..architecture import architecture
-from ..drawing import Drawing, counted, drawing, hue
+from ..drawing import EFA_ONLY, Drawing, counted, drawing, hue
 from ..scene import Scene
 from ..time_line import said, unknown
 from ..views import Badge, Code, Table
@@ -35,6 +35,7 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> View:
 
 
 def _subnets(data: dict[str, Any]) -> Table:
+    """Addresses of subnets; blank where nodes take none."""
     rows = [
         (
             zone["id"],
@@ -53,6 +54,7 @@ def _subnets(data: dict[str, Any]) -> Table:
 
 
 def _groups(data: dict[str, Any]) -> Table:
+    """Groups with the accelerators of all their nodes, and the EFA interfaces of one."""
     rows = [
         (
             group["name"],
@@ -61,7 +63,7 @@ def _groups(data: dict[str, Any]) -> Table:
             ", ".join(group["zones"]),
             Badge(group["capacity"], hue(group)),
             f"{group['accelerators'] * group['count']:,} × {group['accelerator']}" if group["accelerators"] else "",
-            (f"{group['efa']} a node" + (", efa-only" if group["efa_only"] else "")) if group["efa"] else "",
+            f"{group['efa']} a node{EFA_ONLY[group['efa_only']]}" if group["efa"] else "",
             ", ".join([*group["checks"], *filter(None, [group["slurm"]])]),
         )
         for group in data["groups"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 from ....config.catalog.instance_types import environment_types
@@ -85,7 +86,7 @@ def _results(data: dict[str, Any]) -> Table:
             row["name"],
             row["group"],
             _badge(row["outcome"]),
-            *(number(row[key]) for key in ("worst", "middle", "best", "bound")),
+            *map(number, itemgetter("worst", "middle", "best", "bound")(row)),
             row["unit"],
         )
         for row in data["rows"]

@@ -122,6 +122,7 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> View:
 
 
 def _approval(approval: dict[str, Any]) -> Approval:
+    """Whether the change set needs approval, why, and the entry that would approve it."""
     if not approval.get("needed"):
         return Approval(Badge("needs no approval", "green"))
     return Approval(
@@ -139,6 +140,7 @@ def _approval(approval: dict[str, Any]) -> Approval:
 
 
 def _sums(data: dict[str, Any]) -> Iterator[Fact]:
+    """Nodes, data, minutes and dollars of the change set, as far as its document has them."""
     restarted, risky = data.get("nodes_restarted") or [], data.get("data_at_risk") or []
     nodes = "; ".join(f"{row['group']}: {row['nodes']}, {row['what']}" for row in restarted)
     retained = {True: "stays outside the stack", False: "goes"}

@@ -45,6 +45,7 @@ def _unpriced(items: Sequence[dict[str, Any]]) -> list[Cell]:
 
 
 def _items(items: Sequence[dict[str, Any]]) -> Table:
+    """Prices and months in dollars; ≥ where the price is that of the EC2 instance, which is below HyperPod's."""
     rows = []
     for item in items:
         price, month = item["price"], item["monthly"]

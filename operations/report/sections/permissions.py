@@ -84,7 +84,7 @@ class View:
 def collect(scene: Scene) -> dict[str, Any]:
     """Roles, and whatever lets another account in."""
     result = roles(scene.assembly)
-    wildcards = [card for role in result for statement in role["statements"] for card in statement["wildcards"]]
+    wildcards = [card for role in result for card in _wildcards(role)]
     return {
         "roles": result,
         "cross_account": foreigners(scene.assembly, scene.environment.account),
@@ -106,21 +106,28 @@ def view(data: dict[str, Any], document: dict[str, Any]) -> View:
 
 
 def _role(role: dict[str, Any]) -> Role:
+    """A role as the page shows it, with each wildcard once."""
     may = role["may"]
+    kinds = {kind for by_kind in may.values() for kind in by_kind}
     takers = ", ".join(dict.fromkeys(_TAKERS.get(who, who) for who in role["trusted"]))
-    cards = [(card["on"], card["reason"]) for statement in role["statements"] for card in statement["wildcards"]]
+    cards = [(card["on"], card["reason"]) for card in _wildcards(role)]
     return Role(
         name=role["name"],
-        kinds=[Badge(kind, _HUES[kind]) for kind in KINDS if any(kind in kinds for kinds in may.values())],
+        kinds=[Badge(kind, _HUES[kind]) for kind in KINDS if kind in kinds],
         taken=" · ".join(filter(None, (f"taken by {takers}", role["description"]))),
         facts=[
             Fact("Stack", role["stack"]),
             Fact("AWS's policies", ", ".join(role["managed"])),
             Fact("Boundary", role["boundary"]),
         ],
-        may={
-            _SERVICES.get(service, service): "; ".join(f"{kind} ({', '.join(names)})" for kind, names in kinds.items())
-            for service, kinds in may.items()
-        },
+        may={_SERVICES.get(service, service): _actions(by_kind) for service, by_kind in may.items()},
         wildcards=list(dict.fromkeys(cards)),
     )
+
+
+def _wildcards(role: dict[str, Any]) -> list[dict[str, Any]]:
+    return [card for statement in role["statements"] for card in statement["wildcards"]]
+
+
+def _actions(by_kind: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(f"{kind} ({', '.join(names)})" for kind, names in by_kind.items())

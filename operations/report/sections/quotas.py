@@ -135,10 +135,7 @@ def _held(held: Mapping[str, float]) -> str:
 def _teams(data: dict[str, Any]) -> Table:
     """A row for each team, with a bar for each flavor; a full one is the most that any team can hold of it."""
     shares = {name: _shares(data, name) for name in data["flavors"]}
-    most = {
-        name: max((max(quota["at_most"], quota["guaranteed"]) for quota in held.values()), default=0) or 1
-        for name, held in shares.items()
-    }
+    most = {name: max(map(_whole, held.values()), default=0) or 1 for name, held in shares.items()}
     rows = []
     for team in data["teams"]:
         name = f"{team['team']} ({team['department']})" if team["department"] else team["team"]
@@ -151,6 +148,10 @@ def _teams(data: dict[str, Any]) -> Table:
         right=(2,),
         kind="dense" if len(rows) > _DENSE_FROM else "teams",
     )
+
+
+def _whole(quota: Mapping[str, Any]) -> float:
+    return max(quota["at_most"], quota["guaranteed"])
 
 
 def _bar(quota: Mapping[str, Any] | None, whole: float) -> Cell:
@@ -169,6 +170,7 @@ def _bar(quota: Mapping[str, Any] | None, whole: float) -> Cell:
 
 
 def _every(data: dict[str, Any]) -> Table:
+    """Every team's quotas; * is what the file does not say and the instance's ratio fills in."""
     rows = [
         (
             team["team"],

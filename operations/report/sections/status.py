@@ -95,7 +95,8 @@ def _plans(plans: Sequence[dict[str, Any]]) -> Table:
 def _status(status: str) -> Cell:
     if not status:
         return ""
-    return Badge(status, "green" if status in _GOOD else "red" if "ail" in status else "orange")
+    bad = "red" if "ail" in status else "orange"
+    return Badge(status, "green" if status in _GOOD else bad)
 
 
 def _amounts(result: dict[str, int] | None) -> str:

@@ -14,9 +14,9 @@ from language import PACKAGES, ROOT, Use
 GLOSSARY = ROOT / "docs/glossary.md"
 LONG = 15
 # Statements with a conditional or a comprehension inside another, which only ever become fewer.
-NESTED = {"constructs": 2, "operations": 82}
+NESTED = {"constructs": 2, "operations": 6}
 # Functions of fifteen lines or more without a docstring, which only ever become fewer.
-UNDESCRIBED = {"operations": 85}
+UNDESCRIBED = {"operations": 7}
 WITHOUT = (
     "docs/decisions/",
     "tests/snapshot/",
