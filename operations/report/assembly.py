@@ -85,8 +85,7 @@ class Assembly:
         return next(filter(None, result), "")
 
     def _path(self, key: str, item: Mapping[str, Any]) -> str:
-        path = item.get("Metadata", {}).get("aws:cdk:path", key)
-        return path.removeprefix(f"{self.environment}/")
+        return _shown(item.get("Metadata", {}).get("aws:cdk:path", key), self.environment)
 
     @cached_property
     def _by_id(self) -> dict[tuple[str, str], Resource]:
@@ -148,7 +147,12 @@ def _acknowledged(entries: Mapping[str, Any], environment: str) -> Iterator[tupl
         for item in items:
             if item["type"] == _ACKNOWLEDGED:
                 matches = {match[1]: why for key, why in item["data"].items() if (match := _WILDCARD.search(key))}
-                yield path.strip("/").removeprefix(f"{environment}/"), matches
+                yield _shown(path.strip("/"), environment), matches
+
+
+def _shown(path: str, environment: str) -> str:
+    """A path of the construct tree below the environment, without the id that the CDK leaves out of names too."""
+    return path.removeprefix(f"{environment}/").replace("/Default/", "/")
 
 
 def _nested_files(folder: Path, artifacts: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:

@@ -82,7 +82,9 @@ def write_assembly(folder: Path, name: str) -> Path:
     logs = f"arn:aws:logs:us-west-2:111122223333:log-group:/aws/sagemaker/Clusters/{name}/*"
     key = f"AwsSolutions::AwsSolutions-IAM5[Resource::{logs}]"
     entry = {"type": "aws:cdk:acknowledged-rules", "data": {key: REASON}}
-    (stage / "cluster.metadata.json").write_text(json.dumps({f"/{name}/cluster/ExecutionRole/Resource": [entry]}))
+    (stage / "cluster.metadata.json").write_text(
+        json.dumps({f"/{name}/cluster/Default/ExecutionRole/Resource": [entry]})
+    )
     artifacts["cluster"]["additionalMetadataFile"] = "cluster.metadata.json"
     (stage / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
     location = {"type": "cdk:cloud-assembly", "properties": {"directoryName": stage.name}}
