@@ -258,3 +258,17 @@ def test_tcp_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_quotas_are_compared_as_amounts(expected: Any, actual: Any, messages: str | None) -> None:
     assert quotas._difference(expected, actual) == messages
+
+
+def test_the_result_that_decided_is_named() -> None:
+    made = json.loads(record("fail"))
+    warned = {**made["results"][0], "name": "hbm", "outcome": "warn", "reason": "3000 is below 3100"}
+    made["results"].insert(0, warned)
+    assert "i-1 of h200 fail: gemm_bf16 500 is below 635" in judged(i_0=record(), i_1=json.dumps(made)).reason
+
+
+def test_a_group_without_nodes_has_not_passed() -> None:
+    clients = {"sagemaker": Sagemaker({}, nodes=[]), "s3": Store()}
+    account = SimpleNamespace(endpoint=None, id="123456789012", client=clients.__getitem__)
+    result = verdicts.run(timed("verdicts", 1, account=account))
+    assert (result.passed, "group h200 has no nodes" in result.reason) == (False, True)

@@ -86,8 +86,39 @@ def test_a_refusal_in_between_is_lived_through_and_three_are_not() -> None:
         actual.check("group h200", "2", "1", False)
         return actual
 
-    with pytest.raises(Refused, match="c"):
-        timed().wait(observe)
+    run = timed()
+    with pytest.raises(Refused, match=r"^c$"):
+        run.wait(observe)
+    assert run.elapsed == 60, "there is a pause after each of the four looks before"
+
+
+@pytest.mark.parametrize(
+    ("status", "steps"),
+    [
+        (None, ["apply", "delete"]),
+        ({"active": 1}, ["delete"]),
+        ({"conditions": [{"type": "Complete", "status": "True"}]}, ["delete", "apply", "delete"]),
+    ],
+    ids=["none is there", "one still runs", "one has ended"],
+)
+def test_a_job_is_submitted_resumed_or_replaced_and_always_taken_away(status: Any, steps: list[str]) -> None:
+    from podwright.operations.gates.canary import own_job
+
+    run, made = timed("canary"), list[str]()
+    run.__dict__["kubectl"] = SimpleNamespace(
+        items=lambda *_: [] if status is None else [{"status": status}],
+        apply=lambda _: made.append("apply"),
+        run=lambda verb, *_, **__: made.append(verb),
+    )
+    with submitted(run, "canary", own_job(run)):
+        pass
+    assert made == steps
+
+
+@pytest.mark.parametrize(("endpoint", "simulated"), [(None, False), ("http://localhost:4566", True)])
+def test_evidence_says_whether_it_is_of_the_sandbox(endpoint: str | None, simulated: bool) -> None:
+    account = SimpleNamespace(endpoint=endpoint, id="111122223333", region="us-west-2")
+    assert evidence_of(timed(account=account), "passed", Result(True, "")).simulated is simulated
 
 
 def test_what_applies_follows_from_the_file() -> None:
