@@ -187,7 +187,6 @@ def test_what_only_the_deployment_knew_is_unknown(resolver: resolve.Resolver, va
 
 
 def test_the_rules_that_a_group_has_are_read_as_templates_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    itself = {"ReferencedGroupInfo": {"GroupId": "sg-1"}}
     rows = [
         {"IsEgress": False, "IpProtocol": "tcp", "FromPort": 443, "ToPort": 443, "CidrIpv4": "10.0.0.0/8"},
         {"IsEgress": False, "IpProtocol": "tcp", "FromPort": 988, "ToPort": 1023, "PrefixListId": "pl-1"},
