@@ -22,7 +22,7 @@ from podwright.operations.gates import command, in_vpc, metrics
 from podwright.operations.gates import run as gate_run
 from podwright.operations.gates.evidence import Keeper, evidence_of
 from podwright.operations.gates.gate import Context, Observation, Result
-from podwright.operations.gates.jobs import state_of, submitted, team_for
+from podwright.operations.gates.jobs import group_for, state_of, submitted, team_for
 from podwright.operations.kubernetes.kubectl import Refused
 from podwright.planning.delivery.gate_evidence import evidence_schema
 from podwright.planning.delivery.gate_table import gate_actions, gate_table, why_not
@@ -159,6 +159,18 @@ def test_jobs_take_the_quota_of_the_team_with_most_of_the_group() -> None:
     text = FILE.replace("{research: {quota: {h200: 2}}}", "{small: {quota: {h200: 0}}, large: {quota: {h200: 2}}}")
     assert team_for(loaded(text, jobs={}, gates={}).environment, catalog(), "h200") == "large"
     assert team_for(loaded(governance={}, jobs={}, gates={}).environment, catalog(), "h200") is None
+
+
+def test_jobs_go_to_the_first_group_with_accelerators_else_past_the_system_group() -> None:
+    groups = "instance_groups:\n  system: {instance_type: ml.m5.4xlarge, count: 2}\n"
+    counts = {"idle": ("ml.p5.48xlarge", 0), "work": ("ml.m5.8xlarge", 1), "fast": ("ml.g5.12xlarge", 1)}
+    chosen = []
+    for names in (counts, ("idle", "work"), ("idle",)):
+        rows = [f"  {name}: {{instance_type: {counts[name][0]}, count: {counts[name][1]}}}\n" for name in names]
+        text = f"{FILE.partition('instance_groups:')[0]}{groups}{''.join(rows)}"
+        environment = loaded(text, governance={}, jobs={}, gates={}).environment
+        chosen.append(group_for(environment, catalog()))
+    assert chosen == ["fast", "work", "system"]
 
 
 @pytest.mark.parametrize(
