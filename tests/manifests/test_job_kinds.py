@@ -160,6 +160,11 @@ def test_a_space_that_nobody_uses_stops_only_where_the_file_says_when(minutes: i
     assert only("space", accelerators=1, idle_minutes=minutes)["spec"].get("idleShutdown") == shutdown
 
 
+def test_a_space_names_the_template_that_limits_it() -> None:
+    assert only("space", accelerators=1, template="lab")["spec"]["templateRef"] == {"name": "lab"}
+    assert "templateRef" not in only("space", accelerators=1)["spec"]
+
+
 @pytest.mark.parametrize(
     ("engine", "labels", "scheduler"),
     [
