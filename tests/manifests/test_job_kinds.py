@@ -156,7 +156,7 @@ def test_a_notebook_takes_parts_of_two_gpus_with_kai() -> None:
     ("minutes", "shutdown"), [(None, None), (45, {"enabled": True, "idleTimeoutInMinutes": 45, "detection": {}})]
 )
 def test_a_space_that_nobody_uses_stops_only_where_the_file_says_when(minutes: int | None, shutdown: Any) -> None:
-    """One that goes on keeps its GPU; one that stops unasked takes somebody's work along."""
+    """One that keeps running holds its GPU; one that stops unasked takes somebody's work along."""
     assert only("space", accelerators=1, idle_minutes=minutes)["spec"].get("idleShutdown") == shutdown
 
 
