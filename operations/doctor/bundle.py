@@ -182,12 +182,13 @@ class Bundle:
             file.write_text(text, encoding="utf-8")
 
     def json(self, source: str) -> Any:
-        """A source's answer, parsed; None where the bundle has none.
+        """A source's answer, parsed; None where the bundle has none, or where it is damaged."""
+        return self._answers.parsed.get(SOURCES[source].file)
 
-        Raises:
-            CommandError: its file is not JSON.
-        """
-        return self._parsed.get(SOURCES[source].file)
+    @property
+    def unseen(self) -> dict[str, str]:
+        """By source: why there is no answer, although the cluster may have such a thing: not allowed, or damaged."""
+        return self.index.unseen | self._answers.damaged | self._cut_logs
 
     def items(self, source: str, key: str) -> list[dict[str, Any]]:
         """The objects in the list under `key` of a source's answer; none where the bundle has no such answer."""
@@ -209,18 +210,43 @@ class Bundle:
         """The lines of a log file."""
         return [_line(number, text) for number, text in enumerate(self.files[path].splitlines(), 1)]
 
+    def is_cut(self, path: str) -> bool:
+        """Whether a log ends in the middle of a line, so that nobody knows what came after."""
+        return bool(self.files[path]) and not self.files[path].endswith("\n")
+
     @cached_property
-    def _parsed(self) -> dict[str, Any]:
-        parsed: dict[str, Any] = {}
-        for path, text in self.files.items():
-            if path.endswith(".json"):
-                try:
-                    parsed[path] = json.loads(text, object_hook=_without_null)
-                except ValueError as error:
-                    raise CommandError(
-                        f"{path} of the bundle is not JSON: {error}", "take the bundle again", 2
-                    ) from None
-        return parsed
+    def _answers(self) -> "_Answers":
+        answers = _Answers({}, {})
+        for name, source in SOURCES.items():
+            text = self.files.get(source.file)
+            if text is None:
+                continue
+            try:
+                answers.parsed[source.file] = json.loads(text, object_hook=_without_null)
+            except json.JSONDecodeError as error:
+                # No part of it is used: a list that was cut looks like a shorter one.
+                answers.damaged[name] = f"damaged at {source.file}:{error.lineno}: {error.msg}; take the bundle again"
+        return answers
+
+    @cached_property
+    def _cut_logs(self) -> dict[str, str]:
+        """By source: the first log that ends in the middle of a line."""
+        cut: dict[str, str] = {}
+        for name, source in SOURCES.items():
+            path = next(filter(self.is_cut, self.logs(name)), None) if source.file.endswith("/") else None
+            if path:
+                cut[name] = f"{path}:{len(self.lines(path))} ends in the middle of a line; take the bundle again"
+        return cut
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What the JSON files of a bundle hold."""
+
+    parsed: dict[str, Any]
+    """By file."""
+    damaged: dict[str, str]
+    """By source: where its file stops being JSON."""
 
 
 _NEWER: Final = "a bundle of a newer podwright needs that podwright"

@@ -142,7 +142,7 @@ def _matters(event: _Event, scene: Scene) -> bool:
         return scene.concerns_now(event.instance, group) and not _only_waits(event, group, scene)
     if event.group:
         group = scene.groups.get(event.group)
-        bad = scene.failed or not group or group.short or group.status in _BAD_STATUS
+        bad = scene.failed or (group.short or group.status in _BAD_STATUS if group else not scene.hidden)
         unhealthy = any(not node.healthy for node in scene.nodes.values() if node.group == event.group)
         return (bad or unhealthy) and not _only_waits(event, event.group, scene)
     short = any(group.short for group in scene.groups.values())

@@ -63,16 +63,16 @@ def lines(diagnosis: Diagnosis) -> list[str]:
     if diagnosis.unexplained:
         messages += ["", "Not explained:" if diagnosis.findings else "What is wrong, without a known cause:"]
         messages += [line for signal in diagnosis.unexplained for line in _signal("  ", signal)]
-    if index.unseen:
+    if diagnosis.bundle.unseen:
         messages += ["", "Not seen:"]
-        for source, reason in index.unseen.items():
+        for source, reason in diagnosis.bundle.unseen.items():
             messages += _wrapped("  ", f"{SOURCES[source].about if source in SOURCES else source}: {reason}")
     return messages
 
 
 def _headline(diagnosis: Diagnosis) -> str:
     if diagnosis.verdict == "well":
-        observed = ", as far as one could see" if diagnosis.bundle.index.unseen else ""
+        observed = ", as far as one could see" if diagnosis.bundle.unseen else ""
         return f"nothing is wrong{observed}"
     if diagnosis.verdict == "unknown":
         return "unknown: something is wrong, and nothing that doctor knows explains it"

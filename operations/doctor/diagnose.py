@@ -90,7 +90,7 @@ class Diagnosis:
             "verdict": self.verdict,
             "causes": [finding.to_json() for finding in self.findings],
             "unexplained": [_plain(signal) for signal in self.unexplained],
-            "unseen": index.unseen,
+            "unseen": self.bundle.unseen,
         }
 
 

@@ -99,6 +99,8 @@ class Scene:
     nodes: dict[str, Node]
     labelled: frozenset[str]
     """Ids of the nodes whose health Kubernetes tells."""
+    hidden: bool = False
+    """Whether nobody could look at the cluster: a group that is not here may be there and full."""
 
     @property
     def trouble(self) -> frozenset[str]:
@@ -124,4 +126,4 @@ class Scene:
         if node := self.nodes.get(id):
             return not node.healthy
         file = self.groups.get(group)
-        return self.failed or (file.short if file else not self.groups)
+        return self.failed or (file.short if file else not self.groups and not self.hidden)

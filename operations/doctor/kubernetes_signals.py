@@ -37,6 +37,8 @@ def node_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
     """What Kubernetes says of nodes that are not well."""
     for item in bundle.items("kubernetes_nodes", "items"):
         id = node_id(item)
+        if not id:
+            continue
         metadata, status = item.get("metadata", {}), item.get("status", {})
         labels = metadata.get("labels") or {}
         group = labels.get(f"{_PREFIX}instance-group-name", scene.nodes[id].group if id in scene.nodes else "")
@@ -98,7 +100,8 @@ def pod_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
 def _events(bundle: Bundle, scene: Scene, pods: Sequence[Pod], after: dict[str, set[str]]) -> Iterator[Signal]:
     """Warnings of pods that stand still, of unhealthy nodes, and of other objects now, unless success followed."""
     by_name = {(pod.namespace, pod.name): pod for pod in pods}
-    seen_pods = bundle.json("pods") is not None
+    # Without their pods, nobody knows which events are over: those that Kubernetes repeats are not.
+    hidden = "pods" in bundle.unseen
     items = bundle.items("kubernetes_events", "items")
     made: dict[tuple[str, str, str], datetime] = {}
     for item in items:
@@ -110,16 +113,21 @@ def _events(bundle: Bundle, scene: Scene, pods: Sequence[Pod], after: dict[str, 
             continue
         kind, namespace, name = _about(item)
         reason, message = item.get("reason", ""), item.get("message") or item.get("note", "")
+        pod = by_name.get((namespace, name)) if kind in ("", "Pod") else None
+        still = pod is not None and pod.stands_still
+        # Where the answer is damaged, an event may be a normal one, or about anything.
+        whole = all((item.get("type"), kind, name, reason))
+        if not whole and not still and reason not in _FAILED_TO_MAKE:
+            continue
         text = f"{reason}: {message}"
         last = _last(item)
         source_file = f"{SOURCES['kubernetes_events'].file} {namespace}/{name} {reason}"
-        if kind == "Pod":
-            pod = by_name.get((namespace, name))
-            if pod and pod.stands_still:
+        if kind == "Pod" or pod:
+            if pod and still:
                 yield Signal(
                     "kubernetes", text, pod.subject, source_file, after=frozenset(after[pod.subject]), time=last
                 )
-            elif not pod and not seen_pods and last and scene.since(last) < _NOW:
+            elif hidden and _repeats(item) and last and scene.since(last) < _NOW:
                 yield Signal("kubernetes", text, f"job {namespace}/{name}", source_file, time=last)
         elif kind == "Node":
             id = str(name).removeprefix("hyperpod-")
@@ -144,6 +152,11 @@ def _about(item: dict[str, Any]) -> tuple[str, str, str]:
     about = item.get("involvedObject") or item.get("regarding") or {}
     namespace = about.get("namespace") or item.get("metadata", {}).get("namespace", "default")
     return about.get("kind", ""), namespace, about.get("name", "")
+
+
+def _repeats(item: dict[str, Any]) -> bool:
+    """Whether an event was seen more than once."""
+    return max(item.get("count") or 0, (item.get("series") or {}).get("count") or 0) > 1
 
 
 def _last(item: dict[str, Any]) -> datetime | None:
@@ -196,15 +209,25 @@ def _missing(kind: str, offered: dict[str, Any]) -> Iterator[str]:
             yield device
 
 
+def _is_held_back(item: dict[str, Any], conditions: dict[str | None, dict[str, Any]]) -> bool:
+    """Whether Kueue says that it holds a workload back. One that it says nothing of may run as well as wait."""
+    states = {type: condition.get("status") for type, condition in conditions.items()}
+    if "True" in (states.get("Admitted"), states.get("Finished")) or item.get("spec", {}).get("active") is False:
+        return False
+    checks = item.get("status", {}).get("admissionChecks") or ()
+    return (
+        states.get("QuotaReserved") == "False"
+        or "True" in (states.get("Evicted"), states.get("Preempted"))
+        or any(check.get("state", "Ready") != "Ready" for check in checks)
+    )
+
+
 def workload_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
     """Jobs that Kueue holds back for longer than one waits, or for ever."""
     for item in bundle.items("workloads", "items"):
         metadata, status = item.get("metadata", {}), item.get("status", {})
         conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}
-        if (
-            any(conditions.get(name, {}).get("status") == "True" for name in ("Admitted", "Finished"))
-            or item.get("spec", {}).get("active") is False
-        ):
+        if not _is_held_back(item, conditions):
             continue
         namespace = metadata.get("namespace", "default")
         owners = metadata.get("ownerReferences") or ()

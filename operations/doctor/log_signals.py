@@ -44,7 +44,8 @@ def lifecycle_signals(bundle: Bundle, scene: Scene) -> Iterator[Signal]:
                 around = scene.around_node(instance, group)
                 yield Signal("lifecycle", line.text, f"node {instance}", file, around, time=line.time, running=True)
             continue
-        if any(_ENDED_WELL.search(line.text) for line in lines[-5:]):
+        # What follows the cut may be another attempt, or the end of scripts that did all their work.
+        if bundle.is_cut(path) or any(_ENDED_WELL.search(line.text) for line in lines[-5:]):
             continue
         around = scene.around_node(instance, group)
         if lines:

@@ -136,8 +136,8 @@ class Pod:
 
 
 def pods_of(items: list[dict[str, Any]], now: datetime) -> list[Pod]:
-    """All pods; those that a younger pod of the same job has replaced are left out."""
-    pods = [Pod(item, now) for item in items]
+    """All pods; those that a younger pod of the same job has replaced are left out, and those without a name."""
+    pods = [pod for item in items if (pod := Pod(item, now)).name]
     newest_good: dict[str, datetime] = {}
     for pod in pods:
         if pod.started and pod.created:

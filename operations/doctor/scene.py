@@ -22,7 +22,7 @@ def scene_of(bundle: Bundle) -> Scene:
     cluster = bundle.json("cluster") or {}
     kubernetes = {node_id(item): item for item in bundle.items("kubernetes_nodes", "items")}
     started = _begun(bundle, cluster)
-    nodes = {node.id: node for node in _nodes(bundle, kubernetes)}
+    nodes = {node.id: node for node in _nodes(bundle, kubernetes) if node.id}
     launched: dict[str, datetime] = {}
     for node in nodes.values():
         if node.launched and node.status in _COMING:
@@ -35,7 +35,7 @@ def scene_of(bundle: Bundle) -> Scene:
         groups[name] = Group(
             name=name,
             instance_type=item.get("InstanceType") or "",
-            current=item.get("CurrentCount", 0),
+            current=item.get("CurrentCount", _listed(bundle, nodes, name, item.get("TargetCount", 0))),
             target=item.get("TargetCount", 0),
             status=item.get("Status") or "",
             subnets=tuple(network.get("Subnets") or ()),
@@ -49,7 +49,13 @@ def scene_of(bundle: Bundle) -> Scene:
         groups=groups,
         nodes=nodes,
         labelled=frozenset(kubernetes),
+        hidden="cluster" in bundle.unseen or (not cluster and bool(nodes)),
     )
+
+
+def _listed(bundle: Bundle, nodes: dict[str, Node], group: str, target: int) -> int:
+    """How many instances of a group are listed; where there is no list, nothing says that one is missing."""
+    return target if bundle.json("nodes") is None else sum(node.group == group for node in nodes.values())
 
 
 def node_id(item: dict[str, Any]) -> str:
@@ -63,9 +69,10 @@ def health_of(item: dict[str, Any]) -> str:
 
 
 def is_ready(item: dict[str, Any]) -> bool:
-    """Whether a Kubernetes node is Ready; a node that tells no conditions is."""
+    """Whether a Kubernetes node is Ready; a node that does not tell is."""
     conditions = item.get("status", {}).get("conditions", ())
-    return all(condition.get("status") == "True" for condition in conditions if condition.get("type") == "Ready")
+    ready = (condition for condition in conditions if condition.get("type") == "Ready")
+    return all(condition.get("status", "True") == "True" for condition in ready)
 
 
 def _ready_for_kubernetes(item: dict[str, Any]) -> bool:
@@ -99,6 +106,8 @@ def _is_healthy(status: dict[str, Any], waits: bool) -> bool:
     message = status.get("Message") or ""
     if status.get("Status") == "Running":
         return not _UNHEALTHY.search(message)
+    if "Status" not in status:
+        return not message
     return status.get("Status") in (*_COMING, "ShuttingDown") and waits and not message
 
 

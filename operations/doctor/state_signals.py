@@ -78,7 +78,7 @@ def _efa(
     kind = known.find(group.instance_type)
     if not kind or not kind.efa_interfaces:
         return
-    closed = [id for id in group.security_groups if id in rules and not _open_to_itself(rules[id])]
+    closed = [id for id in group.security_groups if id in rules and _closed_to_itself(rules[id])]
     for id in closed:
         text = f"security group {id} of group {group.name} does not allow all traffic from and to itself"
         yield text, f"{SOURCES['security_groups'].file} {id}"
@@ -94,16 +94,21 @@ def _said(bundle: Bundle) -> str:
     return "EFA" if any("EFA health check" in text for text in texts) else ""
 
 
-def _open_to_itself(group: dict[str, Any]) -> bool:
-    """Whether both directions have a rule for all traffic of the security group itself."""
-    return all(
-        any(
-            rule.get("IpProtocol") == "-1"
-            and any(pair.get("GroupId") == group.get("GroupId") for pair in rule.get("UserIdGroupPairs") or ())
-            for rule in group.get(direction) or ()
-        )
+def _closed_to_itself(group: dict[str, Any]) -> bool:
+    """Whether a direction has no rule for all traffic of the security group itself.
+
+    A direction that the answer leaves out, or a rule whose protocol or group it leaves out, decides nothing.
+    """
+    return any(
+        direction in group and not any(_may_open(rule, group.get("GroupId")) for rule in group[direction])
         for direction in ("IpPermissions", "IpPermissionsEgress")
     )
+
+
+def _may_open(rule: dict[str, Any], id: str | None) -> bool:
+    """Whether a rule allows all traffic of that security group, as far as it says."""
+    pairs = rule.get("UserIdGroupPairs", [{}])
+    return rule.get("IpProtocol", "-1") == "-1" and any(pair.get("GroupId", id) == id for pair in pairs)
 
 
 def _quota(group: Group, quotas: dict[str, Any], scene: Scene) -> Iterator[tuple[str, str]]:

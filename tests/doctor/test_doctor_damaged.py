@@ -13,6 +13,7 @@ from podwright.operations.doctor.bundle import Bundle
 from podwright.operations.doctor.command import lines
 from podwright.operations.doctor.diagnose import diagnose
 from podwright.operations.doctor.evidence import Signal
+from podwright.operations.doctor.knowledge import SYMPTOM
 
 EVERY = 4
 """One bundle of so many is damaged."""
@@ -66,9 +67,42 @@ def test_most_causes_survive_the_damage() -> None:
     assert sum(observed) >= 0.75 * len(broken)
 
 
-def test_a_file_that_was_cut_off_is_named() -> None:
-    """It is no answer of any service, so nothing is said of the cluster."""
+RULE_LOST = ("image-name-invalid", "instance-failed-no-reason", "internal-failure")
+"""Bundles that lost the rule of a security group as a whole. What is left is the answer for a group without it."""
+
+
+def test_damage_makes_no_cause() -> None:
+    """What a service says itself, such as that scripts failed, is told where the log that explains it is lost."""
+    random = Random("damage")
+    inventing = set()
+    for label, files in bundles():
+        damage = diagnose(Bundle.of(remains(files, random))).findings
+        causes = {finding.cause.class_name for finding in damage if finding.cause.rank > SYMPTOM}
+        if causes - diagnose(Bundle.of(files)).classes:
+            inventing.add(label.name)
+    assert inventing == set(RULE_LOST)
+
+
+def test_a_file_that_ends_in_the_middle_makes_no_cause() -> None:
+    for label, files in list(bundles())[::EVERY]:
+        classes = diagnose(Bundle.of(files)).classes
+        for path in files.keys() - {"bundle.json"}:
+            damage = diagnose(Bundle.of(files | {path: files[path][: len(files[path]) // 2]})).findings
+            causes = {finding.cause.class_name for finding in damage if finding.cause.rank > SYMPTOM}
+            assert causes <= classes, f"{label.name} without the end of {path}"
+
+
+def test_a_file_that_ends_in_the_middle_is_named_with_its_line() -> None:
+    """Nothing of it counts, and the others do."""
     _, files = next(iter(bundles()))
-    for path in (path for path in files if path.endswith(".json")):
-        with pytest.raises(CommandError, match=rf"{re.escape(path)}.* not JSON"):
-            diagnose(Bundle.of(files | {path: files[path][:-2]}))
+    for path in (path for path in files if path != "bundle.json" and len(files[path]) > 2):
+        lines_left = files[path].rstrip()[:-2].splitlines()
+        diagnosis = diagnose(Bundle.of(files | {path: "\n".join(lines_left)}))
+        assert [f"{path}:{len(lines_left)}" in reason for reason in diagnosis.bundle.unseen.values()] == [True]
+        assert f"{path}:{len(lines_left)}" in " ".join(lines(diagnosis))
+
+
+def test_an_index_that_was_cut_off_is_refused() -> None:
+    _, files = next(iter(bundles()))
+    with pytest.raises(CommandError, match=r"bundle.json is not JSON"):
+        Bundle.of(files | {"bundle.json": files["bundle.json"][:-2]})

@@ -153,6 +153,19 @@ def test_a_notebook_takes_parts_of_two_gpus_with_kai() -> None:
 
 
 @pytest.mark.parametrize(
+    ("minutes", "shutdown"), [(None, None), (45, {"enabled": True, "idleTimeoutInMinutes": 45, "detection": {}})]
+)
+def test_a_space_that_nobody_uses_stops_only_where_the_file_says_when(minutes: int | None, shutdown: Any) -> None:
+    """One that keeps running holds its GPU; one that stops unasked takes somebody's work along."""
+    assert only("space", accelerators=1, idle_minutes=minutes)["spec"].get("idleShutdown") == shutdown
+
+
+def test_a_space_names_the_template_that_limits_it() -> None:
+    assert only("space", accelerators=1, template="lab")["spec"]["templateRef"] == {"name": "lab"}
+    assert "templateRef" not in only("space", accelerators=1)["spec"]
+
+
+@pytest.mark.parametrize(
     ("engine", "labels", "scheduler"),
     [
         ("hyperpod", {"kueue.x-k8s.io/queue-name": "hyperpod-ns-llm-localqueue"}, None),

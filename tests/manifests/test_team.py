@@ -129,3 +129,14 @@ def test_a_job_makes_the_folders_and_another_one_comes_with_others(tmp_path: Pat
     other = objects({"storage": {"work": {"path": "/teams/llm"}}})
     assert name not in {key for _, key in other}
     assert [kind for kind, _ in objects(None) if kind == "Job"] == []
+
+
+def test_limits_of_containers_name_only_what_the_file_says() -> None:
+    assert objects(EVERYTHING)["LimitRange", "podwright-limits"]["spec"]["limits"] == [
+        {
+            "type": "Container",
+            "defaultRequest": {"cpu": "1"},
+            "default": {"cpu": "2", "memory": "512Mi"},
+            "max": {"memory": "64Gi"},
+        }
+    ]

@@ -324,6 +324,15 @@ def test_restricted_environment(full: dict[str, Any]) -> None:
     }
 
 
+def test_a_restricted_environment_without_a_file_system_of_its_own(stack: cdk.Stack, resources: GroupResources) -> None:
+    nova = {"instance_type": "ml.p5.48xlarge", "count": 2, "zone": "usw2-az2"}
+    settings = {"restricted_environment": {"lustre_deletion": "delete_if_not_used"}}
+    made = cluster(stack, resources, restricted={"nova": nova}, settings=settings)
+    assert made["RestrictedInstanceGroupsConfig"] == {
+        "SharedEnvironmentConfig": {"FSxLustreDeletionPolicy": "DeleteIfNotUsed"}
+    }
+
+
 def test_a_role_and_subnets_of_a_groups_own(stack: cdk.Stack, resources: GroupResources) -> None:
     own = {"role": ROLE.replace("Nodes", "Own"), "subnet_ids": ["subnet-aaaaaaaaaaaaaaaaa"], "zone": None}
     made = group(stack, resources, **own)

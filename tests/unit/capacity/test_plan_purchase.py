@@ -13,16 +13,17 @@ from botocore.validate import ParamValidator
 from moto import mock_aws
 
 from podwright.config.settings.plans import TrainingPlan
+from podwright.planning.purchase.observations import find
 from podwright.planning.purchase.offers import Offer, Part, Plan, Request, best, misfits
 from podwright.planning.purchase.purchase import NoOffer, NothingToClose, acquire, close, extend, reserve
-from podwright.planning.purchase.record import TABLE, Record, State, ensure_table, read
+from podwright.planning.purchase.record import TABLE, NotRecorded, Record, State, ensure_table, read, write
 from podwright.planning.purchase.requests import plan_request
 from podwright.planning.purchase.run import NotSold, Result
 from podwright.planning.purchase.steps import ONE_ATTEMPT, Call, Engine, Steps
 from podwright.sandbox.training_plans.faults import Fault
 from podwright.sandbox.training_plans.plans import TrainingPlans
 from purchase_account import REQUEST, TAGS, Buyer, alone, closed
-from purchase_aws import ARN, END, NOW, START, Bought, Flow, PurchaseAccount, plan_shape
+from purchase_aws import ARN, END, NOW, START, Bought, Flow, PurchaseAccount, Refusal, plan_shape
 
 FLOWS: tuple[Flow, ...] = ("reserve", "acquire", "extend")
 NO_REGION = {"region_name": "us-west-2", "aws_access_key_id": "x", "aws_secret_access_key": "x"}
@@ -85,6 +86,7 @@ def test_dynamodb_lets_one_buyer_win() -> None:
         again = carried_out(acquire(REQUEST, buyer="two", run="2", tags=TAGS), purchase_account, dynamodb=dynamodb)
         assert (first.result, first.paid, again.result, again.paid) == (Result.BOUGHT, True, Result.BOUGHT, False)
         assert first.arn == again.arn == f"{ARN}0"
+        assert "could not be written" not in first.text + again.text
         assert len(purchase_account.plans) == 1
         table = dynamodb.describe_table(TableName=TABLE)["Table"]
         assert table["DeletionProtectionEnabled"]
@@ -305,3 +307,67 @@ def test_the_file_makes_the_request() -> None:
     assert (existing.state, plan_request(existing, "prod", "q1").hours) == ("exists", None)
     search = REQUEST.search(datetime.fromisoformat("2027-02-01T00:00Z"))
     assert search["StartTimeAfter"] == datetime.fromisoformat("2027-02-01T00:00Z")
+
+
+def test_only_a_client_that_sends_a_purchase_once_is_taken() -> None:
+    once = boto3.client("sagemaker", config=Config(**ONE_ATTEMPT), **NO_REGION)
+    Engine({"seller": once})
+    twice = boto3.client("sagemaker", config=Config(retries={"total_max_attempts": 2}), **NO_REGION)
+    with pytest.raises(ValueError, match="ONE_ATTEMPT"):
+        Engine({"seller": twice})
+
+
+def under_way(kind: Any = "plan", base: str = "prod-q1", **terms: Any) -> Record:
+    """The record of a purchase whose call was made and not answered."""
+    return Record(
+        "prod/q1", kind, State.BUYING, base, "ours", "1", "USD", json.dumps(terms), "{}", "one", NOW.isoformat(), "w"
+    )
+
+
+def test_an_extension_from_the_same_moment_is_found_whoever_bought_it() -> None:
+    """A second one for the same days would be paid for nothing."""
+    purchase_account = PurchaseAccount()
+    for id, start in (("theirs", END), ("later", END + timedelta(days=7))):
+        shape = {"TrainingPlanExtensionOfferingId": id, "StartDate": start}
+        purchase_account.extensions.append(Bought(shape, "somebody"))
+    record = under_way("extension", f"{ARN}0", start=END.isoformat())
+    result = carried_out(find(record, 1), purchase_account)
+    assert [(each.arn, each.fits) for each in result] == [(f"{ARN}0", False)]
+
+
+def test_there_is_a_pause_between_two_looks_and_none_before_the_first() -> None:
+    spent = []
+    for reads in (1, 2, 3):
+        purchase_account = PurchaseAccount()
+        assert carried_out(find(under_way(**REQUEST.to_properties()), reads), purchase_account) == []
+        spent.append(purchase_account.time - NOW)
+    assert spent[0] == timedelta() < spent[1]
+    assert spent[2] == 2 * spent[1]
+
+
+def test_a_plan_in_parts_holds_what_they_hold_at_one_moment() -> None:
+    part, middle = offer().parts[0], START + timedelta(days=14)
+    plan = Plan.of(plan_shape("x", ARN))
+    growing = replace(plan, parts=(replace(part, count=8), replace(part, count=8, start=middle)))
+    assert misfits(REQUEST, growing) == []
+    in_turn = replace(plan, parts=(replace(part, end=middle), replace(part, start=middle)))
+    assert misfits(replace(REQUEST, count=32), in_turn) == ["has 16 instances, not 32"]
+
+
+@pytest.mark.parametrize("operation", ["describe_table", "put_item"])
+def test_a_table_that_nobody_may_use_ends_it_at_once(operation: str) -> None:
+    purchase_account = PurchaseAccount()
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise Refusal("AccessDeniedException")
+
+    setattr(purchase_account, operation, refuse)
+    steps: Steps[Any] = ensure_table() if operation == "describe_table" else write(under_way(), None)
+    with pytest.raises(Refusal, match="AccessDenied"):
+        carried_out(steps, purchase_account)
+    assert purchase_account.time == NOW
+
+
+def test_nothing_is_bought_without_a_table() -> None:
+    with pytest.raises(NotRecorded, match="is not active after 120 seconds"):
+        carried_out(ensure_table(), PurchaseAccount(table="CREATING"))

@@ -5,6 +5,7 @@ Every answer is held against the shapes of SageMaker's service model.
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from botocore.session import Session
 from botocore.validate import ParamValidator
 
 from podwright.sandbox.training_plans.faults import Fault
+from podwright.sandbox.training_plans.lifecycle import Plan, Window
 from podwright.sandbox.training_plans.offers import Supply
 from podwright.sandbox.training_plans.plans import TrainingPlans
 
@@ -376,3 +378,16 @@ def test_what_does_not_exist_is_not_found(account: TrainingPlanDouble) -> None:
     ):
         with refused("ResourceNotFound"):
             getattr(account.api, call)(**request)
+
+
+def test_a_plan_in_parts_ends_with_the_last_and_counts_its_largest() -> None:
+    def window(instances: int, begin: int, end: int) -> Window:
+        days = (NOW + timedelta(days=day) for day in (begin, end))
+        return Window("ml.p5en.48xlarge", instances, "us-west-2b", "usw2-az2", *days)
+
+    plan = Plan("n", "arn", "o", NOW, NOW, [window(16, 0, 7), window(8, 9, 14)], Decimal(1), ["hyperpod-cluster"])
+    described = plan.describe(NOW, 0)
+    assert (plan.end(NOW), described["EndTime"]) == (NOW + timedelta(days=14),) * 2
+    assert described["TotalInstanceCount"] == 16
+    statuses = [plan.status(NOW + timedelta(days=day)) for day in (1, 8, 10, 14)]
+    assert statuses == ["Active", "Scheduled", "Active", "Expired"]

@@ -269,3 +269,7 @@ def test_the_manifest_of_a_job(capsys: pytest.CaptureFixture[str]) -> None:
     assert "numNodes: 18" in text
     assert "podset-required-topology: topology.k8s.aws/ultraserver-id" in text
     assert "no DNS label" in size(capsys, *arguments, "--manifest", "Moe_1", code=2)
+
+
+def test_what_fills_its_accelerators_exactly_needs_no_more() -> None:
+    assert minimum(Model(parameters=80e9, bytes_per_parameter=20), H100) == 20

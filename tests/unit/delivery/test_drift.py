@@ -1,9 +1,11 @@
 """What is unlike its template: drift, and what services do by themselves."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from podwright.operations.drift import resolve, rules
 from podwright.operations.drift.judge import Drift, explained, unlike
 from podwright.operations.drift.readers import asked
 from podwright.operations.drift.resolve import Unknown
@@ -141,3 +143,71 @@ def test_rules_that_somebody_opened_or_closed() -> None:
     assert list(unlike_rules([outward], [Rule("egress", "all", "0.0.0.0/0")])) == []
     opened = Rule("ingress", "tcp 22", "0.0.0.0/0")
     assert list(unlike_rules(asked_for, [*existing, Rule("egress", "all", "sg-1"), opened])) == [("added", opened)]
+
+
+@pytest.fixture
+def resolver(monkeypatch: pytest.MonkeyPatch) -> resolve.Resolver:
+    """Of a stack with a security group, and with a resource that has no id yet."""
+    held = [SimpleNamespace(logical_id="Group", name="sg-1"), SimpleNamespace(logical_id="Coming", name="")]
+    monkeypatch.setattr(resolve, "stack_resources", lambda *_: held)
+    monkeypatch.setattr(resolve, "exports", lambda _: [{"Name": "prod-vpc", "Value": "vpc-1"}])
+    session = SimpleNamespace(get_partition_for_region=lambda _: "aws")
+    account: Any = SimpleNamespace(session=lambda: session, region="us-west-2", id="111122223333")
+    return resolve.Resolver(account, {})
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"Ref": "Group"}, "sg-1"),
+        ({"Fn::GetAtt": ["Group", "GroupId"]}, "sg-1"),
+        ({"Fn::ImportValue": "prod-vpc"}, "vpc-1"),
+        ([{"Ref": "AWS::Region"}, 8], ["us-west-2", 8]),
+        ({"kept": {"Ref": "Group"}, "dropped": {"Ref": "AWS::NoValue"}}, {"kept": "sg-1"}),
+        ({"Fn::Join": ["/", ["a", {"Ref": "Group"}]]}, "a/sg-1"),
+    ],
+)
+def test_what_cloudformation_lists_is_filled_in(resolver: resolve.Resolver, value: Any, expected: Any) -> None:
+    assert resolver.value(value, "prod-network") == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"Ref": "Coming"},
+        {"Fn::GetAtt": ["Group", "VpcId"]},
+        {"Fn::ImportValue": "somebody-elses"},
+        {"Fn::Join": ["/", ["a", {"Ref": "Coming"}]]},
+    ],
+)
+def test_what_only_the_deployment_knew_is_unknown(resolver: resolve.Resolver, value: Any) -> None:
+    result = resolver.value(value, "prod-network")
+    assert isinstance(result, Unknown)
+    assert result.value == value
+
+
+def test_the_rules_that_a_group_has_are_read_as_templates_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        {"IsEgress": False, "IpProtocol": "tcp", "FromPort": 443, "ToPort": 443, "CidrIpv4": "10.0.0.0/8"},
+        {"IsEgress": False, "IpProtocol": "tcp", "FromPort": 988, "ToPort": 1023, "PrefixListId": "pl-1"},
+        {
+            "IsEgress": True,
+            "IpProtocol": "-1",
+            "FromPort": -1,
+            "ToPort": -1,
+            "ReferencedGroupInfo": {"GroupId": "sg-1"},
+        },
+        {"IsEgress": False, "IpProtocol": "icmp", "CidrIpv6": "::/0"},
+    ]
+    answer = [{"GroupId": "sg-1", **row} for row in rows] + [{"GroupId": "sg-unasked", **rows[0]}]
+    monkeypatch.setattr(rules, "pages", lambda *_, **__: answer)
+    account: Any = None
+    assert rules.live(account, ["sg-1", "sg-2"]) == {
+        "sg-1": [
+            Rule("ingress", "tcp 443", "10.0.0.0/8"),
+            Rule("ingress", "tcp 988-1023", "pl-1"),
+            Rule("egress", "all", "sg-1"),
+            Rule("ingress", "icmp -1", "::/0"),
+        ],
+        "sg-2": [],
+    }

@@ -3,9 +3,11 @@
 import csv
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise, permutations
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -20,9 +22,10 @@ from podwright.config.settings.approvals import ApprovedChange
 from podwright.operations.aws.clusters import Cluster
 from podwright.operations.effects.approval import answered, entry, needs, stop_unapproved
 from podwright.operations.effects.changes import ResourceChange, Row, changes
+from podwright.operations.effects.compare import differences
 from podwright.operations.effects.cost import costs, items
 from podwright.operations.effects.counts import Group, falls, groups_of
-from podwright.operations.effects.document import ChangeSet, data_at_risk, document, nodes_restarted
+from podwright.operations.effects.document import ChangeSet, data_at_risk, document, duration, nodes_restarted
 from podwright.operations.effects.show import lines
 from podwright.operations.effects.templates import pairs, synthesized
 from podwright.planning.cost.costs import costs as costs_of_file
@@ -406,3 +409,75 @@ def test_the_document_says_what_people_read() -> None:
     shown = "\n".join(lines(change_set))
     assert "InstanceGroups[h200].ImageReleaseVersion: + 1.2.3  [rolls nodes, 30 to 60 min]" in shown
     assert f"digest: {change_set.digest}" in shown
+
+
+def resource_change(stack: str, id: str, *facts: ChangeFacts, kind: str = "AWS::X::Y") -> ResourceChange:
+    rows = [Row(id, id, "modify", 1, 2, fact) for fact in facts]
+    return ResourceChange("prod", stack, id, kind, "", "update", rows)
+
+
+def lasts(*made: ResourceChange) -> dict[str, Any]:
+    return duration(replace(compared({}, {}), changes=list(made)))
+
+
+def test_within_a_stack_the_longest_counts_and_stacks_come_one_after_the_other() -> None:
+    short, long, other = (ChangeFacts(Effect.ROLLS_NODES, minutes) for minutes in ((5, 10), (20, 40), (1, 2)))
+    made = (resource_change("prod-a", "A", short), resource_change("prod-a/Nested", "B", long))
+    assert lasts(*made, resource_change("prod-b", "C", other)) == {"minutes": [21, 42], "unknown": []}
+
+
+def test_what_holds_data_and_takes_time_that_nobody_published_is_named() -> None:
+    unknown, in_place, stateful_type = ChangeFacts(Effect.UNKNOWN), ChangeFacts(Effect.IN_PLACE), "AWS::FSx::FileSystem"
+    made = (
+        resource_change("prod-a", "Lake", unknown, kind=stateful_type),
+        resource_change("prod-a", "Tagged", in_place, kind=stateful_type),
+        resource_change("prod-a", "Topic", unknown),
+    )
+    assert lasts(*made)["unknown"] == ["a/Lake"]
+
+
+def test_rules_from_groups_and_rules_outward_open_nothing_to_everybody() -> None:
+    new = reviewed("prod")
+    at(new, "LustrelustreFromClientsingressall").update(SourceSecurityGroupId="sg-other")
+    rows = document(compared(reviewed("prod"), new))["permissions"]
+    assert [(row["sign"], row["wide"]) for row in rows] == [("+", False), ("-", False)]
+
+
+def test_one_property_that_replaces_makes_a_replacement_and_is_named_as_the_reason() -> None:
+    new = reviewed("prod")
+    put("Lustrelustre/SubnetIds", ["subnet-0"])(new)
+    put("Lustrelustre/LustreConfiguration/WeeklyMaintenanceStartTime", "1:01:00")(new)
+    change_set = compared(reviewed("prod"), new)
+    change = next(change for change in change_set.changes if change.type == "AWS::FSx::FileSystem")
+    assert change.action == "replace"
+    (why,) = (need.why for need in change_set.approvals if need.name == change.name)
+    assert "SubnetIds[subnet-0])" in why
+    assert "WeeklyMaintenanceStartTime" not in why
+
+
+def test_the_last_node_of_a_group_that_goes_is_told() -> None:
+    old, new = reviewed("prod"), reviewed("prod")
+    put_group("burst", "InstanceCount", 1)(old)
+    at(new, "Cluster/InstanceGroups").remove(at(new, "Cluster/InstanceGroups/burst"))
+    (decrease,) = compared(old, new).falls
+    assert (str(decrease), decrease.removed) == ("burst 1 → 0", True)
+
+
+def test_a_type_without_a_price_is_named_and_the_sum_is_a_lower_bound() -> None:
+    new = reviewed("prod")
+    put_group("system", "InstanceType", "ml.never-sold.48xlarge")(new)
+    priced = compared(reviewed("prod"), new).costs
+    assert priced.unknown == ("system: ml.never-sold.48xlarge",)
+    assert priced.at_least
+
+
+def test_a_nested_stack_without_its_parent_is_left_alone() -> None:
+    both = pairs({"gone": {}, "gone/Teams": {}, "kept/Teams": {}}, {"kept": {}})
+    assert {pair.name: pair.new for pair in both} == {"kept": {}, "gone": None, "gone/Teams": None, "kept/Teams": {}}
+
+
+def test_another_order_is_a_change_where_items_have_no_names() -> None:
+    (change,) = differences({"types": ["a", "b"]}, {"types": ["b", "a"]})
+    assert (change.path, change.change) == ("types", "modify")
+    named = [{"Key": "a", "Value": "1"}, {"Key": "b", "Value": "2"}]
+    assert list(differences({"Tags": named}, {"Tags": named[::-1]})) == []

@@ -16,6 +16,7 @@ from podwright.operations.cdk.cli import App, Cdk
 from podwright.operations.cdk.progress import Progress
 from podwright.operations.teardown import command as destroy
 from podwright.operations.teardown import run as teardown_run
+from podwright.operations.teardown import stacks
 from podwright.operations.teardown.inventory import Inventory
 from podwright.operations.teardown.plan import Blocker, Kept, StackPlan, Teardown, deletion_order, staying
 from podwright.operations.teardown.record import left_behind, write_record
@@ -311,3 +312,36 @@ def test_only_what_the_plan_keeps_can_be_named(account: TeardownAccount) -> None
     with pytest.raises(CommandError, match="there is no stack prod-netwrok"):
         account.destroy("--yes", "--unprotect", "prod-netwrok")
     assert account.cdk.calls == []
+
+
+def test_what_is_gone_is_no_resource_and_what_is_kept_survives_its_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        ("Bucket", "AWS::S3::Bucket", "logs", "CREATE_COMPLETE"),
+        ("Role", "AWS::IAM::Role", "role", "CREATE_COMPLETE"),
+        ("Gone", "AWS::S3::Bucket", "old", "DELETE_COMPLETE"),
+        ("Never", "AWS::S3::Bucket", "", "CREATE_FAILED"),
+    ]
+    listed = [
+        argparse.Namespace(logical_id=id, type=kind, name=name, status=status, reason="")
+        for id, kind, name, status in rows
+    ]
+    template = {"Resources": {"Bucket": {"DeletionPolicy": "Retain"}, "Role": {}}}
+    monkeypatch.setattr(stacks, "stack_resources", lambda *_: listed)
+    monkeypatch.setattr(stacks, "template", lambda *_: template)
+    made = Stack("prod-storage", "CREATE_COMPLETE", datetime(2026, 11, 21, tzinfo=UTC), "id")
+    account: Any = None
+    (resources,) = stacks.resources_of(account, [made]).values()
+    assert [(item.name, item.retained) for item in resources] == [("logs", True), ("role", False)]
+
+
+def test_who_imports_has_to_go_first() -> None:
+    users = {"network": {"vpc": {"eks", "cluster"}, "subnet": set[str]()}, "eks": {"name": {"cluster"}}}
+    assert stacks.imports(users) == {"eks": {"network"}, "cluster": {"network", "eks"}}
+
+
+def test_how_long_a_stack_took_is_told_in_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Stack("prod-eks", "CREATE_COMPLETE", datetime(2026, 11, 21, 10, tzinfo=UTC), "id")
+    event = argparse.Namespace(of_stack=True, status="CREATE_COMPLETE", at=datetime(2026, 11, 21, 10, 12, tzinfo=UTC))
+    monkeypatch.setattr(stacks, "stack_events", lambda *_: [event])
+    account: Any = None
+    assert stacks.creation_minutes(account, made) == 12

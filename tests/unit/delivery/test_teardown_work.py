@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from podwright.config.errors import CommandError
 from podwright.operations.aws.account import Account
-from podwright.operations.teardown import data, network
+from podwright.operations.teardown import contents, data, network
 from podwright.operations.teardown.data import delete_data
 from podwright.operations.teardown.network import network_blockers, remove
 from podwright.operations.teardown.plan import Blocker, Kept
@@ -218,3 +218,20 @@ def test_nothing_is_deleted_when_one_thing_cannot_be(aws: Aws, account: Account)
     with pytest.raises(CommandError, match="cluster cannot be deleted here"):
         delete_data(account, kept(volume="EC2_Volume", cluster="EKS_Cluster"), nothing)
     assert aws.changes == []
+
+
+@pytest.mark.parametrize(
+    ("pages", "words"),
+    [
+        ([], ""),
+        ([[{"Size": 1_572_864}]], "1 object version, 1.5 MiB"),
+        ([[{"Size": 2**30}, {"Size": 2**29}]], "2 object versions, 1.5 GiB"),
+        ([[{"Size": 2**40}]] * 20, "20 object versions, 20,480.0 GiB"),
+        ([[{"Size": 2**40}]] * 21, "more than 20 object versions, 20,480.0 GiB"),
+    ],
+)
+def test_what_a_bucket_holds_is_told_before_it_is_deleted(
+    account: Account, monkeypatch: pytest.MonkeyPatch, pages: list[Any], words: str
+) -> None:
+    monkeypatch.setattr(contents, "object_versions", lambda *_: iter(pages))
+    assert contents.bucket_content(account, "logs") == words

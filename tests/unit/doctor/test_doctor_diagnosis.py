@@ -240,3 +240,41 @@ def test_knowledge_is_cited_and_of_known_classes() -> None:
     assert len(known) >= 40
     assert {cause.class_name for cause in known} == set(CLASSES)
     assert all(cause.sources and cause.fix and SYMPTOM <= cause.rank <= 5 for cause in known)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({}, []),
+        ({"conditions": [{"type": "QuotaReserved", "status": "True"}]}, []),
+        ({"conditions": [{"type": "QuotaReserved", "status": "False"}]}, ["kueue-waits"]),
+        (
+            {
+                "conditions": [{"type": "QuotaReserved", "status": "True"}],
+                "admissionChecks": [{"name": "capacity", "state": "Pending"}],
+            },
+            ["kueue-waits"],
+        ),
+    ],
+)
+def test_a_job_waits_where_kueue_says_so(status: dict[str, Any], expected: list[str]) -> None:
+    workload = {"metadata": {"name": "llama", "namespace": "team", "creationTimestamp": "2026-11-20T10:00:00Z"}}
+    assert causes(found(workloads={"items": [workload | {"status": status}]})) == expected
+
+
+@pytest.mark.parametrize(
+    ("unseen", "count", "expected"),
+    [({}, 9, []), ({"pods": "forbidden"}, 1, []), ({"pods": "forbidden"}, 9, ["endpoint-unreachable"])],
+)
+def test_without_pods_their_repeated_events_count(unseen: dict[str, str], count: int, expected: list[str]) -> None:
+    probe = 'Get "http://10.20.1.2:8080/readyz": dial tcp 10.20.1.2:8080: connect: connection refused'
+    event_of_pod = {
+        "type": "Warning",
+        "reason": "Unhealthy",
+        "message": f"Readiness probe failed: {probe}",
+        "involvedObject": {"kind": "Pod", "namespace": "kube-system", "name": "coredns-1"},
+        "lastTimestamp": "2026-11-21T09:50:00Z",
+        "count": count,
+    }
+    diagnosis = found(kubernetes_events={"items": [event_of_pod]}, index={"unseen": unseen})
+    assert causes(diagnosis) == expected

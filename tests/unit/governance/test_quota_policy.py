@@ -9,9 +9,10 @@ from hypothesis import given, settings
 
 from podwright.config.catalog.instance_types import catalog
 from podwright.config.catalog.mig import partitions, partitions_per_gpu
-from podwright.config.settings.governance.teams import Governance
+from podwright.config.settings.governance.teams import Department, Governance
 from podwright.config.settings.groups import InstanceGroup
 from podwright.planning.quota.amounts import CPU, EFA, GPU, MEMORY, NEURON, in_words, quantity
+from podwright.planning.quota.node_pools import department_path, yunikorn_queue
 from podwright.planning.quota.policy import QuotaPolicy, environment_policy, quota_policy
 from podwright.planning.quota.team_names import local_queue, priority_class, team_namespace
 from random_teams import GROUPS, TEAMS
@@ -287,3 +288,25 @@ def _by_type(actual: QuotaPolicy, team: str) -> Counter[tuple[str, str]]:
         for resource, share in shares.items():
             held[actual.flavors[flavor].types[0], resource] += share.nominal
     return +held
+
+
+def test_an_amount_of_vcpu_of_a_type_is_divided_over_its_groups() -> None:
+    """The first of the two groups of p5 has 384 of them."""
+    resolved_policy = policy({"a": {"quota": {"ml.p5.48xlarge": {"vcpu": 400}}}})
+    cpus = [nominal(resolved_policy, "a", name)[CPU] for name in ("first", "second")]
+    assert sum(cpus) == 400_000
+    assert cpus[0] == pytest.approx(384_000, abs=1)
+
+
+def test_nothing_is_left_of_what_is_all_guaranteed() -> None:
+    resolved_policy = policy({"a": {"quota": {"h200": 8}, "share": "dont_lend"}, "guest": {}})
+    assert resolved_policy.unallocated["h200"][GPU] == 0
+    assert resolved_policy.most("guest", "h200", GPU) == 0
+
+
+def test_a_queue_lies_below_its_departments_the_widest_first() -> None:
+    departments = {"research": Department(), "vision": Department(parent="research")}
+    assert yunikorn_queue("llm", "vision", departments, "H200") == "root.h200.dept_research.dept_vision.llm"
+    assert yunikorn_queue("llm", None, departments, "H200") == "root.h200.llm"
+    circle = {"a": Department(parent="b"), "b": Department(parent="a")}
+    assert department_path("a", circle) == ("b", "a")

@@ -13,11 +13,14 @@ from podwright.config.errors import CommandError
 from podwright.lifecycle_scripts.podwright_benchmarks import judge
 from podwright.lifecycle_scripts.podwright_benchmarks.measured import Measured
 from podwright.operations.gates import cluster, nccl, quotas, verdicts
-from podwright.operations.gates.gate import Context, Result
+from podwright.operations.gates.gate import Context, Observation, Result
 from podwright.planning.node.collective_thresholds import all_reduce_threshold, thresholds_version
+from podwright.planning.quota.compute_quotas import compute_quotas, scheduler_config
+from podwright.planning.quota.policy import environment_policy
 from refusals import refusal
 
 AWS = SimpleNamespace(endpoint=None, id="111122223333", region="us-west-2")
+GOVERNED = {"engine": "hyperpod", "teams": {"research": {"quota": {"h200": 2}}}}
 
 
 def timed(name: Any = "cluster", minutes: float = 30, environment: Any = None, account: Any = AWS) -> Context:
@@ -258,3 +261,62 @@ def test_tcp_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_quotas_are_compared_as_amounts(expected: Any, actual: Any, messages: str | None) -> None:
     assert quotas._difference(expected, actual) == messages
+
+
+def test_the_result_that_decided_is_named() -> None:
+    made = json.loads(record("fail"))
+    warned = {**made["results"][0], "name": "hbm", "outcome": "warn", "reason": "3000 is below 3100"}
+    made["results"].insert(0, warned)
+    assert "i-1 of h200 fail: gemm_bf16 500 is below 635" in judged(i_0=record(), i_1=json.dumps(made)).reason
+
+
+def test_a_group_without_nodes_has_not_passed() -> None:
+    clients = {"sagemaker": Sagemaker({}, nodes=[]), "s3": Store()}
+    account = SimpleNamespace(endpoint=None, id="123456789012", client=clients.__getitem__)
+    result = verdicts.run(timed("verdicts", 1, account=account))
+    assert (result.passed, "group h200 has no nodes" in result.reason) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("quota", "config", "described", "missing"),
+    [
+        ({}, {}, {}, []),
+        (None, {}, {}, ["quota of research is not there"]),
+        ({"ActivationState": "Disabled"}, {}, {}, ["quota of research is switched off (ActivationState)"]),
+        ({"Status": "Updating"}, {}, {}, ["quota of research Updating"]),
+        (
+            {"ComputeQuotaTarget": {"TeamName": "others"}},
+            {},
+            {},
+            ["quota of research is not there", "quota of others Created"],
+        ),
+        ({}, None, {}, ["scheduler configuration is not there"]),
+        (
+            {},
+            {},
+            {"FairShare": "Disabled"},
+            ["scheduler configuration FairShare is 'Disabled', and 'Enabled' is wanted"],
+        ),
+    ],
+)
+def test_task_governance_is_in_force_as_in_the_file(
+    monkeypatch: pytest.MonkeyPatch, quota: Any, config: Any, described: Any, missing: list[str]
+) -> None:
+    run = timed("quotas", environment=loaded(FILE, governance=GOVERNED))
+    governance = run.environment.governance
+    policy = environment_policy(run.environment, run.types)
+    (desired,) = compute_quotas(governance, policy).values()
+    whole = {**desired, "ComputeQuotaId": "q", "Status": "Created"}
+    whole["ComputeQuotaTarget"] = {"TeamName": "research"}
+    made = {"ClusterSchedulerConfigId": "c", "Status": "Created"}
+    answers = {
+        "list_compute_quotas": [] if quota is None else [whole | quota],
+        "list_cluster_scheduler_configs": [] if config is None else [made],
+    }
+    scheduler = {"SchedulerConfig": scheduler_config(governance, policy) | described}
+    monkeypatch.setattr(quotas, "existing_cluster", lambda *_: SimpleNamespace(arn="arn"))
+    monkeypatch.setattr(quotas, "pages", lambda _, __, operation, *___, **____: answers[operation])
+    monkeypatch.setattr(quotas, "get", lambda *_, **__: scheduler)
+    observation = Observation()
+    quotas._service(run, observation)
+    assert [f"{check.about} {check.seen}" for check in observation.missing] == missing

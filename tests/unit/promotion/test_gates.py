@@ -22,7 +22,7 @@ from podwright.operations.gates import command, in_vpc, metrics
 from podwright.operations.gates import run as gate_run
 from podwright.operations.gates.evidence import Keeper, evidence_of
 from podwright.operations.gates.gate import Context, Observation, Result
-from podwright.operations.gates.jobs import state_of, submitted, team_for
+from podwright.operations.gates.jobs import group_for, state_of, submitted, team_for
 from podwright.operations.kubernetes.kubectl import Refused
 from podwright.planning.delivery.gate_evidence import evidence_schema
 from podwright.planning.delivery.gate_table import gate_actions, gate_table, why_not
@@ -86,8 +86,39 @@ def test_a_refusal_in_between_is_lived_through_and_three_are_not() -> None:
         actual.check("group h200", "2", "1", False)
         return actual
 
-    with pytest.raises(Refused, match="c"):
-        timed().wait(observe)
+    run = timed()
+    with pytest.raises(Refused, match=r"^c$"):
+        run.wait(observe)
+    assert run.elapsed == 60, "there is a pause after each of the four looks before"
+
+
+@pytest.mark.parametrize(
+    ("status", "steps"),
+    [
+        (None, ["apply", "delete"]),
+        ({"active": 1}, ["delete"]),
+        ({"conditions": [{"type": "Complete", "status": "True"}]}, ["delete", "apply", "delete"]),
+    ],
+    ids=["none is there", "one still runs", "one has ended"],
+)
+def test_a_job_is_submitted_resumed_or_replaced_and_always_taken_away(status: Any, steps: list[str]) -> None:
+    from podwright.operations.gates.canary import own_job
+
+    run, made = timed("canary"), list[str]()
+    run.__dict__["kubectl"] = SimpleNamespace(
+        items=lambda *_: [] if status is None else [{"status": status}],
+        apply=lambda _: made.append("apply"),
+        run=lambda verb, *_, **__: made.append(verb),
+    )
+    with submitted(run, "canary", own_job(run)):
+        pass
+    assert made == steps
+
+
+@pytest.mark.parametrize(("endpoint", "simulated"), [(None, False), ("http://localhost:4566", True)])
+def test_evidence_says_whether_it_is_of_the_sandbox(endpoint: str | None, simulated: bool) -> None:
+    account = SimpleNamespace(endpoint=endpoint, id="111122223333", region="us-west-2")
+    assert evidence_of(timed(account=account), "passed", Result(True, "")).simulated is simulated
 
 
 def test_what_applies_follows_from_the_file() -> None:
@@ -128,6 +159,18 @@ def test_jobs_take_the_quota_of_the_team_with_most_of_the_group() -> None:
     text = FILE.replace("{research: {quota: {h200: 2}}}", "{small: {quota: {h200: 0}}, large: {quota: {h200: 2}}}")
     assert team_for(loaded(text, jobs={}, gates={}).environment, catalog(), "h200") == "large"
     assert team_for(loaded(governance={}, jobs={}, gates={}).environment, catalog(), "h200") is None
+
+
+def test_jobs_go_to_the_first_group_with_accelerators_else_past_the_system_group() -> None:
+    groups = "instance_groups:\n  system: {instance_type: ml.m5.4xlarge, count: 2}\n"
+    counts = {"idle": ("ml.p5.48xlarge", 0), "work": ("ml.m5.8xlarge", 1), "fast": ("ml.g5.12xlarge", 1)}
+    chosen = []
+    for names in (counts, ("idle", "work"), ("idle",)):
+        rows = [f"  {name}: {{instance_type: {counts[name][0]}, count: {counts[name][1]}}}\n" for name in names]
+        text = f"{FILE.partition('instance_groups:')[0]}{groups}{''.join(rows)}"
+        environment = loaded(text, governance={}, jobs={}, gates={}).environment
+        chosen.append(group_for(environment, catalog()))
+    assert chosen == ["fast", "work", "system"]
 
 
 @pytest.mark.parametrize(

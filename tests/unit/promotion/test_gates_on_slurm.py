@@ -135,6 +135,12 @@ def test_teams_are_accounts_with_their_limits(run: Callable[..., Context], node:
     result = quotas.run(made)
     assert result.passed, result
     assert len(result.checks) == sum(bool(value) for value in limits.values()) > 0
+    team, *_ = (team for team, value in limits.items() if value)
+    lower = [f"{team}||gres/gpu=1" if row.startswith(f"{team}|") else row for row in rows]
+    node.ACCOUNTS.write_text("\n".join(lower) + "\n")
+    lowered = quotas.run(run("quotas", 0.001))
+    assert not lowered.passed
+    assert f"account {team} gres/gpu=1" in lowered.reason
     node.ACCOUNTS.write_text("root||\n")
     result = quotas.run(run("quotas", 0.001))
     assert not result.passed
