@@ -6,7 +6,6 @@ says, an extension is bought already: the file is put right, and nothing is boug
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,7 +25,7 @@ from ..aws.calls import get
 from ..aws.plans import plan_answer
 from ..cdk.deployment import load
 from ..cdk.progress import Progress
-from ..output.console import write_json, write_line
+from ..output.console import write_json, write_note
 from .market import zone_ids
 from .offers import amount, hours, minute, span
 from .plan_file import Values
@@ -86,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     if not choosing:
         check_consent(args)
     account = account_of(environment, args.project, args.sandbox)
-    buyer, progress = Buyer.of(account), Progress(sys.stderr)
+    buyer, progress = Buyer.of(account), Progress()
 
     def tell(text: str) -> None:
         progress.say(args.plan, text)
@@ -219,7 +218,7 @@ def _finish(
         if outcome.result is Result.UNKNOWN:
             hint = "the same command looks again; with --nothing-was-bought it closes the purchase"
         raise CommandError(outcome.text, hint)
-    write_line(outcome.text, sys.stderr)
+    write_note(outcome.text)
 
     def longer(plan: Plan) -> bool:
         return bool(plan.end and before.end and plan.end > before.end)

@@ -25,7 +25,7 @@ from ...planning.purchase.steps import Engine, Sleep, Steps, Tell
 from ..aws.account import Account
 from ..aws.calls import get
 from ..aws.plans import plan_answer
-from ..output.console import write_findings, write_json, write_line
+from ..output.console import write_findings, write_json, write_line, write_note
 from .market import zone_ids
 from .offers import amount
 from .plan_file import NotWritten, Values, holder, lines, plain, write_plan
@@ -98,7 +98,7 @@ def consent(args: argparse.Namespace, what: str, fee: Decimal | None, currency: 
     if reasons := over_limit(limit, fee, currency):
         hint = "raise the limit, search with other days or another count, or wait: prices change with the start"
         raise CommandError(f"nothing was bought: {what} {', '.join(reasons)}", hint)
-    write_line(f"{what} costs {amount(fee, currency)}, charged at once and not given back.", sys.stderr)
+    write_note(f"{what} costs {amount(fee, currency)}, charged at once and not given back.")
     if not args.yes:
         typed(args.plan, "to buy it", "nothing was bought")
 
@@ -118,7 +118,7 @@ def typed(name: str, why: str, otherwise: str) -> None:
 
 def close_unknown(args: argparse.Namespace, buyer: Buyer, key: str, warning: str, tell: Callable[[str], object]) -> int:
     """Let a purchase whose outcome is unknown be made again, once a person has typed the plan's name."""
-    write_line(warning, sys.stderr)
+    write_note(warning)
     typed(args.plan, "if nothing was bought", "nothing was changed")
     outcome = buyer.carry_out(close(key, buyer=buyer.identity, run=new_run()), tell)
     if outcome.result is not Result.REFUSED:

@@ -25,7 +25,7 @@ from ..aws.account import account_of
 from ..aws.plans import plan_answer
 from ..cdk.deployment import load
 from ..cdk.progress import Progress
-from ..output.console import write_findings, write_json, write_line
+from ..output.console import write_findings, write_json, write_note
 from .market import Answer, Region, zone_ids
 from .offers import RegionOffer, described
 from .purchase import (
@@ -70,8 +70,8 @@ def run(args: argparse.Namespace) -> int:
     check_consent(args)
     request = wanted(environment, args.plan) if args.nothing_was_bought else _request(args, loaded)
     account = account_of(environment, args.project, args.sandbox)
-    write_line(f"{described(request)} → {account}", sys.stderr)
-    buyer, progress = Buyer.of(account), Progress(sys.stderr)
+    write_note(f"{described(request)} → {account}")
+    buyer, progress = Buyer.of(account), Progress()
 
     def tell(text: str) -> None:
         progress.say(args.plan, text)
@@ -140,10 +140,10 @@ def _chosen(args: argparse.Namespace, environment: Environment, buyer: Buyer, re
         blocks = offer_blocks(f"To be bought as {args.plan}", environment, [result])
         write_blocks(blocks, notes + legend(environment, [result]))
     if result.differs:
-        write_line(f"It is not what the file asks for: it {', and '.join(result.differs)}.", sys.stderr)
+        write_note(f"It is not what the file asks for: it {', and '.join(result.differs)}.")
         for zone in result.zones:
             if zone != request.zones[0]:
-                write_line(f"  {_other_zone(args.plan, request.zones[0], zone)}", sys.stderr)
+                write_note(f"  {_other_zone(args.plan, request.zones[0], zone)}")
     return result
 
 
@@ -227,9 +227,9 @@ def _finish(
         if args.json:
             write_json({"result": str(outcome.result), "text": outcome.text, "arn": outcome.arn or None})
         raise CommandError(outcome.text, hint)
-    write_line(outcome.text, sys.stderr)
+    write_note(outcome.text)
     if outcome.differs:
-        write_line(f"It is not what was asked for now: it {', and '.join(outcome.differs)}.", sys.stderr)
+        write_note(f"It is not what was asked for now: it {', and '.join(outcome.differs)}.")
     # Another buyer may have been first, and have taken another offer.
     parts = offer.offer.parts if offer and offer.offer.id == outcome.record.offering else ()
     # What is known at once goes into the file at once; what SageMaker makes of it follows.

@@ -6,7 +6,6 @@ is 1 when no offer fits.
 """
 
 import argparse
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import ceil
@@ -25,7 +24,7 @@ from ...planning.purchase.requests import plan_request
 from ..aws.account import Account, account_of
 from ..cdk.deployment import load
 from ..cdk.progress import Progress
-from ..output.console import write_json, write_line
+from ..output.console import write_json, write_line, write_note
 from .market import Answer, Region, ask
 from .offers import RegionOffer, counted, described
 from .plan_file import Values, lines
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         except UnknownRegion as error:
             raise CommandError(str(error), "--region takes names such as us-west-2", 2) from None
     account = account_of(environment, args.project, args.sandbox)
-    write_line(f"{described(request)} → {account}", sys.stderr)
+    write_note(f"{described(request)} → {account}")
     answers = ask_all(_regions(account, names), request)
     if args.json:
         answered = [answer_json(environment, answer) for answer in answers]
@@ -88,7 +87,7 @@ def _regions(account: Account, names: list[str]) -> list[Region]:
 
 def ask_all(regions: list[Region], request: Request) -> list[Answer]:
     """Ask these regions, and say on standard error as each has answered."""
-    progress = Progress(sys.stderr)
+    progress = Progress()
     return ask(regions, request, now(), lambda answer: progress.say(answer.region, _summary(answer)))
 
 

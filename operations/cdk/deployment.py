@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 import time
 from datetime import datetime
 from functools import partial
@@ -16,7 +15,7 @@ from ...config.loading.project import Project
 from ..aws.account import Account, account_of
 from ..aws.calls import find
 from ..aws.stacks import Stack, stacks
-from ..output.console import write_line
+from ..output.console import write_note
 from .cli import Cdk
 from .events import Event, StackEvents
 from .progress import Progress
@@ -52,7 +51,7 @@ def load(args: argparse.Namespace) -> LoadedEnvironment:
         line = (
             f"podwright: {LOCK} was written by podwright {newer[0]}, and this is {newer[1]}: upgrade before you deploy"
         )
-        write_line(line, sys.stderr)
+        write_note(line)
     if args.environment is None:
         known = project.names
         if len(known) != 1 and "sandbox" not in known:

@@ -21,7 +21,7 @@ from ..aws.account import is_sandboxed, sandbox_shell, shell_account
 from ..cdk.deployment import bootstrap, cdk_for
 from ..cdk.progress import Progress
 from ..output.columns import columns
-from ..output.console import write_line
+from ..output.console import write_line, write_note
 from .content import Content, content_of
 from .locks import only_promotion
 from .record import Bucket, Folder, Record, Store
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         lambda: content_of(Project.at(args.project)),
         Record(_store(args)),
         _events() if args.json else _lines(),
-        (lambda line: None) if args.json else (lambda line: write_line(f"    {line}", sys.stderr)),
+        (lambda line: None) if args.json else (lambda line: write_note(f"    {line}")),
         getpass.getuser(),
         lambda environment: _prepare_sandbox(args, project, environment),
         args.sandbox,
@@ -168,7 +168,7 @@ def _prepare_sandbox(args: argparse.Namespace, project: Project, environment: st
     if is_sandboxed(loaded.environment, args.sandbox):
         where = argparse.Namespace(project=args.project, environment=environment, sandbox=args.sandbox)
         cdk = cdk_for(where, loaded)
-        bootstrap(cdk, Progress(sys.stderr), desired=True)
+        bootstrap(cdk, Progress(), desired=True)
         make_stand_ins(loaded.environment, cdk.account)
 
 
@@ -188,7 +188,7 @@ def _approver(step: Step, args: argparse.Namespace, promotion: Promotion) -> str
     if args.json or not sys.stdin.isatty():
         return None
     for file in promotion.to_read(step):
-        write_line(f"    {file}", sys.stderr)
+        write_note(f"    {file}")
     answer = input(f"Approve {stage}, after reading what would change there? [y/N] ")
     return promotion.by if answer.strip().lower() in ("y", "yes") else None
 
@@ -223,27 +223,27 @@ def _lines() -> Callable[..., None]:
         match event:
             case "promotion":
                 commit = f"commit {values['commit'][:12]}" if values["commit"] else "no commit"
-                write_line(f"promoting {commit}, content {values['content'][:12]}", sys.stderr)
+                write_note(f"promoting {commit}, content {values['content'][:12]}")
             case "done":
-                write_line(f"promoted in {values['seconds']:.0f} s", sys.stderr)
+                write_note(f"promoted in {values['seconds']:.0f} s")
             case "waiting" if "step" in values:
                 stage = values["step"].rpartition(".")[0]
-                write_line(f"  {values['step']:<24} waits for a person", sys.stderr)
+                write_note(f"  {values['step']:<24} waits for a person")
                 for file in values["evidence"]:
-                    write_line(f"    {file}", sys.stderr)
-                write_line(f"    → read what would change, then `podwright promote --approve {stage}`", sys.stderr)
+                    write_note(f"    {file}")
+                write_note(f"    → read what would change, then `podwright promote --approve {stage}`")
             case "waiting" | "interrupted":
-                write_line(f"  {values.get('what') or values['advice'][0]}", sys.stderr)
+                write_note(f"  {values.get('what') or values['advice'][0]}")
             case _:
                 seconds = f" in {values['seconds']:.0f} s" if "seconds" in values else ""
                 when = f" {values['passed']}" if values.get("passed") else ""
                 by = f" by {values['by']}" if "by" in values else ""
                 word = "passed before" if event == "skipped" else event
-                write_line(f"  {values['step']:<24} {word}{when}{seconds}{by}", sys.stderr)
+                write_note(f"  {values['step']:<24} {word}{when}{seconds}{by}")
                 if event == "failed":
                     for file in values["evidence"]:
-                        write_line(f"    evidence: {file}", sys.stderr)
+                        write_note(f"    evidence: {file}")
                     for sentence in values["advice"]:
-                        write_line(f"    → {sentence}", sys.stderr)
+                        write_note(f"    → {sentence}")
 
     return tell

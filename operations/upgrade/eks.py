@@ -5,7 +5,6 @@ the first two, `podwright upgrade ENV nodes` the third. EKS goes one minor versi
 """
 
 import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from ..capacity.plan_file import NotWritten, lines, write_values
 from ..cdk.deployment import load
 from ..kubernetes.kubectl import way
 from ..output.columns import columns
-from ..output.console import write_json, write_line
+from ..output.console import write_answer, write_note
 from .readiness import Readiness, read_readiness
 
 
@@ -46,11 +45,11 @@ def run(args: argparse.Namespace) -> int:
     if args.write and readiness.is_ready and readiness.wanted != environment.cluster.eks.version:
         write(_file(args, environment), loaded.source, readiness)
         written = True
-    if args.json:
-        write_json(document(readiness) | {"environment": environment.name, "written": written})
-    else:
-        for line in _lines(environment, readiness, written, sees=kubectl is not None):
-            write_line(line)
+    write_answer(
+        args.json,
+        document(readiness) | {"environment": environment.name, "written": written},
+        _lines(environment, readiness, written, sees=kubectl is not None),
+    )
     return 0 if readiness.is_ready else 1
 
 
@@ -152,4 +151,4 @@ def warn(loaded: LoadedEnvironment) -> None:
     """Say on stderr that the file leaves the version to podwright, whose default moves with its major versions."""
     cluster, eks = loaded.source.data.get("cluster") or {}, loaded.environment.cluster.eks
     if loaded.environment.cluster.orchestrator == "eks" and "version" not in (cluster.get("eks") or {}):
-        write_line(f"  the file names no cluster.eks.version; podwright's default is {eks.version}", sys.stderr)
+        write_note(f"  the file names no cluster.eks.version; podwright's default is {eks.version}")

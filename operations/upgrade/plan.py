@@ -1,7 +1,6 @@
 """`podwright upgrade ENV`: what is behind, in the order in which to renew it. Nothing is changed."""
 
 import argparse
-import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +12,7 @@ from ..aws.deployed import eks_cluster_name
 from ..cdk.deployment import load
 from ..kubernetes.kubectl import Kubectl, way
 from ..output.columns import columns
-from ..output.console import write_json, write_line
+from ..output.console import write_json, write_line, write_note
 from .eks import document, warn
 from .observed import behind, kubernetes_nodes
 from .readiness import read_readiness
@@ -26,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     loaded = load(args)
     environment = loaded.environment
     account = account_of(environment, args.project, args.sandbox)
-    write_line(f"{environment.name} → {account}", sys.stderr)
+    write_note(f"{environment.name} → {account}")
     warn(loaded)
     cluster = existing_cluster(account, environment.cluster.name)
     groups = software(cluster)

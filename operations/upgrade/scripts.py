@@ -6,7 +6,6 @@ scripts back, some at a time, and waits for their successors; `podwright upgrade
 """
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from ..kubernetes.kubectl import way
 from ..nodes.timeline import shown
 from ..output.columns import columns
 from ..output.confirm import confirm
-from ..output.console import write_json, write_line
+from ..output.console import write_json, write_line, write_note
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS
 from .observed import jobs_on_nodes
 from .software import in_order
@@ -126,10 +125,9 @@ def _published(account: Account, uri: str, script: str) -> datetime | None:
     key = f"{prefix.rstrip('/')}/{script}"
     head = attempt(lambda: get(account, "s3", "head_object", Bucket=bucket, Key=key))
     if isinstance(head, Unseen):
-        write_line(
+        write_note(
             f"when {uri} was published cannot be read ({head.code or head.why}); nodes are told apart by "
-            "what HyperPod names alone",
-            sys.stderr,
+            "what HyperPod names alone"
         )
         return None
     return head["LastModified"]
@@ -144,23 +142,22 @@ def _replace(args: argparse.Namespace, environment: Environment, account: Accoun
         if group.slurm and group.slurm.node_type != "compute"
     }
     if retained := [item.node for item in older if item.group in fixed]:
-        write_line(
+        write_note(
             f"  not replaced: {', '.join(retained)}, controller or login nodes; `podwright upgrade {environment.name} "
-            "nodes` runs their scripts again",
-            sys.stderr,
+            "nodes` runs their scripts again"
         )
     going = [item for item in older if item.group not in fixed]
     if not going:
         return
     kubectl = way(args.project, environment, account) if environment.cluster.orchestrator == "eks" else None
     jobs = jobs_on_nodes(kubectl)
-    write_line(f"replace {len(going)} nodes of {environment.name}, {args.batch} at a time → {account}", sys.stderr)
+    write_note(f"replace {len(going)} nodes of {environment.name}, {args.batch} at a time → {account}")
     if kubectl is None:
-        write_line("  which jobs run there is not seen from here", sys.stderr)
+        write_note("  which jobs run there is not seen from here")
     for item in going:
         for job in jobs.get(item.node, ()):
-            write_line(f"  {item.node} ({item.group}): {job} runs on it and stops", sys.stderr)
-    write_line("  everything on their disks is lost; file systems stay", sys.stderr)
+            write_note(f"  {item.node} ({item.group}): {job} runs on it and stops")
+    write_note("  everything on their disks is lost; file systems stay")
     if not args.yes:
         confirm(environment.name, f"replace {len(going)} of its nodes")
     poll = SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
@@ -184,7 +181,7 @@ def _batch(account: Account, cluster: str, group: str, ids: Sequence[str], secon
     while True:
         running = {node.id for node in nodes(account, cluster, group) if node.status == "Running"}
         if not running & set(ids) and len(running) >= desired:
-            write_line(f"  {shown(time.time() - started):>9}  {group}: {', '.join(ids)} replaced", sys.stderr)
+            write_note(f"  {shown(time.time() - started):>9}  {group}: {', '.join(ids)} replaced")
             return
         if time.time() - started > seconds:
             raise CommandError(
