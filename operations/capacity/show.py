@@ -1,45 +1,17 @@
-"""Print the training plans of the file and of the account as they are now: status, capacity, UltraServers, extensions.
+"""Training plans of a file and of an account as tables: status, capacity, UltraServers, extensions."""
 
-Without PLAN it is every plan of the file, and every other plan of the account in the region.
-"""
-
-import argparse
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ...config.catalog.limits import limits
 from ...planning.purchase.offers import money
-from ..aws.account import account_of
-from ..cdk.deployment import load
-from ..output.console import write_json
 from .offers import amount, minute, span
-from .plans import Json, account_plans
-from .search import now, plan_of
+from .plans import Json
 from .table import new_table, write_blocks
 
 _COLOURS: Final = {"Active": "green", "Scheduled": "cyan", "Pending": "yellow", "Failed": "red", "Expired": "dim"}
 _STATES: Final = {"wanted": "not bought", "purchase": "the deployment buys it", "exists": "not found"}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `podwright capacity show`."""
-    parser.add_argument("environment", nargs="?", metavar="ENV", help="name in environments/, or path of a file")
-    parser.add_argument("plan", nargs="?", metavar="PLAN", help="a plan of the file (default: all, and the account's)")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print the plans."""
-    environment = load(args).environment
-    if args.plan is not None:
-        plan_of(environment, args.plan)
-    account = account_of(environment, args.project, args.sandbox)
-    result = account_plans(environment, account, args.plan)
-    if args.json:
-        write_json(result)
-    else:
-        write_plans(result, now())
-    return 0
 
 
 def write_plans(result: Json, timestamp: datetime) -> None:

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from ...config.settings.environment import Environment
 from ...planning.purchase.offers import Part
+from .extend import Extension
 from .market import Answer
-from .offers import RegionOffer, hours, minute
+from .offers import RegionOffer, amount, hours, minute, span
 from .zone_coverage import compared, file_systems, zone_coverage
 
 _LOG_WIDTH: Final = 170
@@ -81,6 +82,16 @@ def offer_blocks(title: str, environment: Environment, shown: Sequence[RegionOff
     return [table, "\n".join(lines)]
 
 
+def extension_table(title: str, offers: Sequence[Extension], count: int) -> Any:
+    """A table of offers to prolong a plan of that many instances."""
+    table = new_table(title, "offer", "from (UTC)", "to (UTC)", "length", "upfront", "instance-hour")
+    for offer in offers:
+        price = offer.per_instance_hour(count)
+        times = (minute(offer.start), minute(offer.end), span(offer.end - offer.start))
+        table.add_row(offer.id, *times, amount(offer.fee, offer.currency), f"{price:,.2f}" if price else "unknown")
+    return table
+
+
 def new_table(title: str, *columns: str) -> Any:
     """An empty table in the form that all of podwright's have."""
     from rich import box
@@ -145,6 +156,20 @@ def offer_json(environment: Environment, result: RegionOffer) -> dict[str, Any]:
             for zone in zone_coverage(environment, result)
         ],
         "differs": list(result.differs),
+    }
+
+
+def extension_json(offer: Extension, count: int) -> dict[str, Any]:
+    """An offer to prolong a plan of that many instances, for machines."""
+    price = offer.per_instance_hour(count)
+    return {
+        "id": offer.id,
+        "start": offer.start.isoformat(),
+        "end": offer.end.isoformat(),
+        "hours": float(hours(offer.end - offer.start)),
+        "upfront": None if offer.fee is None else float(offer.fee),
+        "currency": offer.currency,
+        "per_instance_hour": None if price is None else round(float(price), 4),
     }
 
 
