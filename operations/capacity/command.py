@@ -6,7 +6,7 @@ is charged at the purchase, and nothing gives it back.
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -246,7 +246,7 @@ def _reserve(args: argparse.Namespace) -> int:
     request = wanted(environment, args.plan) if args.nothing_was_bought else _request(args, loaded)
     account = account_of(environment, args.project, args.sandbox)
     write_note(f"{described(request)} → {account}")
-    buyer = Buyer.of(account, _tell(args))
+    buyer = Buyer.of(account, partial(Progress().say, args.plan))
     if args.nothing_was_bought:
         warning = (
             f"If {plan_name(environment.name, args.plan)} is among the training plans in the console or on the bill, "
@@ -316,7 +316,7 @@ def _extend(args: argparse.Namespace) -> int:
     choosing = args.days is None and args.offering is None and not args.nothing_was_bought
     if not choosing:
         _check_consent(args)
-    buyer = Buyer.of(account_of(environment, args.project, args.sandbox), _tell(args))
+    buyer = Buyer.of(account_of(environment, args.project, args.sandbox), partial(Progress().say, args.plan))
     existing = extend.extendable(buyer, environment, args.plan, f"podwright capacity show {args.environment}")
     arn, file = existing.plan.arn, _file(args, environment)
     if file and not choosing and not args.nothing_was_bought:
@@ -358,11 +358,6 @@ def _list(args: argparse.Namespace, offers: Sequence[extend.Extension], count: i
         write_blocks([table], [f"`podwright capacity extend {args.environment} {args.plan} --days N` buys one."])
     else:
         write_blocks([], [f"SageMaker offers no extension of {args.plan} now."])
-
-
-def _tell(args: argparse.Namespace) -> Callable[[str], None]:
-    """Prints what is under way with the plan."""
-    return partial(Progress().say, args.plan)
 
 
 def _check_consent(args: argparse.Namespace) -> None:

@@ -140,7 +140,7 @@ def buy(buyer: Buyer, arn: str, offer: Extension, max_upfront: int | None) -> Ou
 
 
 def bought(buyer: Buyer, existing: Extendable, name: str, reserve: str, *, paid: bool) -> InAccount:
-    """The plan once SageMaker shows its new end. Raises CommandError where it does not yet; `reserve` writes it later."""
+    """The plan once SageMaker shows its new end. Raises CommandError where it does not; `reserve` writes it later."""
 
     def longer(plan: Plan) -> bool:
         return plan.end is not None and plan.end > existing.end

@@ -18,9 +18,8 @@ from ...config.settings.plans import TrainingPlan
 from ...planning.purchase.offers import Request
 from ...planning.purchase.requests import plan_request
 from .market import Answer
-from .offers import RegionOffer
+from .offers import RegionOffer, zone_coverage
 from .plan_file import Values
-from .zone_coverage import zone_coverage
 
 
 def plan_of(environment: Environment, name: str) -> TrainingPlan:

@@ -8,7 +8,7 @@ from ...config.catalog.limits import limits
 from ...planning.purchase.offers import money
 from .offers import amount, minute, span
 from .plans import Json
-from .table import new_table, write_blocks
+from .table import plan_table, write_blocks
 
 _COLOURS: Final = {"Active": "green", "Scheduled": "cyan", "Pending": "yellow", "Failed": "red", "Expired": "dim"}
 _STATES: Final = {"wanted": "not bought", "purchase": "the deployment buys it", "exists": "not found"}
@@ -35,7 +35,8 @@ def write_plans(result: Json, timestamp: datetime) -> None:
 
 
 def _plans(title: str, plans: Iterable[Json]) -> Any:
-    table = new_table(title, "plan", "status", "what", "zone", "from (UTC)", "to (UTC)", "instances", "groups")
+    columns = ("plan", "status", "what", "zone", "from (UTC)", "to (UTC)", "instances", "groups")
+    table = plan_table(title, columns)
     for plan in plans:
         aws = plan["aws"]
         groups = ", ".join(f"{name} {count}" for name, count in plan["groups"].items())
@@ -57,30 +58,40 @@ def _instances(counts: Json) -> str:
 
 
 def _parts(plan: Json) -> Any:
-    table = new_table(f"Parts of {plan['plan']}", "zone", "status", "what", "count", "from (UTC)", "to (UTC)")
-    for part in plan["aws"]["parts"]:
-        unit, count = part["ultraserver_type"] or part["instance_type"], part["ultraserver_count"] or part["count"]
-        times = (_time(part["start"]), _time(part["end"]))
-        table.add_row(part["zone"], _status(part["status"]), unit, str(count), *times)
-    return table
+    rows = (
+        (
+            part["zone"],
+            _status(part["status"]),
+            part["ultraserver_type"] or part["instance_type"],
+            str(part["ultraserver_count"] or part["count"]),
+            _time(part["start"]),
+            _time(part["end"]),
+        )
+        for part in plan["aws"]["parts"]
+    )
+    return plan_table(f"Parts of {plan['plan']}", ("zone", "status", "what", "count", "from (UTC)", "to (UTC)"), rows)
 
 
 def _ultraservers(plan: Json) -> Any:
-    table = new_table(f"UltraServers of {plan['plan']}", "id", "health", "what", "instances")
-    for server in plan["ultraservers"]:
-        table.add_row(server["id"], server["health"], server["type"], _instances(server))
-    return table
+    servers = plan["ultraservers"]
+    rows = ((server["id"], server["health"], server["type"], _instances(server)) for server in servers)
+    return plan_table(f"UltraServers of {plan['plan']}", ("id", "health", "what", "instances"), rows)
 
 
 def _extensions(plan: Json) -> Any:
-    table = new_table(
-        f"Extensions of {plan['plan']}", "offering", "status", "payment", "from (UTC)", "to (UTC)", "upfront"
+    rows = (
+        (
+            item["offering"],
+            _status(item["status"]),
+            item["payment"],
+            _time(item["start"]),
+            _time(item["end"]),
+            amount(money(item["upfront"]), item["currency"]),
+        )
+        for item in plan["extensions"]
     )
-    for item in plan["extensions"]:
-        fee = amount(money(item["upfront"]), item["currency"])
-        times = (_time(item["start"]), _time(item["end"]))
-        table.add_row(item["offering"], _status(item["status"]), item["payment"], *times, fee)
-    return table
+    columns = ("offering", "status", "payment", "from (UTC)", "to (UTC)", "upfront")
+    return plan_table(f"Extensions of {plan['plan']}", columns, rows)
 
 
 def _notes(plan: Json, timestamp: datetime) -> Iterable[str]:

@@ -17,7 +17,7 @@ from ..cdk.deployment import load
 from ..kubernetes.kubectl import way
 from ..output.confirm import confirm
 from ..output.console import write_json, write_line, write_note
-from ..output.tables import coloured, empty_table
+from ..output.tables import coloured, new_table
 from .observed import behind, jobs_on_nodes, kubernetes_nodes
 from .renewal import Upgrade, announced, check_alarms, going_groups, is_busy, own_settings, warnings
 from .software import Software, Wish, rollout, software
@@ -102,7 +102,7 @@ def _write(
         return
     from rich.console import Console
 
-    table = empty_table(f"Software of {environment.name}", "group", "release", "status", "took", "verdict")
+    table = new_table(f"Software of {environment.name}", ("group", "release", "status", "took", "verdict"))
     for item in result:
         verdict = "; ".join([*(["as asked for"] if item["ok"] else item["problems"]), *item["notes"]])
         release = f"{item['from'] or '–'} → {item['to'] or '–'}"
