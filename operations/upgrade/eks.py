@@ -41,10 +41,9 @@ def run(args: argparse.Namespace) -> int:
     name = eks_cluster_name(account, environment)
     kubectl = way(args.project, environment, account)
     readiness = read_readiness(environment, account, name, args.to, kubectl, args.project)
-    written = False
-    if args.write and readiness.is_ready and readiness.wanted != environment.cluster.eks.version:
-        write(_file(args, environment), loaded.source, readiness)
-        written = True
+    written = args.write and readiness.is_ready and readiness.wanted != environment.cluster.eks.version
+    if written:
+        write(Project.at(args.project).file(args.environment), loaded.source, readiness)
     write_answer(
         args.json,
         document(readiness) | {"environment": environment.name, "written": written},
@@ -96,11 +95,6 @@ def document(readiness: Readiness) -> dict[str, Any]:
         ],
         "obstacles": [{"level": item.level, "what": item.what, "hint": item.hint} for item in readiness.obstacles],
     }
-
-
-def _file(args: argparse.Namespace, environment: Environment) -> Path:
-    known = args.environment in Project.at(args.project).names
-    return args.project / "environments" / f"{environment.name}.yaml" if known else Path(args.environment)
 
 
 def _lines(environment: Environment, readiness: Readiness, written: bool, *, sees: bool) -> Iterator[str]:

@@ -14,9 +14,9 @@ from ..kubernetes.kubectl import Kubectl, way
 from ..output.columns import columns
 from ..output.console import write_json, write_line, write_note
 from .eks import document, warn
+from .lifecycle import compare
 from .observed import behind, kubernetes_nodes
 from .readiness import read_readiness
-from .scripts import compare
 from .software import Software, in_order, software
 
 
@@ -79,7 +79,7 @@ def _steps(
         "behind": bool(late or at_work),
         "command": f"podwright upgrade {name} nodes",
     }
-    older = [item for item in compare(account, environment) if item.is_older]
+    older = [item for item in compare(account, environment, write_note) if item.is_older]
     covered = bool(older) and {item.group for item in older} <= set(late)
     yield {
         "part": "scripts",
