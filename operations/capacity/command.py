@@ -29,7 +29,7 @@ from ...planning.purchase.words import plan_name
 from ..aws.account import account_of
 from ..cdk.deployment import load
 from ..cdk.progress import Progress
-from ..output.console import write_answer, write_findings, write_json, write_line, write_note
+from ..output.console import from_here, write_answer, write_findings, write_json, write_line, write_note
 from . import extend, reserve
 from .market import Answer, Region, ask
 from .offers import RegionOffer, amount, counted, described, minute
@@ -445,8 +445,7 @@ def _report_lines(saved: Saved, text: str, values: Mapping[str, Any]) -> Iterato
     if saved.file is None:
         yield f"The file stays as it is, because this was the sandbox. It would say: {message}."
         return
-    file = saved.file.relative_to(Path.cwd()) if saved.file.is_relative_to(Path.cwd()) else saved.file
-    yield f"In {file} are now: {message}."
+    yield f"In {from_here(saved.file)} are now: {message}."
     if saved.shared:
         yield f"{', '.join(saved.shared)} extend that file too and use the same plan from now on."
 

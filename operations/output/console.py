@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, TextIO
 
 from ...config import findings as _findings
@@ -45,6 +46,11 @@ def write_answer(as_json: bool, document: Any, lines: Iterable[str]) -> None:
         return
     for line in lines:
         write_line(line)
+
+
+def from_here(file: Path) -> Path:
+    """A file as somebody in this folder names it: relative to it where it lies below."""
+    return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
 
 
 def stop_on_errors(loaded: LoadedEnvironment) -> list[Finding]:

@@ -98,7 +98,8 @@ def _write(
         write_json({"environment": environment.name, "groups": list(result), "ok": ok})
         return
     if not result:
-        write_line(f"{environment.name}: no group to renew; {_states(before)}")
+        states = (f"{name} {now.current or '–'} {now.state}".rstrip() for name, now in before.items())
+        write_line(f"{environment.name}: no group to renew; {', '.join(states)}")
         return
     from rich.console import Console
 
@@ -111,7 +112,3 @@ def _write(
     Console(highlight=False, markup=False).print(table)
     if not all(item["ok"] for item in result):
         write_line(_NEXT.format(name=environment.name))
-
-
-def _states(groups: Mapping[str, Software]) -> str:
-    return ", ".join(f"{name} {now.current or '–'} {now.state}".rstrip() for name, now in groups.items())

@@ -108,12 +108,8 @@ def _kubernetes(
         state += f"; {readiness.wanted} is there" + ("" if readiness.is_ready else ", and something stops it")
     command = f"podwright upgrade {environment.name} eks"
     # A later version is no reason by itself: staying is right until support ends.
-    ends = bool(until) and until <= _soon()
+    ends = bool(until) and until <= f"{datetime.now(UTC) + timedelta(days=60):%Y-%m-%d}"
     return step | {"state": state, "behind": ends, "command": command, "details": document(readiness)}
-
-
-def _soon() -> str:
-    return f"{datetime.now(UTC) + timedelta(days=60):%Y-%m-%d}"
 
 
 def _behind(now: Software) -> str:

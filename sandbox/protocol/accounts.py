@@ -63,7 +63,7 @@ def lets_in(policy: JsonObject, principal: str, action: str = "", external_id: s
         for statement in _listed(policy.get("Statement", []))
         if _named(statement, principal)
         and (not action or any(_matches(item, action) for item in _listed(statement.get("Action", []))))
-        and _external_id(statement) in (None, external_id)
+        and statement.get("Condition", {}).get("StringEquals", {}).get("sts:ExternalId") in (None, external_id)
     }
     # A bucket's denials hang on conditions, such as those on TLS, which are not looked at.
     return "Allow" in effects and not (action and "Deny" in effects)
@@ -74,10 +74,6 @@ def _named(statement: JsonObject, principal: str) -> bool:
     names = _listed(specified.get("AWS", []) if isinstance(specified, dict) else specified)
     account = account_of(principal)
     return bool({"*", account, f"arn:{PARTITION}:iam::{account}:root", principal} & set(names))
-
-
-def _external_id(statement: JsonObject) -> str | None:
-    return statement.get("Condition", {}).get("StringEquals", {}).get("sts:ExternalId")
 
 
 def _matches(pattern: str, action: str) -> bool:
