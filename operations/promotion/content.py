@@ -92,7 +92,7 @@ def _files(root: Path) -> Iterator[Path]:
 def _own() -> str:
     """Digest of the podwright that runs: its files, and the CDK's version."""
     package = Path(__file__).parents[2]
-    files = sorted(file for room in _PACKAGES for file in (package / room).rglob("*") if file.is_file())
+    files = sorted(file for folder in _PACKAGES for file in (package / folder).rglob("*") if file.is_file())
     known = [(str(file.relative_to(package)), _of_file(file)) for file in files if "__pycache__" not in file.parts]
     return _digest([version("aws-cdk-lib"), *known])
 
