@@ -109,6 +109,10 @@ class Project:
         first = [name for name in self.settings.environments if name in known]
         return first + [name for name in known if name not in first]
 
+    def file(self, name_or_file: str) -> FilePath:
+        """The file of the environment of that name; else what is given, as the path of a file."""
+        return self._files().get(name_or_file, FilePath(name_or_file))
+
     def load(self, name_or_file: str) -> LoadedEnvironment:
         """The environment of that name, or in that file.
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ...planning.node.benchmark_results import BenchmarkResults
+from ..output.tables import new_console, new_table
 from .rows import ORDER, Row, devices_of, faults, rows
 
-_WIDTH: Final = 160
 _SHOWN_NODES: Final = 40
 _SHOWN_FAULTS: Final = 20
 _COLOURS: Final = {"pass": "green", "warn": "yellow", "fail": "red", "skip": "dim"}
@@ -14,11 +14,7 @@ _COLOURS: Final = {"pass": "green", "warn": "yellow", "fail": "red", "skip": "di
 
 def write_tables(runs: Sequence[BenchmarkResults]) -> None:
     """Print nodes with their verdicts, kernels with their values, and what did not pass."""
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console.width = _WIDTH
+    console = new_console()
     console.print(_nodes(runs))
     console.print()
     resolved_rows = rows(runs)
@@ -33,23 +29,10 @@ def write_tables(runs: Sequence[BenchmarkResults]) -> None:
         console.print(f"and {len(wrong) - _SHOWN_FAULTS} more; --json has all of them")
 
 
-def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        title=title, title_justify="left", title_style="bold", header_style="dim", box=box.SIMPLE_HEAD, show_edge=False
-    )
-    for column in left:
-        table.add_column(column)
-    for column in right:
-        table.add_column(column, justify="right")
-    return table
-
-
 def _nodes(runs: Sequence[BenchmarkResults]) -> Any:
     """Every node of few; of many those with the worst verdicts."""
-    table = _table("Nodes", ["node", "group", "verdict", "what follows"], ["measured", "seconds"])
+    columns = ("node", "group", "verdict", "what follows", "measured", "seconds")
+    table = new_table("Nodes", columns, right=columns[4:])
     worst = sorted(runs, key=lambda run: (ORDER.index(run.verdict), run.group, run.instance_id or ""))
     for run in worst[:_SHOWN_NODES]:
         decided = f"{run.decision.action}: {run.decision.reason}" if run.decision else "not decided yet"
@@ -69,8 +52,8 @@ def _nodes(runs: Sequence[BenchmarkResults]) -> Any:
 
 def _kernels(title: str, result: Sequence[Row], *, nodes: bool) -> Any:
     """A row for each kernel; with `nodes` the worst is named by its node, else by its device."""
-    columns = ["n", "worst", "median", "best", "spread", "fails at", "warns at", "bound", "median of bound"]
-    table = _table(title, ["kernel", "unit", "outcome", "worst on"], columns)
+    numbers = ("n", "worst", "median", "best", "spread", "fails at", "warns at", "bound", "median of bound")
+    table = new_table(title, ("kernel", "unit", "outcome", "worst on", *numbers), right=numbers)
     for row in result:
         points, bound = row.points, row.line("bound")
         head = (row.first.name, row.first.unit, _outcome(row.outcome))

@@ -1,60 +1,29 @@
-"""Buy more time for a training plan, once.
+"""Buying more time for a training plan, once: SageMaker offers extensions that begin where the plan ends."""
 
-SageMaker offers extensions that begin where the plan ends. Without --days or --offering they are listed. The price is
-shown, and the plan's name has to be typed. The new end goes into the file. Where the plan ends later than the file
-says, an extension is bought already: the file is put right, and nothing is bought until this runs again.
-"""
-
-import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from math import ceil
-from pathlib import Path
-from typing import Any
+from typing import Final
 
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
+from ...config.settings.plans import TrainingPlan
 from ...planning.purchase.offers import Plan, money, shown
-from ...planning.purchase.purchase import extend as extended
+from ...planning.purchase.purchase import extend
 from ...planning.purchase.record import State, read
-from ...planning.purchase.run import Outcome, Result
-from ..aws.account import account_of
+from ...planning.purchase.run import Outcome
 from ..aws.calls import get
 from ..aws.plans import plan_answer
-from ..cdk.deployment import load
-from ..cdk.progress import Progress
-from ..output.console import write_json, write_line
 from .market import zone_ids
-from .offers import amount, hours, minute, span
+from .offers import hours, minute
 from .plan_file import Values
 from .plans import Json, extensions
-from .purchase import (
-    Buyer,
-    add_purchase_arguments,
-    check_consent,
-    close_unknown,
-    consent,
-    earlier,
-    environment_file,
-    new_run,
-    report,
-    settled,
-    values_of,
-)
-from .search import plan_of
-from .table import new_table, write_blocks
+from .purchase import Buyer, InAccount, new_run, settled, values_of
 
-_ANOTHER_END = timedelta(hours=1)
+_ANOTHER_END: Final = timedelta(hours=1)
 """Extensions last a day or more; a shorter difference is how somebody wrote the end down."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `podwright capacity extend`."""
-    add_purchase_arguments(parser, "the one of --days")
-    parser.add_argument("--days", type=int, metavar="N", help="length of the extension in days")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,64 +47,54 @@ class Extension:
         return None if self.fee is None or not count else self.fee / (count * hours(self.end - self.start))
 
 
-def run(args: argparse.Namespace) -> int:
-    """Returns 0 once the extension is bought, or the offers are listed."""
-    environment = load(args).environment
-    settings = plan_of(environment, args.plan)
-    choosing = args.days is None and args.offering is None and not args.nothing_was_bought
-    if not choosing:
-        check_consent(args)
-    account = account_of(environment, args.project, args.sandbox)
-    buyer, progress = Buyer.of(account), Progress(sys.stderr)
+@dataclass(frozen=True, slots=True)
+class Extendable:
+    """A plan that may be extended."""
 
-    def tell(text: str) -> None:
-        progress.say(args.plan, text)
+    plan: Plan
+    end: datetime
+    """When it ends now."""
+    count: int
+    """Its instances."""
+    deployed: bool
+    """Whether the deployment bought it, which keeps resolving it: the file has its end alone."""
 
-    arn = settings.arn or _recorded(environment, args.plan, buyer, tell)
+    def in_account(self, plan: Plan, result: str, text: str, *, paid: bool = False) -> InAccount:
+        """What the file shall say of the plan: with a new end in the file a deployment looks at its plan again."""
+        values: Values = {"end": plan.end} if self.deployed and plan.end else values_of(plan.arn, (), plan)
+        return InAccount(result, text, values, paid)
+
+
+def extendable(buyer: Buyer, environment: Environment, name: str, show: str) -> Extendable:
+    """A plan of the file. Raises CommandError where it cannot be extended; `show` is the command that prints plans."""
+    settings, arn = environment.training_plans[name], environment.training_plans[name].arn
+    if not arn:
+        # The file does not have the ARN of what a deployment bought.
+        record = buyer.carry_out(read(f"{environment.name}/{name}"))
+        arn = record.arn if record else ""
     shape = plan_answer(buyer.account, arn) if arn else None
     if shape is None:
         raise CommandError(
-            f"{args.plan} is not bought yet" if not arn else f"SageMaker has no {arn} in {account}",
-            f"`podwright capacity show {args.environment}` prints what there is",
+            f"SageMaker has no {arn} in {buyer.account}" if arn else f"{name} is not bought yet",
+            f"`{show}` prints what there is",
         )
     plan = Plan.of(shape, zone_ids(buyer.account))
     if plan.status not in ("Scheduled", "Active") or plan.end is None:
-        raise CommandError(f"{args.plan} is {plan.status}; only a plan that is Scheduled or Active can be extended")
-    file, deployed = environment_file(args, environment), settings.state == "purchase"
-    if file and not choosing and not args.nothing_was_bought:
-        known = settings.end or min((item["StartDate"] for item in extensions(buyer.account, arn)), default=plan.end)
-        if plan.end - known >= _ANOTHER_END:
-            text = f"{args.plan} ends at {minute(plan.end)}Z already, later than the file says; nothing was bought"
-            return report(args, file, text, _values(plan, deployed), "exists", paid=False)
-    offers = _offers(buyer, arn, args.days)
-    # An extension is recorded by its start, which is the plan's end: nobody says that it is so to the minute.
-    starts = dict.fromkeys(shown(timestamp) for timestamp in (plan.end, *(offer.start for offer in offers)))
-    keys = [f"{arn}/extension/{start}" for start in starts]
-    if args.nothing_was_bought:
-        return _close(args, buyer, keys, tell)
-    outcome = next((resolved_outcome for key in keys if (resolved_outcome := earlier(buyer, key, None, tell))), None)
-    if outcome is None:
-        count = shape.get("TotalInstanceCount", 0)
-        if choosing:
-            _list(args, offers, count)
-            return 0
-        chosen = _chosen(args, offers, count, buyer, arn)
-        what = f"{args.plan} until {minute(chosen.end)}Z (offer {chosen.id})"
-        consent(args, what, chosen.fee, chosen.currency, args.max_upfront)
-        limit = args.max_upfront or ceil(chosen.fee or 0)
-        price = (chosen.fee, chosen.currency, limit)
-        steps = extended(arn, chosen.id, chosen.start, *price, buyer=buyer.identity, run=new_run())
-        outcome = buyer.carry_out(steps, tell)
-    return _finish(args, buyer, outcome, plan, file, tell, deployed=deployed)
+        raise CommandError(f"{name} is {plan.status}; only a plan that is Scheduled or Active can be extended")
+    return Extendable(plan, plan.end, shape.get("TotalInstanceCount", 0), settings.state == "purchase")
 
 
-def _recorded(environment: Environment, name: str, buyer: Buyer, tell: Any) -> str:
-    """ARN of a plan that the deployment bought, which the file does not have."""
-    record = buyer.carry_out(read(f"{environment.name}/{name}"), tell)
-    return record.arn if record else ""
+def extended_already(buyer: Buyer, existing: Extendable, name: str, settings: TrainingPlan) -> InAccount | None:
+    """The plan where it ends later than the file says; None where it does not."""
+    starts = (item["StartDate"] for item in extensions(buyer.account, existing.plan.arn))
+    known = settings.end or min(starts, default=existing.end)
+    if existing.end - known < _ANOTHER_END:
+        return None
+    text = f"{name} ends at {minute(existing.end)}Z already, later than the file says; nothing was bought"
+    return existing.in_account(existing.plan, "exists", text)
 
 
-def _offers(buyer: Buyer, arn: str, days: int | None) -> list[Extension]:
+def extension_offers(buyer: Buyer, arn: str, days: int | None) -> list[Extension]:
     """What SageMaker offers for the plan; of any length where `days` is None."""
     length = {"DurationHours": days * 24} if days else {}
     answer = get(buyer.account, "sagemaker", "search_training_plan_offerings", TrainingPlanArn=arn, **length)
@@ -143,98 +102,54 @@ def _offers(buyer: Buyer, arn: str, days: int | None) -> list[Extension]:
     return sorted(offers, key=lambda offer: (offer.end, offer.fee or 0))
 
 
-def _chosen(args: argparse.Namespace, offers: Sequence[Extension], count: int, buyer: Buyer, arn: str) -> Extension:
-    """The offer that the arguments mean. Raises CommandError when there is none, with those that there are."""
-    if args.offering:
-        result = next((offer for offer in offers if offer.id == args.offering), None)
+def record_keys(existing: Extendable, offers: Sequence[Extension]) -> list[str]:
+    """Under what the next extension may be recorded.
+
+    It is the extension's start, which is the plan's end: nobody says that it is so to the minute.
+    """
+    starts = dict.fromkeys(shown(timestamp) for timestamp in (existing.end, *(offer.start for offer in offers)))
+    return [f"{existing.plan.arn}/extension/{start}" for start in starts]
+
+
+def unknown_key(buyer: Buyer, keys: Sequence[str]) -> str:
+    """The key of a purchase whose outcome is unknown; the first one where there is none."""
+    records = [buyer.carry_out(read(key)) for key in keys]
+    return next((record.plan for record in records if record and record.state is State.UNKNOWN), keys[0])
+
+
+def chosen(offers: Sequence[Extension], offering: str | None, days: int) -> Extension | None:
+    """The offer that is named, else the cheapest of so many days; None where there is none of that length.
+
+    Raises:
+        CommandError: what is named is not offered.
+    """
+    if not offering:
+        fitting = [offer for offer in offers if abs(hours(offer.end - offer.start) - days * 24) < 24]
+        return min(fitting, key=lambda offer: (offer.fee is None, offer.fee or 0), default=None)
+    result = next((offer for offer in offers if offer.id == offering), None)
+    if result is None:
         hint = "without --days and --offering the offers of now are listed"
-        if result is None:
-            raise CommandError(f"nothing was bought: {args.offering} is not among the offers now", hint)
-        return result
-    fitting = [offer for offer in offers if abs(hours(offer.end - offer.start) - args.days * 24) < 24]
-    if fitting:
-        return min(fitting, key=lambda offer: (offer.fee is None, offer.fee or 0))
-    others = offers or _offers(buyer, arn, None)
-    _list(args, others, count)
-    hint = "take one of those that there are" if others else "wait, or reserve another plan for the time after"
-    raise CommandError(f"nothing was bought: no extension of {args.days} days is offered", hint)
+        raise CommandError(f"nothing was bought: {offering} is not among the offers now", hint)
+    return result
 
 
-def _list(args: argparse.Namespace, offers: Sequence[Extension], count: int) -> None:
-    """Print what can be bought."""
-    if args.json:
-        write_json({"result": "none", "offers": [_json(offer, count) for offer in offers]})
-        return
-    table = new_table(
-        f"Extensions of {args.plan}, {count} instances",
-        "offer",
-        "from (UTC)",
-        "to (UTC)",
-        "length",
-        "upfront",
-        "instance-hour",
-    )
-    for offer in offers:
-        price = offer.per_instance_hour(count)
-        times = (minute(offer.start), minute(offer.end), span(offer.end - offer.start))
-        table.add_row(offer.id, *times, amount(offer.fee, offer.currency), f"{price:,.2f}" if price else "unknown")
-    notes = [f"`podwright capacity extend {args.environment} {args.plan} --days N` buys one."]
-    write_blocks([table] if offers else [], notes if offers else [f"SageMaker offers no extension of {args.plan} now."])
+def buy(buyer: Buyer, arn: str, offer: Extension, max_upfront: int | None) -> Outcome:
+    """Buy an extension for what it was offered for, or `max_upfront` at most."""
+    price = (offer.fee, offer.currency, max_upfront or ceil(offer.fee or 0))
+    return buyer.carry_out(extend(arn, offer.id, offer.start, *price, buyer=buyer.identity, run=new_run()))
 
 
-def _json(offer: Extension, count: int) -> Json:
-    price = offer.per_instance_hour(count)
-    return {
-        "id": offer.id,
-        "start": offer.start.isoformat(),
-        "end": offer.end.isoformat(),
-        "hours": float(hours(offer.end - offer.start)),
-        "upfront": None if offer.fee is None else float(offer.fee),
-        "currency": offer.currency,
-        "per_instance_hour": None if price is None else round(float(price), 4),
-    }
-
-
-def _close(args: argparse.Namespace, buyer: Buyer, keys: Sequence[str], tell: Any) -> int:
-    records = [buyer.carry_out(read(key), tell) for key in keys]
-    key = next((record.plan for record in records if record and record.state is State.UNKNOWN), keys[0])
-    warning = "If the extension is in the plan's history in the console or on the bill, do not continue."
-    return close_unknown(args, buyer, key, warning, tell)
-
-
-def _finish(
-    args: argparse.Namespace,
-    buyer: Buyer,
-    outcome: Outcome,
-    before: Plan,
-    file: Path | None,
-    tell: Any,
-    *,
-    deployed: bool,
-) -> int:
-    if outcome.result is not Result.BOUGHT:
-        if args.json:
-            write_json({"result": str(outcome.result), "text": outcome.text})
-        hint = "run this again for the offers of now"
-        if outcome.result is Result.UNKNOWN:
-            hint = "the same command looks again; with --nothing-was-bought it closes the purchase"
-        raise CommandError(outcome.text, hint)
-    write_line(outcome.text, sys.stderr)
+def bought(buyer: Buyer, existing: Extendable, name: str, reserve: str, *, paid: bool) -> InAccount:
+    """The plan once SageMaker shows its new end. Raises CommandError where it does not; `reserve` writes it later."""
 
     def longer(plan: Plan) -> bool:
-        return bool(plan.end and before.end and plan.end > before.end)
+        return plan.end is not None and plan.end > existing.end
 
-    plan = settled(buyer, before.arn, tell, longer)
+    plan = settled(buyer, existing.plan.arn, longer)
     if plan is None or not longer(plan):
         raise CommandError(
-            f"the extension of {args.plan} is bought, and SageMaker does not show the new end yet",
-            f"`podwright capacity reserve {args.environment} {args.plan}` writes it into the file later",
+            f"the extension of {name} is bought, and SageMaker does not show the new end yet",
+            f"`{reserve}` writes it into the file later",
         )
-    text = f"{args.plan} now ends at {minute(plan.end)}Z; deploy, so that its reminders move along"
-    return report(args, file, text, _values(plan, deployed), "bought", paid=outcome.paid)
-
-
-def _values(plan: Plan, deployed: bool) -> Values:
-    """What the file shall say of the plan."""
-    # The deployment that bought a plan keeps resolving it; the new end in the file makes it look again.
-    return {"end": plan.end} if deployed and plan.end else values_of(plan.arn, (), plan)
+    text = f"{name} now ends at {minute(plan.end)}Z; deploy, so that its reminders move along"
+    return existing.in_account(plan, "bought", text, paid=paid)

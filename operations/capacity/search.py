@@ -1,101 +1,25 @@
-"""Print what SageMaker offers as training plans, in one or several regions side by side.
+"""Searching for what SageMaker offers as training plans: what is asked for, and the region's answers.
 
-What is searched for is PLAN of the environment's file, or what the options say; options win. Zone and price are no
-filters of SageMaker's: offers in other zones, or above the limit, are shown as near where nothing fits. The exit code
-is 1 when no offer fits.
+What is searched for is a plan of the environment's file, or what options say; options win. Zone and price are no
+filters of SageMaker's: offers in other zones, or above the limit, are shown as near where nothing fits.
 """
 
-import argparse
-import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from math import ceil
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from ...config.catalog.instance_types import environment_types
 from ...config.catalog.limits import limits
-from ...config.catalog.regions import InvalidZoneId, UnknownRegion, region, zone
+from ...config.catalog.regions import InvalidZoneId, zone
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
-from ...config.settings.plans import Instant, TrainingPlan
+from ...config.settings.plans import TrainingPlan
 from ...planning.purchase.offers import Request
 from ...planning.purchase.requests import plan_request
-from ..aws.account import Account, account_of
-from ..cdk.deployment import load
-from ..cdk.progress import Progress
-from ..output.console import write_json, write_line
-from .market import Answer, Region, ask
-from .offers import RegionOffer, counted, described
-from .plan_file import Values, lines
-from .table import answer_json, write_answers
-from .zone_coverage import zone_coverage
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `podwright capacity search`."""
-    parser.add_argument("environment", nargs="?", metavar="ENV", help="name in environments/, or path of a file")
-    parser.add_argument("plan", nargs="?", metavar="PLAN", help="a plan of the file that is wanted")
-    parser.add_argument("--type", metavar="TYPE", help="instance type, such as ml.p5en.48xlarge")
-    parser.add_argument("--count", type=int, metavar="N", help="instances")
-    parser.add_argument("--ultraserver-type", metavar="TYPE", help="UltraServer type, such as ml.u-p6e-gb200x72")
-    parser.add_argument("--ultraserver-count", type=int, metavar="N", help="UltraServers")
-    parser.add_argument("--days", type=int, metavar="N", help="length in days")
-    parser.add_argument("--start-after", type=moment, metavar="TIME", help="earliest start, such as 2027-01-04")
-    parser.add_argument("--end-before", type=moment, metavar="TIME", help="latest end")
-    parser.add_argument("--zone", metavar="ID", help="zone id, such as usw2-az2")
-    parser.add_argument("--max-upfront", type=int, metavar="USD", help="highest price in US dollars")
-    parser.add_argument(
-        "--region",
-        action="append",
-        metavar="REGION",
-        help="region to ask; may be repeated (default: the environment's)",
-    )
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print the offers."""
-    environment = load(args).environment
-    request = _request(args, environment)
-    names = list(dict.fromkeys(args.region or [environment.region]))
-    for name in names:
-        try:
-            region(name)
-        except UnknownRegion as error:
-            raise CommandError(str(error), "--region takes names such as us-west-2", 2) from None
-    account = account_of(environment, args.project, args.sandbox)
-    write_line(f"{described(request)} → {account}", sys.stderr)
-    answers = ask_all(_regions(account, names), request)
-    if args.json:
-        answered = [answer_json(environment, answer) for answer in answers]
-        write_json({"asked": described(request), "regions": answered})
-    else:
-        write_answers(environment, answers)
-        own = next((answer.fitting for answer in answers if answer.region == environment.region), ())
-        best = min(own, key=lambda result: _rank(environment, result), default=None)
-        if best and args.plan is None:
-            write_line(f"\nTo reserve {best.offer.id}, put this under training_plans, with a name of yours for NAME:\n")
-            write_line("  NAME:\n" + lines(_as_plan(request, best), 4))
-            write_line(f"\nand run `podwright capacity reserve {environment.name} NAME`.")
-    return 0 if any(answer.fitting for answer in answers) else 1
-
-
-def _regions(account: Account, names: list[str]) -> list[Region]:
-    """The regions of these names."""
-    return [Region(name, replace(account, region=name)) for name in names]
-
-
-def ask_all(regions: list[Region], request: Request) -> list[Answer]:
-    """Ask these regions, and say on standard error as each has answered."""
-    progress = Progress(sys.stderr)
-    return ask(regions, request, now(), lambda answer: progress.say(answer.region, _summary(answer)))
-
-
-def _summary(answer: Answer) -> str:
-    if answer.fitting:
-        return counted(len(answer.fitting), "offer")
-    return answer.problem or f"nothing fits, {len(answer.nearest)} near"
+from .market import Answer
+from .offers import RegionOffer, zone_coverage
+from .plan_file import Values
 
 
 def plan_of(environment: Environment, name: str) -> TrainingPlan:
@@ -108,30 +32,18 @@ def plan_of(environment: Environment, name: str) -> TrainingPlan:
     return environment.training_plans[name]
 
 
-def _request(args: argparse.Namespace, environment: Environment) -> Request:
-    """What the plan of the file and the options ask for together.
+def request_of(environment: Environment, plan: str | None, options: Mapping[str, Any]) -> Request:
+    """What a plan of the file asks for, changed by options: fields of the request, None where they are not used.
 
     Raises:
         CommandError: too little, or what no plan can be.
     """
-    options = {
-        "instance_type": args.type,
-        "count": args.count,
-        "ultraserver_type": args.ultraserver_type,
-        "ultraserver_count": args.ultraserver_count,
-        "hours": args.days and args.days * 24,
-        "start_after": args.start_after,
-        "end_before": args.end_before,
-        "max_upfront_usd": args.max_upfront,
-        "zones": (args.zone,) if args.zone else None,
-    }
-    base = wanted(environment, args.plan) if args.plan else Request(environment.name, "", ())
-    if args.type:
+    base = wanted(environment, plan) if plan else Request(environment.name, "", ())
+    if options["instance_type"]:
         base = replace(base, ultraserver_type=None, ultraserver_count=None)
-    if args.ultraserver_type:
+    if options["ultraserver_type"]:
         base = replace(base, instance_type=None, count=None)
-    specified: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    request = replace(base, **specified)
+    request = replace(base, **{name: value for name, value in options.items() if value is not None})
     check_request(request, environment)
     return request
 
@@ -183,13 +95,21 @@ def check_request(request: Request, environment: Environment) -> None:
         raise CommandError("the end is not after the start", "leave room for the plan between them", 2)
 
 
-def _rank(environment: Environment, offer: RegionOffer) -> tuple[bool, int]:
-    """What one would rather have, at any price: all in one part, then subnet and file systems where it is."""
-    existing = sum(coverage.subnet + len(coverage.file_systems) for coverage in zone_coverage(environment, offer))
-    return len(offer.offer.parts) > 1, -existing
+def best(environment: Environment, answers: Sequence[Answer]) -> RegionOffer | None:
+    """What one would rather have of the own region, at any price; None where nothing fits there.
+
+    All in one part comes first, then subnet and file systems where it is.
+    """
+
+    def rank(offer: RegionOffer) -> tuple[bool, int]:
+        existing = sum(coverage.subnet + len(coverage.file_systems) for coverage in zone_coverage(environment, offer))
+        return len(offer.offer.parts) > 1, -existing
+
+    own = next((answer.fitting for answer in answers if answer.region == environment.region), ())
+    return min(own, key=rank, default=None)
 
 
-def _as_plan(request: Request, offer: RegionOffer) -> Values:
+def as_plan(request: Request, offer: RegionOffer) -> Values:
     """The settings of a file that ask for what the offer is."""
     specified = {
         "zone": offer.offer.parts[0].zone,
@@ -203,16 +123,3 @@ def _as_plan(request: Request, offer: RegionOffer) -> Values:
         "max_upfront_usd": request.max_upfront_usd or (ceil(offer.offer.fee) if offer.offer.fee else None),
     }
     return {name: value for name, value in specified.items() if value is not None}
-
-
-def now() -> datetime:
-    """The time, in UTC."""
-    return datetime.now(UTC)
-
-
-def moment(text: str) -> datetime:
-    """A time of the command line. Raises argparse's error."""
-    try:
-        return TypeAdapter(Instant).validate_python(text)
-    except ValidationError as error:
-        raise argparse.ArgumentTypeError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None

@@ -1,45 +1,17 @@
-"""Print the training plans of the file and of the account as they are now: status, capacity, UltraServers, extensions.
+"""Training plans of a file and of an account as tables: status, capacity, UltraServers, extensions."""
 
-Without PLAN it is every plan of the file, and every other plan of the account in the region.
-"""
-
-import argparse
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from ...config.catalog.limits import limits
 from ...planning.purchase.offers import money
-from ..aws.account import account_of
-from ..cdk.deployment import load
-from ..output.console import write_json
 from .offers import amount, minute, span
-from .plans import Json, account_plans
-from .search import now, plan_of
-from .table import new_table, write_blocks
+from .plans import Json
+from .table import plan_table, write_blocks
 
 _COLOURS: Final = {"Active": "green", "Scheduled": "cyan", "Pending": "yellow", "Failed": "red", "Expired": "dim"}
 _STATES: Final = {"wanted": "not bought", "purchase": "the deployment buys it", "exists": "not found"}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `podwright capacity show`."""
-    parser.add_argument("environment", nargs="?", metavar="ENV", help="name in environments/, or path of a file")
-    parser.add_argument("plan", nargs="?", metavar="PLAN", help="a plan of the file (default: all, and the account's)")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print the plans."""
-    environment = load(args).environment
-    if args.plan is not None:
-        plan_of(environment, args.plan)
-    account = account_of(environment, args.project, args.sandbox)
-    result = account_plans(environment, account, args.plan)
-    if args.json:
-        write_json(result)
-    else:
-        write_plans(result, now())
-    return 0
 
 
 def write_plans(result: Json, timestamp: datetime) -> None:
@@ -63,7 +35,8 @@ def write_plans(result: Json, timestamp: datetime) -> None:
 
 
 def _plans(title: str, plans: Iterable[Json]) -> Any:
-    table = new_table(title, "plan", "status", "what", "zone", "from (UTC)", "to (UTC)", "instances", "groups")
+    columns = ("plan", "status", "what", "zone", "from (UTC)", "to (UTC)", "instances", "groups")
+    table = plan_table(title, columns)
     for plan in plans:
         aws = plan["aws"]
         groups = ", ".join(f"{name} {count}" for name, count in plan["groups"].items())
@@ -85,30 +58,40 @@ def _instances(counts: Json) -> str:
 
 
 def _parts(plan: Json) -> Any:
-    table = new_table(f"Parts of {plan['plan']}", "zone", "status", "what", "count", "from (UTC)", "to (UTC)")
-    for part in plan["aws"]["parts"]:
-        unit, count = part["ultraserver_type"] or part["instance_type"], part["ultraserver_count"] or part["count"]
-        times = (_time(part["start"]), _time(part["end"]))
-        table.add_row(part["zone"], _status(part["status"]), unit, str(count), *times)
-    return table
+    rows = (
+        (
+            part["zone"],
+            _status(part["status"]),
+            part["ultraserver_type"] or part["instance_type"],
+            str(part["ultraserver_count"] or part["count"]),
+            _time(part["start"]),
+            _time(part["end"]),
+        )
+        for part in plan["aws"]["parts"]
+    )
+    return plan_table(f"Parts of {plan['plan']}", ("zone", "status", "what", "count", "from (UTC)", "to (UTC)"), rows)
 
 
 def _ultraservers(plan: Json) -> Any:
-    table = new_table(f"UltraServers of {plan['plan']}", "id", "health", "what", "instances")
-    for server in plan["ultraservers"]:
-        table.add_row(server["id"], server["health"], server["type"], _instances(server))
-    return table
+    servers = plan["ultraservers"]
+    rows = ((server["id"], server["health"], server["type"], _instances(server)) for server in servers)
+    return plan_table(f"UltraServers of {plan['plan']}", ("id", "health", "what", "instances"), rows)
 
 
 def _extensions(plan: Json) -> Any:
-    table = new_table(
-        f"Extensions of {plan['plan']}", "offering", "status", "payment", "from (UTC)", "to (UTC)", "upfront"
+    rows = (
+        (
+            item["offering"],
+            _status(item["status"]),
+            item["payment"],
+            _time(item["start"]),
+            _time(item["end"]),
+            amount(money(item["upfront"]), item["currency"]),
+        )
+        for item in plan["extensions"]
     )
-    for item in plan["extensions"]:
-        fee = amount(money(item["upfront"]), item["currency"])
-        times = (_time(item["start"]), _time(item["end"]))
-        table.add_row(item["offering"], _status(item["status"]), item["payment"], *times, fee)
-    return table
+    columns = ("offering", "status", "payment", "from (UTC)", "to (UTC)", "upfront")
+    return plan_table(f"Extensions of {plan['plan']}", columns, rows)
 
 
 def _notes(plan: Json, timestamp: datetime) -> Iterable[str]:

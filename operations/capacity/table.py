@@ -1,13 +1,15 @@
 """Offers as a table, and as JSON."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from ...config.settings.environment import Environment
 from ...planning.purchase.offers import Part
+from ..output.tables import new_console, new_table
+from .extend import Extension
 from .market import Answer
-from .offers import RegionOffer, hours, minute
-from .zone_coverage import compared, file_systems, zone_coverage
+from .offers import RegionOffer, amount, compared, file_systems, hours, minute, span, zone_coverage
 
 _LOG_WIDTH: Final = 170
 _SHOWN: Final = 8
@@ -24,6 +26,8 @@ _RIGHT: Final = (
     "spare",
     "unhealthy",
 )
+plan_table: Final = partial(new_table, right=_RIGHT, wrapped=_WRAPPED)
+"""A table about plans, whose ids and times stay on one line."""
 _LOWER_BOUND: Final = "≤: HyperPod's price is not published there, and EC2's, which is lower, stands in."
 
 
@@ -65,8 +69,7 @@ def offer_blocks(title: str, environment: Environment, shown: Sequence[RegionOff
     """
     regions = len({row.region for row in shown}) > 1
     columns = ("#", *(("region",) if regions else ()), "zone", "from (UTC)", "to (UTC)", "count")
-    table = new_table(title, *columns, "upfront", "instance-hour", "on demand", "there")
-    lines = []
+    rows, lines = list[tuple[str, ...]](), list[str]()
     for number, offer in enumerate(shown, 1):
         existing = {zone.zone: str(zone) for zone in zone_coverage(environment, offer)}
         whole = [str(number), *([offer.region] if regions else [])]
@@ -74,35 +77,33 @@ def offer_blocks(title: str, environment: Environment, shown: Sequence[RegionOff
         for part in offer.offer.parts:
             times = (minute(part.start), minute(part.end))
             count = str(part.ultraserver_count or part.count)
-            table.add_row(*whole, part.zone, *times, count, *costs, existing.pop(part.zone, ""))
+            rows.append((*whole, part.zone, *times, count, *costs, existing.pop(part.zone, "")))
             whole, costs = [""] * len(whole), [""] * len(costs)
         differs = f"  {'; '.join(offer.differs)}" if offer.differs else ""
         lines.append(f"{number:>3}  {offer.offer.id}{differs}")
-    return [table, "\n".join(lines)]
+    columns = (*columns, "upfront", "instance-hour", "on demand", "there")
+    return [plan_table(title, columns, rows), "\n".join(lines)]
 
 
-def new_table(title: str, *columns: str) -> Any:
-    """An empty table in the form that all of podwright's have."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        title=title, title_justify="left", title_style="bold", header_style="dim", box=box.SIMPLE_HEAD, show_edge=False
-    )
-    for column in columns:
-        table.add_column(
-            column, justify="right" if column in _RIGHT else "left", no_wrap=column not in _WRAPPED, overflow="fold"
+def extension_table(title: str, offers: Sequence[Extension], count: int) -> Any:
+    """A table of offers to prolong a plan of that many instances."""
+    rows = (
+        (
+            offer.id,
+            minute(offer.start),
+            minute(offer.end),
+            span(offer.end - offer.start),
+            amount(offer.fee, offer.currency),
+            f"{price:,.2f}" if (price := offer.per_instance_hour(count)) else "unknown",
         )
-    return table
+        for offer in offers
+    )
+    return plan_table(title, ("offer", "from (UTC)", "to (UTC)", "length", "upfront", "instance-hour"), rows)
 
 
 def write_blocks(blocks: Sequence[Any], notes: Sequence[str]) -> None:
     """Print tables and texts, and what there is to say about them."""
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console.width = _LOG_WIDTH
+    console = new_console(_LOG_WIDTH)
     for block in blocks:
         console.print(block, soft_wrap=isinstance(block, str))
         console.print()
@@ -145,6 +146,20 @@ def offer_json(environment: Environment, result: RegionOffer) -> dict[str, Any]:
             for zone in zone_coverage(environment, result)
         ],
         "differs": list(result.differs),
+    }
+
+
+def extension_json(offer: Extension, count: int) -> dict[str, Any]:
+    """An offer to prolong a plan of that many instances, for machines."""
+    price = offer.per_instance_hour(count)
+    return {
+        "id": offer.id,
+        "start": offer.start.isoformat(),
+        "end": offer.end.isoformat(),
+        "hours": float(hours(offer.end - offer.start)),
+        "upfront": None if offer.fee is None else float(offer.fee),
+        "currency": offer.currency,
+        "per_instance_hour": None if price is None else round(float(price), 4),
     }
 
 

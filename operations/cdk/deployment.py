@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 import time
 from datetime import datetime
 from functools import partial
@@ -16,7 +15,7 @@ from ...config.loading.project import Project
 from ..aws.account import Account, account_of
 from ..aws.calls import find
 from ..aws.stacks import Stack, stacks
-from ..output.console import write_line
+from ..output.console import from_here, write_note
 from .cli import Cdk
 from .events import Event, StackEvents
 from .progress import Progress
@@ -52,7 +51,7 @@ def load(args: argparse.Namespace) -> LoadedEnvironment:
         line = (
             f"podwright: {LOCK} was written by podwright {newer[0]}, and this is {newer[1]}: upgrade before you deploy"
         )
-        write_line(line, sys.stderr)
+        write_note(line)
     if args.environment is None:
         known = project.names
         if len(known) != 1 and "sandbox" not in known:
@@ -140,7 +139,7 @@ def is_bootstrapped(account: Account, qualifier: str = _QUALIFIER) -> bool:
 
 def failure(cdk: Cdk, progress: Progress) -> CommandError:
     """Why the CLI stopped: CloudFormation's own reason where there is one, else the CLI's last words."""
-    log = f"the whole output is in {_shown(cdk.log)}"
+    log = f"the whole output is in {from_here(cdk.log)}"
     if progress.failures:
         first = progress.failures[0]
         what, reason = f"{first.stack}: {construct_path(cdk.assembly, first)} ({first.type})", first.reason
@@ -163,7 +162,3 @@ def construct_path(assembly: Path, event: Event) -> str:
             if own in entries and "-".join(path.split("/")[1:3]) == event.outermost:
                 return path.strip("/").removesuffix("/Resource")
     return event.logical_id
-
-
-def _shown(file: Path) -> Path:
-    return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file

@@ -1,6 +1,7 @@
 """What a deployment is doing: CloudFormation's events, and the words of the CDK CLI where those say why it stopped."""
 
 import re
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection
@@ -34,7 +35,7 @@ class Progress:
     minute, so that a log shows that the deployment lives.
     """
 
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.failures: list[Event] = []
         """The causes: of each resource that failed its first event."""
         self.turned_back: list[Event] = []
@@ -43,7 +44,8 @@ class Progress:
         """Names of the stacks to which something happened."""
         self.last: deque[str] = deque(maxlen=12)
         """The CLI's last words that are not about a resource."""
-        self._stream = stream
+        # Looked up now: at import it may be another one.
+        self._stream = stream or sys.stderr
         self._clock = clock
         self._events: Callable[[], Collection[Event]] | None = None
         self._stacks: dict[str, _Stack] = {}

@@ -17,7 +17,7 @@ from ...planning.monitoring.alerts.alert import Alert
 from ...planning.monitoring.alerts.manager import as_yaml, definition
 from ...planning.monitoring.recordings import recording_groups
 from ..output.columns import columns
-from ..output.console import stop_on_errors, write_json, write_line
+from ..output.console import stop_on_errors, write_answer, write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,11 +44,12 @@ def run(args: argparse.Namespace) -> int:
         write_line(as_yaml({"groups": groups}).rstrip())
     elif args.manager:
         write_line(_manager(settings, environment.account, environment.region).rstrip())
-    elif args.json:
-        write_json({"alerts": [_row(alert, settings, cluster) for alert in wanted(settings, cluster)]})
     else:
-        for line in _lines(settings, cluster, unmeasured(environment, types)):
-            write_line(line)
+        write_answer(
+            args.json,
+            {"alerts": [_row(alert, settings, cluster) for alert in wanted(settings, cluster)]},
+            _lines(settings, cluster, unmeasured(environment, types)),
+        )
     return 0
 
 

@@ -9,7 +9,7 @@ import argparse
 from ...config.loading.project import Project
 from ...planning.cost.costs import costs
 from ..environments.costs import lines, report, today
-from ..output.console import stop_on_errors, write_json, write_line
+from ..output.console import stop_on_errors, write_answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,9 +24,5 @@ def run(args: argparse.Namespace) -> int:
     environment = loaded.environment
     stop_on_errors(loaded)
     items = costs(environment, today())
-    if args.json:
-        write_json(report(environment, items))
-    else:
-        for line in lines(environment, items):
-            write_line(line)
+    write_answer(args.json, report(environment, items), lines(environment, items))
     return 0

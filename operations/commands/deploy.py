@@ -34,7 +34,7 @@ from ..effects.document import change_set
 from ..effects.show import lines
 from ..live.cluster_table import report, write_report
 from ..output.confirm import confirm
-from ..output.console import write_findings, write_json, write_line
+from ..output.console import write_findings, write_json, write_note
 from ..preflight.command import summary
 from ..preflight.inquiry import findings_of, preflight
 
@@ -67,9 +67,9 @@ def run(args: argparse.Namespace) -> int:
     write_findings(checked, sys.stderr)
     if errors(checked):
         return 1
-    progress = Progress(sys.stderr)
+    progress = Progress()
     cdk = cdk_for(args, loaded)
-    write_line(f"{environment.name} → {cdk.account}", sys.stderr)
+    write_note(f"{environment.name} → {cdk.account}")
     if args.preflight and cdk.account.endpoint is None and not _is_healthy(args, loaded, cdk, progress):
         return 1
     bootstrap(cdk, progress, args.bootstrap)
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     for stack in deployed_stacks(cdk.account, cdk.environment, cdk.project):
         if stack.name not in progress.touched:
             progress.say(stack.name, "no changes")
-    write_line(f"{environment.name}: deployed in {progress.elapsed}", sys.stderr)
+    write_note(f"{environment.name}: deployed in {progress.elapsed}")
     resolved_report = report(environment, cdk.account, args.project)
     if args.json:
         write_json(resolved_report)
@@ -102,7 +102,7 @@ def _is_healthy(args: argparse.Namespace, loaded: LoadedEnvironment, cdk: Cdk, p
     resolved_findings = findings_of(outcomes)
     write_findings(resolved_findings, sys.stderr)
     if errors(resolved_findings):
-        write_line("nothing was deployed; --no-preflight deploys in spite of this", sys.stderr)
+        write_note("nothing was deployed; --no-preflight deploys in spite of this")
     return not errors(resolved_findings)
 
 
@@ -127,7 +127,7 @@ def _review_changes(
     harm = [need for need in resolved_set.approvals if need.refused and not need.approved]
     if asked or harm:
         for line in lines(resolved_set):
-            write_line(line, sys.stderr)
+            write_note(line)
     if harm and sys.stdin.isatty():
         for name in dict.fromkeys(need.name for need in harm):
             confirm(name, f"accept that {'; '.join(need.why for need in harm if need.name == name)}")

@@ -10,7 +10,7 @@ from ...config.catalog.instance_types import environment_types
 from ...config.loading.project import Project
 from ...planning.quota.policy import environment_policy
 from ..environments.quotas import lines, report
-from ..output.console import stop_on_errors, write_json, write_line
+from ..output.console import stop_on_errors, write_answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,9 +25,5 @@ def run(args: argparse.Namespace) -> int:
     stop_on_errors(loaded)
     environment = loaded.environment
     result = report(environment, environment_policy(environment, environment_types(environment.instance_types)))
-    if args.json:
-        write_json(result)
-    else:
-        for line in lines(result):
-            write_line(line)
+    write_answer(args.json, result, lines(result))
     return 0

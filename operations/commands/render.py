@@ -12,7 +12,6 @@ touched.
 """
 
 import argparse
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from ..cdk.deployment import add_environment, load
 from ..kubernetes.filled import file_values, filled, stack_values
 from ..kubernetes.manifest_files import write_files
 from ..kubernetes.rendered import placed
-from ..output.console import write_line
+from ..output.console import write_line, write_note
 from ..programs.node import use_bundled_node
 from . import render_jobs
 
@@ -75,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         )
     files = {file: _yaml(items) for file, items in placed(objects).items()} | _chart_values(environment, mirror)
     if not files:
-        write_line(f"{environment.name} has no Kubernetes objects", sys.stderr)
+        write_note(f"{environment.name} has no Kubernetes objects")
     if args.out is None:
         for file, text in sorted(files.items()):
             write_line(f"# {file}\n---\n{text.rstrip()}")

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from ...config.catalog.instance_types import environment_types
-from ...config.findings import Path, SourcePosition, dotted
+from ...config.findings import Path, dotted
 from ...config.loading.load import LoadedEnvironment
 from ...config.loading.project import Project
 from ...config.settings.environment import Environment
@@ -40,7 +40,8 @@ def run(args: argparse.Namespace) -> int:
     subnets = _subnets(loaded.environment)
     if args.json:
         locations = {
-            dotted(path): str(position) for path, position in sorted(loaded.source.positions.items(), key=_by_path)
+            dotted(path): str(position)
+            for path, position in sorted(loaded.source.positions.items(), key=lambda item: tuple(map(str, item[0])))
         }
         write_json({"settings": settings, "subnets": subnets} | ({"origins": locations} if args.origins else {}))
         return 0
@@ -79,10 +80,6 @@ def _subnets(environment: Environment) -> list[dict[str, Any]]:
 def _has_lines(value: Any) -> bool:
     """Whether it is written on lines of its own, which carry their own comments."""
     return bool(value) and (isinstance(value, dict) or (isinstance(value, list) and isinstance(value[0], dict)))
-
-
-def _by_path(item: tuple[Path, SourcePosition]) -> tuple[str, ...]:
-    return tuple(map(str, item[0]))
 
 
 def _marked(value: Any, path: Path, loaded: LoadedEnvironment, origins: bool) -> Any:

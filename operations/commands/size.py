@@ -12,7 +12,7 @@ from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...planning.sizing import CannotSize, Model, SizingRequest
 from ..environments.sizes import compute_domain, sizes
-from ..output.console import write_json, write_line
+from ..output.console import write_answer, write_line
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([MBT]?)", re.IGNORECASE)
 _UNITS = {"": 1.0, "M": 1e6, "B": 1e9, "T": 1e12}
@@ -85,11 +85,8 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(str(error), "correct the number, or leave it out", 2) from None
     if args.manifest:
         write_line(compute_domain(answer, args.manifest, args.namespace))
-    elif args.json:
-        write_json(answer.report())
     else:
-        for line in answer.lines():
-            write_line(line)
+        write_answer(args.json, answer.report(), answer.lines())
     return 0 if answer.options else 1
 
 

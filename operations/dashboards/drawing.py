@@ -89,7 +89,11 @@ def text(panel: Panel, series: Sequence[Series]) -> Text:
         return Text("none, which is good" if panel.may_be_empty else "no data")
     if panel.kind == "number":
         many = len(series) > 1
-        return Text(tiles=[_tile(panel, one, one.name if many else "") for one in series])
+        return Text(
+            tiles=[
+                Tile(written(one.last, panel.unit), colour(panel, one.last), one.name if many else "") for one in series
+            ]
+        )
     return Text(table=_table(panel, series) if panel.kind == "table" else None)
 
 
@@ -211,10 +215,6 @@ def colour(panel: Panel, value: float) -> str:
     """The colour of a value: that of the highest step that it has reached."""
     reached = [step for step in sorted(panel.steps) if value >= step]
     return COLOURS[panel.steps[reached[-1]]] if reached else COLOURS["blue"]
-
-
-def _tile(panel: Panel, one: Series, label: str) -> Tile:
-    return Tile(written(one.last, panel.unit), colour(panel, one.last), label)
 
 
 def _table(panel: Panel, series: Sequence[Series]) -> Table:

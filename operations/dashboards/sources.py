@@ -88,7 +88,8 @@ def workspace(environment: Environment, settings: Observability, account: Accoun
     """The workspace that the environment's metrics go to. Raises CommandError when it is not deployed."""
     result = settings.workspace or physical_id(account, f"{environment.name}-observability", "AWS::APS::Workspace")
     host = account.endpoint or f"https://aps-workspaces.{account.region}.amazonaws.com"
-    return Workspace(f"{host}/workspaces/{_id(result)}", account)
+    # Its physical id in CloudFormation is its ARN.
+    return Workspace(f"{host}/workspaces/{result.rpartition('/')[2]}", account)
 
 
 def _words(body: str) -> str:
@@ -97,8 +98,3 @@ def _words(body: str) -> str:
         return json.loads(body)["error"]
     except (ValueError, KeyError, TypeError):
         return body
-
-
-def _id(physical: str) -> str:
-    """The id of a workspace; its physical id in CloudFormation is its ARN."""
-    return physical.rpartition("/")[2]

@@ -5,12 +5,11 @@ them. Names, addresses and account ids stay: look through the bundle before you 
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 from ..aws.account import account_of
 from ..cdk.deployment import add_environment, load
-from ..output.console import write_line
+from ..output.console import write_line, write_note
 from .collect import collect
 
 
@@ -25,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the bundle and say what is in it."""
     environment = load(args).environment
     account = account_of(environment, args.project, args.sandbox)
-    write_line(f"looking at {environment.cluster.name} in {account}", sys.stderr)
+    write_note(f"looking at {environment.cluster.name} in {account}")
     bundle = collect(environment, account, args.project, runner=not args.no_runner)
     path = args.output or Path(f"{environment.name}-{bundle.index.taken:%Y%m%d-%H%M%S}.tar.gz")
     bundle.write(path)

@@ -7,14 +7,13 @@ Exit codes: 0 nothing is wrong, 1 something is, 2 the command line or the bundle
 """
 
 import argparse
-import sys
 import textwrap
 from pathlib import Path
 from typing import Final
 
 from ..aws.account import account_of
 from ..cdk.deployment import add_environment, load
-from ..output.console import write_json, write_line
+from ..output.console import write_answer, write_note
 from .bundle import INDEX, SOURCES, Bundle
 from .collect import collect
 from .diagnose import Diagnosis, Finding, diagnose
@@ -36,11 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the diagnosis."""
     diagnosis = diagnose(_bundle(args))
-    if args.json:
-        write_json(diagnosis.to_json())
-    else:
-        for line in lines(diagnosis):
-            write_line(line)
+    write_answer(args.json, diagnosis.to_json(), lines(diagnosis))
     return int(diagnosis.verdict != "well")
 
 
@@ -50,7 +45,7 @@ def _bundle(args: argparse.Namespace) -> Bundle:
         return Bundle.read(path)
     environment = load(args).environment
     account = account_of(environment, args.project, args.sandbox)
-    write_line(f"looking at {environment.cluster.name} in {account}", sys.stderr)
+    write_note(f"looking at {environment.cluster.name} in {account}")
     return collect(environment, account, args.project, runner=not args.no_runner)
 
 

@@ -5,7 +5,6 @@ of security groups. What a service does by itself, such as patching, is noise; `
 """
 
 import argparse
-import sys
 from dataclasses import asdict
 
 from ..aws.account import account_of
@@ -29,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     loaded = load(args)
     environment = loaded.environment
     account = account_of(environment, args.project, args.sandbox)
-    progress = Progress(sys.stderr)
+    progress = Progress()
     compared = compare(account, environment, args.project, progress.tick)
     progress.close()
     result, drift, read = compared.found, compared.drift, compared.read

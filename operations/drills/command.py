@@ -7,7 +7,6 @@ drills showed.
 """
 
 import argparse
-import sys
 import time
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from ..nodes.snapshot import Observer
 from ..nodes.timeline import Timeline
 from ..output.columns import columns
 from ..output.confirm import confirm
-from ..output.console import write_json, write_line
+from ..output.console import write_json, write_line, write_note
 from .guard import check, kind_for, warnings
 from .inject import image_of, inject
 from .record import keep, kept, lines, record, table
@@ -101,9 +100,9 @@ def _fault(args: argparse.Namespace) -> int:
     kubectl = required_way(args.project, environment, account) if kind.orchestrator == "eks" else None
     observer = Observer(account, cluster, node, kubectl)
     before = observer.observe()
-    write_line(f"{kind.name} on {node.id} of {environment.name} → {account}", sys.stderr)
+    write_note(f"{kind.name} on {node.id} of {environment.name} → {account}")
     for warning in warnings(kind, node, group, before):
-        write_line(f"  {warning}", sys.stderr)
+        write_note(f"  {warning}")
     if not args.yes:
         confirm(node.id, "break it")
     if kubectl is None:
@@ -113,7 +112,7 @@ def _fault(args: argparse.Namespace) -> int:
     targets = environment.observability.targets if environment.observability else Targets()
     timeline = Timeline(before, node.id, kind.action, started)
     events, poll = Events(account, cluster, started), SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
-    follow([(observer, timeline)], events, args.minutes * 60, lambda text: write_line(text, sys.stderr), poll=poll)
+    follow([(observer, timeline)], events, args.minutes * 60, lambda text: write_note(text), poll=poll)
     result = record(environment.name, kind, node, timeline, targets, simulated=account.endpoint is not None)
     file = keep(args.project, result)
     if args.json:
@@ -135,6 +134,6 @@ def _by_hand(kind: DrillKind, node: Node, details: dict[str, str]) -> float:
     slurm_name = details.get("PrivateDnsHostname", "").partition(".")[0]
     if not slurm_name:
         raise CommandError(f"HyperPod does not say what {node.id} is called in Slurm", "try again when it is Running")
-    write_line("Run this on the controller (`podwright connect` opens a shell), then follow here:", sys.stderr)
-    write_line(f'    sudo scontrol update node={slurm_name} state=fail reason="{kind.text}"', sys.stderr)
+    write_note("Run this on the controller (`podwright connect` opens a shell), then follow here:")
+    write_note(f'    sudo scontrol update node={slurm_name} state=fail reason="{kind.text}"')
     return time.time()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ...config.catalog.drills import DrillKind, drill_kinds
-from ...config.catalog.instance_types import Catalog, environment_types
+from ...config.catalog.instance_types import environment_types
 from ...config.errors import CommandError
 from ...config.settings.environment import Environment
 from ...config.settings.groups import InstanceGroup
@@ -49,7 +49,9 @@ def check(environment: Environment, kind: DrillKind, node: Node, group: Sequence
             "drill with node_recovery: automatic, or `--kind pod-loss`",
         )
     vendors = {
-        row.accelerator_vendor for instance_type in settings.types if (row := _types(environment).find(instance_type))
+        row.accelerator_vendor
+        for instance_type in settings.types
+        if (row := environment_types(environment.instance_types).find(instance_type))
     }
     if kind.accelerator and kind.accelerator not in vendors:
         raise CommandError(
@@ -71,7 +73,3 @@ def warnings(kind: DrillKind, node: Node, group: Sequence[Node], before: Snapsho
         yield "a replacement takes everything on the node's disks with it"
     if len(group) == 1:
         yield f"it is the only node of {node.group}"
-
-
-def _types(environment: Environment) -> Catalog:
-    return environment_types(environment.instance_types)

@@ -6,12 +6,11 @@ replaces or deletes what holds data, buys, interrupts, or takes nodes from a gro
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from ..cdk.deployment import add_environment, cdk_for, failure, load
 from ..cdk.progress import Progress
-from ..output.console import write_json, write_line
+from ..output.console import write_answer
 from .document import change_set, document
 from .show import lines
 
@@ -37,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     cdk = cdk_for(args, loaded)
     if args.cdk:
         return cdk.run("diff", f"{cdk.environment}/*")
-    progress = Progress(sys.stderr)
+    progress = Progress()
     if args.assembly is None and cdk.follow(progress, "synth", "--quiet", f"{cdk.environment}/*"):
         raise failure(cdk, progress)
     resolved_set = change_set(loaded.environment, cdk.account, args.project, args.assembly or cdk.assembly)
@@ -45,9 +44,5 @@ def run(args: argparse.Namespace) -> int:
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(json.dumps(plain, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    if args.json:
-        write_json(plain)
-    else:
-        for line in lines(resolved_set, whole=args.all):
-            write_line(line)
+    write_answer(args.json, plain, lines(resolved_set, whole=args.all))
     return 1 if args.require_approval and not resolved_set.given else 0

@@ -9,7 +9,6 @@ Exit codes: 0 all passed, 1 one failed or its evidence could not be kept, 2 the 
 
 import argparse
 import signal
-import sys
 from typing import Any, Final, cast
 
 from ...config.catalog.instance_types import environment_types
@@ -20,7 +19,7 @@ from ...planning.delivery.gate_table import gate_table, settings_of, why_not
 from ..aws.account import account_of
 from ..cdk.deployment import load
 from ..output.columns import columns
-from ..output.console import stop_on_errors, write_json, write_line
+from ..output.console import stop_on_errors, write_json, write_line, write_note
 from .evidence import Keeper, summary
 from .run import gate_names, run_gate
 
@@ -60,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     account = account_of(environment, args.project, args.sandbox)
     keeper = Keeper(environment, account, args.project, args.evidence)
-    write_line(f"gates of {environment.name} → {account}", sys.stderr)
+    write_note(f"gates of {environment.name} → {account}")
     done, failed = list[Any](), False
     for name in names:
         evidence = run_gate(loaded, account, args.project, name, args.timeout)

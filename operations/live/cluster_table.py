@@ -18,11 +18,10 @@ from ..aws.stacks import stack_resources
 from ..aws.unseen import Unseen, attempt
 from ..cdk.deployment import deployed_stacks
 from ..kubernetes.applied_objects import APPLIED, applied_objects, object_rows
-from ..output.tables import coloured, empty_table
+from ..output.tables import coloured, new_console, new_table
 from .quota_table import quota_cells, quota_rows
 
 _SHOWN_NODES: Final = 32
-_LOG_WIDTH: Final = 160
 _SIMULATED: Final = (
     "Simulated: a stand-in for AWS on this machine answered the real CDK CLI. No instance runs, nothing costs money; "
     "nodes boot in seconds; "
@@ -124,13 +123,9 @@ def _recorded_only(account: Account, types: Counter[str]) -> dict[str, int]:
 
 def write_report(result: Report) -> None:
     """Print a report as tables."""
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        # Whoever reads a log has no terminal whose width could be asked for.
-        console.width = _LOG_WIDTH
-    tables = [_stack_table(result)]
+    console = new_console()
+    stacks = ((stack["name"], str(stack["resources"]), coloured(stack["status"])) for stack in result["stacks"])
+    tables = [new_table("Stacks", ("stack", "resources", "status"), stacks)]
     if result["cluster"]:
         tables.append(_group_table(result))
     if result["nodes"]:
@@ -138,7 +133,8 @@ def write_report(result: Report) -> None:
     if result["quotas"]:
         tables.append(_quota_table(result["quotas"]))
     if result["objects"]:
-        tables.append(_object_table(result["objects"]))
+        title = "Kubernetes objects that the deployment applied"
+        tables.append(new_table(title, ("namespace", "kind", "names"), object_rows(result["objects"])))
     for table in tables:
         console.print(table)
         console.print()
@@ -154,21 +150,13 @@ def write_report(result: Report) -> None:
             console.print(f"Only recorded, with nothing behind them: {recorded}.")
 
 
-def _stack_table(result: Report) -> Any:
-    table = empty_table("Stacks", "stack", "resources", "status")
-    for stack in result["stacks"]:
-        table.add_row(stack["name"], str(stack["resources"]), coloured(stack["status"]))
-    return table
-
-
 def _group_table(result: Report) -> Any:
     """Groups with their counts, and with training plans where a group has one."""
     cluster = result["cluster"]
     title = f"Cluster {cluster['name']}: {cluster['status']}"
     planned = any(group["plan"] for group in result["groups"])
-    table = empty_table(
-        title, "group", "type", "zone", "current", "target", "status", *(["training plan"] if planned else [])
-    )
+    columns = ("group", "type", "zone", "current", "target", "status", "training plan")
+    table = new_table(title, columns if planned else columns[:-1])
     for group in result["groups"]:
         counts, plan = (str(group["current"]), str(group["target"])), group["plan"]
         state = coloured(group["status"])
@@ -187,19 +175,14 @@ def _group_table(result: Report) -> Any:
     return table
 
 
-def _object_table(objects: list[dict[str, str]]) -> Any:
-    table = empty_table("Kubernetes objects that the deployment applied", "namespace", "kind", "names")
-    for row in object_rows(objects):
-        table.add_row(*row)
-    return table
-
-
 def _quota_table(quotas: list[Report]) -> Any:
-    table = empty_table("Quotas", "team", "guaranteed", "shares", "weight", "status")
-    for row in quotas:
-        state = coloured(row["status"]).append(f" {row['message']}".rstrip(), "default")
-        table.add_row(*quota_cells(row), state)
-    return table
+    rows = ((*quota_cells(row), _with_message(row)) for row in quotas)
+    return new_table("Quotas", ("team", "guaranteed", "shares", "weight", "status"), rows)
+
+
+def _with_message(row: Report) -> Any:
+    """The status of a quota or a node, and what is said of it."""
+    return coloured(row["status"]).append(f" {row['message']}".rstrip(), "default")
 
 
 def _turn(plan: Report) -> list[str]:
@@ -211,11 +194,9 @@ def _node_table(nodes: list[Report]) -> Any:
     """Every node of a small cluster; of a large one the failed nodes, and how many there are of each status."""
     few = len(nodes) <= _SHOWN_NODES
     shown = [node for node in nodes if few or node["status"] == "Failure"][:_SHOWN_NODES]
-    table = empty_table("Nodes", "node", "group", "status")
-    for node in sorted(shown, key=lambda node: (node["group"], node["id"])):
-        table.add_row(
-            node["id"], node["group"], coloured(node["status"]).append(f" {node['message']}".rstrip(), "default")
-        )
+    ordered = sorted(shown, key=lambda node: (node["group"], node["id"]))
+    rows = ((node["id"], node["group"], _with_message(node)) for node in ordered)
+    table = new_table("Nodes", ("node", "group", "status"), rows)
     if not few:
         counts = Counter((node["group"], node["status"]) for node in nodes)
         for (group, status), count in sorted(counts.items()):

@@ -5,7 +5,7 @@ from typing import Any, Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ..output.tables import coloured, empty_table
+from ..output.tables import coloured, new_table
 from .quota_table import quota_cells
 
 _NODES: Final = 12
@@ -38,28 +38,40 @@ def draw(report: Report) -> RenderableType:
 
 
 def _groups(report: Report) -> RenderableType:
-    drawn = empty_table("Groups", "group", "type", "current", "target", "status", "nodes", "training plan")
-    for group in report["groups"]:
-        counts = ", ".join(f"{count:,} {status}" for status, count in group["statuses"].items())
-        numbers = (str(group["current"]), str(group["target"]))
-        drawn.add_row(
-            group["name"], ", ".join(group["types"]), *numbers, coloured(group["status"]), counts, group["plan"]
+    rows = (
+        (
+            group["name"],
+            ", ".join(group["types"]),
+            str(group["current"]),
+            str(group["target"]),
+            coloured(group["status"]),
+            ", ".join(f"{count:,} {status}" for status, count in group["statuses"].items()),
+            group["plan"],
         )
-    return drawn
+        for group in report["groups"]
+    )
+    return new_table("Groups", ("group", "type", "current", "target", "status", "nodes", "training plan"), rows)
 
 
 def _unhealthy(rows: list[Report]) -> RenderableType:
-    drawn = empty_table(f"Nodes that need a look: {len(rows):,}", "node", "group", "status", "health", "why")
-    for node in rows[:_NODES]:
-        health, why = Text(node["health"], "red"), node["fault"] or node["message"]
-        drawn.add_row(node["id"], node["group"], coloured(node["status"]), health, why)
+    cells: list[tuple[RenderableType, ...]] = [
+        (
+            node["id"],
+            node["group"],
+            coloured(node["status"]),
+            Text(node["health"], "red"),
+            node["fault"] or node["message"],
+        )
+        for node in rows[:_NODES]
+    ]
     if len(rows) > _NODES:
-        drawn.add_row(f"and {len(rows) - _NODES:,} more")
-    return drawn
+        cells.append((f"and {len(rows) - _NODES:,} more",))
+    return new_table(f"Nodes that need a look: {len(rows):,}", ("node", "group", "status", "health", "why"), cells)
 
 
 def _plans(rows: list[Report]) -> RenderableType:
-    drawn = empty_table("Training plans", "plan", "status", "instances", "in use", "idle", "unhealthy", "window")
+    columns = ("plan", "status", "instances", "in use", "idle", "unhealthy", "window")
+    drawn = new_table("Training plans", columns)
     for plan in rows:
         words = [f"until {plan['until']} ({plan['days_left']} days)"] if plan["until"] else []
         words += [f"next from {plan['from']}"] if plan["from"] else []
@@ -69,27 +81,28 @@ def _plans(rows: list[Report]) -> RenderableType:
 
 
 def _teams(rows: list[Report]) -> RenderableType:
-    drawn = empty_table("Teams", "team", "guaranteed", "holds", "borrowed", "running", "waiting", "quota")
-    for row in rows:
-        quota = row["quota"]
-        drawn.add_row(
+    cells = (
+        (
             row["team"],
-            quota_cells(quota)[1] if quota else "",
+            quota_cells(row["quota"])[1] if row["quota"] else "",
             _amounts(row["used"]),
             _amounts(row["borrowed"]),
             "" if row["running"] is None else str(row["running"]),
             "" if row["waiting"] is None else str(row["waiting"]),
-            coloured(quota["status"]) if quota else "",
+            coloured(row["quota"]["status"]) if row["quota"] else "",
         )
-    return drawn
+        for row in rows
+    )
+    return new_table("Teams", ("team", "guaranteed", "holds", "borrowed", "running", "waiting", "quota"), cells)
 
 
 def _events(rows: list[Report]) -> RenderableType:
-    drawn = empty_table("Newest events", "time", "level", "about", "what")
-    for event in rows:
-        style = {"Error": "red", "Warn": "yellow"}.get(event["level"], "default")
-        drawn.add_row(event["at"][11:19], Text(event["level"], style), event["about"], event["text"])
-    return drawn
+    styles = {"Error": "red", "Warn": "yellow"}
+    cells = (
+        (event["at"][11:19], Text(event["level"], styles.get(event["level"], "default")), event["about"], event["text"])
+        for event in rows
+    )
+    return new_table("Newest events", ("time", "level", "about", "what"), cells)
 
 
 def _amounts(sums: dict[str, int] | None) -> str:

@@ -5,7 +5,6 @@ that goes stop; what is on the disks of a replaced node is gone.
 """
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from ..aws.clusters import nodes as cluster_nodes
 from ..cdk.deployment import load
 from ..kubernetes.kubectl import way
 from ..output.confirm import confirm
-from ..output.console import write_json, write_line
+from ..output.console import write_answer, write_note
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Events, follow
 from .health_check import CHECKS, start
 from .members import chosen
@@ -78,9 +77,9 @@ def run(args: argparse.Namespace) -> int:
     kubectl = way(args.project, environment, account) if environment.cluster.orchestrator == "eks" else None
     observers = [Observer(account, cluster, node, kubectl) for node in nodes]
     before = [observer.observe() for observer in observers]
-    write_line(f"{args.verb} {', '.join(node.id for node in nodes)} of {environment.name} → {account}", sys.stderr)
+    write_note(f"{args.verb} {', '.join(node.id for node in nodes)} of {environment.name} → {account}")
     for warning in _warnings(action, nodes, existing, before):
-        write_line(f"  {warning}", sys.stderr)
+        write_note(f"  {warning}")
     if not args.yes:
         confirm(environment.name, f"{args.verb} {len(nodes)} of its nodes")
     started = time.time()
@@ -95,13 +94,9 @@ def run(args: argparse.Namespace) -> int:
         ]
         events = Events(account, cluster, started)
         poll = SANDBOX_POLL_SECONDS if account.endpoint else POLL_SECONDS
-        follow(watched, events, args.wait * 60, lambda text: write_line(text, sys.stderr), poll=poll)
+        follow(watched, events, args.wait * 60, lambda text: write_note(text), poll=poll)
         results["seconds"] = {observer.node.id: _whole_after(timeline, action) for observer, timeline in watched}
-    if args.json:
-        write_json(results)
-    else:
-        for line in _lines(results):
-            write_line(line)
+    write_answer(args.json, results, _lines(results))
     return 1 if failed or None in results.get("seconds", {}).values() else 0
 
 

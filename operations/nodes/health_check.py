@@ -1,7 +1,6 @@
 """Deep health checks on demand, which HyperPod runs on nodes that take no work meanwhile."""
 
 import argparse
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any, Final
@@ -14,7 +13,7 @@ from ..aws.calls import change
 from ..aws.clusters import Node
 from ..aws.clusters import nodes as cluster_nodes
 from ..output.confirm import confirm
-from ..output.console import write_json, write_line
+from ..output.console import write_json, write_line, write_note
 from .members import chosen
 from .timeline import shown
 
@@ -41,8 +40,8 @@ def start(environment: Environment, account: Account, existing: Sequence[Node], 
             "connectivity is checked between nodes, and needs two of a group", "add a node, or --check stress", 2
         )
     cluster = environment.cluster.name
-    write_line(f"check {', '.join(checks)} on {len(nodes)} nodes of {', '.join(groups)} → {account}", sys.stderr)
-    write_line("  they take no work until it is over, which can be hours; a node that fails is fixed", sys.stderr)
+    write_note(f"check {', '.join(checks)} on {len(nodes)} nodes of {', '.join(groups)} → {account}")
+    write_note("  they take no work until it is over, which can be hours; a node that fails is fixed")
     if not args.yes:
         confirm(environment.name, "check them")
     started = time.time()
@@ -91,7 +90,7 @@ def _follow(account: Account, cluster: str, nodes: Sequence[Node], started: floa
         now = {node.id: node.status for node in cluster_nodes(account, cluster)}
         changed = {id: now.get(id, "gone: replaced") for id in ids if now.get(id, "gone: replaced") != status.get(id)}
         for id, word in sorted(changed.items()):
-            write_line(f"  {shown(time.time() - started):>9}  {id}: {word}", sys.stderr)
+            write_note(f"  {shown(time.time() - started):>9}  {id}: {word}")
         status |= changed
         checked |= {id for id in ids if status[id] != "Running"}
         at_work = any(word in _AT_WORK for word in status.values())

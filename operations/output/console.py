@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, TextIO
 
 from ...config import findings as _findings
@@ -18,19 +19,38 @@ def write_findings(findings: Iterable[Finding], stream: TextIO) -> None:
     _findings.write_findings(findings, stream, colour)
 
 
-def write_line(text: str = "", stream: TextIO | None = None) -> None:
-    """Print one line, to stdout unless `stream` says otherwise."""
-    print(text, file=stream or sys.stdout, flush=True)
+def write_line(text: str = "") -> None:
+    """Print one line of a command's answer."""
+    print(text, flush=True)
+
+
+def write_note(text: str) -> None:
+    """Print one line about what is under way; it goes to stderr, as the answer may be JSON."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def write_error(error: CommandError) -> None:
     """Print why a command stopped."""
-    write_line(f"podwright: {error}" + (f"\n    → {error.hint}" if error.hint else ""), sys.stderr)
+    write_note(f"podwright: {error}" + (f"\n    → {error.hint}" if error.hint else ""))
 
 
 def write_json(value: Any) -> None:
     """Print a value as JSON for machines."""
     write_line(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def write_answer(as_json: bool, document: Any, lines: Iterable[str]) -> None:
+    """Print what a command has to say: `document` for machines, or `lines`, which are made only then, for people."""
+    if as_json:
+        write_json(document)
+        return
+    for line in lines:
+        write_line(line)
+
+
+def from_here(file: Path) -> Path:
+    """A file as somebody in this folder names it: relative to it where it lies below."""
+    return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
 
 
 def stop_on_errors(loaded: LoadedEnvironment) -> list[Finding]:

@@ -52,9 +52,8 @@ def promotion_workflow(project: Project) -> str:
         for name in stage.environments:
             mine = [step for step in of_stage if step.environment == name]
             environment = environments[name]
-            jobs.append(
-                _job(f"look-{name}", _drift_check(project, environment, _execution_roles(mine, "read"), before))
-            )
+            looking = _looking(project, environment, _execution_roles(mine, "read"), before)
+            jobs.append(_job(f"look-{name}", f"if: github.event_name != 'pull_request'\n{looking}"))
             deploys = _execution_roles(mine, "deploy", "prove")
             jobs.append(_job(f"deploy-{name}", _deploy(project, environment, deploys, reads, stage.manual)))
         before = [f"deploy-{name}" for name in stage.environments]
@@ -125,10 +124,6 @@ runs-on: {_RUNNER}
 timeout-minutes: 60
 steps:
 {_prepared()}{runs}"""
-
-
-def _drift_check(project: Project, environment: Environment, result: Sequence[Step], needs: Sequence[str]) -> str:
-    return "if: github.event_name != 'pull_request'\n" + _looking(project, environment, result, needs)
 
 
 def _looking(project: Project, environment: Environment, result: Sequence[Step], needs: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import Step, drift_steps, steps
 from ..output.console import write_json, write_line
-from ..output.tables import empty_table
+from ..output.tables import new_table
 
 _RUNS = {"person": "a person consents"}
 
@@ -37,8 +37,14 @@ def run(args: argparse.Namespace) -> int:
 def _write(title: str, result: tuple[Step, ...]) -> None:
     from rich.console import Console
 
-    table = empty_table(title, "stage", "step", "role", "runs")
-    for step in result:
-        runs = "\n".join(step.commands) or _RUNS[step.role]
-        table.add_row(step.stage or "", step.name, "" if step.role == "person" else step.role, runs)
+    rows = (
+        (
+            step.stage or "",
+            step.name,
+            "" if step.role == "person" else step.role,
+            "\n".join(step.commands) or _RUNS[step.role],
+        )
+        for step in result
+    )
+    table = new_table(title, ("stage", "step", "role", "runs"), rows)
     Console(file=sys.stdout, highlight=False, soft_wrap=not sys.stdout.isatty()).print(table)

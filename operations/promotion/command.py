@@ -10,22 +10,21 @@ import getpass
 import json
 import sys
 import time
-from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ...config.errors import CommandError
 from ...config.loading.project import Project
-from ...planning.delivery.pipeline_steps import Step, stages, steps
+from ...planning.delivery.pipeline_steps import Step, steps
 from ..aws.account import is_sandboxed, sandbox_shell, shell_account
 from ..cdk.deployment import bootstrap, cdk_for
 from ..cdk.progress import Progress
 from ..output.columns import columns
-from ..output.console import write_line
-from .content import Content, content_of
+from ..output.console import write_line, write_note
+from .content import check_committed, content_of
 from .locks import only_promotion
 from .record import Bucket, Folder, Record, Store
-from .run import Promotion, StepFailed, advice
+from .run import Promotion, StepFailed, advice, chosen_steps
 from .stand_ins import make_stand_ins
 
 STATE: Final = ".podwright/promotion"
@@ -57,12 +56,12 @@ def run(args: argparse.Namespace) -> int:
     promotion = Promotion(
         args.project,
         ordered,
-        _chosen(args, project, ordered),
+        chosen_steps(project, ordered, args.first, args.last),
         content,
         lambda: content_of(Project.at(args.project)),
         Record(_store(args)),
-        _events() if args.json else _lines(),
-        (lambda line: None) if args.json else (lambda line: write_line(f"    {line}", sys.stderr)),
+        _tell_json if args.json else _tell,
+        (lambda line: None) if args.json else (lambda line: write_note(f"    {line}")),
         getpass.getuser(),
         lambda environment: _prepare_sandbox(args, project, environment),
         args.sandbox,
@@ -70,12 +69,13 @@ def run(args: argparse.Namespace) -> int:
     )
     if args.plan:
         return _plan(promotion, args.json)
-    _refuse_uncommitted(args, project, content)
+    if not args.uncommitted:
+        check_committed(project, content, args.sandbox)
     promotion.tell("promotion", content=content.shared, commit=content.commit, steps=sorted(promotion.chosen))
     waiting = "commands of an earlier promotion that was killed are still at work; waiting for their end"
     with only_promotion(args.project / STATE, lambda: promotion.tell("waiting", what=waiting)) as lock:
         if args.again:
-            _forget(promotion)
+            promotion.forget()
         return _promote(promotion, args, lock)
 
 
@@ -102,34 +102,6 @@ def _promote(promotion: Promotion, args: argparse.Namespace, lock: int) -> int:
     return 0 if done else 1
 
 
-def _chosen(args: argparse.Namespace, project: Project, ordered: tuple[Step, ...]) -> frozenset[str]:
-    """The names of the steps from the first to the last stage that the command line names."""
-    order = stages(project.settings, project.names)
-    named = project.settings.environments or (project.settings.pipeline and project.settings.pipeline.stages)
-    if not named and len(project.names) > 1:
-        known = ", ".join(project.names)
-        raise CommandError(
-            f"podwright.yaml does not say in which order to promote {known}",
-            "write `environments: [dev, staging, prod]` there, or stages under `pipeline:`",
-            2,
-        )
-
-    def place(environment: str | None, default: int) -> int:
-        if environment is None:
-            return default
-        for index, stage in enumerate(order):
-            if environment in stage.environments:
-                return index
-        promoted = ", ".join(name for stage in order for name in stage.environments)
-        raise CommandError(f"{environment!r} is not promoted", f"podwright.yaml promotes {promoted}", 2)
-
-    first, last = place(args.first, 0), place(args.last, len(order) - 1)
-    if first > last:
-        raise CommandError(f"{args.last} comes before {args.first}", "--from names the earlier one", 2)
-    names = {stage.name for stage in order[first : last + 1]}
-    return frozenset(step.name for step in ordered if step.stage is None or step.stage in names)
-
-
 def _store(args: argparse.Namespace) -> Store:
     if args.record is None:
         return Folder(args.project / STATE)
@@ -153,31 +125,14 @@ def _profiles(args: argparse.Namespace, project: Project) -> dict[str, str]:
     return profiles
 
 
-def _refuse_uncommitted(args: argparse.Namespace, project: Project, content: Content) -> None:
-    """Refuse files for AWS that nobody could go back to."""
-    to_aws = any(not is_sandboxed(loaded.environment, args.sandbox) for loaded in project.load_all())
-    if to_aws and content.uncommitted and not args.uncommitted:
-        shown = ", ".join(content.uncommitted[:3]) + (", …" if len(content.uncommitted) > 3 else "")
-        hint = "commit them, so that one can go back to what is promoted; --uncommitted promotes them as they are"
-        raise CommandError(f"{len(content.uncommitted)} files differ from the commit: {shown}", hint)
-
-
 def _prepare_sandbox(args: argparse.Namespace, project: Project, environment: str) -> None:
     """Make in an account of the sandbox what `preflight` expects. In AWS somebody does so once."""
     loaded = project.load(environment)
     if is_sandboxed(loaded.environment, args.sandbox):
         where = argparse.Namespace(project=args.project, environment=environment, sandbox=args.sandbox)
         cdk = cdk_for(where, loaded)
-        bootstrap(cdk, Progress(sys.stderr), desired=True)
+        bootstrap(cdk, Progress(), desired=True)
         make_stand_ins(loaded.environment, cdk.account)
-
-
-def _forget(promotion: Promotion) -> None:
-    """Let the chosen steps run again."""
-    for step in promotion.steps:
-        entry = promotion.record.of(step.name, promotion.content.of(step.environment))
-        if step.name in promotion.chosen and entry:
-            promotion.record.store.remove(f"{step.name}/{entry.content}.json")
 
 
 def _approver(step: Step, args: argparse.Namespace, promotion: Promotion) -> str | None:
@@ -188,7 +143,7 @@ def _approver(step: Step, args: argparse.Namespace, promotion: Promotion) -> str
     if args.json or not sys.stdin.isatty():
         return None
     for file in promotion.to_read(step):
-        write_line(f"    {file}", sys.stderr)
+        write_note(f"    {file}")
     answer = input(f"Approve {stage}, after reading what would change there? [y/N] ")
     return promotion.by if answer.strip().lower() in ("y", "yes") else None
 
@@ -196,54 +151,47 @@ def _approver(step: Step, args: argparse.Namespace, promotion: Promotion) -> str
 def _plan(promotion: Promotion, as_json: bool) -> int:
     """Print the steps and what has become of them for these files."""
     rows = [("step", "state", "command")]
-    result = list[dict[str, Any]]()
     for step in promotion.steps:
         entry = promotion.state(step)
         state = entry.state if entry else "to do" if step.name in promotion.chosen else "not chosen"
-        result.append({"step": step.name, "state": state, "needs": list(step.needs), "commands": list(step.commands)})
         rows.append((step.name, state, " && ".join(step.commands) or "a person approves"))
-    if as_json:
-        for item in result:
+        if as_json:
+            item = {"step": step.name, "state": state, "needs": step.needs, "commands": step.commands}
             write_line(json.dumps({"event": "plan", **item}))
-    else:
-        for line in columns(rows):
-            write_line(line)
+    if not as_json:
+        write_line("\n".join(columns(rows)))
     return 0
 
 
-def _events() -> Callable[..., None]:
-    def tell(event: str, **values: Any) -> None:
-        write_line(json.dumps({"event": event, "time": round(time.time(), 1), **values}))
-
-    return tell
+def _tell_json(event: str, **values: Any) -> None:
+    """What happens, as a line of JSON."""
+    write_line(json.dumps({"event": event, "time": round(time.time(), 1), **values}))
 
 
-def _lines() -> Callable[..., None]:
-    def tell(event: str, **values: Any) -> None:
-        match event:
-            case "promotion":
-                commit = f"commit {values['commit'][:12]}" if values["commit"] else "no commit"
-                write_line(f"promoting {commit}, content {values['content'][:12]}", sys.stderr)
-            case "done":
-                write_line(f"promoted in {values['seconds']:.0f} s", sys.stderr)
-            case "waiting" if "step" in values:
-                stage = values["step"].rpartition(".")[0]
-                write_line(f"  {values['step']:<24} waits for a person", sys.stderr)
+def _tell(event: str, **values: Any) -> None:
+    """What happens, for people."""
+    match event:
+        case "promotion":
+            commit = f"commit {values['commit'][:12]}" if values["commit"] else "no commit"
+            write_note(f"promoting {commit}, content {values['content'][:12]}")
+        case "done":
+            write_note(f"promoted in {values['seconds']:.0f} s")
+        case "waiting" if "step" in values:
+            stage = values["step"].rpartition(".")[0]
+            write_note(f"  {values['step']:<24} waits for a person")
+            for file in values["evidence"]:
+                write_note(f"    {file}")
+            write_note(f"    → read what would change, then `podwright promote --approve {stage}`")
+        case "waiting" | "interrupted":
+            write_note(f"  {values.get('what') or values['advice'][0]}")
+        case _:
+            seconds = f" in {values['seconds']:.0f} s" if "seconds" in values else ""
+            when = f" {values['passed']}" if values.get("passed") else ""
+            by = f" by {values['by']}" if "by" in values else ""
+            word = "passed before" if event == "skipped" else event
+            write_note(f"  {values['step']:<24} {word}{when}{seconds}{by}")
+            if event == "failed":
                 for file in values["evidence"]:
-                    write_line(f"    {file}", sys.stderr)
-                write_line(f"    → read what would change, then `podwright promote --approve {stage}`", sys.stderr)
-            case "waiting" | "interrupted":
-                write_line(f"  {values.get('what') or values['advice'][0]}", sys.stderr)
-            case _:
-                seconds = f" in {values['seconds']:.0f} s" if "seconds" in values else ""
-                when = f" {values['passed']}" if values.get("passed") else ""
-                by = f" by {values['by']}" if "by" in values else ""
-                word = "passed before" if event == "skipped" else event
-                write_line(f"  {values['step']:<24} {word}{when}{seconds}{by}", sys.stderr)
-                if event == "failed":
-                    for file in values["evidence"]:
-                        write_line(f"    evidence: {file}", sys.stderr)
-                    for sentence in values["advice"]:
-                        write_line(f"    → {sentence}", sys.stderr)
-
-    return tell
+                    write_note(f"    evidence: {file}")
+                for sentence in values["advice"]:
+                    write_note(f"    → {sentence}")

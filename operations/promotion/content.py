@@ -15,8 +15,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from ...config.errors import CommandError
 from ...config.loading.project import Project
 from ...planning.delivery.pipeline_steps import ASSEMBLY, EVIDENCE
+from ..aws.account import is_sandboxed
 
 _PACKAGES: Final = ("bin", "cdk8s_charts", "config", "constructs", "lifecycle_scripts", "operations", "stacks")
 _WRITTEN: Final = (EVIDENCE, ASSEMBLY, ".podwright")
@@ -63,6 +65,15 @@ def content_of(project: Project) -> Content:
     )
 
 
+def check_committed(project: Project, content: Content, sandbox: bool) -> None:
+    """Raise CommandError for files that would go to AWS and that nobody could go back to."""
+    to_aws = any(not is_sandboxed(loaded.environment, sandbox) for loaded in project.load_all())
+    if to_aws and content.uncommitted:
+        shown = ", ".join(content.uncommitted[:3]) + (", …" if len(content.uncommitted) > 3 else "")
+        hint = "commit them, so that one can go back to what is promoted; --uncommitted promotes them as they are"
+        raise CommandError(f"{len(content.uncommitted)} files differ from the commit: {shown}", hint)
+
+
 def _files(root: Path) -> Iterator[Path]:
     """The project's files but those of environments, relative to it: all that git does not ignore, or all."""
     listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -81,9 +92,7 @@ def _files(root: Path) -> Iterator[Path]:
 def _own() -> str:
     """Digest of the podwright that runs: its files, and the CDK's version."""
     package = Path(__file__).parents[2]
-    files = sorted(
-        file for available_width in _PACKAGES for file in (package / available_width).rglob("*") if file.is_file()
-    )
+    files = sorted(file for folder in _PACKAGES for file in (package / folder).rglob("*") if file.is_file())
     known = [(str(file.relative_to(package)), _of_file(file)) for file in files if "__pycache__" not in file.parts]
     return _digest([version("aws-cdk-lib"), *known])
 

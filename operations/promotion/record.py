@@ -41,19 +41,15 @@ class Store(Protocol):
 
     def read(self, key: str) -> str | None:
         """The text, or None."""
-        ...
 
     def write(self, key: str, text: str) -> None:
         """Put a text in the place of what was there."""
-        ...
 
     def remove(self, key: str) -> None:
         """Forget a text."""
-        ...
 
     def keys(self, folder: str) -> list[str]:
         """The keys that begin with a folder."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...config.errors import CommandError, PodwrightError
-from ...planning.delivery.pipeline_steps import EVIDENCE, Step
+from ...config.loading.project import Project
+from ...planning.delivery.pipeline_steps import EVIDENCE, Step, stages
 from .content import Content
 from .record import Entry, Record
 
@@ -66,6 +67,13 @@ class Promotion:
         if entry and step.environment and step.kind not in ("approval", "drift"):
             return None if self.record.overtaken(entry, f"{step.environment}.deploy") else entry
         return entry
+
+    def forget(self) -> None:
+        """Let the chosen steps run again."""
+        for step in self.steps:
+            entry = self.record.of(step.name, self.content.of(step.environment))
+            if step.name in self.chosen and entry:
+                self.record.store.remove(f"{step.name}/{entry.content}.json")
 
     def run(self, approve: Callable[[Step], str | None], lock: int) -> bool:
         """Carry out what is missing. Returns False where a person has to approve first.
@@ -217,6 +225,36 @@ class Promotion:
         """What the one who approves should read."""
         entries = [self.record.of(name, self.content.of(name.rpartition(".")[0])) for name in approval.needs]
         return sorted({file for entry in entries if entry for file in entry.evidence})
+
+
+def chosen_steps(
+    project: Project, ordered: tuple[Step, ...], first_environment: str | None, last_environment: str | None
+) -> frozenset[str]:
+    """The names of the steps from the first to the last stage that is named; of all where none is.
+
+    Raises:
+        CommandError: the project has no order of promotion, or the names are not in it.
+    """
+    order = stages(project.settings, project.names)
+    named = project.settings.environments or (project.settings.pipeline and project.settings.pipeline.stages)
+    if not named and len(project.names) > 1:
+        known = ", ".join(project.names)
+        raise CommandError(
+            f"podwright.yaml does not say in which order to promote {known}",
+            "write `environments: [dev, staging, prod]` there, or stages under `pipeline:`",
+            2,
+        )
+    ranks = {name: rank for rank, stage in reversed(list(enumerate(order))) for name in stage.environments}
+    for name in filter(None, (first_environment, last_environment)):
+        if name not in ranks:
+            promoted = ", ".join(name for stage in order for name in stage.environments)
+            raise CommandError(f"{name!r} is not promoted", f"podwright.yaml promotes {promoted}", 2)
+    first = ranks[first_environment] if first_environment else 0
+    last = ranks[last_environment] if last_environment else len(order) - 1
+    if first > last:
+        raise CommandError(f"{last_environment} comes before {first_environment}", "--from names the earlier one", 2)
+    names = {stage.name for stage in order[first : last + 1]}
+    return frozenset(step.name for step in ordered if step.stage is None or step.stage in names)
 
 
 def advice(promotion: Promotion, failed: StepFailed) -> list[str]:

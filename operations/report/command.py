@@ -7,7 +7,6 @@ drawing alone, as SVG.
 
 import argparse
 import json
-import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -76,7 +75,7 @@ def _draw(args: argparse.Namespace, loaded: LoadedEnvironment, assembly: Assembl
 def _assembly(args: argparse.Namespace, loaded: LoadedEnvironment) -> Assembly:
     if args.assembly:
         return read_assembly(args.assembly, loaded.environment.name)
-    progress = Progress(sys.stderr)
+    progress = Progress()
     assembly = synthesized(args.project, args.environment, loaded)
     progress.say("synthesize", progress.elapsed)
     return assembly
@@ -90,7 +89,7 @@ def _scene(args: argparse.Namespace, loaded: LoadedEnvironment, findings: list[F
     )
     if not args.live:
         return scene
-    return observed(scene, args.project, args.environment, args.sandbox, Progress(sys.stderr))
+    return observed(scene, args.project, args.environment, args.sandbox, Progress())
 
 
 def _changes(file: Path | None, loaded: LoadedEnvironment) -> dict[str, Any] | None:

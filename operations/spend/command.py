@@ -19,7 +19,7 @@ from ..aws.unseen import noted
 from ..cdk.deployment import add_environment, load
 from ..dashboards.sources import workspace
 from ..output.columns import columns
-from ..output.console import stop_on_errors, write_json, write_line
+from ..output.console import stop_on_errors, write_answer
 from ..output.money import money
 from ..programs.prometheus import Prometheus, QueryError
 from .bills import REQUEST_USD, bill, budget, day_of
@@ -51,11 +51,7 @@ def run(args: argparse.Namespace) -> int:
     account = account_of(environment, args.project, args.sandbox)
     end = time.time()
     result = report(environment, account, end, args.days, bill_too=args.bill, url=args.prometheus)
-    if args.json:
-        write_json(result)
-    else:
-        for line in lines(result):
-            write_line(line)
+    write_answer(args.json, result, lines(result))
     return 1 if all(result[part] is None for part in ("teams", "budget", "bill")) else 0
 
 

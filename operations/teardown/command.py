@@ -11,7 +11,7 @@ import sys
 from ...config.errors import CommandError
 from ..cdk.deployment import add_environment, cdk_for, deployed_stacks, load, wait_for_earlier_run
 from ..cdk.progress import Progress
-from ..output.console import write_json, write_line
+from ..output.console import write_json, write_line, write_note
 from .data import DELETABLE, delete_data, empty_bucket
 from .inventory import Inventory, take_inventory
 from .plan import Blocker, Kept
@@ -41,10 +41,10 @@ def run(args: argparse.Namespace) -> int:
     """Delete every stack that is there and not protected, and what was named."""
     loaded = load(args)
     environment, name = loaded.environment, loaded.environment.name
-    progress = Progress(sys.stderr)
+    progress = Progress()
     cdk = cdk_for(args, loaded)
     account = cdk.account
-    write_line(f"{name} → {account}", sys.stderr)
+    write_note(f"{name} → {account}")
     wait_for_earlier_run(cdk, progress)
     existing = deployed_stacks(account, name, args.project)
     _check_stacks(args.unprotect, [stack.name for stack in existing])
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             write_line("\n".join(plan_lines(plan)))
         return 0
-    write_line("\n".join(plan_lines(plan)), sys.stderr)
+    write_note("\n".join(plan_lines(plan)))
     data = _named(args, observed)
     _stop_at([item for item in plan.blockers if item.by == "you"])
     if not plan.going and not data:
@@ -145,6 +145,6 @@ def _ask(name: str, going: list[str], data: list[str]) -> None:
         raise CommandError(
             "nobody can be asked here", "--yes deletes without asking; --plan prints what would happen", 2
         )
-    write_line(f"This deletes {', '.join([*going, *data])} and everything in them.", sys.stderr)
+    write_note(f"This deletes {', '.join([*going, *data])} and everything in them.")
     if input(f"Type {name} to continue: ").strip() != name:
         raise CommandError("nothing was deleted")

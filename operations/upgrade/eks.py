@@ -5,7 +5,6 @@ the first two, `podwright upgrade ENV nodes` the third. EKS goes one minor versi
 """
 
 import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from ..capacity.plan_file import NotWritten, lines, write_values
 from ..cdk.deployment import load
 from ..kubernetes.kubectl import way
 from ..output.columns import columns
-from ..output.console import write_json, write_line
+from ..output.console import write_answer, write_note
 from .readiness import Readiness, read_readiness
 
 
@@ -42,15 +41,14 @@ def run(args: argparse.Namespace) -> int:
     name = eks_cluster_name(account, environment)
     kubectl = way(args.project, environment, account)
     readiness = read_readiness(environment, account, name, args.to, kubectl, args.project)
-    written = False
-    if args.write and readiness.is_ready and readiness.wanted != environment.cluster.eks.version:
-        write(_file(args, environment), loaded.source, readiness)
-        written = True
-    if args.json:
-        write_json(document(readiness) | {"environment": environment.name, "written": written})
-    else:
-        for line in _lines(environment, readiness, written, sees=kubectl is not None):
-            write_line(line)
+    written = args.write and readiness.is_ready and readiness.wanted != environment.cluster.eks.version
+    if written:
+        write(Project.at(args.project).file(args.environment), loaded.source, readiness)
+    write_answer(
+        args.json,
+        document(readiness) | {"environment": environment.name, "written": written},
+        _lines(environment, readiness, written, sees=kubectl is not None),
+    )
     return 0 if readiness.is_ready else 1
 
 
@@ -97,11 +95,6 @@ def document(readiness: Readiness) -> dict[str, Any]:
         ],
         "obstacles": [{"level": item.level, "what": item.what, "hint": item.hint} for item in readiness.obstacles],
     }
-
-
-def _file(args: argparse.Namespace, environment: Environment) -> Path:
-    known = args.environment in Project.at(args.project).names
-    return args.project / "environments" / f"{environment.name}.yaml" if known else Path(args.environment)
 
 
 def _lines(environment: Environment, readiness: Readiness, written: bool, *, sees: bool) -> Iterator[str]:
@@ -153,4 +146,4 @@ def warn(loaded: LoadedEnvironment) -> None:
     """Say on stderr that the file leaves the version to podwright, whose default moves with its major versions."""
     cluster, eks = loaded.source.data.get("cluster") or {}, loaded.environment.cluster.eks
     if loaded.environment.cluster.orchestrator == "eks" and "version" not in (cluster.get("eks") or {}):
-        write_line(f"  the file names no cluster.eks.version; podwright's default is {eks.version}", sys.stderr)
+        write_note(f"  the file names no cluster.eks.version; podwright's default is {eks.version}")

@@ -6,7 +6,6 @@ it and continues with the groups that are left.
 """
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
@@ -17,8 +16,8 @@ from ..aws.clusters import existing_cluster
 from ..cdk.deployment import load
 from ..kubernetes.kubectl import way
 from ..output.confirm import confirm
-from ..output.console import write_json, write_line
-from ..output.tables import coloured, empty_table
+from ..output.console import write_json, write_line, write_note
+from ..output.tables import coloured, new_table
 from .observed import behind, jobs_on_nodes, kubernetes_nodes
 from .renewal import Upgrade, announced, check_alarms, going_groups, is_busy, own_settings, warnings
 from .software import Software, Wish, rollout, software
@@ -59,16 +58,16 @@ def run(args: argparse.Namespace) -> int:
     jobs = jobs_on_nodes(kubectl)
     if args.idle:
         going = [name for name in going if not is_busy(account, environment, name, kubectl, jobs)]
-    write_line(f"software of {environment.name} → {account}", sys.stderr)
+    write_note(f"software of {environment.name} → {account}")
     for name, kubelet in old_kubelets.items():
-        write_line(f"  {name}: nodes have kubelet {kubelet}, the control plane is {server}", sys.stderr)
+        write_note(f"  {name}: nodes have kubelet {kubelet}, the control plane is {server}")
     for line in announced(environment, existing, under_way, going, wish):
-        write_line(f"  {line}", sys.stderr)
+        write_note(f"  {line}")
     results: list[dict[str, Any]] = []
     if going:
         check_alarms(account, [rollout(own_settings(environment, name), wish) for name in going])
         for line in warnings(account, environment, going, kubectl, jobs):
-            write_line(f"  {line}", sys.stderr)
+            write_note(f"  {line}")
         if not args.yes:
             confirm(environment.name, f"renew the software of {', '.join(going)}")
     upgrade = Upgrade(environment, account, kubectl, server, wish)
@@ -83,10 +82,8 @@ def run(args: argparse.Namespace) -> int:
             results.append(upgrade.group(name, software(existing_cluster(account, cluster))[name], jobs, resumed=False))
             ok = results[-1]["ok"]
     except KeyboardInterrupt:
-        write_line(
-            f"\nWhat has begun continues in AWS. `podwright upgrade {environment.name} nodes` follows it "
-            f"and continues.",
-            sys.stderr,
+        write_note(
+            f"\nWhat has begun continues in AWS. `podwright upgrade {environment.name} nodes` follows it and continues."
         )
         raise
     _write(environment, existing, results, args)
@@ -102,11 +99,12 @@ def _write(
         write_json({"environment": environment.name, "groups": list(result), "ok": ok})
         return
     if not result:
-        write_line(f"{environment.name}: no group to renew; {_states(before)}")
+        states = (f"{name} {now.current or '–'} {now.state}".rstrip() for name, now in before.items())
+        write_line(f"{environment.name}: no group to renew; {', '.join(states)}")
         return
     from rich.console import Console
 
-    table = empty_table(f"Software of {environment.name}", "group", "release", "status", "took", "verdict")
+    table = new_table(f"Software of {environment.name}", ("group", "release", "status", "took", "verdict"))
     for item in result:
         verdict = "; ".join([*(["as asked for"] if item["ok"] else item["problems"]), *item["notes"]])
         release = f"{item['from'] or '–'} → {item['to'] or '–'}"
@@ -115,7 +113,3 @@ def _write(
     Console(highlight=False, markup=False).print(table)
     if not all(item["ok"] for item in result):
         write_line(_NEXT.format(name=environment.name))
-
-
-def _states(groups: Mapping[str, Software]) -> str:
-    return ", ".join(f"{name} {now.current or '–'} {now.state}".rstrip() for name, now in groups.items())

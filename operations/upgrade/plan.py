@@ -1,7 +1,6 @@
 """`podwright upgrade ENV`: what is behind, in the order in which to renew it. Nothing is changed."""
 
 import argparse
-import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,11 +12,11 @@ from ..aws.deployed import eks_cluster_name
 from ..cdk.deployment import load
 from ..kubernetes.kubectl import Kubectl, way
 from ..output.columns import columns
-from ..output.console import write_json, write_line
+from ..output.console import write_json, write_line, write_note
 from .eks import document, warn
+from .lifecycle import compare
 from .observed import behind, kubernetes_nodes
 from .readiness import read_readiness
-from .scripts import compare
 from .software import Software, in_order, software
 
 
@@ -26,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     loaded = load(args)
     environment = loaded.environment
     account = account_of(environment, args.project, args.sandbox)
-    write_line(f"{environment.name} → {account}", sys.stderr)
+    write_note(f"{environment.name} → {account}")
     warn(loaded)
     cluster = existing_cluster(account, environment.cluster.name)
     groups = software(cluster)
@@ -81,7 +80,7 @@ def _steps(
         "behind": bool(late or at_work),
         "command": f"podwright upgrade {name} nodes",
     }
-    older = [item for item in compare(account, environment) if item.is_older]
+    older = [item for item in compare(account, environment, write_note) if item.is_older]
     covered = bool(older) and {item.group for item in older} <= set(late)
     yield {
         "part": "scripts",
@@ -111,12 +110,8 @@ def _kubernetes(
         state += f"; {readiness.wanted} is there" + ("" if readiness.is_ready else ", and something stops it")
     command = f"podwright upgrade {environment.name} eks"
     # A later version is no reason by itself: staying is right until support ends.
-    ends = bool(until) and until <= _soon()
+    ends = bool(until) and until <= f"{datetime.now(UTC) + timedelta(days=60):%Y-%m-%d}"
     return step | {"state": state, "behind": ends, "command": command, "details": document(readiness)}
-
-
-def _soon() -> str:
-    return f"{datetime.now(UTC) + timedelta(days=60):%Y-%m-%d}"
 
 
 def _behind(now: Software) -> str:

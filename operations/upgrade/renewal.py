@@ -1,6 +1,5 @@
 """Renewing the software of groups: which ones, what to know before, and one group from request to verdict."""
 
-import sys
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from ..aws.calls import change, pages
 from ..aws.clusters import Node, existing_cluster, nodes
 from ..aws.unseen import code_of
 from ..kubernetes.kubectl import Kubectl, Refused
-from ..output.console import write_line
+from ..output.console import write_note
 from .follow import POLL_SECONDS, SANDBOX_POLL_SECONDS, Renewed, follow, problems
 from .observed import kubernetes_nodes
 from .software import Software, Wish, batches, in_order, request, rollout, software
@@ -40,7 +39,7 @@ class Upgrade:
         on_eks = self._environment.cluster.orchestrator == "eks"
         before_it = {node.id: node.status for node in nodes(self._account, self._cluster, name)}
         if resumed:
-            write_line(f"  {name}: an update is under way, which is followed", sys.stderr)
+            write_note(f"  {name}: an update is under way, which is followed")
             release = before.desired
         else:
             how = rollout(group, self._wish) if on_eks else None
@@ -58,7 +57,7 @@ class Upgrade:
             self._account,
             self._cluster,
             name,
-            lambda text: write_line(text, sys.stderr),
+            lambda text: write_note(text),
             started=started,
             resumed=resumed,
             before=before_it,
@@ -231,7 +230,7 @@ def is_busy(
     existing = nodes(account, environment.cluster.name, name)
     at_work = sorted({job for node in existing for job in jobs.get(node.id, ())})
     if at_work:
-        write_line(f"  {name} is left out: {', '.join(at_work)}", sys.stderr)
+        write_note(f"  {name} is left out: {', '.join(at_work)}")
     return bool(at_work)
 
 

@@ -23,7 +23,7 @@ from ...planning.delivery.effects import Effect
 from ..cdk.deployment import load
 from ..effects.changes import ResourceChange, changes, short
 from ..effects.templates import pairs, synthesized
-from ..output.console import write_json, write_line
+from ..output.console import write_answer
 from ..programs.node import use_bundled_node
 
 NOTICED: Final = (
@@ -73,13 +73,11 @@ def run(args: argparse.Namespace) -> int:
         new = synthesis(project, sys.executable, None, context, existing / "after", name)
     resource_changes = changes(pairs(old, new), name)
     noticed = [change for change in resource_changes if is_noticed(change)]
-    if args.json:
-        write_json(
-            {"environment": name, "changes": [plain(change, name) for change in resource_changes], "ok": not noticed}
-        )
-    else:
-        for line in lines(name, resource_changes, noticed, whole=args.all):
-            write_line(line)
+    write_answer(
+        args.json,
+        {"environment": name, "changes": [plain(change, name) for change in resource_changes], "ok": not noticed},
+        lines(name, resource_changes, noticed, whole=args.all),
+    )
     return 1 if noticed else 0
 
 

@@ -36,7 +36,9 @@ def update_version(service: Eks, region: str, values: JsonObject) -> JsonObject:
             "InvalidParameterException", f"Unsupported Kubernetes minor version update from {current} to {requested}"
         )
     if step == 1 and not values.get("force"):
-        blocking = [item["name"] for item in insights(service, region, cluster) if _status(item) == "ERROR"]
+        blocking = [
+            item["name"] for item in insights(service, region, cluster) if item["insightStatus"]["status"] == "ERROR"
+        ]
         if blocking:
             raise refuse("InvalidRequestException", f"Upgrade insights are in ERROR: {', '.join(blocking)} (sandbox)")
     cluster.description["version"] = requested
@@ -138,10 +140,6 @@ def _insight(
         "resources": [],
         "categorySpecificSummary": summary,
     }
-
-
-def _status(item: JsonObject) -> str:
-    return item["insightStatus"]["status"]
 
 
 def _may_go_back(cluster: EksCluster, requested: str) -> bool:

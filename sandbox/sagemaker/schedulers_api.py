@@ -7,7 +7,7 @@ from moto.core.responses import ActionResult
 from moto.sagemaker.responses import SageMakerResponse
 
 from ..protocol.clock import now
-from .schedulers import Kind, SchedulerObject
+from .schedulers import Kind
 from .service import HyperPod
 
 
@@ -64,7 +64,8 @@ class SchedulerOperations(SageMakerResponse):
         return ActionResult({f"{kind}Arn": made.arn, f"{kind}Id": made.identifier})
 
     def _described(self, kind: Kind) -> ActionResult:
-        return ActionResult(self._named(kind).answer(now()))
+        item = self.service.schedulers.find(kind, self.region, self._get_param(f"{kind}Id"))
+        return ActionResult(item.answer(now()))
 
     def _updated(self, kind: Kind) -> ActionResult:
         changed = self.service.schedulers.update(kind, self.region, dict(self.params))
@@ -84,6 +85,3 @@ class SchedulerOperations(SageMakerResponse):
         size, start = int(self._get_param("MaxResults") or 100), int(self._get_param("NextToken") or 0)
         more = {"NextToken": str(start + size)} if len(matches) > start + size else {}
         return ActionResult({f"{kind}Summaries": matches[start : start + size], **more})
-
-    def _named(self, kind: Kind) -> SchedulerObject:
-        return self.service.schedulers.find(kind, self.region, self._get_param(f"{kind}Id"))

@@ -34,7 +34,7 @@ def page(hyperpod: HyperPod, workspace: str) -> str:
         for line in snapshot(_synthetic_cluster(hyperpod, cluster, timestamp), timestamp.timestamp()).splitlines():
             # A family has its lines together, of whatever cluster they are.
             name = line.split(" ")[2] if line.startswith("# ") and line != "# EOF" else line.partition("{")[0]
-            lines.setdefault(_family(name), []).append(line)
+            lines.setdefault(name.removesuffix("_total"), []).append(line)
     loud = [
         line
         for family, group in lines.items()
@@ -46,10 +46,6 @@ def page(hyperpod: HyperPod, workspace: str) -> str:
 
 def _regions(hyperpod: HyperPod) -> list[str]:
     return sorted({region for region, _ in hyperpod.clusters})
-
-
-def _family(name: str) -> str:
-    return name.removesuffix("_total")
 
 
 def _exporter(family: str) -> str:

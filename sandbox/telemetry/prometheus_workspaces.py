@@ -120,16 +120,7 @@ class PrometheusWorkspaces:
 
     def create_logging_configuration(self, region: str, specified: JsonObject) -> JsonObject:
         """CreateLoggingConfiguration; the update is the same."""
-        workspace, created = self.find(region, specified["workspaceId"]), {"createdAt": now()}
-        workspace.logging = {
-            **created,
-            **workspace.logging,
-            "status": _ACTIVE,
-            "workspace": workspace.identifier,
-            "logGroupArn": specified["logGroupArn"],
-            "modifiedAt": now(),
-        }
-        return {"status": _ACTIVE}
+        return self._put(region, specified, "logging", "logGroupArn")
 
     update_logging_configuration = create_logging_configuration
 
@@ -144,16 +135,7 @@ class PrometheusWorkspaces:
 
     def create_query_logging_configuration(self, region: str, specified: JsonObject) -> JsonObject:
         """CreateQueryLoggingConfiguration; the update is the same."""
-        workspace, created = self.find(region, specified["workspaceId"]), {"createdAt": now()}
-        workspace.query_logging = {
-            **created,
-            **workspace.query_logging,
-            "status": _ACTIVE,
-            "workspace": workspace.identifier,
-            "destinations": specified["destinations"],
-            "modifiedAt": now(),
-        }
-        return {"status": _ACTIVE}
+        return self._put(region, specified, "query_logging", "destinations")
 
     update_query_logging_configuration = create_query_logging_configuration
 
@@ -165,6 +147,20 @@ class PrometheusWorkspaces:
         """DeleteQueryLoggingConfiguration."""
         self._part(region, specified, "query_logging").clear()
         return {}
+
+    def _put(self, region: str, specified: JsonObject, name: str, setting: str) -> JsonObject:
+        """Set where a workspace logs; when that was first set stays."""
+        workspace = self.find(region, specified["workspaceId"])
+        part = {
+            "createdAt": now(),
+            **getattr(workspace, name),
+            "status": _ACTIVE,
+            "workspace": workspace.identifier,
+            setting: specified[setting],
+            "modifiedAt": now(),
+        }
+        setattr(workspace, name, part)
+        return {"status": _ACTIVE}
 
     def _part(self, region: str, specified: JsonObject, name: str) -> JsonObject:
         part = getattr(self.find(region, specified["workspaceId"]), name)

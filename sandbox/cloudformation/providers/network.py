@@ -216,10 +216,6 @@ class FlowLog:
         request.client("ec2").delete_flow_logs(FlowLogIds=[request.physical_id])
 
 
-def _association(request: Request, physical_id: str) -> JsonObject:
-    return {"Id": physical_id}
-
-
 NETWORK: dict[str, Provider] = {
     "AWS::EC2::VPC": Vpc(
         "ec2",
@@ -273,7 +269,7 @@ NETWORK: dict[str, Provider] = {
         "AssociationId",
         {"AssociationId": ""},
         "disassociate_route_table",
-        after=_association,
+        after=lambda request, physical_id: {"Id": physical_id},
     ),
     "AWS::EC2::NatGateway": NatGateway(
         "ec2",

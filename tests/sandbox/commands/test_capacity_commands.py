@@ -15,7 +15,7 @@ from podwright.config.loading.load import load_environment
 from podwright.operations import cli
 from podwright.operations.aws.account import Account
 from podwright.operations.aws.sandbox_server import Running
-from podwright.operations.capacity import extend, purchase, reserve, search, show
+from podwright.operations.capacity import command, purchase
 
 # A region of their own: the time of its plans, and what is for sale, is nobody else's.
 REGION = "eu-west-1"
@@ -49,12 +49,11 @@ def capacity(sandbox: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments/pilot.yaml").write_text(FILE)
     account = Account(SANDBOX_ACCOUNT, REGION, sandbox.endpoint, {})
-    for verb in (search, show, reserve, extend):
-        monkeypatch.setattr(verb, "account_of", lambda *_: account)
+    monkeypatch.setattr(command, "account_of", lambda *_: account)
     actual = purchase.Buyer.of
 
-    def quick(account: Account) -> purchase.Buyer:
-        return replace(actual(account), sleep=lambda seconds: time.sleep(seconds / 50))
+    def quick(*arguments: Any) -> purchase.Buyer:
+        return replace(actual(*arguments), sleep=lambda seconds: time.sleep(seconds / 50))
 
     monkeypatch.setattr(purchase.Buyer, "of", quick)
     return lambda *arguments: cli.main(["capacity", *arguments, "--project", str(tmp_path)])

@@ -14,8 +14,7 @@ from podwright.config.loading.source import parse_source
 from podwright.config.settings.environment import Environment
 from podwright.operations import cli
 from podwright.operations.aws.account import Account
-from podwright.operations.capacity import extend, purchase, search, show
-from podwright.operations.capacity import reserve as reserve_module
+from podwright.operations.capacity import command, purchase
 from podwright.sandbox.training_plans.faults import Fault
 from podwright.sandbox.training_plans.plans import ZONES, TrainingPlans
 from purchase_aws import PurchaseAccount as Tables
@@ -132,20 +131,18 @@ def open_account(folder: Path, monkeypatch: pytest.MonkeyPatch) -> CapacityAccou
     """A world to which the command's accounts, times and pauses lead."""
     capacity_account = CapacityAccount(folder)
     account = Account("111122223333", "us-west-2", None, {})
-    for verb in (search, show, reserve_module, extend):
-        monkeypatch.setattr(verb, "account_of", lambda *_: account)
+    monkeypatch.setattr(command, "account_of", lambda *_: account)
     monkeypatch.setattr(Account, "session", lambda self: Session(capacity_account, self.region))
     # Not kept, so that a test may put something else in a service's place.
     monkeypatch.setattr(
         Account, "client", lambda self, service: Session(capacity_account, self.region).client(service, None)
     )
-    monkeypatch.setattr(search, "now", lambda: capacity_account.now)
-    monkeypatch.setattr(show, "now", lambda: capacity_account.now)
+    monkeypatch.setattr(command, "now", lambda: capacity_account.now)
     actual = purchase.Buyer.of
 
-    def buyer(account: Account) -> purchase.Buyer:
+    def buyer(*arguments: Any) -> purchase.Buyer:
         return replace(
-            actual(account), identity="ada", clock=lambda: capacity_account.now, sleep=capacity_account.sleep
+            actual(*arguments), identity="ada", clock=lambda: capacity_account.now, sleep=capacity_account.sleep
         )
 
     monkeypatch.setattr(purchase.Buyer, "of", buyer)

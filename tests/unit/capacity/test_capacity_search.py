@@ -11,8 +11,7 @@ import pytest
 from capacity_account import NOW, CapacityAccount, open_account
 from podwright.config.catalog.limits import limits
 from podwright.operations.capacity.market import beside
-from podwright.operations.capacity.offers import RegionOffer, amount, day, described, span
-from podwright.operations.capacity.zone_coverage import compared
+from podwright.operations.capacity.offers import RegionOffer, amount, compared, day, described, span
 from podwright.planning.purchase.offers import Request
 from podwright.sandbox.training_plans.faults import Fault, client_error
 from podwright.sandbox.training_plans.offers import Supply

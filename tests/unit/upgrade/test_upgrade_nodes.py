@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from podwright.operations.aws.clusters import Node
 from podwright.operations.cli import main
 from podwright.operations.kubernetes.kubectl import Refused
-from podwright.operations.upgrade import follow, nodes, plan, renewal, scripts
+from podwright.operations.upgrade import follow, lifecycle, nodes, plan, renewal, scripts
 from podwright.operations.upgrade.software import Software
 from refusals import refusal
 
@@ -134,7 +134,7 @@ def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UpgradeAccount
     for module in (nodes, scripts, plan):
         monkeypatch.setattr(module, "account_of", lambda *_: account)
         monkeypatch.setattr(module, "way", lambda *_: None)
-    for module in (follow, scripts):
+    for module in (follow, lifecycle):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: 0.0, sleep=lambda _: None))
     return simulated
 
