@@ -10,7 +10,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from ...config.settings.observability import Observability
+from ...config.settings.observability import Observability, SeriesLimit
 from ...config.settings.storage import Storage
 from ...planning.rules import check
 from ..common.permission import allow
@@ -153,18 +153,14 @@ class PrometheusWorkspace(Construct):
             else None,
             workspace_configuration=aps.CfnWorkspace.WorkspaceConfigurationProperty(
                 retention_period_in_days=settings.retention_days,
-                limits_per_label_sets=[
-                    aps.CfnWorkspace.LimitsPerLabelSetProperty(
-                        label_set=[
-                            aps.CfnWorkspace.LabelProperty(name=label, value=value)
-                            for label, value in sorted(limit.labels.items())
-                        ],
-                        limits=aps.CfnWorkspace.LimitsPerLabelSetEntryProperty(max_series=limit.max_series),
-                    )
-                    for limit in settings.series_limits
-                ]
-                or None,
+                limits_per_label_sets=[_limit(limit) for limit in settings.series_limits] or None,
             ),
         )
         workspace.apply_removal_policy(removal_policy(protection))
         return workspace
+
+
+def _limit(limit: SeriesLimit) -> aps.CfnWorkspace.LimitsPerLabelSetProperty:
+    labels = [aps.CfnWorkspace.LabelProperty(name=label, value=value) for label, value in sorted(limit.labels.items())]
+    limits = aps.CfnWorkspace.LimitsPerLabelSetEntryProperty(max_series=limit.max_series)
+    return aps.CfnWorkspace.LimitsPerLabelSetProperty(label_set=labels, limits=limits)

@@ -112,6 +112,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _search_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is searched for: a plan of a file, or a request on the command line."""
     parser.add_argument("environment", nargs="?", metavar="ENV", help="name in environments/, or path of a file")
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="a plan of the file that is wanted")
     parser.add_argument("--type", metavar="TYPE", help="instance type, such as ml.p5en.48xlarge")

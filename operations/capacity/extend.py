@@ -107,7 +107,8 @@ def record_keys(existing: Extendable, offers: Sequence[Extension]) -> list[str]:
 
     It is the extension's start, which is the plan's end: nobody says that it is so to the minute.
     """
-    starts = dict.fromkeys(shown(timestamp) for timestamp in (existing.end, *(offer.start for offer in offers)))
+    times = [existing.end, *(offer.start for offer in offers)]
+    starts = dict.fromkeys(map(shown, times))
     return [f"{existing.plan.arn}/extension/{start}" for start in starts]
 
 

@@ -68,6 +68,7 @@ def zone_ids(clients: Clients) -> dict[str, str]:
 
 
 def _ask(region: Region, request: Request, now: datetime) -> Answer:
+    """What one region offers; where nothing fits, also what lies beside the request."""
     try:
         zones = zone_ids(region.clients)
         # Zones of one region say nothing about another.

@@ -1,5 +1,6 @@
 """Offers beside what is asked for, beside what the environment has in their zones, and beside on-demand prices."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -90,11 +91,10 @@ class ZoneCoverage:
 
 def zone_coverage(environment: Environment, offer: RegionOffer) -> list[ZoneCoverage]:
     """The zones of an offer, in the order of its parts."""
-    systems = file_systems(environment)
-    return [
-        ZoneCoverage(zone, zone in environment.network.zones, tuple(name for name, at in systems.items() if at == zone))
-        for zone in offer.zones
-    ]
+    systems = defaultdict[str, list[str]](list)
+    for name, zone in file_systems(environment).items():
+        systems[zone].append(name)
+    return [ZoneCoverage(zone, zone in environment.network.zones, tuple(systems.get(zone, ()))) for zone in offer.zones]
 
 
 def file_systems(environment: Environment) -> dict[str, str]:

@@ -196,7 +196,7 @@ def plain(values: Values) -> dict[str, Any]:
 def _as_read(value: Any) -> Any:
     """A value as the parser gives it back: every scalar is text."""
     if isinstance(value, list):
-        return [{key: _as_read(each) for key, each in item.items()} for item in value]
+        return [_as_read(item) for item in value]
     if isinstance(value, dict):
         return {key: _as_read(each) for key, each in value.items()}
     return shown_time(value) if isinstance(value, datetime) else str(value)

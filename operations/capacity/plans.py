@@ -31,6 +31,7 @@ def account_plans(environment: Environment, account: Account, only: str | None) 
 
 
 def _own(environment: Environment, name: str, account: Account) -> Json:
+    """A plan of the file beside what is recorded of its purchase and what AWS has."""
     settings = environment.training_plans[name]
     record, problem = _record(f"{environment.name}/{name}", account)
     arn = settings.arn or (record.arn if record else "")

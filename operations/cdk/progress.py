@@ -36,6 +36,7 @@ class Progress:
     """
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        """Writes to `stream`, standard error when absent; `clock` gives seconds."""
         self.failures: list[Event] = []
         """The causes: of each resource that failed its first event."""
         self.turned_back: list[Event] = []

@@ -99,10 +99,13 @@ def _closed_to_itself(group: dict[str, Any]) -> bool:
 
     A direction that the answer leaves out, or a rule whose protocol or group it leaves out, decides nothing.
     """
-    return any(
-        direction in group and not any(_may_open(rule, group.get("GroupId")) for rule in group[direction])
-        for direction in ("IpPermissions", "IpPermissionsEgress")
-    )
+    directions = [group[name] for name in ("IpPermissions", "IpPermissionsEgress") if name in group]
+    return any(not _opens(rules, group.get("GroupId")) for rules in directions)
+
+
+def _opens(rules: list[dict[str, Any]], id: str | None) -> bool:
+    """Whether one of the rules of a direction may allow all traffic of that security group."""
+    return any(_may_open(rule, id) for rule in rules)
 
 
 def _may_open(rule: dict[str, Any], id: str | None) -> bool:

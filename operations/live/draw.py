@@ -38,19 +38,12 @@ def draw(report: Report) -> RenderableType:
 
 
 def _groups(report: Report) -> RenderableType:
-    rows = (
-        (
-            group["name"],
-            ", ".join(group["types"]),
-            str(group["current"]),
-            str(group["target"]),
-            coloured(group["status"]),
-            ", ".join(f"{count:,} {status}" for status, count in group["statuses"].items()),
-            group["plan"],
-        )
-        for group in report["groups"]
-    )
-    return new_table("Groups", ("group", "type", "current", "target", "status", "nodes", "training plan"), rows)
+    drawn = new_table("Groups", ("group", "type", "current", "target", "status", "nodes", "training plan"))
+    for group in report["groups"]:
+        nodes = ", ".join(f"{count:,} {status}" for status, count in group["statuses"].items())
+        counts = (str(group["current"]), str(group["target"]), coloured(group["status"]))
+        drawn.add_row(group["name"], ", ".join(group["types"]), *counts, nodes, group["plan"])
+    return drawn
 
 
 def _unhealthy(rows: list[Report]) -> RenderableType:

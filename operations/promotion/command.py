@@ -80,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _promote(promotion: Promotion, args: argparse.Namespace, lock: int) -> int:
+    """Run what was chosen and say how it ended; returns the exit code."""
     started = time.monotonic()
     try:
         done = promotion.run(lambda step: _approver(step, args, promotion), lock)
@@ -153,7 +154,8 @@ def _plan(promotion: Promotion, as_json: bool) -> int:
     rows = [("step", "state", "command")]
     for step in promotion.steps:
         entry = promotion.state(step)
-        state = entry.state if entry else "to do" if step.name in promotion.chosen else "not chosen"
+        ahead = "to do" if step.name in promotion.chosen else "not chosen"
+        state = entry.state if entry else ahead
         rows.append((step.name, state, " && ".join(step.commands) or "a person approves"))
         if as_json:
             item = {"step": step.name, "state": state, "needs": step.needs, "commands": step.commands}

@@ -51,15 +51,17 @@ def _results(request: dict[str, Any]) -> list[dict[str, Any]]:
     # CloudWatch wants times that are whole periods.
     first = start - start % period
     result = _asked({"query": query, "start": first, "end": end, "step": period})
-    return [
-        {
-            "StatusCode": "Complete",
-            "Label": _named(legend, series["metric"]),
-            "Timestamps": [int(timestamp) for timestamp, _ in series["values"]],
-            "Values": [float(value) * factor for _, value in series["values"]],
-        }
-        for series in result[:_MOST_SERIES]
-    ]
+    return [_drawn(series, legend, factor) for series in result[:_MOST_SERIES]]
+
+
+def _drawn(series: dict[str, Any], legend: str, factor: float) -> dict[str, Any]:
+    """A series as CloudWatch draws it."""
+    return {
+        "StatusCode": "Complete",
+        "Label": _named(legend, series["metric"]),
+        "Timestamps": [int(timestamp) for timestamp, _ in series["values"]],
+        "Values": [float(value) * factor for _, value in series["values"]],
+    }
 
 
 def _named(legend: str, labels: dict[str, str]) -> str:
