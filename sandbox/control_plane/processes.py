@@ -9,8 +9,8 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from ...config.errors import CommandError
@@ -30,6 +30,43 @@ class Component:
     command: Sequence[str]
     ready: str
     variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where the components listen on 127.0.0.1."""
+
+    api: int
+    etcd: int
+    etcd_peers: int
+    etcd_health: int
+    controller_manager: int
+    scheduler: int
+    kwok: int
+    kueue_health: int
+    kueue_webhooks: int
+    kueue_visibility: int
+
+    @classmethod
+    def free(cls, api: int = 0) -> "Ports":
+        """Ports that nobody listens on, all different; that of the API server may be chosen.
+
+        Raises:
+            CommandError: The chosen one is taken.
+        """
+        probes = [socket.socket() for _ in fields(cls)]
+        try:
+            for probe, port in zip(probes, (api, *[0] * len(probes)), strict=False):
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(("127.0.0.1", port))
+            return cls(*(probe.getsockname()[1] for probe in probes))
+        except OSError:
+            raise CommandError(
+                f"port {api} of the Kubernetes API is in use by another program", "end that, or choose another port"
+            ) from None
+        finally:
+            for probe in probes:
+                probe.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +123,20 @@ class Processes:
         self._children.append(child)
         started = Running(component.name, child.pid, str(component.command[0]), str(log))
         self._write([*self.running, started])
+        self.wait(started, lambda: answers(component.ready, trusted))
+        return started
+
+    def wait(self, item: Running, condition: Callable[[], bool]) -> None:
+        """Wait until a process does what it should. Raises CommandError where it ends, or takes too long."""
         deadline = time.monotonic() + _READY_SECONDS
-        while not _answers(component.ready, trusted):
-            if child.poll() is not None:
-                raise CommandError(f"{component.name} ended at its start:\n{_tail(log)}", f"its log is {log}")
+        while not condition():
+            if not self._is_alive(item):
+                raise CommandError(f"{item.name} ended at its start:\n{_tail(item.log)}", f"its log is {item.log}")
             if time.monotonic() > deadline:
                 raise CommandError(
-                    f"{component.name} was not ready in {_READY_SECONDS:.0f} s:\n{_tail(log)}", f"its log is {log}"
+                    f"{item.name} was not ready in {_READY_SECONDS:.0f} s:\n{_tail(item.log)}", f"its log is {item.log}"
                 )
             time.sleep(_POLL_SECONDS)
-        return started
 
     def stop(self) -> None:
         """Stop all of them, the last one first, and no process that is not of the record."""
@@ -134,31 +175,8 @@ def is_alive(item: Running) -> bool:
     return item.program.encode() in words[:1]
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on, all different."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
-
-
-def require_free(port: int) -> None:
-    """Raise CommandError where a port is taken."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            raise CommandError(
-                f"port {port} of the Kubernetes API is in use by another program", "end that, or choose another port"
-            ) from None
-
-
-def _answers(url: str, trusted: Path) -> bool:
+def answers(url: str, trusted: Path) -> bool:
+    """Whether a URL on loopback answers 200, over a certificate of `trusted`."""
     context = ssl.create_default_context(cafile=str(trusted)) if url.startswith("https:") else None
     # Loopback is never behind a proxy.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
@@ -170,5 +188,5 @@ def _answers(url: str, trusted: Path) -> bool:
         return False
 
 
-def _tail(log: Path) -> str:
-    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:])
+def _tail(log: str) -> str:
+    return "\n".join(Path(log).read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:])
