@@ -48,7 +48,7 @@ def _status(cache: Cache, as_json: bool) -> int:
         figures = f", {row['size'] / 1e6:.0f} MB, built in {duration(row['seconds'])}" if "size" in row else ""
         write_line(f"{row['name']} {row['version']}: {row['state']}{figures}")
     if whole:
-        size, seconds = (sum(row[key] for row in rows) for key in ("size", "seconds"))
+        size, seconds = sum(row["size"] for row in rows), sum(row["seconds"] for row in rows)
         write_line(f"The control plane is installed in {cache.root}: {size / 1e6:.0f} MB, {duration(seconds)}.")
     else:
         write_line("The control plane is not whole; `podwright sandbox kubernetes install` makes what is missing.")

@@ -94,7 +94,7 @@ class Processes:
             rows = json.loads((self._folder / _RECORD).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return []
-        return [item for item in (Running(**row) for row in rows) if is_alive(item)]
+        return [item for row in rows if is_alive(item := Running(**row))]
 
     def start(self, component: Component, trusted: Path) -> Running:
         """Start a component and wait until it is ready.
