@@ -5,13 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import kueue
 from .certificates import Authority
 from .processes import Component, Ports
 
 _SERVICE_CIDR = "10.96.0.0/16"
 _NAMES_IN_CLUSTER = ("kubernetes", "kubernetes.default", "kubernetes.default.svc")
-_ACCOUNTS = ("system:serviceaccounts",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,68 +93,6 @@ class Components:
         }
         url = f"https://127.0.0.1:{self.ports.api}/readyz"
         return self._component("kubernetes", "kube-apiserver", options, url)
-
-    def controller_manager(self) -> Component:
-        """Every controller acts as its own service account, as in a cluster."""
-        options = self._served("kube-controller-manager", self.ports.controller_manager) | {
-            "service-account-private-key-file": str(self._keys / "service-accounts.key"),
-            "root-ca-file": str(self.authority.file),
-            "use-service-account-credentials": "true",
-            "leader-elect": "false",
-        }
-        url = f"https://127.0.0.1:{self.ports.controller_manager}/healthz"
-        return self._component("kubernetes", "kube-controller-manager", options, url)
-
-    def scheduler(self) -> Component:
-        """The default scheduler."""
-        options = self._served("kube-scheduler", self.ports.scheduler) | {"leader-elect": "false"}
-        url = f"https://127.0.0.1:{self.ports.scheduler}/healthz"
-        return self._component("kubernetes", "kube-scheduler", options, url)
-
-    def kwok(self) -> Component:
-        """The kubelet of every node."""
-        address = f"127.0.0.1:{self.ports.kwok}"
-        options = {
-            "kubeconfig": str(self.kubeconfig("kwok", "system:serviceaccount:kube-system:kwok-controller", _ACCOUNTS)),
-            "config": str(self.parts["kwok"] / "stages.yaml"),
-            "manage-all-nodes": "true",
-            "server-address": address,
-        }
-        return self._component("kwok", "kwok", options, f"http://{address}/healthz")
-
-    def kueue(self) -> Component:
-        """Kueue, which answers as soon as it makes its certificates."""
-        settings = kueue.configuration(self.kueue_release, self.ports, self.kueue_certificates)
-        file = self.folder / "kueue.json"
-        file.write_text(json.dumps(settings), encoding="utf-8")
-        # It takes the kubeconfig from a flag that the visibility server passes on.
-        options = {"config": str(file), "kubeconfig": str(self.kubeconfig("kueue", kueue.ACCOUNT, _ACCOUNTS))}
-        url = f"http://127.0.0.1:{self.ports.kueue_health}"
-        return self._component("kueue", "kueue", options, f"{url}/healthz")
-
-    @property
-    def kueue_release(self) -> Path:
-        """The objects of Kueue's release."""
-        return self.parts["kueue"] / "release.yaml"
-
-    @property
-    def kueue_certificates(self) -> Path:
-        """The folder that Kueue reads the certificate of its webhooks from."""
-        return self._keys / "kueue"
-
-    def _served(self, name: str, port: int) -> dict[str, str]:
-        """What the programs of Kubernetes need to serve their health, and to reach the API server as themselves."""
-        server = self.authority.server(f"{name}-server")
-        kubeconfig = str(self.kubeconfig(name, f"system:{name}"))
-        return {
-            "bind-address": "127.0.0.1",
-            "secure-port": str(port),
-            "tls-cert-file": str(server.certificate),
-            "tls-private-key-file": str(server.key),
-            "kubeconfig": kubeconfig,
-            "authentication-kubeconfig": kubeconfig,
-            "authorization-kubeconfig": kubeconfig,
-        }
 
     def _component(self, part: str, program: str, options: dict[str, str], ready: str) -> Component:
         arguments = [f"--{name}={value}" for name, value in options.items()]

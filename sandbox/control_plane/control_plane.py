@@ -3,12 +3,10 @@
 from pathlib import Path
 
 from ...config.errors import CommandError
-from . import kueue
 from .cache import Cache, State
 from .components import Components
-from .kubectl import apply, read_objects
 from .pins import Pins
-from .processes import Ports, Processes, Running, answers
+from .processes import Ports, Processes, Running
 
 
 class ControlPlane:
@@ -62,13 +60,4 @@ class ControlPlane:
         trusted = components.authority.file
         self._processes.start(components.etcd(), trusted)
         self._processes.start(components.api_server(), trusted)
-        admin = components.kubeconfig("admin", "podwright", ["system:masters"])
-        self._processes.start(components.controller_manager(), trusted)
-        self._processes.start(components.scheduler(), trusted)
-        apply(admin, read_objects(self._parts["kwok"] / "permissions.yaml"))
-        self._processes.start(components.kwok(), trusted)
-        apply(admin, kueue.release(components.kueue_release, components.ports))
-        started = self._processes.start(components.kueue(), trusted)
-        self._processes.wait(started, lambda: kueue.mount_certificates(admin, components.kueue_certificates))
-        ready = f"http://127.0.0.1:{components.ports.kueue_health}/readyz"
-        self._processes.wait(started, lambda: answers(ready, trusted))
+        components.kubeconfig("admin", "podwright", ["system:masters"])

@@ -11,7 +11,6 @@ from ...config.errors import CommandError
 from ...operations.output.console import write_line
 from .cache import Cache, State
 from .go_modules import go_mod, go_sum, linker_flags
-from .kubectl import write_objects
 from .pins import GoModule, Part, Pins
 from .toolchain import Go, fetch_program, go_toolchain
 
@@ -65,8 +64,6 @@ def _build(module: GoModule, folder: Path, go: Go) -> None:
     (folder / "go.sum").write_text(go_sum(module), encoding="utf-8")
     command = ["build", "-mod=mod", "-trimpath", "-v", "-ldflags", linker_flags(module), "-o", f"{folder}/"]
     _compile(module, [*command, *module.packages], folder, go)
-    for name, sources in module.objects.items():
-        write_objects(folder / f"{name}.yaml", [Path(downloaded["Dir"]) / source for source in sources])
 
 
 def _compile(module: GoModule, arguments: Sequence[str], folder: Path, go: Go) -> None:

@@ -43,18 +43,10 @@ class GoModule:
     variables: dict[str, str] = field(default_factory=dict)
     """Variables of its packages that the linker sets."""
 
-    objects: dict[str, list[str]] = field(default_factory=dict)
-    """Files of Kubernetes objects, each with the files and kustomizations of the module that they come from."""
-
     @property
     def programs(self) -> tuple[str, ...]:
         """The names of the programs."""
         return tuple(package.rpartition("/")[2] for package in self.packages)
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """What an installation of it has."""
-        return (*self.programs, *(f"{name}.yaml" for name in self.objects))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +89,7 @@ def pins() -> Pins:
     etcd = _wheel(data["etcd"])
     modules = [_module(row) for row in data["module"]]
     parts = [Part("etcd", etcd.version, (etcd.program.rpartition("/")[2],), etcd)]
-    parts += [Part(item.name, item.version.removeprefix("v"), item.files, item) for item in modules]
+    parts += [Part(item.name, item.version.removeprefix("v"), item.programs, item) for item in modules]
     return Pins(_wheel(data["go"]), data["go"]["minimum"], tuple(parts))
 
 

@@ -40,12 +40,6 @@ class Ports:
     etcd: int
     etcd_peers: int
     etcd_health: int
-    controller_manager: int
-    scheduler: int
-    kwok: int
-    kueue_health: int
-    kueue_webhooks: int
-    kueue_visibility: int
 
     @classmethod
     def free(cls, api: int = 0) -> "Ports":

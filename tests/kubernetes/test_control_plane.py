@@ -1,7 +1,6 @@
 """The installed control plane: upstream programs that start, do their work, and stop."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,7 @@ CACHE = Cache.of_user()
 INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)
 pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
 
-COMPONENTS = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kueue"]
-NODES = 16
-CPUS_OF_NODE = 8
-TEAM = "team"
-KUEUE = {"group": "kueue.x-k8s.io", "version": "v1beta2"}
+COMPONENTS = ["etcd", "kube-apiserver"]
 
 
 @pytest.fixture(scope="module")
@@ -48,75 +43,6 @@ def core(api: client.ApiClient) -> Any:
     return client.CoreV1Api(api)
 
 
-@pytest.fixture(scope="module")
-def batch(api: client.ApiClient) -> Any:
-    return client.BatchV1Api(api)
-
-
-@pytest.fixture(scope="module")
-def objects(api: client.ApiClient) -> Any:
-    return client.CustomObjectsApi(api)
-
-
-def eventually(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    """What a condition gives once it gives something."""
-    deadline = time.monotonic() + seconds
-    while not (result := condition()):
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.2)
-    return result
-
-
-def node(number: int) -> dict[str, Any]:
-    resources = {"cpu": str(CPUS_OF_NODE), "memory": "32Gi", "pods": "110"}
-    return {"metadata": {"name": f"node-{number}"}, "status": {"capacity": resources, "allocatable": resources}}
-
-
-def is_ready(item: Any) -> bool:
-    conditions = {condition.type: condition.status for condition in item.status.conditions or ()}
-    return conditions.get("Ready") == "True" and not item.spec.taints
-
-
-def job(name: str, pods: int) -> dict[str, Any]:
-    container = {"name": "main", "image": "example.com/train", "resources": {"requests": {"cpu": str(CPUS_OF_NODE)}}}
-    return {
-        "metadata": {"name": name, "labels": {"kueue.x-k8s.io/queue-name": TEAM}},
-        "spec": {
-            "parallelism": pods,
-            "completions": pods,
-            "suspend": True,
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-        },
-    }
-
-
-@pytest.fixture(scope="module")
-def nodes(core: Any) -> list[str]:
-    """Sixteen nodes that kwok keeps ready."""
-    for number in range(NODES):
-        core.create_node(node(number))
-    ready = eventually(lambda: (items := core.list_node().items) and all(map(is_ready, items)) and items)
-    return [item.metadata.name for item in ready]
-
-
-@pytest.fixture(scope="module")
-def queue(core: Any, objects: Any, nodes: list[str]) -> str:
-    """A queue of eight of the nodes' processors, in a namespace of its own."""
-    core.create_namespace({"metadata": {"name": TEAM}})
-    objects.create_cluster_custom_object(**KUEUE, plural="resourceflavors", body=custom("ResourceFlavor", "any", {}))
-    quota = {"name": "cpu", "nominalQuota": str(8 * CPUS_OF_NODE)}
-    group = {"coveredResources": ["cpu"], "flavors": [{"name": "any", "resources": [quota]}]}
-    cluster_queue = custom("ClusterQueue", TEAM, {"namespaceSelector": {}, "resourceGroups": [group]})
-    objects.create_cluster_custom_object(**KUEUE, plural="clusterqueues", body=cluster_queue)
-    local_queue = custom("LocalQueue", TEAM, {"clusterQueue": TEAM})
-    objects.create_namespaced_custom_object(**KUEUE, namespace=TEAM, plural="localqueues", body=local_queue)
-    return TEAM
-
-
-def custom(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec}
-
-
 def test_all_components_run(plane: ControlPlane) -> None:
     assert [item.name for item in plane.running] == COMPONENTS
 
@@ -132,9 +58,6 @@ def test_a_namespace_and_what_lies_in_it(core: Any) -> None:
     core.create_namespace({"metadata": {"name": "first"}})
     core.create_namespaced_config_map("first", {"metadata": {"name": "settings"}, "data": {"a": "b"}})
     assert core.read_namespaced_config_map("settings", "first").data == {"a": "b"}
-    # The controller manager's part.
-    accounts = eventually(lambda: core.list_namespaced_service_account("first").items)
-    assert [account.metadata.name for account in accounts] == ["default"]
 
 
 def test_objects_are_checked_by_the_server(core: Any) -> None:
@@ -142,56 +65,20 @@ def test_objects_are_checked_by_the_server(core: Any) -> None:
         core.create_namespace({"metadata": {"name": "Not_A_Name"}})
 
 
-def test_nodes_get_ready(nodes: list[str]) -> None:
-    assert len(nodes) == NODES
-
-
-def test_a_job_runs_on_nodes_that_have_what_it_requests(core: Any, batch: Any, queue: str) -> None:
-    batch.create_namespaced_job(TEAM, job("fits", 6))
-
-    def running() -> list[Any]:
-        pods = core.list_namespaced_pod(TEAM, label_selector="job-name=fits").items
-        return pods if [pod.status.phase for pod in pods] == ["Running"] * 6 else []
-
-    # One pod fills a node.
-    assert len({pod.spec.node_name for pod in eventually(running)}) == 6
-
-
-def test_a_job_beyond_the_quota_waits(batch: Any, objects: Any, queue: str) -> None:
-    """And so does the list of pending workloads, which Kueue's own API server gives by way of the aggregation layer."""
-    batch.create_namespaced_job(TEAM, job("waits", 4))
-    visible: dict[str, Any] = KUEUE | {"group": "visibility.kueue.x-k8s.io"}
-
-    def pending() -> list[dict[str, Any]]:
-        name = f"{TEAM}/pendingworkloads"
-        return objects.get_namespaced_custom_object(**visible, namespace=TEAM, plural="localqueues", name=name)["items"]
-
-    assert [item["metadata"]["name"].startswith("job-waits-") for item in eventually(pending)] == [True]
-    assert batch.read_namespaced_job("waits", TEAM).spec.suspend
-
-
-def test_kueues_webhooks_refuse(objects: Any, queue: str) -> None:
-    """A rule that no schema has: one resource in two groups."""
-    quota = {"name": "cpu", "nominalQuota": "1"}
-    group = {"coveredResources": ["cpu"], "flavors": [{"name": "any", "resources": [quota]}]}
-    twice = custom("ClusterQueue", "twice", {"resourceGroups": [group, group]})
-    with pytest.raises(ApiException, match="admission webhook"):
-        objects.create_cluster_custom_object(**KUEUE, plural="clusterqueues", body=twice)
-
-
 def test_a_second_start_is_refused(plane: ControlPlane) -> None:
     with pytest.raises(CommandError, match="runs already"):
         plane.start()
 
 
-def test_all_stop_and_start_again_with_what_was_there(plane: ControlPlane, queue: str) -> None:
+def test_all_stop_and_start_again_with_what_was_there(plane: ControlPlane, core: Any) -> None:
+    core.create_namespace({"metadata": {"name": "stays"}})
     processes = plane.running
     plane.stop()
     assert [item.name for item in processes if is_alive(item)] == []
     assert plane.running == []
     plane.start()
     restarted: Any = client.CoreV1Api(config.new_client_from_config(str(plane.kubeconfig)))
-    assert restarted.read_namespace(TEAM).status.phase == "Active"
+    assert restarted.read_namespace("stays").status.phase == "Active"
 
 
 def test_logs_lie_beside_the_data(plane: ControlPlane) -> None:

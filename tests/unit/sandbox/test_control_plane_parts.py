@@ -18,13 +18,12 @@ from filelock import FileLock
 from podwright.config.errors import CommandError
 from podwright.config.settings.cluster import Eks
 from podwright.sandbox.control_plane import install as installation
-from podwright.sandbox.control_plane import kueue, toolchain
+from podwright.sandbox.control_plane import toolchain
 from podwright.sandbox.control_plane.cache import Cache, State
 from podwright.sandbox.control_plane.certificates import Authority
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.go_modules import go_mod, go_sum, linker_flags
 from podwright.sandbox.control_plane.install import install
-from podwright.sandbox.control_plane.kubectl import write_objects
 from podwright.sandbox.control_plane.pins import GoModule, Part, Pins, Wheel, pins
 from podwright.sandbox.control_plane.processes import Component, Ports, Processes, is_alive
 from podwright.sandbox.control_plane.toolchain import Go, fetch_program, go_toolchain
@@ -127,62 +126,6 @@ def test_a_module_requires_one_version_and_replaces_what_is_a_folder_upstream() 
     ]
     assert "replace" not in go_mod(MODULE, PUBLISHED)
     assert go_sum(MODULE) == "example.com/tool v1.2.3 h1:x=\n"
-
-
-OBJECTS = """
-apiVersion: v1
-kind: Service
-metadata: {name: kueue-webhook-service, namespace: kueue-system}
-spec: {ports: [{port: 443}]}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: kueue-controller-manager, namespace: kueue-system}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: kueue-manager-config, namespace: kueue-system}
-data: {controller_manager_config.yaml: "clientConnection: {qps: 300}"}
----
-apiVersion: apiregistration.k8s.io/v1
-kind: APIService
-metadata: {name: v1beta2.visibility.kueue.x-k8s.io}
-spec: {service: {name: kueue-visibility-server, namespace: kueue-system}}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingWebhookConfiguration
-metadata: {name: kueue-validating-webhook-configuration}
-webhooks: [{clientConfig: {service: {name: kueue-webhook-service, namespace: kueue-system}}}]
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: workloads.kueue.x-k8s.io}
-spec: {conversion: {webhook: {clientConfig: {service: {name: kueue-webhook-service, namespace: kueue-system}}}}}
-"""
-
-
-def test_kueues_services_lead_to_its_process(tmp_path: Path) -> None:
-    source = tmp_path / "source.yaml"
-    source.write_text(OBJECTS)
-    write_objects(tmp_path / "release.yaml", [source])
-    ports = Ports.free()
-    service, _, api, webhooks, definition = kueue.release(tmp_path / "release.yaml", ports)
-    assert service["spec"] == {"type": "ExternalName", "externalName": "localhost"}
-    assert api["spec"]["service"]["port"] == ports.kueue_visibility
-    assert webhooks["webhooks"][0]["clientConfig"]["service"]["port"] == ports.kueue_webhooks
-    assert definition["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"] == ports.kueue_webhooks
-    settings = kueue.configuration(tmp_path / "release.yaml", ports, tmp_path)
-    assert settings["clientConnection"] == {"qps": 300}
-    assert settings["webhook"]["port"] == ports.kueue_webhooks
-
-
-def test_kueues_certificates_are_mounted_once_they_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    secret: dict[str, dict[str, str]] = {}
-    monkeypatch.setattr(kueue, "get", lambda *_: secret)
-    assert not kueue.mount_certificates(tmp_path, tmp_path / "certificates")
-    secret["data"] = {"tls.crt": "YQ=="}
-    assert kueue.mount_certificates(tmp_path, tmp_path / "certificates")
-    assert (tmp_path / "certificates/tls.crt").read_text() == "a"
 
 
 def test_the_linker_sets_variables() -> None:
