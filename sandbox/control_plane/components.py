@@ -94,6 +94,37 @@ class Components:
         url = f"https://127.0.0.1:{self.ports.api}/readyz"
         return self._component("kubernetes", "kube-apiserver", options, url)
 
+    def controller_manager(self) -> Component:
+        """Every controller acts as its own service account, as in a cluster."""
+        options = self._served("kube-controller-manager", self.ports.controller_manager) | {
+            "service-account-private-key-file": str(self._keys / "service-accounts.key"),
+            "root-ca-file": str(self.authority.file),
+            "use-service-account-credentials": "true",
+            "leader-elect": "false",
+        }
+        url = f"https://127.0.0.1:{self.ports.controller_manager}/healthz"
+        return self._component("kubernetes", "kube-controller-manager", options, url)
+
+    def scheduler(self) -> Component:
+        """The default scheduler."""
+        options = self._served("kube-scheduler", self.ports.scheduler) | {"leader-elect": "false"}
+        url = f"https://127.0.0.1:{self.ports.scheduler}/healthz"
+        return self._component("kubernetes", "kube-scheduler", options, url)
+
+    def _served(self, name: str, port: int) -> dict[str, str]:
+        """What the programs of Kubernetes need to serve their health, and to reach the API server as themselves."""
+        server = self.authority.server(f"{name}-server")
+        kubeconfig = str(self.kubeconfig(name, f"system:{name}"))
+        return {
+            "bind-address": "127.0.0.1",
+            "secure-port": str(port),
+            "tls-cert-file": str(server.certificate),
+            "tls-private-key-file": str(server.key),
+            "kubeconfig": kubeconfig,
+            "authentication-kubeconfig": kubeconfig,
+            "authorization-kubeconfig": kubeconfig,
+        }
+
     def _component(self, part: str, program: str, options: dict[str, str], ready: str) -> Component:
         arguments = [f"--{name}={value}" for name, value in options.items()]
         return Component(program, [str(self.parts[part] / program), *arguments], ready)

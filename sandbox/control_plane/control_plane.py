@@ -61,3 +61,5 @@ class ControlPlane:
         self._processes.start(components.etcd(), trusted)
         self._processes.start(components.api_server(), trusted)
         components.kubeconfig("admin", "podwright", ["system:masters"])
+        self._processes.start(components.controller_manager(), trusted)
+        self._processes.start(components.scheduler(), trusted)

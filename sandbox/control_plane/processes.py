@@ -40,6 +40,8 @@ class Ports:
     etcd: int
     etcd_peers: int
     etcd_health: int
+    controller_manager: int
+    scheduler: int
 
     @classmethod
     def free(cls, api: int = 0) -> "Ports":

@@ -1,6 +1,7 @@
 """The installed control plane: upstream programs that start, do their work, and stop."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ CACHE = Cache.of_user()
 INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)
 pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
 
-COMPONENTS = ["etcd", "kube-apiserver"]
+COMPONENTS = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,20 @@ def core(api: client.ApiClient) -> Any:
     return client.CoreV1Api(api)
 
 
+@pytest.fixture(scope="module")
+def batch(api: client.ApiClient) -> Any:
+    return client.BatchV1Api(api)
+
+
+def eventually(condition: Callable[[], Any], seconds: float = 60) -> Any:
+    """What a condition gives once it gives something."""
+    deadline = time.monotonic() + seconds
+    while not (result := condition()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.2)
+    return result
+
+
 def test_all_components_run(plane: ControlPlane) -> None:
     assert [item.name for item in plane.running] == COMPONENTS
 
@@ -58,6 +73,19 @@ def test_a_namespace_and_what_lies_in_it(core: Any) -> None:
     core.create_namespace({"metadata": {"name": "first"}})
     core.create_namespaced_config_map("first", {"metadata": {"name": "settings"}, "data": {"a": "b"}})
     assert core.read_namespaced_config_map("settings", "first").data == {"a": "b"}
+
+
+def test_the_controller_manager_makes_pods_and_the_scheduler_judges_them(core: Any, batch: Any) -> None:
+    """There is no node, so that is what the scheduler says of the pod."""
+    container = {"name": "main", "image": "example.com/train"}
+    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
+    batch.create_namespaced_job("default", {"metadata": {"name": "job"}, "spec": spec})
+
+    def conditions() -> list[Any]:
+        pods = core.list_namespaced_pod("default", label_selector="job-name=job").items
+        return [condition.message for pod in pods for condition in pod.status.conditions or ()]
+
+    assert "no nodes available to schedule pods" in eventually(conditions)[0]
 
 
 def test_objects_are_checked_by_the_server(core: Any) -> None:
