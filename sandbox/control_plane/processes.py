@@ -119,14 +119,14 @@ class Processes:
         self._children.append(child)
         started = Running(component.name, child.pid, str(component.command[0]), str(log))
         self._write([*self.running, started])
-        self.wait(started, lambda: answers(component.ready, trusted))
+        self._wait(started, child, lambda: answers(component.ready, trusted))
         return started
 
-    def wait(self, item: Running, condition: Callable[[], bool]) -> None:
-        """Wait until a process does what it should. Raises CommandError where it ends, or takes too long."""
+    def _wait(self, item: Running, child: subprocess.Popen[bytes], condition: Callable[[], bool]) -> None:
+        """Wait until a child is ready. Its command line, by which others know it, may not be readable at once."""
         deadline = time.monotonic() + _READY_SECONDS
         while not condition():
-            if not self._is_alive(item):
+            if child.poll() is not None:
                 raise CommandError(f"{item.name} ended at its start:\n{_tail(item.log)}", f"its log is {item.log}")
             if time.monotonic() > deadline:
                 raise CommandError(
@@ -144,6 +144,7 @@ class Processes:
                     os.kill(item.pid, signal.SIGKILL)
                 time.sleep(_POLL_SECONDS)
         for child in self._children:
+            child.terminate()
             child.wait()
         self._children.clear()
         (self._folder / _RECORD).unlink(missing_ok=True)
