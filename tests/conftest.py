@@ -5,17 +5,21 @@ import os
 import shutil
 import subprocess
 import tempfile
+from pathlib import Path
 
 import pytest
 
 from needs import require
 from podwright.operations.programs.node import use_bundled_node
 
+WITH_CONTROL_PLANE = Path(__file__).resolve().parent / "kubernetes"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-snapshots", action="store_true", help="write the snapshots instead of comparing them")
     parser.addoption("--update-release", action="store_true", help="take the snapshots for those of the last release")
     parser.addoption("--every-point", action="store_true", help="kill set-ups at every point, not at some of each step")
+    parser.addoption("--all", action="store_true", help="run the tests on the real Kubernetes control plane as well")
     parser.addoption("--aws", action="store_true", help="run the tests marked aws with the environment's credentials")
 
 
@@ -55,6 +59,14 @@ def _has_gpu() -> bool:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         require(*mark.args)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what takes a control plane, unless it is asked for: by --all, or by its path."""
+    if collection_path != WITH_CONTROL_PLANE or config.getoption("--all"):
+        return None
+    named = (Path(argument.partition("::")[0]).resolve() for argument in config.args)
+    return None if any(path.is_relative_to(WITH_CONTROL_PLANE) for path in named) else True
 
 
 def pytest_collection_finish() -> None:

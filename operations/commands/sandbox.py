@@ -2,9 +2,13 @@
 
 It listens on the loopback interface only. What it holds lies in .podwright/sandbox of the project and survives `stop`;
 `reset` forgets it.
+
+`kubernetes` installs a real Kubernetes control plane for it: the upstream programs, built once into the user's cache.
 """
 
 import argparse
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,6 +18,12 @@ from ..aws.account import require_sandbox
 from ..aws.sandbox_server import Running, SandboxError, reset, start, status, stop
 from ..output.console import write_json, write_line
 
+_VERBS = {
+    "start": "start it, or say where it listens",
+    "status": "say where it listens",
+    "stop": "stop it; what it holds is kept",
+    "reset": "stop it and forget what it holds",
+}
 _AT_REST = {
     "status": "The sandbox does not run.",
     "stop": "The sandbox is stopped; `podwright sandbox start` continues with what it holds.",
@@ -23,18 +33,42 @@ _AT_REST = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `podwright sandbox`."""
-    parser.add_argument("action", choices=["start", "status", "stop", "reset"])
-    parser.add_argument("--port", type=int, help="port to listen on (default: that of the last time, else 4599)")
-    parser.add_argument("--region", default="us-west-2", help="region of the variables (default: us-west-2)")
-    parser.add_argument(
-        "--account",
-        default=SANDBOX_ACCOUNT,
-        help=f"account that the variables' credentials open (default: {SANDBOX_ACCOUNT})",
-    )
-    parser.add_argument("--json", action="store_true", help="print port, process and variables as JSON")
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    for name, help_text in _VERBS.items():
+        verb = verbs.add_parser(name, help=help_text)
+        verb.add_argument("--port", type=int, help="port to listen on (default: that of the last time, else 4599)")
+        verb.add_argument("--region", default="us-west-2", help="region of the variables (default: us-west-2)")
+        verb.add_argument(
+            "--account",
+            default=SANDBOX_ACCOUNT,
+            help=f"account that the variables' credentials open (default: {SANDBOX_ACCOUNT})",
+        )
+        verb.add_argument("--json", action="store_true", help="print port, process and variables as JSON")
+        verb.set_defaults(verb=_server, action=name)
+    kubernetes = verbs.add_parser("kubernetes", help="install, show or remove a real Kubernetes control plane")
+    kubernetes.add_argument("action", choices=["install", "status", "remove"])
+    kubernetes.add_argument("--json", action="store_true", help="print its parts as JSON")
+    kubernetes.set_defaults(verb=_kubernetes)
+    for verb in verbs.choices.values():
+        # The same as the whole command has, so that it may stand behind the verb.
+        verb.add_argument(
+            "--project", metavar="DIR", type=Path, default=argparse.SUPPRESS, help="folder of the project"
+        )
 
 
 def run(args: argparse.Namespace) -> int:
+    """Do what the verb says."""
+    return args.verb(args)
+
+
+def _kubernetes(args: argparse.Namespace) -> int:
+    """Run the sandbox's own program, as for its server: nothing of the product imports the sandbox."""
+    require_sandbox()
+    command = [sys.executable, "-m", "podwright.sandbox.control_plane", args.action]
+    return subprocess.run([*command, *(["--json"] if args.json else [])]).returncode
+
+
+def _server(args: argparse.Namespace) -> int:
     """Returns 0; 1 when `status` finds no sandbox, or when it cannot be started or stopped."""
     try:
         running = _act(args.action, args.project, args.port)

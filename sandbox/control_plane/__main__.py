@@ -1,0 +1,75 @@
+"""The control plane of the sandbox's Kubernetes: `python -m podwright.sandbox.control_plane install|status|remove`.
+
+Use `podwright sandbox kubernetes`.
+"""
+
+import argparse
+import sys
+from typing import Any
+
+from ...config.errors import CommandError
+from ...operations.output.console import write_error, write_json, write_line
+from .cache import Cache, State
+from .install import duration, install
+from .pins import Part, pins
+
+_INTERRUPTED = 130
+
+
+def main() -> int:
+    """Do what the verb says. Returns 0; 1 when it fails, or when `status` misses a part; 130 when interrupted."""
+    parser = argparse.ArgumentParser(prog="podwright sandbox kubernetes")
+    parser.add_argument("verb", choices=["install", "status", "remove"])
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    cache = Cache.of_user()
+    try:
+        if options.verb == "install":
+            install(pins(), cache)
+        elif options.verb == "remove":
+            return _remove(cache)
+        return _status(cache, options.json)
+    except CommandError as error:
+        write_error(error)
+        return error.code
+    except KeyboardInterrupt:
+        write_line("podwright: interrupted; `podwright sandbox kubernetes install` resumes", sys.stderr)
+        return _INTERRUPTED
+
+
+def _status(cache: Cache, as_json: bool) -> int:
+    """Print each part: version, state, size, and how long it took to install."""
+    rows = [_row(cache, part) for part in pins().parts]
+    whole = all(row["state"] == State.INSTALLED for row in rows)
+    if as_json:
+        write_json({"installed": whole, "folder": str(cache.root), "parts": rows})
+        return 0 if whole else 1
+    for row in rows:
+        figures = f", {row['size'] / 1e6:.0f} MB, built in {duration(row['seconds'])}" if "size" in row else ""
+        write_line(f"{row['name']} {row['version']}: {row['state']}{figures}")
+    if whole:
+        size, seconds = sum(row["size"] for row in rows), sum(row["seconds"] for row in rows)
+        write_line(f"The control plane is installed in {cache.root}: {size / 1e6:.0f} MB, {duration(seconds)}.")
+    else:
+        write_line("The control plane is not whole; `podwright sandbox kubernetes install` makes what is missing.")
+    return 0 if whole else 1
+
+
+def _row(cache: Cache, part: Part) -> dict[str, Any]:
+    record = cache.record(part)
+    figures = {"size": record.size, "seconds": record.seconds} if record else {}
+    return {"name": part.name, "version": part.version, "state": cache.state(part)} | figures
+
+
+def _remove(cache: Cache) -> int:
+    """Delete the control plane, and say what stays."""
+    left = cache.remove()
+    write_line(f"The control plane is removed from {cache.root}.")
+    if left:
+        write_line("Left alone, since podwright did not make it: " + ", ".join(map(str, left)))
+    write_line("Go's own caches stay where your Go built it; `go clean -cache -modcache` empties them.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

