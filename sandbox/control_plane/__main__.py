@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from ...config.errors import CommandError
-from ...operations.output.console import write_error, write_json, write_line
+from ...operations.output.console import write_error, write_json, write_line, write_note
 from .cache import Cache, State
 from .install import duration, install
 from .pins import Part, pins
@@ -33,7 +33,7 @@ def main() -> int:
         write_error(error)
         return error.code
     except KeyboardInterrupt:
-        write_line("podwright: interrupted; `podwright sandbox kubernetes install` resumes", sys.stderr)
+        write_note("podwright: interrupted; `podwright sandbox kubernetes install` resumes")
         return _INTERRUPTED
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ...config.errors import CommandError
 
-_READY_SECONDS = 60.0
+_READY_SECONDS = 180.0
 _STOP_SECONDS = 20.0
 _POLL_SECONDS = 0.1
 _LAST_LINES = 8
