@@ -115,6 +115,7 @@ class EnvironmentCluster(ClusterAccess, Construct):
         """Security groups of the nodes."""
         self.eks_cluster: eks.ICluster | None = orchestrator.eks_cluster
         """The EKS cluster that orchestrates it; None with Slurm."""
+        self._addresses = self._storage_addresses()
         self._own_scripts = scripts is None
         self.scripts: LifecyclePublication = scripts or self._publish()
         """The published lifecycle scripts."""
@@ -123,7 +124,6 @@ class EnvironmentCluster(ClusterAccess, Construct):
         """Role of the groups that name none; None where all name one."""
         self._allow(environment.groups.values())
 
-        addresses = self._addresses()
         self._cluster = ClusterResource(
             self,
             "Cluster",
@@ -136,12 +136,12 @@ class EnvironmentCluster(ClusterAccess, Construct):
                 execution_role=self.execution_role,
                 scripts_uri=self.scripts.source_uri,
                 volume_key=key,
-                file_systems=file_systems(environment, addresses),
+                file_systems=file_systems(environment, self._addresses),
                 training_plan_arns=training_plan_arns or {},
             ),
             default_subnets=[subnets[environment.cluster.zones[0]]],
             eks_cluster_arn=self.eks_cluster.cluster_arn if self.eks_cluster else None,
-            accounting=accounting(environment, addresses),
+            accounting=accounting(environment, self._addresses),
             cluster_role=self._karpenter_role(autoscaling_role),
             requires=[*requires, self.scripts.resource],
             types=types,
@@ -163,7 +163,7 @@ class EnvironmentCluster(ClusterAccess, Construct):
             self.scripts.set_node_facts(self._node_facts())
         self._cluster.set_groups(labelled_groups(environment, self._types), self.execution_role)
 
-    def _addresses(self) -> Addresses:
+    def _storage_addresses(self) -> Addresses:
         """What only a deployment knows of where the nodes are and of their storage, as tokens."""
         stack, database = cdk.Stack.of(self), self._orchestrator.accounting
         return Addresses(
@@ -182,7 +182,7 @@ class EnvironmentCluster(ClusterAccess, Construct):
         )
 
     def _node_facts(self) -> NodeFacts:
-        return environment_facts(self._environment, self._types, self._archives, self._addresses())
+        return environment_facts(self._environment, self._types, self._archives, self._addresses)
 
     def _publish(self) -> LifecyclePublication:
         return LifecyclePublication(
@@ -191,7 +191,7 @@ class EnvironmentCluster(ClusterAccess, Construct):
             bucket=self._bucket,
             prefix=self.cluster_name,
             node_facts=self._node_facts(),
-            provisioning_parameters=slurm_parameters(self._environment, self._addresses()),
+            provisioning_parameters=slurm_parameters(self._environment, self._addresses),
             archives=self._archives,
             key=self._key,
             protection=self._environment.protection,

@@ -15,6 +15,7 @@ from filelock import FileLock
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
 from ...config.errors import PodwrightError
+from ..programs.process import command_line
 
 STATE_DIRECTORY = Path(".podwright/sandbox")
 DEFAULT_PORT = 4599
@@ -140,12 +141,7 @@ def _record(root: Path) -> Running | None:
 
 def _is_ours(running: Running) -> bool:
     """Whether the recorded process is a living sandbox server."""
-    command = Path(f"/proc/{running.pid}/cmdline")
-    if command.parent.parent.exists():
-        words = command.read_bytes().split(b"\0") if command.exists() else []
-    else:  # no procfs, as on macOS
-        listing = subprocess.run(["ps", "-o", "command=", "-p", str(running.pid)], capture_output=True, check=False)
-        words = listing.stdout.split()
+    words = command_line(running.pid)
     return b"podwright.sandbox" in words and str(running.port).encode() in words
 
 

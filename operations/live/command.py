@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--watch", nargs="?", type=float, const=10.0, metavar="S", help="look every S seconds, by default every 10"
     )
-    parser.add_argument("--times", type=int, default=0, metavar="N", help="with --watch: stop after N looks")
+    parser.add_argument("--times", type=int, default=0, metavar="N", help="with --watch: stop after N reads")
 
 
 def run(args: argparse.Namespace) -> int:

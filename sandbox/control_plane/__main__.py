@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from ...config.errors import CommandError
-from ...operations.output.console import write_error, write_json, write_line, write_note
+from ...operations.output.console import write_answer, write_error, write_json, write_line, write_note
 from .cache import Cache, State
 from .install import duration, install
 from .pins import Part, pins
@@ -27,7 +27,7 @@ def main() -> int:
         if options.verb == "install":
             install(pins(), cache)
         elif options.verb == "remove":
-            return _remove(cache)
+            return _remove(cache, options.json)
         return _status(cache, options.json)
     except CommandError as error:
         write_error(error)
@@ -61,13 +61,14 @@ def _row(cache: Cache, part: Part) -> dict[str, Any]:
     return {"name": part.name, "version": part.version, "state": cache.state(part)} | figures
 
 
-def _remove(cache: Cache) -> int:
+def _remove(cache: Cache, as_json: bool) -> int:
     """Delete the control plane, and say what stays."""
-    left = cache.remove()
-    write_line(f"The control plane is removed from {cache.root}.")
+    left = [str(item) for item in cache.remove()]
+    lines = [f"The control plane is removed from {cache.root}."]
     if left:
-        write_line("Left alone, since podwright did not make it: " + ", ".join(map(str, left)))
-    write_line("Go's own caches stay where your Go built it; `go clean -cache -modcache` empties them.")
+        lines.append(f"Left alone, since podwright did not make it: {', '.join(left)}")
+    lines.append("Go's own caches stay where your Go built it; `go clean -cache -modcache` empties them.")
+    write_answer(as_json, {"removed": True, "folder": str(cache.root), "left": left}, lines)
     return 0
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .certificates import Authority
+from ..kubernetes.certificates import Authority
 from .processes import Component, Ports
 
 _SERVICE_CIDR = "10.96.0.0/16"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...config.errors import CommandError
-from ...operations.output.console import write_line
+from ...operations.output.console import write_note
 from .cache import Cache, State
 from .go_modules import go_mod, go_sum, linker_flags
 from .pins import GoModule, Part, Pins
@@ -24,7 +24,7 @@ _LAST_LINES = 12
 
 
 def install(pins: Pins, cache: Cache) -> None:
-    """Make every part that is not there, with progress on stdout. What was interrupted is resumed.
+    """Make every part that is not there, with progress on stderr. What was interrupted is resumed.
 
     Raises:
         CommandError: A part cannot be fetched or built. Those before it stay.
@@ -42,7 +42,7 @@ def install(pins: Pins, cache: Cache) -> None:
 def _make(part: Part, cache: Cache, go: Go | None) -> None:
     """Make one part. A half-built one is taken up: Go keeps what it compiled."""
     resumed = cache.state(part) is State.HALF_BUILT
-    write_line(f"{part.name} {part.version}: " + ("resuming an interrupted installation" if resumed else "installing"))
+    write_note(f"{part.name} {part.version}: " + ("resuming an interrupted installation" if resumed else "installing"))
     start = time.monotonic()
     folder = cache.unfinished(part)
     folder.mkdir(exist_ok=True)
@@ -52,7 +52,7 @@ def _make(part: Part, cache: Cache, go: Go | None) -> None:
     else:
         fetch_program(part.source, folder)
     record = cache.finish(part, time.monotonic() - start)
-    write_line(f"{part.name} {part.version}: {record.size / _MEGABYTE:.0f} MB, {duration(record.seconds)}")
+    write_note(f"{part.name} {part.version}: {record.size / _MEGABYTE:.0f} MB, {duration(record.seconds)}")
 
 
 def _build(module: GoModule, folder: Path, go: Go) -> None:
@@ -81,7 +81,7 @@ def _compile(module: GoModule, arguments: Sequence[str], folder: Path, go: Go) -
             compiled += not line.startswith("go: ")
             if time.monotonic() - reported > _PROGRESS_SECONDS:
                 reported = time.monotonic()
-                write_line(f"  {module.name}: {compiled} packages compiled in {duration(reported - start)}")
+                write_note(f"  {module.name}: {compiled} packages compiled in {duration(reported - start)}")
     if process.returncode:
         raise CommandError(
             f"Go could not build {module.path} {module.version}:\n{_tail(folder / _LOG)}",

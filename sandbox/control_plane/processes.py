@@ -10,10 +10,12 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from ...config.errors import CommandError
+from ...operations.programs.process import command_line
 
 _READY_SECONDS = 180.0
 _STOP_SECONDS = 20.0
@@ -137,11 +139,11 @@ class Processes:
     def stop(self) -> None:
         """Stop all of them, the last one first, and no process that is not of the record."""
         for item in reversed(self.running):
-            os.kill(item.pid, signal.SIGTERM)
+            _signal(item, signal.SIGTERM)
             deadline = time.monotonic() + _STOP_SECONDS
             while self._is_alive(item):
                 if time.monotonic() > deadline:
-                    os.kill(item.pid, signal.SIGKILL)
+                    _signal(item, signal.SIGKILL)
                 time.sleep(_POLL_SECONDS)
         for child in self._children:
             child.terminate()
@@ -161,15 +163,15 @@ class Processes:
         new.replace(self._folder / _RECORD)
 
 
+def _signal(item: Running, number: signal.Signals) -> None:
+    # It may end by itself after it was seen alive.
+    with suppress(ProcessLookupError):
+        os.kill(item.pid, number)
+
+
 def is_alive(item: Running) -> bool:
     """Whether the process lives and still is the recorded program; ids are given out again."""
-    command = Path(f"/proc/{item.pid}/cmdline")
-    if command.parent.parent.exists():
-        words = command.read_bytes().split(b"\0") if command.exists() else []
-    else:  # no procfs, as on macOS
-        listing = subprocess.run(["ps", "-o", "command=", "-p", str(item.pid)], capture_output=True, check=False)
-        words = listing.stdout.split()
-    return item.program.encode() in words[:1]
+    return item.program.encode() in command_line(item.pid)[:1]
 
 
 def answers(url: str, trusted: Path) -> bool:

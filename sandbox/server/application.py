@@ -34,7 +34,7 @@ from ..cloudformation.providers.kubernetes import KubectlResource
 from ..cloudformation.providers.registry import is_recorded_only
 from ..eks.api import EksResponse
 from ..hyperpod.cluster import Timing
-from ..kubernetes.tls import certificates
+from ..kubernetes.certificates import Authority
 from ..protocol import accounts
 from ..protocol.failures import backend_app, readable
 from ..protocol.rest_service import RestService, scope_of
@@ -84,10 +84,12 @@ class Sandbox:
     """
 
     def __init__(self, port: int, kubernetes_port: int, directory: Path, timing: Timing):
-        authority, self.certificate, self.key = certificates(directory / "tls")
+        authority = Authority.open(directory / "tls")
+        server = authority.server("api")
+        self.certificate, self.key = server.certificate, server.key
         self._changed = threading.Event()
         self.accounts_by_id = SandboxAccounts(
-            ServerSettings(port, kubernetes_port, directory, authority, timing), self._changed.set
+            ServerSettings(port, kubernetes_port, directory, authority.file, timing), self._changed.set
         )
         self.queries = WorkspaceQueries(
             self.accounts_by_id.prometheus_workspace, f"http://localhost:{port}", directory / "prometheus"

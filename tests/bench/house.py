@@ -9,23 +9,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+import language
 from table import Report, markdown
 from timing import ROOT
 
 BEFORE = "0bf0817"
 """The last commit before the rooms were rebuilt."""
-PACKAGES = (
-    "config",
-    "planning",
-    "constructs",
-    "cdk8s_charts",
-    "stacks",
-    "operations",
-    "sandbox",
-    "lifecycle_scripts",
-    "bin",
-    "tests",
-)
+PACKAGES = (*language.PACKAGES, "bin", "tests")
 
 
 def sources_now() -> dict[str, str]:

@@ -24,7 +24,7 @@ from podwright.config.catalog.images import Image
 from podwright.config.catalog.instance_types import catalog
 from podwright.config.settings.groups import InstanceGroup
 from podwright.lifecycle_scripts.podwright_node.benchmarking.step import RECORD
-from podwright.sandbox.kubernetes.tls import certificates
+from podwright.sandbox.kubernetes.certificates import Authority
 
 USER = "system:serviceaccount:kube-system:podwright-benchmark-labels"
 STARTED = "2026-11-21T10:00:00.000+00:00"
@@ -164,10 +164,11 @@ class Api:
         self.node: dict[str, Any] = {"metadata": {"name": "node-1", "labels": {"given": "stays"}}}
         self.patches = 0
         self.broken = False
-        authority, certificate, key = certificates(folder / "tls")
+        authority = Authority.open(folder / "tls")
+        server = authority.server("api")
         self.account = folder / "account"
         self.account.mkdir()
-        (self.account / "ca.crt").write_bytes(authority.read_bytes())
+        (self.account / "ca.crt").write_bytes(authority.file.read_bytes())
         (self.account / "token").write_text("first")
         api = self
 
@@ -195,7 +196,7 @@ class Api:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        tls.load_cert_chain(certificate, key)
+        tls.load_cert_chain(server.certificate, server.key)
         self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 

@@ -106,7 +106,7 @@ class Grafana:
 
     def __init__(self, sandbox: Running, endpoint: str, key: str) -> None:
         self.url, self.key = f"https://{endpoint}/api", key
-        self.context = ssl.create_default_context(cafile=Path(sandbox.log).parent / "tls" / "authority.pem")
+        self.context = ssl.create_default_context(cafile=Path(sandbox.log).parent / "tls" / "authority.crt")
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         headers = {"Authorization": f"Bearer {self.key}"}

@@ -22,6 +22,7 @@ from random import Random
 from threading import Lock
 from typing import Literal
 
+import language
 from mutants.candidates import Mutant, candidates, is_python
 from mutants.checkouts import Copy
 from table import Report, markdown
@@ -29,17 +30,7 @@ from timing import ROOT
 
 Result = Literal["killed", "survived", "not covered", "timed out"]
 RESULTS: tuple[Result, ...] = ("killed", "survived", "not covered", "timed out")
-PACKAGES = (
-    "config",
-    "planning",
-    "constructs",
-    "cdk8s_charts",
-    "stacks",
-    "operations",
-    "sandbox",
-    "lifecycle_scripts",
-    "bin",
-)
+PACKAGES = (*language.PACKAGES, "bin")
 # The folders whose tests run in one process, so that one can see which line each executes. Sandbox and node tests run
 # the product in processes of its own.
 MEASURED = ("unit", "handlers", "manifests", "synth", "doctor")

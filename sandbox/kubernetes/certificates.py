@@ -1,4 +1,4 @@
-"""Certificates of a control plane: an authority of its own, servers on loopback, users by name and groups."""
+"""Certificates of a Kubernetes API: an authority of its own, servers on loopback, users by name and groups."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Signs the certificates of one control plane, which lie in one folder beside its own; each is made once."""
+    """Signs certificates, which lie in one folder beside its own; each is made once."""
 
     folder: Path
     certificate: x509.Certificate
@@ -64,7 +64,7 @@ class Authority:
         files = _files(self.folder, name)
         if not files.key.exists():
             key = ec.generate_private_key(ec.SECP256R1())
-            builder = _builder(subject, self.certificate.subject, key)
+            builder = _builder(subject, self.certificate.subject, key, self.key)
             builder = builder.add_extension(_usage(is_authority=False), critical=True)
             for extension in (x509.ExtendedKeyUsage(purposes), *extensions):
                 builder = builder.add_extension(extension, critical=False)
@@ -74,7 +74,7 @@ class Authority:
 
 def _write_authority(files: Pair) -> None:
     key, subject = ec.generate_private_key(ec.SECP256R1()), _name("podwright sandbox")
-    builder = _builder(subject, subject, key).add_extension(_usage(is_authority=True), critical=True)
+    builder = _builder(subject, subject, key, key).add_extension(_usage(is_authority=True), critical=True)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     _write(files, builder.sign(key, hashes.SHA256()), key)
 
@@ -100,10 +100,16 @@ def _name(common_name: str, groups: Sequence[str] = ()) -> x509.Name:
     return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey
+) -> x509.CertificateBuilder:
     start = datetime.now(UTC) - timedelta(minutes=5)
     number = x509.random_serial_number()
-    return x509.CertificateBuilder(issuer, subject, key.public_key(), number, start, start + _VALID)
+    builder = x509.CertificateBuilder(issuer, subject, key.public_key(), number, start, start + _VALID)
+    # Python refuses certificates without these from 3.13 on.
+    own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    issued = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
+    return builder.add_extension(own, critical=False).add_extension(issued, critical=False)
 
 
 def _usage(*, is_authority: bool) -> x509.KeyUsage:
