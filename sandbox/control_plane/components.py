@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..kubernetes.certificates import Authority
+from .operators import Operator
 from .processes import Component, Ports
+from .webhooks import Manifest, mount_secret
 
 _SERVICE_CIDR = "10.96.0.0/16"
+_ACCOUNTS = ("system:serviceaccounts",)
+_PODS = Path(__file__).with_name("pods.yaml")
 _NAMES_IN_CLUSTER = ("kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
 
@@ -90,6 +94,8 @@ class Components:
             "proxy-client-key-file": str(proxy_client.key),
             # The Service `kubernetes` would otherwise be reconciled to loopback, which Endpoints refuse.
             "endpoint-reconciler-type": "none",
+            # It needs a newer etcd than a wheel carries; clients that ask for it would wait and ask again.
+            "feature-gates": "WatchList=false",
         }
         url = f"https://127.0.0.1:{self.ports.api}/readyz"
         return self._component("kubernetes", "kube-apiserver", options, url)
@@ -110,6 +116,38 @@ class Components:
         options = self._served("kube-scheduler", self.ports.scheduler) | {"leader-elect": "false"}
         url = f"https://127.0.0.1:{self.ports.scheduler}/healthz"
         return self._component("kubernetes", "kube-scheduler", options, url)
+
+    def kwok(self) -> Component:
+        """The kubelets of nodes that carry its annotation."""
+        address = f"127.0.0.1:{self.ports.kwok}"
+        user = "system:serviceaccount:kube-system:kwok-controller"
+        options = {
+            "kubeconfig": str(self.kubeconfig("kwok", user, _ACCOUNTS)),
+            "config": f"{self.parts['kwok'] / 'nodes.yaml'},{_PODS}",
+            "manage-nodes-with-annotation-selector": "kwok.x-k8s.io/node=fake",
+            "server-address": address,
+        }
+        return self._component("kwok", "kwok", options, f"http://{address}/healthz")
+
+    def operator(self, operator: Operator, objects: list[Manifest]) -> Component:
+        """An operator's process; its release's objects are applied already."""
+        folder = self.folder / "processes" / operator.name
+        folder.mkdir(parents=True, exist_ok=True)
+        kubeconfig = self.kubeconfig(operator.name, operator.user, _ACCOUNTS)
+        command = [str(self.parts[operator.name] / operator.program), *operator.arguments(folder, kubeconfig, objects)]
+        certificates = operator.certificates(folder)
+        admin = self.admin
+
+        def mount() -> bool:
+            return mount_secret(admin, operator.namespace, operator.secret, certificates)
+
+        ready = f"http://127.0.0.1:{operator.health}/readyz"
+        return Component(operator.name, command, ready, {"TMPDIR": str(folder)}, mount)
+
+    @property
+    def admin(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self.kubeconfig("admin", "podwright", ["system:masters"])
 
     def _served(self, name: str, port: int) -> dict[str, str]:
         """What the programs of Kubernetes need to serve their health, and to reach the API server as themselves."""

@@ -1,12 +1,20 @@
 """A Kubernetes control plane of upstream programs on the loopback interface, with one etcd."""
 
+import json
 from pathlib import Path
+from typing import Final
 
 from ...config.errors import CommandError
 from .cache import Cache, State
 from .components import Components
+from .kubectl import apply, read_objects
+from .operators import Name, operator, release
 from .pins import Pins
-from .processes import Ports, Processes, Running
+from .processes import Component, Ports, Processes, Running
+from .webhooks import on_loopback
+
+_OPERATORS: Final = "operators.json"
+_PORTS: Final = "ports.json"
 
 
 class ControlPlane:
@@ -22,6 +30,7 @@ class ControlPlane:
         self._folder = folder.resolve()
         self._parts = {part.name: cache.folder(part) for part in pins.parts}
         self._processes = Processes(self._folder / "processes")
+        self._components: Components | None = None
 
     @property
     def kubeconfig(self) -> Path:
@@ -44,9 +53,13 @@ class ControlPlane:
         """
         if self.running:
             raise CommandError(f"the control plane in {self._folder} runs already", "stop it first")
-        components = Components(self._folder, self._parts, Ports.free(port))
+        former = Ports.read(self._folder / _PORTS)
+        # The same ones, where they are free: kubeconfigs of users and services of operators name them.
+        ports = former if former and port in (0, former.api) and former.are_free() else Ports.free(port)
+        components = self._components = Components(self._folder, self._parts, ports)
         try:
-            self._start(components)
+            self._start(components, moved=ports != former)
+            ports.write(self._folder / _PORTS)
         except BaseException:
             self.stop()
             raise
@@ -55,11 +68,43 @@ class ControlPlane:
         """Stop all of its processes, the last one first. Its data stay."""
         self._processes.stop()
 
-    def _start(self, components: Components) -> None:
-        """Start one component after the other: each finds there what it needs."""
+    def _start(self, components: Components, *, moved: bool) -> None:
+        """Start the API server, then what acts on its objects."""
         trusted = components.authority.file
-        self._processes.start(components.etcd(), trusted)
-        self._processes.start(components.api_server(), trusted)
-        components.kubeconfig("admin", "podwright", ["system:masters"])
-        self._processes.start(components.controller_manager(), trusted)
-        self._processes.start(components.scheduler(), trusted)
+        self._processes.start(trusted, components.etcd())
+        self._processes.start(trusted, components.api_server())
+        apply(components.admin, read_objects(self._parts["kwok"] / "permissions.yaml"))
+        operators = [self._operator(name, components) for name in self.operators]
+        if moved:
+            for name in self.operators:
+                self._apply(name, components)
+        base = [components.controller_manager(), components.scheduler(), components.kwok()]
+        self._processes.start(trusted, *base, *operators)
+
+    @property
+    def operators(self) -> list[Name]:
+        """The operators that were installed, which start with it."""
+        try:
+            return json.loads((self._folder / _OPERATORS).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return []
+
+    def install(self, name: Name) -> None:
+        """Apply the release of an operator and start it; one that is there stays.
+
+        Raises:
+            CommandError: Its objects are refused, or it does not get ready.
+        """
+        if name in self.operators:
+            return
+        assert self._components is not None, "the control plane runs"
+        self._apply(name, self._components)
+        self._processes.start(self._components.authority.file, self._operator(name, self._components))
+        (self._folder / _OPERATORS).write_text(json.dumps([*self.operators, name]), encoding="utf-8")
+
+    def _apply(self, name: Name, components: Components) -> None:
+        services = operator(name, components.ports).services
+        apply(self.kubeconfig, on_loopback(release(self._parts[name]), services))
+
+    def _operator(self, name: Name, components: Components) -> Component:
+        return components.operator(operator(name, components.ports), release(self._parts[name]))

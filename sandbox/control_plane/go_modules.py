@@ -6,6 +6,8 @@ from typing import Any
 from .pins import GoModule
 
 _NAME = "podwright.local/control-plane"
+EDITED = "edited"
+"""The folder beside the go.mod that edited sources lie in while they are built."""
 
 
 def go_mod(module: GoModule, published: dict[str, Any]) -> str:
@@ -19,6 +21,7 @@ def go_mod(module: GoModule, published: dict[str, Any]) -> str:
     replaced = [item["Old"]["Path"] for item in published.get("Replace") or () if item["New"]["Path"].startswith("./")]
     lines = [f"module {_NAME}/{module.name}", f"go {published['Go']}", f"require {module.path} {module.version}"]
     lines += [f"replace {path} => {path} {module.staging}" for path in replaced if module.staging]
+    lines += [f"replace {module.path} => ./{EDITED}" for _ in module.edits[:1]]
     return "\n".join([*lines, ""])
 
 

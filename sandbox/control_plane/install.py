@@ -10,7 +10,8 @@ from pathlib import Path
 from ...config.errors import CommandError
 from ...operations.output.console import write_note
 from .cache import Cache, State
-from .go_modules import go_mod, go_sum, linker_flags
+from .go_modules import EDITED, go_mod, go_sum, linker_flags
+from .kubectl import write_objects
 from .pins import GoModule, Part, Pins
 from .toolchain import Go, fetch_program, go_toolchain
 
@@ -60,10 +61,34 @@ def _build(module: GoModule, folder: Path, go: Go) -> None:
     pinned = f"{module.path}@{module.version}"
     downloaded = _go_json(go, ["mod", "download", "-json", pinned], folder)
     published = _go_json(go, ["mod", "edit", "-json", downloaded["GoMod"]], folder)
+    source = Path(downloaded["Dir"])
+    if module.edits:
+        _edit(module, source, folder / EDITED)
     (folder / "go.mod").write_text(go_mod(module, published), encoding="utf-8")
     (folder / "go.sum").write_text(go_sum(module), encoding="utf-8")
     command = ["build", "-mod=mod", "-trimpath", "-v", "-ldflags", linker_flags(module), "-o", f"{folder}/"]
     _compile(module, [*command, *module.packages], folder, go)
+    for name, sources in module.objects.items():
+        write_objects(folder / f"{name}.yaml", [source / item for item in sources])
+    shutil.rmtree(folder / EDITED, ignore_errors=True)
+
+
+def _edit(module: GoModule, source: Path, target: Path) -> None:
+    """Copy a module's sources, and change them as its pins say.
+
+    Raises:
+        CommandError: A file does not have the text that an edit replaces once.
+    """
+    shutil.rmtree(target, ignore_errors=True)
+    # The module cache is read-only.
+    shutil.copytree(source, target, copy_function=shutil.copyfile)
+    for folder in (target, *filter(Path.is_dir, target.rglob("*"))):
+        folder.chmod(0o755)
+    for edit in module.edits:
+        text = (target / edit.file).read_text(encoding="utf-8")
+        if text.count(edit.old) != 1:
+            raise CommandError(f"{edit.file} of {module.path} {module.version} does not have {edit.old!r} once")
+        (target / edit.file).write_text(text.replace(edit.old, edit.new), encoding="utf-8")
 
 
 def _compile(module: GoModule, arguments: Sequence[str], folder: Path, go: Go) -> None:

@@ -25,6 +25,17 @@ class Wheel:
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of one source file, for what upstream has no setting for."""
+
+    file: str
+    old: str
+    """Text that the file has once."""
+
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
 class GoModule:
     """A published Go module, and what is built from it."""
 
@@ -43,10 +54,21 @@ class GoModule:
     variables: dict[str, str] = field(default_factory=dict)
     """Variables of its packages that the linker sets."""
 
+    edits: tuple[Edit, ...] = ()
+    """Changes of the sources before they are built."""
+
+    objects: dict[str, list[str]] = field(default_factory=dict)
+    """Files of Kubernetes objects, each with the files and kustomizations of the module that they come from."""
+
     @property
     def programs(self) -> tuple[str, ...]:
         """The names of the programs."""
         return tuple(package.rpartition("/")[2] for package in self.packages)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What an installation of it has."""
+        return (*self.programs, *(f"{name}.yaml" for name in self.objects))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +88,9 @@ class Part:
     @property
     def recipe(self) -> str:
         """A digest of all that the part is made from. A part of another recipe is built again."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        # What is empty is left out, so that a new field is no other recipe where it is not used.
+        parts = asdict(self, dict_factory=lambda items: {key: value for key, value in items if value})
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +113,7 @@ def pins() -> Pins:
     etcd = _wheel(data["etcd"])
     modules = [_module(row) for row in data["module"]]
     parts = [Part("etcd", etcd.version, (etcd.program.rpartition("/")[2],), etcd)]
-    parts += [Part(item.name, item.version.removeprefix("v"), item.programs, item) for item in modules]
+    parts += [Part(item.name, item.version.removeprefix("v"), item.files, item) for item in modules]
     return Pins(_wheel(data["go"]), data["go"]["minimum"], tuple(parts))
 
 
@@ -99,5 +123,5 @@ def _wheel(row: dict[str, Any]) -> Wheel:
 
 def _module(row: dict[str, Any]) -> GoModule:
     lists = {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
-    values: dict[str, Any] = row | lists
+    values: dict[str, Any] = row | lists | {"edits": tuple(Edit(**edit) for edit in row.get("edits", ()))}
     return GoModule(**values)

@@ -26,12 +26,16 @@ _RECORD = "processes.json"
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A program with its arguments, and the URL that answers 200 once it is ready."""
+    """A program with its arguments, and the URL that answers 200 once it is ready.
+
+    `prepare` does what the program needs while it starts, and is called until it returns True.
+    """
 
     name: str
     command: Sequence[str]
     ready: str
     variables: Mapping[str, str] = field(default_factory=dict)
+    prepare: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,12 @@ class Ports:
     etcd_health: int
     controller_manager: int
     scheduler: int
+    kwok: int
+    kueue_health: int
+    kueue_webhooks: int
+    kueue_visibility: int
+    training_operator_health: int
+    training_operator_webhooks: int
 
     @classmethod
     def free(cls, api: int = 0) -> "Ports":
@@ -52,19 +62,45 @@ class Ports:
         Raises:
             CommandError: The chosen one is taken.
         """
-        probes = [socket.socket() for _ in fields(cls)]
         try:
-            for probe, port in zip(probes, (api, *[0] * len(probes)), strict=False):
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind(("127.0.0.1", port))
-            return cls(*(probe.getsockname()[1] for probe in probes))
+            return cls(*_bound((api, *[0] * (len(fields(cls)) - 1))))
         except OSError:
             raise CommandError(
                 f"port {api} of the Kubernetes API is in use by another program", "end that, or choose another port"
             ) from None
-        finally:
-            for probe in probes:
-                probe.close()
+
+    @classmethod
+    def read(cls, file: Path) -> "Ports | None":
+        """Those that were written; None without a file, or where another version of podwright wrote it."""
+        try:
+            return cls(**json.loads(file.read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+
+    def write(self, file: Path) -> None:
+        """Write them into a file."""
+        file.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    def are_free(self) -> bool:
+        """Whether nobody listens on any of them."""
+        try:
+            _bound(tuple(asdict(self).values()))
+        except OSError:
+            return False
+        return True
+
+
+def _bound(ports: Sequence[int]) -> list[int]:
+    """Ports that can be listened on, all different; 0 stands for any. Raises OSError where one is taken."""
+    probes = [socket.socket() for _ in ports]
+    try:
+        for probe, port in zip(probes, ports, strict=True):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +120,7 @@ class Processes:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._children: list[subprocess.Popen[bytes]] = []
+        self._started: list[Running] = []
 
     @property
     def running(self) -> list[Running]:
@@ -94,16 +131,22 @@ class Processes:
             return []
         return [item for row in rows if is_alive(item := Running(**row))]
 
-    def start(self, component: Component, trusted: Path) -> Running:
-        """Start a component and wait until it is ready.
+    def start(self, trusted: Path, *components: Component) -> None:
+        """Start components beside each other and wait until all are ready.
 
         Args:
-            component: What to start.
-            trusted: The authority that signed its server's certificate.
+            trusted: The authority that signed the certificates of their servers.
+            components: What to start.
 
         Raises:
-            CommandError: It ended or did not get ready; with the last lines of its log.
+            CommandError: One ended or did not get ready; with the last lines of its log.
         """
+        launched = [(component, *self._launch(component)) for component in components]
+        for component, item, child in launched:
+            self._wait(component, item, child, trusted)
+
+    def _launch(self, component: Component) -> tuple[Running, subprocess.Popen[bytes]]:
+        """Start a process with a log and a working folder of its own, and put it on record."""
         log = self._folder / f"{component.name}.log"
         working_folder = self._folder / component.name
         working_folder.mkdir(exist_ok=True)
@@ -120,14 +163,16 @@ class Processes:
             )
         self._children.append(child)
         started = Running(component.name, child.pid, str(component.command[0]), str(log))
-        self._write([*self.running, started])
-        self._wait(started, child, lambda: answers(component.ready, trusted))
-        return started
+        # A process that was started now may not have its command line yet, by which it is known to run.
+        others = [other for other in self.running if other not in self._started]
+        self._started.append(started)
+        self._write([*others, *self._started])
+        return started, child
 
-    def _wait(self, item: Running, child: subprocess.Popen[bytes], condition: Callable[[], bool]) -> None:
-        """Wait until a child is ready. Its command line, by which others know it, may not be readable at once."""
+    def _wait(self, component: Component, item: Running, child: subprocess.Popen[bytes], trusted: Path) -> None:
+        """Wait until a child is ready."""
         deadline = time.monotonic() + _READY_SECONDS
-        while not condition():
+        while not (component.prepare() and answers(component.ready, trusted)):
             if child.poll() is not None:
                 raise CommandError(f"{item.name} ended at its start:\n{_tail(item.log)}", f"its log is {item.log}")
             if time.monotonic() > deadline:
@@ -149,6 +194,7 @@ class Processes:
             child.terminate()
             child.wait()
         self._children.clear()
+        self._started.clear()
         (self._folder / _RECORD).unlink(missing_ok=True)
 
     def _is_alive(self, item: Running) -> bool:

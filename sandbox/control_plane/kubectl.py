@@ -1,0 +1,51 @@
+"""Kubernetes objects as files, and the real kubectl that applies them."""
+
+import json
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ...config.errors import CommandError
+from ...operations.programs.helm import tool
+
+
+def write_objects(file: Path, sources: Iterable[Path]) -> None:
+    """Write the objects of files and kustomizations into one file: a YAML document each, in JSON, which reads fast."""
+    texts = [_run(["kustomize", str(source)]) if source.is_dir() else source.read_text() for source in sources]
+    objects = [item for text in texts for item in yaml.load_all(text, yaml.CSafeLoader) if item]
+    file.write_text("".join(f"---\n{json.dumps(item)}\n" for item in objects), encoding="utf-8")
+
+
+def read_objects(file: Path) -> list[dict[str, Any]]:
+    """The objects of a file that `write_objects` wrote."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines if line != "---"]
+
+
+def apply(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
+    """Apply objects on the server's side.
+
+    Raises:
+        CommandError: The API server refuses one.
+    """
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    _run(["apply", "--server-side", "--force-conflicts", "--filename", "-"], kubeconfig, text)
+
+
+def find(kubeconfig: Path, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+    """An object of the cluster; None without one."""
+    text = _run(["get", kind, name, "--namespace", namespace, "--ignore-not-found", "--output", "json"], kubeconfig)
+    return json.loads(text) if text else None
+
+
+def _run(arguments: Sequence[str], kubeconfig: Path | None = None, text: str | None = None) -> str:
+    """Output of kubectl, which keeps what it learns of a server beside the kubeconfig: ports are used again."""
+    options = ["--kubeconfig", str(kubeconfig), "--cache-dir", str(kubeconfig.parent / "cache")] if kubeconfig else []
+    command = [str(tool("kubectl")), *options, *arguments]
+    result = subprocess.run(command, input=text, capture_output=True, text=True)
+    if result.returncode:
+        raise CommandError(f"kubectl {arguments[0]} failed: {result.stderr.strip()}")
+    return result.stdout

@@ -1,0 +1,50 @@
+"""Operators outside of a pod: their services lead to loopback, and their certificates to where they read them."""
+
+import base64
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .kubectl import find
+
+Manifest = dict[str, Any]
+
+
+def on_loopback(objects: Sequence[Manifest], services: Mapping[str, int]) -> list[Manifest]:
+    """Objects whose services lead to processes on loopback.
+
+    Args:
+        objects: Those of a release.
+        services: The ports of processes, by the names of the services that lead to them. Others stay as they are.
+    """
+    adapted = copy.deepcopy(list(objects))
+    for item in adapted:
+        if item["kind"] == "Service" and item["metadata"]["name"] in services:
+            # An Endpoints object refuses loopback addresses.
+            item["spec"] = {"type": "ExternalName", "externalName": "localhost"}
+        for service in called_services(item):
+            # An ExternalName leaves the port as it is.
+            service["port"] = services.get(service["name"], service.get("port", 443))
+    return adapted
+
+
+def called_services(item: Manifest) -> Iterator[Manifest]:
+    """Where an object names a service that the API server calls: webhooks, conversions and extension API servers."""
+    if item["kind"] == "APIService" and "service" in item["spec"]:
+        yield item["spec"]["service"]
+    for webhook in item.get("webhooks", ()):
+        if "service" in webhook["clientConfig"]:
+            yield webhook["clientConfig"]["service"]
+    if item["kind"] == "CustomResourceDefinition" and "webhook" in item["spec"].get("conversion", {}):
+        yield item["spec"]["conversion"]["webhook"]["clientConfig"]["service"]
+
+
+def mount_secret(kubeconfig: Path, namespace: str, name: str, folder: Path) -> bool:
+    """Write a Secret's data into a folder, as the kubelet does. Returns whether there are any."""
+    secret = find(kubeconfig, "secret", namespace, name)
+    data = (secret or {}).get("data", {})
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for file, value in data.items():
+        (folder / file).write_bytes(base64.b64decode(value))
+    return bool(data)
