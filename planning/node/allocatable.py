@@ -52,12 +52,19 @@ def requested(environment: Environment, kind: str, row: InstanceType | None = No
     return total
 
 
+def kubelet_allocatable(
+    row: InstanceType, threads_per_core: int | None = None, checkpoint_memory_percent: float = 0
+) -> Allocatable:
+    """What a node's kubelet shows for pods, once its image and tiered checkpoints have taken their part."""
+    cores = row.vcpu // max(1, row.threads_per_core) * (threads_per_core or row.threads_per_core)
+    memory = row.memory_gib * 1024 * (100 - checkpoint_memory_percent) / 100
+    retained = _RESERVED_MIB + _RESERVED_MIB_PER_POD * row.max_pods + _EVICTION_MIB
+    return Allocatable(row.max_pods, cores * 1000 - _reserved_millis(cores), int(memory) - retained)
+
+
 def node_allocatable(environment: Environment, group: InstanceGroup, row: InstanceType) -> Allocatable:
     """What a node has left for other pods once its image, its daemons and tiered checkpoints have taken their part."""
-    cores = row.vcpu // max(1, row.threads_per_core) * (group.threads_per_core or row.threads_per_core)
-    memory = row.memory_gib * 1024 * (100 - environment.cluster.checkpoint_memory_percent) / 100
-    retained = _RESERVED_MIB + _RESERVED_MIB_PER_POD * row.max_pods + _EVICTION_MIB
-    whole = Allocatable(row.max_pods, cores * 1000 - _reserved_millis(cores), int(memory) - retained)
+    whole = kubelet_allocatable(row, group.threads_per_core, environment.cluster.checkpoint_memory_percent)
     return whole.plus(requested(environment, "daemon", row), -1)
 
 

@@ -1,0 +1,162 @@
+"""The Node objects of a real API server, which follow the nodes of HyperPod's double.
+
+kwok keeps the nodes' heartbeats, as kubelets do. Who changes a node through the API server, such as by a health label,
+changes the node of HyperPod: HyperPod's own agents watch the same objects.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+
+from ...config.catalog.instance_types import catalog
+from ...planning.node.allocatable import kubelet_allocatable
+from ...planning.quota.amounts import EFA, GPU, NEURON
+from ..protocol.json_objects import JsonObject
+
+_TYPE: Final = "node.kubernetes.io/instance-type"
+_KWOK: Final = {"kwok.x-k8s.io/node": "fake"}
+_HUGE_PAGES: Final = "5128Mi"
+"""Of 2 MiB, on nodes with EFA: what the EFA software of AWS's images reserves."""
+_CONFLICT: Final = 409
+_GONE: Final = 404
+_STRATEGIC_MERGE: Final = "application/strategic-merge-patch+json"
+
+
+class NodeService(Protocol):
+    """Who has the nodes."""
+
+    def kubernetes_nodes(self, region: str, eks_cluster: str) -> list[JsonObject]:
+        """The Node objects that a cluster should have now."""
+        ...
+
+    def patch_node(self, region: str, eks_cluster: str, name: str, patch: JsonObject) -> None:
+        """Somebody changed a node."""
+        ...
+
+
+class Kubelets:
+    """The Node objects of one EKS cluster."""
+
+    def __init__(self, kubeconfig: Path, region: str, cluster: str) -> None:
+        self._api = client.CoreV1Api(config.new_client_from_config(str(kubeconfig)))
+        self._at = (region, cluster)
+        self._written: dict[str, JsonObject] = {}
+        """What was last written of each node's metadata and specification."""
+
+    def follow(self, service: NodeService) -> None:
+        """Hand on what others changed, then make, change and delete Node objects until they are as they should be."""
+        actual = self._nodes()
+        for name, node in actual.items():
+            if name in self._written and (patch := _changes(self._written[name], node)):
+                service.patch_node(*self._at, name, patch)
+        expected = {node["metadata"]["name"]: node for node in service.kubernetes_nodes(*self._at)}
+        for name in actual.keys() - expected.keys():
+            self._delete(name)
+        for name, node in expected.items():
+            self._write(name, node, actual.get(name))
+
+    def _nodes(self) -> dict[str, JsonObject]:
+        listed = self._api.api_client.sanitize_for_serialization(self._api.list_node())
+        return {node["metadata"]["name"]: node for node in listed["items"]}
+
+    def _write(self, name: str, node: JsonObject, actual: JsonObject | None) -> None:
+        """Make a node, or change what differs."""
+        ready = next(item for item in node["status"]["conditions"] if item["type"] == "Ready")
+        # A node whose kubelet is silent has no heartbeat; the node lifecycle controller taints it.
+        heartbeat = _KWOK if ready["status"] == "True" else dict.fromkeys(_KWOK)
+        metadata, specification = node["metadata"], node.get("spec", {})
+        mine: JsonObject = {
+            "labels": metadata["labels"],
+            "annotations": metadata.get("annotations", {}) | heartbeat,
+            "unschedulable": specification.get("unschedulable"),
+            "taints": specification.get("taints", []),
+        }
+        if actual is None:
+            self._create(name, node, mine)
+        elif self._written.get(name) != mine:
+            patch = _patch(self._written.get(name, {}), mine, actual)
+            self._api.patch_node(name, patch, _content_type=_STRATEGIC_MERGE)
+        if ready["status"] != "True" and _ready(actual) != ready["status"]:
+            self._api.patch_node_status(name, {"status": {"conditions": [ready]}}, _content_type=_STRATEGIC_MERGE)
+        self._written[name] = mine
+
+    def _create(self, name: str, node: JsonObject, mine: JsonObject) -> None:
+        resources = _resources(node["metadata"]["labels"].get(_TYPE, ""))
+        annotations = {key: value for key, value in mine["annotations"].items() if value is not None}
+        status = {key: value for key, value in node["status"].items() if key != "conditions"}
+        body = {
+            "metadata": {"name": name, "labels": mine["labels"], "annotations": annotations},
+            "spec": {"taints": mine["taints"]},
+            "status": status | {"capacity": resources, "allocatable": resources},
+        }
+        try:
+            self._api.create_node(body)
+        except ApiException as error:
+            if error.status != _CONFLICT:
+                raise
+
+    def _delete(self, name: str) -> None:
+        self._written.pop(name, None)
+        try:
+            self._api.delete_node(name)
+        except ApiException as error:
+            if error.status != _GONE:
+                raise
+
+
+def _changes(written: JsonObject, actual: JsonObject) -> JsonObject:
+    """What somebody else changed of a node since it was written, as a merge patch."""
+    metadata = {
+        key: difference
+        for key in ("labels", "annotations")
+        if (difference := _difference(written[key], actual["metadata"].get(key) or {}))
+    }
+    patch: JsonObject = {"metadata": metadata} if metadata else {}
+    if bool(written["unschedulable"]) != bool(unschedulable := actual["spec"].get("unschedulable")):
+        patch["spec"] = {"unschedulable": unschedulable or None}
+    return patch
+
+
+def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes one mapping of the other, by merge patch."""
+    keys = before.keys() | after.keys()
+    return {key: after.get(key) for key in keys if key not in before or before[key] != after.get(key)}
+
+
+def _patch(before: JsonObject, after: JsonObject, actual: JsonObject) -> JsonObject:
+    """A strategic merge patch of what is ours; taints of others stay, such as those of the node lifecycle controller."""
+    ours = {taint["key"] for taint in (*before.get("taints", ()), *after["taints"])}
+    others = [taint for taint in actual["spec"].get("taints") or () if taint["key"] not in ours]
+    changed = {key: _difference(before.get(key, {}), after[key]) for key in ("labels", "annotations")}
+    return {
+        "metadata": changed,
+        "spec": {"taints": [*after["taints"], *others], "unschedulable": after["unschedulable"]},
+    }
+
+
+def _ready(node: JsonObject | None) -> str:
+    conditions = (node or {}).get("status", {}).get("conditions") or ()
+    return next((item["status"] for item in conditions if item["type"] == "Ready"), "")
+
+
+def _resources(instance_type: str) -> dict[str, str]:
+    """What a node has for pods, of what its image, device plugins and the EFA software show."""
+    row = catalog().find(instance_type)
+    if row is None:
+        return {"cpu": "1", "memory": "1Gi", "pods": "10"}
+    allocatable = kubelet_allocatable(row)
+    resources = {
+        "cpu": f"{allocatable.cpu_millis}m",
+        "memory": f"{allocatable.memory_mib}Mi",
+        "pods": str(allocatable.pods),
+        "ephemeral-storage": "100Gi",
+    }
+    devices = {"nvidia": GPU, "neuron": NEURON}
+    if row.accelerator_vendor in devices:
+        resources[devices[row.accelerator_vendor]] = str(row.accelerator_count)
+    if row.efa_interfaces:
+        resources |= {EFA: str(row.efa_interfaces), "hugepages-2Mi": _HUGE_PAGES}
+    return resources
