@@ -1,5 +1,6 @@
 """A Kubernetes control plane of upstream programs on the loopback interface, with one etcd."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from ...config.errors import CommandError
@@ -33,11 +34,12 @@ class ControlPlane:
         """Its living processes, in the order of their start."""
         return self._processes.running
 
-    def start(self, port: int = 0) -> None:
+    def start(self, port: int = 0, options: Mapping[str, str] | None = None) -> None:
         """Start everything; what the folder's etcd holds is there again.
 
         Args:
             port: Of the API server; 0 for any.
+            options: More of the API server's, by name.
 
         Raises:
             CommandError: It runs already, the port is taken, or a component does not get ready. Then all are stopped.
@@ -46,7 +48,7 @@ class ControlPlane:
             raise CommandError(f"the control plane in {self._folder} runs already", "stop it first")
         components = Components(self._folder, self._parts, Ports.free(port))
         try:
-            self._start(components)
+            self._start(components, options)
         except BaseException:
             self.stop()
             raise
@@ -55,11 +57,11 @@ class ControlPlane:
         """Stop all of its processes, the last one first. Its data stay."""
         self._processes.stop()
 
-    def _start(self, components: Components) -> None:
+    def _start(self, components: Components, options: Mapping[str, str] | None) -> None:
         """Start one component after the other: each finds there what it needs."""
         trusted = components.authority.file
         self._processes.start(components.etcd(), trusted)
-        self._processes.start(components.api_server(), trusted)
+        self._processes.start(components.api_server(options), trusted)
         components.kubeconfig("admin", "podwright", ["system:masters"])
         self._processes.start(components.controller_manager(), trusted)
         self._processes.start(components.scheduler(), trusted)
