@@ -58,8 +58,8 @@ class Components:
         options |= {"peer-client-cert-auth": "true"}
         return self._component("etcd", "etcd", options, f"{health}/health")
 
-    def api_server(self) -> Component:
-        """With the aggregation layer, so that extension API servers work."""
+    def api_server(self, more: Mapping[str, str]) -> Component:
+        """With the aggregation layer, so that extension API servers work, and with options that go before the own."""
         authority = self.authority
         store, proxy = Authority.open(self._keys / "etcd"), Authority.open(self._keys / "front-proxy")
         store_client = store.client("kube-apiserver", "kube-apiserver")
@@ -98,7 +98,7 @@ class Components:
             "feature-gates": "WatchList=false",
         }
         url = f"https://127.0.0.1:{self.ports.api}/readyz"
-        return self._component("kubernetes", "kube-apiserver", options, url)
+        return self._component("kubernetes", "kube-apiserver", options | dict(more), url)
 
     def controller_manager(self) -> Component:
         """Every controller acts as its own service account, as in a cluster."""

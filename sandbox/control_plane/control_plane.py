@@ -1,10 +1,12 @@
 """A Kubernetes control plane of upstream programs on the loopback interface, with one etcd."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from ...config.errors import CommandError
+from ..kubernetes.certificates import Authority
 from .cache import Cache, State
 from .components import Components
 from .kubectl import apply, read_objects
@@ -38,15 +40,28 @@ class ControlPlane:
         return self._folder / "keys" / "admin.kubeconfig"
 
     @property
+    def endpoint(self) -> str:
+        """The URL of its API server, which has been started once."""
+        ports = Ports.read(self._folder / _PORTS)
+        assert ports is not None, "it has been started"
+        return f"https://127.0.0.1:{ports.api}"
+
+    @property
+    def authority(self) -> bytes:
+        """The certificate that signs the API server's, as PEM."""
+        return Authority.open(self._folder / "keys").file.read_bytes()
+
+    @property
     def running(self) -> list[Running]:
         """Its living processes, in the order of their start."""
         return self._processes.running
 
-    def start(self, port: int = 0) -> None:
+    def start(self, port: int = 0, options: Mapping[str, str] | None = None) -> None:
         """Start everything; what the folder's etcd holds is there again.
 
         Args:
             port: Of the API server; 0 for any.
+            options: More of the API server's, by name.
 
         Raises:
             CommandError: It runs already, the port is taken, or a component does not get ready. Then all are stopped.
@@ -58,7 +73,7 @@ class ControlPlane:
         ports = former if former and port in (0, former.api) and former.are_free() else Ports.free(port)
         components = self._components = Components(self._folder, self._parts, ports)
         try:
-            self._start(components, moved=ports != former)
+            self._start(components, options or {}, moved=ports != former)
             ports.write(self._folder / _PORTS)
         except BaseException:
             self.stop()
@@ -68,11 +83,11 @@ class ControlPlane:
         """Stop all of its processes, the last one first. Its data stay."""
         self._processes.stop()
 
-    def _start(self, components: Components, *, moved: bool) -> None:
+    def _start(self, components: Components, options: Mapping[str, str], *, moved: bool) -> None:
         """Start the API server, then what acts on its objects."""
         trusted = components.authority.file
         self._processes.start(trusted, components.etcd())
-        self._processes.start(trusted, components.api_server())
+        self._processes.start(trusted, components.api_server(options))
         apply(components.admin, read_objects(self._parts["kwok"] / "permissions.yaml"))
         operators = [self._operator(name, components) for name in self.operators]
         if moved:

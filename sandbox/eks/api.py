@@ -7,11 +7,15 @@ from typing import Any, ClassVar
 from moto.core.responses import ActionResult
 
 from ...config.settings.governance.task_governance import ADDON
+from ..protocol.accounts import principal_of_key
+from ..protocol.arns import account_of
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject, without
 from ..protocol.service import OwnResponse, refuse
 from . import task_governance
 from . import upgrades as eks_upgrades
+from .access_entries import check_names, check_takes_policies, new_names
+from .access_policies import ARN, RULES
 from .offers import addons, cluster_versions
 from .service import Eks, EksCluster
 
@@ -28,7 +32,8 @@ class EksResponse(OwnResponse):
         return self.service.cluster(self.region, self.arguments()[key])
 
     def create_cluster(self) -> ActionResult:
-        return ActionResult({"cluster": self.service.create(self.region, self.arguments()).description})
+        creator = principal_of_key(self.access_key)
+        return ActionResult({"cluster": self.service.create(self.region, self.arguments(), creator).description})
 
     def describe_cluster(self) -> ActionResult:
         cluster = self._cluster("name")
@@ -166,17 +171,15 @@ class EksResponse(OwnResponse):
             raise refuse(
                 "ResourceInUseException", "The specified access entry resource is already in use on this cluster."
             )
-        role = principal.rsplit("/", 1)[-1]
         cluster.entries[principal] = {
             "type": "STANDARD",
-            "kubernetesGroups": [],
             "tags": {},
-            "username": f"arn:aws:sts::{self.current_account}:assumed-role/{role}/{{{{SessionName}}}}",
             **values,
+            **new_names(values),
             "createdAt": now(),
             "modifiedAt": now(),
             "accessEntryArn": f"arn:aws:eks:{self.region}:{self.current_account}:access-entry/{values['clusterName']}"
-            f"/role/{self.current_account}/{role}/{uuid.uuid4()}",
+            f"/{_entry_path(principal)}/{uuid.uuid4()}",
         }
         cluster.policies[principal] = {}
         return ActionResult({"accessEntry": cluster.entries[principal]})
@@ -189,6 +192,7 @@ class EksResponse(OwnResponse):
 
     def update_access_entry(self) -> ActionResult:
         entry = self._find(self._cluster().entries, "principalArn", "access entry")
+        check_names(self.arguments())
         entry.update(
             {key: value for key, value in self.arguments().items() if key in ("kubernetesGroups", "username")},
             modifiedAt=now(),
@@ -198,11 +202,18 @@ class EksResponse(OwnResponse):
     def delete_access_entry(self) -> ActionResult:
         entry = self._find(self._cluster().entries, "principalArn", "access entry")
         del self._cluster().entries[entry["principalArn"]]
+        self._cluster().policies.pop(entry["principalArn"], None)
         return ActionResult({})
+
+    def list_access_policies(self) -> ActionResult:
+        policies = [{"name": name, "arn": f"{ARN}{name}"} for name in RULES]
+        return self.page(policies, "accessPolicies", "maxResults", "nextToken")
 
     def associate_access_policy(self) -> ActionResult:
         values = self.arguments()
-        principal = self._find(self._cluster().entries, "principalArn", "access entry")["principalArn"]
+        entry = self._find(self._cluster().entries, "principalArn", "access entry")
+        check_takes_policies(entry)
+        principal = entry["principalArn"]
         association = {
             "policyArn": values["policyArn"],
             "accessScope": values["accessScope"],
@@ -288,3 +299,9 @@ class EksResponse(OwnResponse):
         if result is None:
             raise refuse("ResourceNotFoundException", f"No {kind} found for {self.arguments()[key]} (sandbox)")
         return result
+
+
+def _entry_path(principal: str) -> str:
+    """What the ARN of an entry says of its principal: kind, account and name."""
+    kind, _, name = principal.split(":")[5].partition("/")
+    return "/".join(filter(None, (kind, account_of(principal), name.rpartition("/")[2])))

@@ -28,6 +28,8 @@ class EksCluster:
     identities: dict[str, JsonObject] = field(default_factory=dict)
     updates: dict[str, JsonObject] = field(default_factory=dict)
     interfaces: list[str] = field(default_factory=list)
+    creator: str = ""
+    """The principal that created it, who is its administrator unless the request said otherwise."""
 
 
 class Eks:
@@ -52,7 +54,7 @@ class Eks:
         """The cluster with this ARN."""
         return next((cluster for cluster in self.clusters.values() if cluster.description["arn"] == arn), None)
 
-    def create(self, region: str, values: JsonObject) -> EksCluster:
+    def create(self, region: str, values: JsonObject, creator: str) -> EksCluster:
         """Create a cluster with its security group and the interfaces that it puts into its subnets."""
         name, vpc = values["name"], values["resourcesVpcConfig"]
         if (region, name) in self.clusters:
@@ -113,7 +115,7 @@ class Eks:
                 "clusterSecurityGroupId": group,
             },
         }
-        cluster = EksCluster(description)
+        cluster = EksCluster(description, creator=creator)
         cluster.interfaces = [
             ec2.create_network_interface(SubnetId=subnet["SubnetId"], Groups=[group], Description=f"Amazon EKS {name}")[
                 "NetworkInterface"

@@ -127,7 +127,7 @@ def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str
 
 
 def _patch(before: JsonObject, after: JsonObject, actual: JsonObject) -> JsonObject:
-    """A strategic merge patch of what is ours; taints of others stay, such as those of the node lifecycle controller."""
+    """A strategic merge patch of what is ours. Taints of others stay, such as the node lifecycle controller's."""
     ours = {taint["key"] for taint in (*before.get("taints", ()), *after["taints"])}
     others = [taint for taint in actual["spec"].get("taints") or () if taint["key"] not in ours]
     changed = {key: _difference(before.get(key, {}), after[key]) for key in ("labels", "annotations")}

@@ -9,6 +9,7 @@ of IAM is enforced. Source: AWS IAM User Guide, "Cross-account resource access i
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Any, Final
 
 import moto.iam.models
@@ -44,13 +45,35 @@ def account_of_request(environ: dict[str, Any]) -> str:
     return account_of_key(match[1] if match else "")
 
 
-def principal_of_key(key: str) -> str:
-    """The ARN that policies know the holder of a key by: a role, a user, or the account itself."""
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The holder of an access key, as STS's GetCallerIdentity answers it: a role's session, a user, or the account."""
+
+    arn: str
+    user_id: str
+    principal: str
+    """The ARN that policies and access entries know it by: the role's rather than the session's."""
+    session_name: str = ""
+    secret: str | None = None
+    """The key's secret; None where the sandbox did not make the key."""
+
+
+def identity_of_key(key: str) -> Identity:
+    """Whose a key is. A key that nobody made is the account's own."""
     account = account_of_key(key)
     if role := sts_backends[account][PARTITION].get_assumed_role_from_access_key(key):
-        return role.role_arn
+        return Identity(role.arn, role.user_id, role.role_arn, role.session_name, role.secret_access_key)
     user = iam_backends[account][PARTITION].get_user_from_access_key_id(key)
-    return user.arn if user else f"arn:{PARTITION}:iam::{account}:root"
+    if user is None:
+        arn = f"arn:{PARTITION}:iam::{account}:root"
+        return Identity(arn, account, arn)
+    secret = next(item.secret_access_key for item in user.access_keys if item.access_key_id == key)
+    return Identity(user.arn, user.id, user.arn, secret=secret)
+
+
+def principal_of_key(key: str) -> str:
+    """The ARN that policies know the holder of a key by: a role, a user, or the account itself."""
+    return identity_of_key(key).principal
 
 
 def lets_in(policy: JsonObject, principal: str, action: str = "", external_id: str | None = None) -> bool:

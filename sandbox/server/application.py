@@ -33,6 +33,8 @@ from ..cloudformation.providers.custom import CustomResource
 from ..cloudformation.providers.kubernetes import KubectlResource
 from ..cloudformation.providers.registry import is_recorded_only
 from ..eks.api import EksResponse
+from ..eks.authentication import PREFIX as ACCESS_WEBHOOKS
+from ..eks.authentication import AccessWebhooks, bearer_in
 from ..hyperpod.cluster import Timing
 from ..kubernetes.certificates import Authority
 from ..protocol import accounts
@@ -87,6 +89,7 @@ class Sandbox:
         authority = Authority.open(directory / "tls")
         server = authority.server("api")
         self.certificate, self.key = server.certificate, server.key
+        self.webhook_bearer = bearer_in(authority.folder)
         self._changed = threading.Event()
         self.accounts_by_id = SandboxAccounts(
             ServerSettings(port, kubernetes_port, directory, authority.file, timing), self._changed.set
@@ -180,6 +183,7 @@ class Sandbox:
         kubernetes = KubernetesApi(
             lambda account: clusters.of(account).eks, lambda account: clusters.of(account).hyperpod
         )
+        webhooks = AccessWebhooks(lambda account: clusters.of(account).eks, self.webhook_bearer)
         grafana = GrafanaHttp(clusters.grafana_workspace)
 
         def aws(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -214,6 +218,8 @@ class Sandbox:
             if environ["PATH_INFO"].startswith(GRAFANA):
                 self._changed.set()
                 return grafana(environ, start_response)
+            if environ["PATH_INFO"].startswith(ACCESS_WEBHOOKS):
+                return webhooks(environ, start_response)
             return kubernetes(environ, start_response)
 
         return aws, secured

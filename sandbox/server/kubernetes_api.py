@@ -4,27 +4,24 @@ Real clients (kubectl, the Kubernetes Python client, urllib) read and write thro
 `aws eks get-token` makes it; who it is must have an access entry on the cluster.
 """
 
-import base64
-import binascii
 import json
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote
 
 import yaml
 from werkzeug.wrappers import Request, Response
 
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT
+from ..eks.access_entries import user_of
 from ..eks.service import Eks
+from ..eks.tokens import Unauthorized
 from ..kubernetes.queue_states import with_state
 from ..kubernetes.store import ApiError, KubernetesStore
-from ..protocol.accounts import principal_of_key
-from ..protocol.arns import account_of
 from ..protocol.json_objects import JsonObject, merged
 from ..sagemaker.job_runs import JobRuns
 
 PREFIX = "/podwright/kubernetes/"
-_TOKEN_PREFIX = "k8s-aws-v1."
 ObjectKey = tuple[str, str, str]
 """A cluster: its account, region and name."""
 
@@ -72,8 +69,8 @@ class KubernetesApi:
             parts = [unquote(part) for part in request.path.removeprefix(PREFIX).split("/") if part]
             account = parts.pop(0) if parts and parts[0].isdecimal() else SANDBOX_ACCOUNT
             region, cluster, *path = parts
-            self._authorize(request, account, region, cluster)
             store = self.clusters(account).kubernetes.store(region, cluster)
+            self._authorize(request, account, region, cluster)
             status, answer = self._serve(request, store, path, (account, region, cluster))
         except ApiError as error:
             status = error.code
@@ -91,20 +88,12 @@ class KubernetesApi:
         return Response(json.dumps(answer), status, content_type="application/json")(environ, start_response)
 
     def _authorize(self, request: Request, account: str, region: str, cluster: str) -> None:
-        """Refuse a caller whose role has no access entry; the account's own user may do everything."""
-        text = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if not text.startswith(_TOKEN_PREFIX):
-            raise ApiError(401, "Unauthorized", "Unauthorized")
-        encoded = text.removeprefix(_TOKEN_PREFIX)
+        """Refuse a caller that is no user of the cluster."""
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         try:
-            url = urlsplit(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode())
-        except (binascii.Error, UnicodeDecodeError):
-            raise ApiError(401, "Unauthorized", "Unauthorized") from None
-        access_key = parse_qs(url.query).get("X-Amz-Credential", [""])[0].split("/")[0]
-        caller = principal_of_key(access_key)
-        own = account_of(caller) == account and ":role/" not in caller
-        if not own and caller not in self.clusters(account).cluster(region, cluster).entries:
-            raise ApiError(401, "Unauthorized", f"Unauthorized: {caller} has no access entry (sandbox)")
+            user_of(self.clusters(account), region, cluster, token)
+        except Unauthorized as error:
+            raise ApiError(401, "Unauthorized", f"Unauthorized: {error} (sandbox)") from None
 
     def _serve(
         self, request: Request, store: KubernetesStore, path: list[str], object_key: ObjectKey
