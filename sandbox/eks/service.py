@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..kubernetes.store import Kubernetes
+from ..kubernetes.clusters import Kubernetes
 from ..protocol.clients import Clients
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject

@@ -17,7 +17,7 @@ from ..cloudformation.providers.registry import provider_for
 from ..cloudformation.service import CloudFormation
 from ..eks.service import Eks
 from ..hyperpod.cluster import Timing
-from ..kubernetes.store import Kubernetes
+from ..kubernetes.clusters import Kubernetes
 from ..sagemaker.service import HyperPod
 from ..services.event_bus import EventBus
 from ..services.fsx import Fsx
@@ -102,7 +102,7 @@ class SandboxAccount:
         """What is persisted, in the order in which it is restored: name, owner and attribute."""
         return [
             ("stacks", self.cloudformation, "regions"),
-            ("kubernetes", self.kubernetes, "stores"),
+            ("kubernetes", self.kubernetes, "clusters"),
             ("eks", self.eks, "clusters"),
             ("hyperpod", self.hyperpod, "clusters"),
             ("shortages", self.hyperpod, "shortages"),
