@@ -18,6 +18,9 @@ from types import FrameType
 
 from werkzeug.serving import make_server
 
+from ..config.errors import CommandError
+from .control_plane.cache import Cache, State
+from .control_plane.pins import pins
 from .hyperpod.cluster import Timing
 from .server.application import Sandbox
 from .server.persistence import DamagedSnapshot
@@ -33,10 +36,16 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("sockets", type=int, nargs=2, help="for AWS over HTTP, for the clusters' Kubernetes over HTTPS")
     parser.add_argument("--time-scale", type=float, default=1.0)
+    parser.add_argument("--kubernetes", choices=["real", "store", "installed"], default="store")
     options = parser.parse_args()
     aws_socket, kubernetes_socket = (socket.socket(fileno=number) for number in options.sockets)
     kubernetes_port = kubernetes_socket.getsockname()[1]
-    sandbox = Sandbox(options.port, kubernetes_port, options.directory, Timing(scale=options.time_scale))
+    try:
+        kind = _kind_of_clusters(options.kubernetes)
+    except CommandError as error:
+        sys.exit(f"{error}: {error.hint}")
+    timing = Timing(scale=options.time_scale)
+    sandbox = Sandbox(options.port, kubernetes_port, options.directory, timing, kind)
     aws, kubernetes = sandbox.mount()
     server = make_server(_HOST, options.port, aws, threaded=True, fd=aws_socket.fileno())
     tls = (str(sandbox.certificate), str(sandbox.key))
@@ -47,7 +56,7 @@ def main() -> None:
         sandbox.snapshots.load()
     except DamagedSnapshot as error:
         sys.exit(str(error))
-    _leave_terminal(options.directory / "server.log")
+    _leave_terminal(options.directory / "server.log", kind)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     if sandbox.snapshots.foreign:
@@ -64,6 +73,7 @@ def main() -> None:
     sandbox.resume()
     sandbox.keep_saving()
     sandbox.keep_time()
+    sandbox.keep_nodes()
     try:
         # Not signal.pause(): a signal that reaches another thread does not wake this one, which alone handles it.
         while True:
@@ -72,10 +82,23 @@ def main() -> None:
         sandbox.close()
 
 
-def _leave_terminal(log: Path) -> None:
+def _kind_of_clusters(asked: str) -> str:
+    """What new clusters have. Raises CommandError where they are to be real and the control plane is not installed."""
+    cache = Cache.of_user()
+    absent = [part.name for part in pins().parts if cache.state(part) is not State.INSTALLED]
+    if asked == "real" and absent:
+        raise CommandError(
+            f"the control plane lacks {', '.join(absent)}", "install it by `podwright sandbox kubernetes install`"
+        )
+    if asked == "installed":
+        return "store" if absent else "real"
+    return asked
+
+
+def _leave_terminal(log: Path, kind: str) -> None:
     process = os.fork()
     if process:
-        os.write(1, str(process).encode())
+        os.write(1, f"{process} {kind}".encode())
         os._exit(0)
     os.setsid()
     nowhere = os.open(os.devnull, os.O_RDONLY)

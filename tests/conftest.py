@@ -37,6 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         }
+    # Tests on the real control plane ask for it.
+    os.environ["PODWRIGHT_SANDBOX_KUBERNETES"] = "store"
     # The validator takes 2 s of each synthesis; the tests that are about it turn it on again.
     os.environ |= {"CDK_VALIDATION": "false", "CDK_DISABLE_CLI_TELEMETRY": "true"}
     use_bundled_node()

@@ -36,6 +36,8 @@ class Running:
     kubernetes_port: int
     pid: int
     log: str
+    kubernetes: str = ""
+    """What new clusters have: `real`, a control plane of upstream's programs, or `store`."""
 
     @property
     def endpoint(self) -> str:
@@ -63,34 +65,36 @@ def status(root: Path) -> Running | None:
     return running if running and _is_ours(running) else None
 
 
-def start(root: Path, port: int | None = None, time_scale: float = 1.0) -> Running:
+def start(root: Path, port: int | None = None, time_scale: float = 1.0, kubernetes: str | None = None) -> Running:
     """Start the server for a project and wait until it answers; a running one is returned as it is.
 
     What an earlier server held is there again. `port` defaults to that server's, else to DEFAULT_PORT, else to a free
     one, which 0 asks for. `time_scale` stretches the shortened waiting times of the sandbox (node boot and the like).
-    Raises SandboxError if it does not come up.
+    `kubernetes` says what new clusters have, `real` or `store`; without it $PODWRIGHT_SANDBOX_KUBERNETES does, and else
+    they are real where the control plane is installed. Raises SandboxError if it does not come up.
     """
     directory = (root / STATE_DIRECTORY).resolve()
     directory.mkdir(parents=True, exist_ok=True)
     # Two commands that find no server at the same time start one between them.
     with FileLock(directory / "start.lock"):
-        return status(root) or _started(root, directory, port, time_scale)
+        return status(root) or _started(root, directory, port, time_scale, kubernetes)
 
 
-def _started(root: Path, directory: Path, port: int | None, time_scale: float) -> Running:
+def _started(root: Path, directory: Path, port: int | None, time_scale: float, kubernetes: str | None) -> Running:
     """A new server that answers."""
     former = _record(root) or Running(DEFAULT_PORT, DEFAULT_PORT + 1, 0, "")
     # Both sockets listen from here on and the server inherits them: nobody can take a port in between.
     with (
         _listen(*([former.port, 0] if port is None else [port])) as aws,
         # EKS endpoints carry the second port, and kubeconfig files keep them.
-        _listen(former.kubernetes_port if _port(aws) == former.port else _port(aws) + 1, 0) as kubernetes,
+        _listen(former.kubernetes_port if _port(aws) == former.port else _port(aws) + 1, 0) as clusters,
     ):
-        running = Running(_port(aws), _port(kubernetes), 0, str(directory / "server.log"))
+        running = Running(_port(aws), _port(clusters), 0, str(directory / "server.log"))
         command = [sys.executable, "-m", "podwright.sandbox", str(running.port), str(directory)]
-        sockets = (aws.fileno(), kubernetes.fileno())
+        sockets = (aws.fileno(), clusters.fileno())
+        kind = kubernetes or os.environ.get("PODWRIGHT_SANDBOX_KUBERNETES") or "installed"
         result = subprocess.run(
-            [*command, *map(str, sockets), "--time-scale", str(time_scale)],
+            [*command, *map(str, sockets), "--time-scale", str(time_scale), "--kubernetes", kind],
             capture_output=True,
             text=True,
             cwd=root,
@@ -98,7 +102,8 @@ def _started(root: Path, directory: Path, port: int | None, time_scale: float) -
         )
     if result.returncode:
         raise SandboxError(f"The sandbox did not come up on port {running.port}:\n{result.stderr.strip()}")
-    running = replace(running, pid=int(result.stdout))
+    pid, kind = result.stdout.split()
+    running = replace(running, pid=int(pid), kubernetes=kind)
     (directory / _RECORD).write_text(json.dumps(asdict(running)))
     return running
 

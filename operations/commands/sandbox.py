@@ -24,6 +24,11 @@ _VERBS = {
     "stop": "stop it; what it holds is kept",
     "reset": "stop it and forget what it holds",
 }
+_CLUSTERS = {
+    "": "What new EKS clusters have is not on record.",
+    "real": "New EKS clusters have a real Kubernetes control plane.",
+    "store": "New EKS clusters store objects, without controllers (see `podwright sandbox start --help`).",
+}
 _AT_REST = {
     "status": "The sandbox does not run.",
     "stop": "The sandbox is stopped; `podwright sandbox start` continues with what it holds.",
@@ -44,6 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help=f"account that the variables' credentials open (default: {SANDBOX_ACCOUNT})",
         )
         verb.add_argument("--json", action="store_true", help="print port, process and variables as JSON")
+        if name == "start":
+            verb.add_argument(
+                "--kubernetes",
+                choices=["real", "store"],
+                help="what new EKS clusters have: a real control plane, or a store of objects without controllers "
+                "(default: real where `podwright sandbox kubernetes install` has put one)",
+            )
         verb.set_defaults(verb=_server, action=name)
     kubernetes = verbs.add_parser("kubernetes", help="install, show or remove a real Kubernetes control plane")
     kubernetes.add_argument("action", choices=["install", "status", "remove"])
@@ -71,7 +83,7 @@ def _kubernetes(args: argparse.Namespace) -> int:
 def _server(args: argparse.Namespace) -> int:
     """Returns 0; 1 when `status` finds no sandbox, or when it cannot be started or stopped."""
     try:
-        running = _act(args.action, args.project, args.port)
+        running = _act(args)
     except SandboxError as error:
         raise CommandError(
             str(error), "`podwright sandbox reset` starts afresh: what the sandbox held is lost"
@@ -81,6 +93,7 @@ def _server(args: argparse.Namespace) -> int:
         write_json({"running": running is not None} | described)
     elif running:
         write_line(f"The sandbox listens at {running.endpoint} (process {running.pid}, log {running.log}).")
+        write_line(_CLUSTERS[running.kubernetes])
         write_line("For boto3, the AWS CLI and cdk:")
         variables = running.environment(args.region, args.account)
         write_line("  export " + " ".join(f"{name}={value}" for name, value in variables.items()))
@@ -89,10 +102,11 @@ def _server(args: argparse.Namespace) -> int:
     return 1 if args.action == "status" and running is None else 0
 
 
-def _act(action: str, project: Path, port: int | None) -> Running | None:
+def _act(args: argparse.Namespace) -> Running | None:
+    action, project = args.action, args.project
     if action == "start":
         require_sandbox()
-        return start(project, port)
+        return start(project, args.port, kubernetes=args.kubernetes)
     if action == "stop":
         stop(project)
     elif action == "reset":

@@ -74,10 +74,14 @@ def _member(archive: tarfile.TarFile, name: str) -> Any:
     return member
 
 
-def helm(*arguments: str, folder: Path | None = None) -> str:
-    """Run helm with its own configuration and cache. Returns its output; raises CommandError with its complaint."""
+def helm(*arguments: str, folder: Path | None = None, plugins: Path | None = None) -> str:
+    """Run helm with its own configuration and cache, and the plugins in a folder.
+
+    Returns its output; raises CommandError with its complaint.
+    """
     with tempfile.TemporaryDirectory(prefix="podwright-helm-") as home:
         locations = {f"HELM_{what}_HOME": f"{home}/{what.lower()}" for what in ("CACHE", "CONFIG", "DATA")}
+        locations["HELM_PLUGINS"] = str(plugins or f"{home}/plugins")
         result = subprocess.run(
             [tool("helm"), *arguments], cwd=folder, env=os.environ | locations, capture_output=True, text=True
         )

@@ -120,10 +120,11 @@ class EksResponse(OwnResponse):
             "health": {"issues": []},
             "podIdentityAssociations": self._identities(cluster, values, arn),
         }
-        store = self.service.kubernetes.store(self.region, values["clusterName"])
-        store.install(name)
+        objects = self.service.kubernetes.objects(self.region, values["clusterName"])
+        self.service.install(self.region, values["clusterName"], name)
+        objects.install(name)
         if name == ADDON:
-            task_governance.install(store)
+            task_governance.install(objects)
         return ActionResult({"addon": cluster.addons[name]})
 
     def _identities(self, cluster: EksCluster, values: JsonObject, owner: str) -> list[str]:
@@ -154,7 +155,7 @@ class EksResponse(OwnResponse):
         addon = self._find(self._cluster().addons, "addonName", "addon")
         del self._cluster().addons[addon["addonName"]]
         if addon["addonName"] == ADDON:
-            task_governance.uninstall(self.service.kubernetes.store(self.region, self.arguments()["clusterName"]))
+            task_governance.uninstall(self.service.kubernetes.objects(self.region, self.arguments()["clusterName"]))
         return ActionResult({"addon": {**addon, "status": "DELETING"}})
 
     def create_access_entry(self) -> ActionResult:

@@ -3,15 +3,21 @@
 moto's EKS lacks access entries, add-ons and pod identity; this service replaces it whole.
 """
 
+import base64
+import logging
+import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..kubernetes.store import Kubernetes
+from ...config.errors import CommandError
+from ..hyperpod.kubelets import NodeService
+from ..kubernetes.clusters import Kubernetes
 from ..protocol.clients import Clients
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
 from ..protocol.service import refuse
+from .control_planes import ControlPlanes
 
 # EKS's default changes; this is the newest that HyperPod's documentation named in November 2026.
 _DEFAULT_VERSION = "1.34"
@@ -38,6 +44,8 @@ class Eks:
     def __init__(self, clients: Clients, kubernetes: Kubernetes, api: str, authority: str):
         self.clients, self.kubernetes, self.api, self.authority = clients, kubernetes, api, authority
         self.clusters: dict[tuple[str, str], EksCluster] = {}
+        self.control_planes: ControlPlanes | None = None
+        """Those of new clusters; None where a store has their objects."""
         self.update_seconds = 1.0
         """How long a new Kubernetes version takes; real clusters need ten minutes."""
         self.nodes: Callable[[str, str], list[JsonObject]] = lambda _region, _name: []
@@ -123,8 +131,52 @@ class Eks:
             for subnet in subnets[:2]
         ]
         self.clusters[region, name] = cluster
-        self.kubernetes.open(region, name, description["version"])
+        if self.control_planes is None:
+            self.kubernetes.open(region, name, description["version"])
+        else:
+            description |= {"status": "CREATING", "endpoint": "", "certificateAuthority": {}}
+            threading.Thread(target=self.start, args=(region, name), daemon=True, name=f"starts {name}").start()
         return cluster
+
+    def start(self, region: str, name: str) -> None:
+        """Start the control plane of a cluster that has a real one; the cluster is ACTIVE when it answers."""
+        assert self.control_planes is not None
+        description = self.cluster(region, name).description
+        try:
+            plane = self.control_planes.start(region, name)
+        except CommandError as error:
+            logging.exception("the control plane of %s did not start", name)
+            issue = {"code": "InternalFailure", "message": f"{error} (sandbox)", "resourceIds": [name]}
+            description |= {"status": "FAILED", "health": {"issues": [issue]}}
+            return
+        self.kubernetes.connect(region, name, plane.kubeconfig)
+        authority = base64.b64encode(plane.authority).decode()
+        description |= {"endpoint": plane.endpoint, "certificateAuthority": {"data": authority}, "status": "ACTIVE"}
+
+    def resume(self) -> None:
+        """Start the control planes that ran when the sandbox was stopped, beside each other, and wait for them."""
+        planes = self.control_planes
+        real = [at for at in self.clusters if planes and planes.is_real(*at)]
+        threads = [threading.Thread(target=self.start, args=at) for at in real]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def stop(self) -> None:
+        """Stop the control planes. What they hold stays."""
+        if self.control_planes:
+            self.control_planes.stop()
+
+    def follow(self, nodes: NodeService) -> None:
+        """Let the Node objects of real clusters follow HyperPod's nodes."""
+        if self.control_planes:
+            self.control_planes.follow(nodes)
+
+    def install(self, region: str, name: str, owner: str) -> None:
+        """Run the operators that an add-on or a chart of this name brings; only real control planes run any."""
+        if self.control_planes:
+            self.control_planes.install(region, name, owner)
 
     def delete(self, region: str, name: str) -> JsonObject:
         """Delete a cluster with everything that it made in the VPC."""
@@ -138,6 +190,8 @@ class Eks:
             ec2.delete_network_interface(NetworkInterfaceId=interface)
         ec2.delete_security_group(GroupId=cluster.description["resourcesVpcConfig"]["clusterSecurityGroupId"])
         self.kubernetes.close(region, name)
+        if self.control_planes:
+            self.control_planes.delete(region, name)
         del self.clusters[region, name]
         return {**cluster.description, "status": "DELETING"}
 

@@ -8,12 +8,12 @@ Sources: SageMaker Developer Guide, "Task governance"; sagemaker-hyperpod 3.12.0
 2026-07-23; Kueue 0.19.2.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from ...config.catalog.instance_types import catalog
 from ...config.settings.governance.task_governance import CONTROLLER, NAMESPACE
 from ...planning.quota.team_names import cluster_queue, local_queue, priority_class, team_namespace
-from ..kubernetes.store import KubernetesStore
+from ..kubernetes.cluster_objects import ClusterObjects, ensure_namespace
 from ..protocol.json_objects import JsonObject
 
 _COHORT: Final = "sandbox-task-governance"
@@ -25,11 +25,11 @@ Amounts = dict[str, float]
 """By resource: vCPU, GiB, or pieces."""
 
 
-def install(store: KubernetesStore) -> None:
+def install(objects: ClusterObjects) -> None:
     """What the add-on itself brings beside its kinds: a controller that is ready."""
-    store.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    ensure_namespace(objects, NAMESPACE)
     labels = {"control-plane": "controller-manager"}
-    store.apply(
+    objects.apply(
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
@@ -47,37 +47,37 @@ def install(store: KubernetesStore) -> None:
     )
 
 
-def uninstall(store: KubernetesStore) -> None:
+def uninstall(objects: ClusterObjects) -> None:
     """Take the controller away. Kinds and their objects stay: nothing says that they go with the add-on."""
-    store.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    objects.remove({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
 
 
-def installed(store: KubernetesStore) -> bool:
+def installed(objects: ClusterObjects) -> bool:
     """Whether the add-on takes quotas."""
-    return ("apps/Deployment", NAMESPACE, CONTROLLER) in store.objects
+    return objects.find("apps/v1", "Deployment", CONTROLLER, NAMESPACE) is not None
 
 
-def apply_policy(store: KubernetesStore, before: JsonObject, after: JsonObject) -> None:
+def apply_policy(objects: ClusterObjects, before: JsonObject, after: JsonObject) -> None:
     """The priority classes of a scheduler configuration; those that it no longer has go."""
     classes = {item["Name"]: int(item["Weight"]) for item in after.get("PriorityClasses", [])}
     for item in before.get("PriorityClasses", []):
         if item["Name"] not in classes:
-            _remove(store, "WorkloadPriorityClass", priority_class(item["Name"]))
+            _remove(objects, "WorkloadPriorityClass", priority_class(item["Name"]))
     for name, weight in classes.items():
-        store.apply(_object("WorkloadPriorityClass", priority_class(name), {"value": weight}))
+        objects.apply(_object("WorkloadPriorityClass", priority_class(name), {"value": weight}))
 
 
-def apply_quota(store: KubernetesStore, quota: JsonObject) -> None:
+def apply_quota(objects: ClusterObjects, quota: JsonObject) -> None:
     """A team's namespace, its queue in the cluster and in the namespace, and the flavors that it needs."""
     team = quota["ComputeQuotaTarget"]["TeamName"]
     namespace = team_namespace("hyperpod", team)
-    store.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, **_MARK}})
+    ensure_namespace(objects, namespace, **_MARK)
     config = quota["ComputeQuotaConfig"]
     nominal = _by_type(config.get("ComputeQuotaResources", []))
     for instance_type in nominal:
         labels = {"node.kubernetes.io/instance-type": instance_type}
-        store.apply(_object("ResourceFlavor", instance_type, {"spec": {"nodeLabels": labels}}))
-    store.apply(
+        objects.apply(_object("ResourceFlavor", instance_type, {"spec": {"nodeLabels": labels}}))
+    objects.apply(
         _object(
             "ClusterQueue",
             cluster_queue("hyperpod", team),
@@ -88,14 +88,14 @@ def apply_quota(store: KubernetesStore, quota: JsonObject) -> None:
         "LocalQueue", local_queue("hyperpod", team), {"spec": {"clusterQueue": cluster_queue("hyperpod", team)}}
     )
     queue["metadata"]["namespace"] = namespace
-    store.apply(queue)
+    objects.apply(queue)
 
 
-def remove_quota(store: KubernetesStore, quota: JsonObject) -> None:
+def remove_quota(objects: ClusterObjects, quota: JsonObject) -> None:
     """Take a team's queues away. Its namespace stays with what is in it: nothing says that the service deletes it."""
     team = quota["ComputeQuotaTarget"]["TeamName"]
-    _remove(store, "LocalQueue", local_queue("hyperpod", team), team_namespace("hyperpod", team))
-    _remove(store, "ClusterQueue", cluster_queue("hyperpod", team))
+    _remove(objects, "LocalQueue", local_queue("hyperpod", team), team_namespace("hyperpod", team))
+    _remove(objects, "ClusterQueue", cluster_queue("hyperpod", team))
 
 
 def _queue(config: JsonObject, nominal: dict[str, Amounts], namespace: str, weight: int) -> JsonObject:
@@ -171,7 +171,5 @@ def _object(kind: str, name: str, fields: JsonObject) -> JsonObject:
     return {"apiVersion": _QUEUES, "kind": kind, "metadata": {"name": name, **_MARK}, **fields}
 
 
-def _remove(store: KubernetesStore, kind: str, name: str, namespace: str = "default") -> None:
-    manifest: dict[str, Any] = {"apiVersion": _QUEUES, "kind": kind, "metadata": {"name": name}}
-    if store.key(manifest, namespace) in store.objects:
-        store.delete(manifest, namespace)
+def _remove(objects: ClusterObjects, kind: str, name: str, namespace: str = "default") -> None:
+    objects.remove({"apiVersion": _QUEUES, "kind": kind, "metadata": {"name": name}}, namespace)

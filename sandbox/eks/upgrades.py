@@ -42,7 +42,7 @@ def update_version(service: Eks, region: str, values: JsonObject) -> JsonObject:
         if blocking:
             raise refuse("InvalidRequestException", f"Upgrade insights are in ERROR: {', '.join(blocking)} (sandbox)")
     cluster.description["version"] = requested
-    service.kubernetes.store(region, values["name"]).version = requested
+    service.kubernetes.set_version(region, values["name"], requested)
     update = new_update(
         kind, [{"type": "Version", "value": requested}], now() + timedelta(seconds=service.update_seconds)
     )

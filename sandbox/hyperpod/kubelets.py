@@ -8,21 +8,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from kubernetes import client, config
-from kubernetes.client.exceptions import ApiException
-
 from ...config.catalog.instance_types import catalog
 from ...planning.node.allocatable import kubelet_allocatable
 from ...planning.quota.amounts import EFA, GPU, NEURON
+from ..kubernetes.api_objects import Connection, connection
+from ..kubernetes.cluster_objects import ApiError
 from ..protocol.json_objects import JsonObject
 
+_NODES: Final = "/api/v1/nodes"
 _TYPE: Final = "node.kubernetes.io/instance-type"
 _KWOK: Final = {"kwok.x-k8s.io/node": "fake"}
 _HUGE_PAGES: Final = "5128Mi"
 """Of 2 MiB, on nodes with EFA: what the EFA software of AWS's images reserves."""
-_CONFLICT: Final = 409
 _GONE: Final = 404
-_STRATEGIC_MERGE: Final = "application/strategic-merge-patch+json"
+_PATCH: Final = "strategic-merge-patch+json"
 
 
 class NodeService(Protocol):
@@ -41,7 +40,7 @@ class Kubelets:
     """The Node objects of one EKS cluster."""
 
     def __init__(self, kubeconfig: Path, region: str, cluster: str) -> None:
-        self._api = client.CoreV1Api(config.new_client_from_config(str(kubeconfig)))
+        self._kubeconfig = kubeconfig
         self._at = (region, cluster)
         self._written: dict[str, JsonObject] = {}
         """What was last written of each node's metadata and specification."""
@@ -58,9 +57,12 @@ class Kubelets:
         for name, node in expected.items():
             self._write(name, node, actual.get(name))
 
+    @property
+    def _api(self) -> Connection:
+        return connection(self._kubeconfig, self._kubeconfig.stat().st_mtime_ns)
+
     def _nodes(self) -> dict[str, JsonObject]:
-        listed = self._api.api_client.sanitize_for_serialization(self._api.list_node())
-        return {node["metadata"]["name"]: node for node in listed["items"]}
+        return {node["metadata"]["name"]: node for node in self._api.request("GET", _NODES)["items"]}
 
     def _write(self, name: str, node: JsonObject, actual: JsonObject | None) -> None:
         """Make a node, or change what differs."""
@@ -78,9 +80,9 @@ class Kubelets:
             self._create(name, node, mine)
         elif self._written.get(name) != mine:
             patch = _patch(self._written.get(name, {}), mine, actual)
-            self._api.patch_node(name, patch, _content_type=_STRATEGIC_MERGE)
-        if ready["status"] != "True" and _ready(actual) != ready["status"]:
-            self._api.patch_node_status(name, {"status": {"conditions": [ready]}}, _content_type=_STRATEGIC_MERGE)
+            self._api.request("PATCH", f"{_NODES}/{name}", patch, _PATCH)
+        if actual is not None and (status := _status(node, ready, actual)):
+            self._api.request("PATCH", f"{_NODES}/{name}/status", {"status": status}, _PATCH)
         self._written[name] = mine
 
     def _create(self, name: str, node: JsonObject, mine: JsonObject) -> None:
@@ -92,18 +94,14 @@ class Kubelets:
             "spec": {"taints": mine["taints"]},
             "status": status | {"capacity": resources, "allocatable": resources},
         }
-        try:
-            self._api.create_node(body)
-        except ApiException as error:
-            if error.status != _CONFLICT:
-                raise
+        self._api.request("POST", _NODES, body)
 
     def _delete(self, name: str) -> None:
         self._written.pop(name, None)
         try:
-            self._api.delete_node(name)
-        except ApiException as error:
-            if error.status != _GONE:
+            self._api.request("DELETE", f"{_NODES}/{name}")
+        except ApiError as error:
+            if error.code != _GONE:
                 raise
 
 
@@ -137,9 +135,16 @@ def _patch(before: JsonObject, after: JsonObject, actual: JsonObject) -> JsonObj
     }
 
 
-def _ready(node: JsonObject | None) -> str:
-    conditions = (node or {}).get("status", {}).get("conditions") or ()
-    return next((item["status"] for item in conditions if item["type"] == "Ready"), "")
+def _status(node: JsonObject, ready: JsonObject, actual: JsonObject) -> JsonObject:
+    """What of a node's status has changed. kwok says that a node is ready; that one is silent is said here."""
+    before, changed = actual.get("status", {}), JsonObject()
+    now_ready = next((item["status"] for item in before.get("conditions") or () if item["type"] == "Ready"), "")
+    if ready["status"] not in ("True", now_ready):
+        changed["conditions"] = [ready]
+    software = node["status"].get("nodeInfo", {})
+    if any(before.get("nodeInfo", {}).get(key) != value for key, value in software.items()):
+        changed["nodeInfo"] = before.get("nodeInfo", {}) | software
+    return changed
 
 
 def _resources(instance_type: str) -> dict[str, str]:

@@ -20,7 +20,9 @@ import kubernetes_validate
 from kubernetes_validate import utils
 
 from ..protocol.clock import now
-from ..protocol.json_objects import JsonObject
+from ..protocol.json_objects import JsonObject, merged
+from . import rendered_releases
+from .cluster_objects import ApiError, Release, unknown_kind
 from .custom_kinds import installed_by, violations_of
 from .kueue_rules import kueue_refusals
 
@@ -44,14 +46,6 @@ _FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 Key = tuple[str, str, str]
 """Kind with group (`apps/Deployment`), namespace (empty for cluster-scoped kinds) and name."""
-
-
-class ApiError(Exception):
-    """A refusal of the Kubernetes API: HTTP status, reason and message as in its Status object."""
-
-    def __init__(self, code: int, reason: str, message: str):
-        super().__init__(message)
-        self.code, self.reason = code, reason
 
 
 def plural(kind: str) -> str:
@@ -208,13 +202,7 @@ class KubernetesStore:
         try:
             kubernetes_validate.validate(_without_nulls(manifest), self.version, strict=True)
         except kubernetes_validate.SchemaNotFoundError:
-            raise ApiError(
-                404,
-                "NotFound",
-                f'resource mapping not found for name: "{manifest["metadata"]["name"]}" namespace: '
-                f'"{manifest["metadata"].get("namespace", "")}" from "manifest.yaml": no matches for kind '
-                f'"{manifest["kind"]}" in version "{manifest["apiVersion"]}"\nensure CRDs are installed first',
-            ) from None
+            raise unknown_kind(manifest) from None
         except kubernetes_validate.ValidationError as error:
             raise self._invalid(manifest, ".".join(map(str, error.path)), error.message) from None
 
@@ -274,9 +262,44 @@ class KubernetesStore:
                 del self.objects[inner]
         return self.objects.pop(key)
 
-    def labelled(self, label: str) -> list[JsonObject]:
-        """The objects that carry a label, whatever its value."""
-        return [item for item in self.objects.values() if label in (item["metadata"].get("labels") or {})]
+    def find(self, api_version: str, kind: str, name: str, namespace: str = "default") -> JsonObject | None:
+        """An object; None without it."""
+        metadata = {"name": name, "namespace": namespace}
+        return self.objects.get(self.key({"apiVersion": api_version, "kind": kind, "metadata": metadata}))
+
+    def named(self, resource: str, name: str, namespace: str) -> JsonObject:
+        """An object by how kubectl names its kind; refused without it."""
+        for (kind, held_in, stored), item in list(self.objects.items()):
+            same = kind.rsplit("/", 1)[-1].lower() == resource.lower().rstrip("s")
+            if same and stored == name and held_in in ("", namespace):
+                return item
+        raise ApiError(404, "NotFound", f'{resource} "{name}" not found')
+
+    def all(self, api_version: str, kind: str, namespace: str = "", labels: str = "") -> list[JsonObject]:
+        """The objects of a kind, of one namespace if it is named, that a label selector matches."""
+        requested = f"{group_of(api_version)}/{kind}"
+        return [
+            item
+            for (stored, held_in, _), item in list(self.objects.items())
+            if stored == requested and namespace in ("", held_in) and selected(item, labels)
+        ]
+
+    def patch(self, current: JsonObject, change: JsonObject, form: str) -> None:
+        """Merge a change into an object, whatever the patch's form."""
+        self.apply(merged(current, change))
+
+    def remove(self, manifest: JsonObject, namespace: str = "default") -> None:
+        """Delete an object if it is there, a namespace with all that is in it."""
+        if self.key(manifest, namespace) in self.objects:
+            self.delete(manifest, namespace)
+
+    def upgrade(self, release: Release) -> None:
+        """Install a Helm release, or change it, and serve the custom kinds that its chart brings."""
+        rendered_releases.upgrade(self, release)
+
+    def uninstall(self, name: str, namespace: str) -> None:
+        """Delete a Helm release if it is there."""
+        rendered_releases.uninstall(self, name, namespace)
 
     def _need_namespace(self, key: Key) -> None:
         if key[1] and ("/Namespace", "", key[1]) not in self.objects:
@@ -294,24 +317,18 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-class Kubernetes:
-    """The stores of all clusters of the sandbox."""
-
-    def __init__(self) -> None:
-        self.stores: dict[tuple[str, str], KubernetesStore] = {}
-
-    def open(self, region: str, cluster: str, version: str) -> KubernetesStore:
-        """The store of a new cluster."""
-        self.stores[region, cluster] = KubernetesStore(version)
-        return self.stores[region, cluster]
-
-    def store(self, region: str, cluster: str) -> KubernetesStore:
-        """The store of a cluster; raises ApiError if the cluster does not exist."""
-        result = self.stores.get((region, cluster))
-        if result is None:
-            raise ApiError(404, "NotFound", f"the cluster {cluster} does not exist (sandbox)")
-        return result
-
-    def close(self, region: str, cluster: str) -> None:
-        """Forget the objects of a deleted cluster."""
-        self.stores.pop((region, cluster), None)
+def selected(item: JsonObject, selector: str) -> bool:
+    """Whether the labels of an object have the values that a selector such as `a=b,c` wants."""
+    labels = item["metadata"].get("labels") or {}
+    for part in filter(None, selector.split(",")):
+        if "!=" in part:
+            name, value = part.split("!=")
+            if labels.get(name) == value:
+                return False
+        elif "=" in part:
+            name, value = part.replace("==", "=").split("=")
+            if labels.get(name) != value:
+                return False
+        elif part not in labels:
+            return False
+    return True

@@ -13,7 +13,7 @@ from typing import Literal
 from ..eks.service import Eks
 from ..eks.task_governance import apply_policy, apply_quota, installed, remove_quota
 from ..hyperpod.cluster import Cluster, Timing
-from ..kubernetes.store import KubernetesStore
+from ..kubernetes.cluster_objects import ClusterObjects
 from ..protocol.arns import account_of
 from ..protocol.clock import now
 from ..protocol.json_objects import JsonObject
@@ -89,9 +89,9 @@ class Schedulers:
 
     def create(self, kind: Kind, region: str, values: JsonObject) -> SchedulerObject:
         """Make one, and what the add-on makes of it; raises the API's errors for what the service refuses."""
-        store = self._store(region, values["ClusterArn"])
+        objects = self._objects(region, values["ClusterArn"])
         # Kueue's webhooks refuse everything until its controller runs.
-        if not installed(store):
+        if not installed(objects):
             raise refuse(
                 "ValidationException",
                 "The task governance add-on is not installed on the cluster, or its Kueue is not ready (sandbox)",
@@ -108,7 +108,7 @@ class Schedulers:
             settings,
             {tag["Key"]: tag["Value"] for tag in values.get("Tags", [])},
         )
-        _apply(store, {}, settings)
+        _apply(objects, {}, settings)
         self._begin(made, "Creat")
         self.objects[made.arn] = made
         return made
@@ -123,10 +123,10 @@ class Schedulers:
                 f"{kind} {item.name} is {item.status(now())} in version {item.version}, and the request is about "
                 f"version {target} (sandbox)",
             )
-        store = self._store(region, item.cluster_arn)
+        objects = self._objects(region, item.cluster_arn)
         before = item.settings
         item.settings = before | {name: values[name] for name in _SETTINGS if name in values}
-        _apply(store, before, item.settings)
+        _apply(objects, before, item.settings)
         item.version += 1
         self._begin(item, "Updat")
         return item
@@ -136,11 +136,11 @@ class Schedulers:
         item = self.find(kind, region, identifier)
         if now() < item.until:
             raise refuse("ConflictException", f"{kind} {item.name} is {item.status(now())} (sandbox)")
-        store = self._store(region, item.cluster_arn)
+        objects = self._objects(region, item.cluster_arn)
         if item.kind == "ComputeQuota":
-            remove_quota(store, item.settings)
+            remove_quota(objects, item.settings)
         else:
-            apply_policy(store, item.settings["SchedulerConfig"], {})
+            apply_policy(objects, item.settings["SchedulerConfig"], {})
         self._begin(item, "Delet")
 
     def _begin(self, item: SchedulerObject, verb: Literal["Creat", "Updat", "Delet"]) -> None:
@@ -155,16 +155,16 @@ class Schedulers:
             what = f"team {team}" if team else "the cluster"
             raise refuse("ConflictException", f"{other.kind} {other.name} is there for {what} already (sandbox)")
 
-    def _store(self, region: str, cluster_arn: str) -> KubernetesStore:
+    def _objects(self, region: str, cluster_arn: str) -> ClusterObjects:
         cluster = self.find_cluster(region, cluster_arn)
         eks = self.eks.by_arn(cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", ""))
         if eks is None:
             raise refuse("ValidationException", f"Cluster {cluster.name} is not orchestrated by Amazon EKS (sandbox)")
-        return self.eks.kubernetes.store(region, eks.description["name"])
+        return self.eks.kubernetes.objects(region, eks.description["name"])
 
 
-def _apply(store: KubernetesStore, before: JsonObject, after: JsonObject) -> None:
+def _apply(objects: ClusterObjects, before: JsonObject, after: JsonObject) -> None:
     if "ComputeQuotaTarget" in after:
-        apply_quota(store, after)
+        apply_quota(objects, after)
     else:
-        apply_policy(store, before.get("SchedulerConfig", {}), after["SchedulerConfig"])
+        apply_policy(objects, before.get("SchedulerConfig", {}), after["SchedulerConfig"])

@@ -35,7 +35,7 @@ from .schedulers import Schedulers
 
 FAULTS = ("jobs", "queues", "verdicts", "exporters")
 # What stands for the HyperPod Helm chart: its deep-health-check subchart, which every installation has.
-_DEPENDENCY = ("/ServiceAccount", "aws-hyperpod", "deep-health-check-service-account")
+_DEPENDENCY = ("v1", "ServiceAccount", "deep-health-check-service-account", "aws-hyperpod")
 
 
 @lru_cache(maxsize=1)
@@ -396,8 +396,8 @@ class HyperPod:
                 "The authentication mode of the Amazon EKS orchestrator cluster must be "
                 "API or API_AND_CONFIG_MAP (sandbox)",
             )
-        store = self.eks.kubernetes.store(eks.description["arn"].split(":")[3], eks.description["name"])
-        if _DEPENDENCY not in store.objects:
+        objects = self.eks.kubernetes.objects(eks.description["arn"].split(":")[3], eks.description["name"])
+        if objects.find(*_DEPENDENCY) is None:
             # Source of the words: readme of the HyperPod Helm chart (aws/sagemaker-hyperpod-cli), note 1.
             raise refuse(
                 "ValidationException",

@@ -15,9 +15,10 @@ from moto.core.responses import BaseResponse
 from ...config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
 from ..cloudformation.providers.registry import provider_for
 from ..cloudformation.service import CloudFormation
+from ..eks.control_planes import ControlPlanes, Webhooks
 from ..eks.service import Eks
 from ..hyperpod.cluster import Timing
-from ..kubernetes.store import Kubernetes
+from ..kubernetes.clusters import Kubernetes
 from ..sagemaker.service import HyperPod
 from ..services.event_bus import EventBus
 from ..services.fsx import Fsx
@@ -62,6 +63,8 @@ class ServerSettings:
     directory: Path
     authority: Path
     timing: Timing
+    kubernetes: str
+    webhook_bearer: str
 
 
 class SandboxAccount:
@@ -78,6 +81,11 @@ class SandboxAccount:
             f"https://{grafana}{kubernetes_api.prefix(account)}",
             base64.b64encode(settings.authority.read_bytes()).decode(),
         )
+        if settings.kubernetes == "real":
+            webhooks = Webhooks(
+                f"https://localhost:{settings.kubernetes_port}", settings.authority, settings.webhook_bearer
+            )
+            self.eks.control_planes = ControlPlanes(settings.directory / "kubernetes", account, webhooks)
         self.hyperpod = HyperPod(clients, self.eks, settings.timing)
         self.eks.update_seconds, self.eks.nodes = settings.timing.scale, self.hyperpod.kubernetes_nodes
         self.fsx = Fsx(clients)
@@ -102,7 +110,7 @@ class SandboxAccount:
         """What is persisted, in the order in which it is restored: name, owner and attribute."""
         return [
             ("stacks", self.cloudformation, "regions"),
-            ("kubernetes", self.kubernetes, "stores"),
+            ("kubernetes", self.kubernetes, "clusters"),
             ("eks", self.eks, "clusters"),
             ("hyperpod", self.hyperpod, "clusters"),
             ("shortages", self.hyperpod, "shortages"),

@@ -33,8 +33,9 @@ from ..cloudformation.providers.custom import CustomResource
 from ..cloudformation.providers.kubernetes import KubectlResource
 from ..cloudformation.providers.registry import is_recorded_only
 from ..eks.api import EksResponse
-from ..eks.authentication import PREFIX as ACCESS_WEBHOOKS
-from ..eks.authentication import AccessWebhooks, bearer_in
+from ..eks.authentication import AccessWebhooks
+from ..eks.webhook_files import PREFIX as ACCESS_WEBHOOKS
+from ..eks.webhook_files import bearer_in
 from ..hyperpod.cluster import Timing
 from ..kubernetes.certificates import Authority
 from ..protocol import accounts
@@ -68,6 +69,7 @@ Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 _SAVE_SECONDS = 2.0
 # EventBridge notifies without being asked, so somebody has to see what is new.
 _TICK_SECONDS = 0.2
+_FOLLOW_SECONDS = 1.0
 _PATIENCE_SECONDS = 15.0
 # Operations of the sandbox's own; `?account=` says whose, without it the first account's.
 _CONTROLS: Final[dict[str, Callable[[HyperPod], Application]]] = {
@@ -83,16 +85,18 @@ class Sandbox:
     """Everything that the sandbox knows beside moto's backends.
 
     `port` serves AWS over HTTP, `kubernetes_port` the Kubernetes API over HTTPS; `directory` is the state directory.
+    `kubernetes` says what new clusters have: `real`, a control plane of their own, or `store`.
     """
 
-    def __init__(self, port: int, kubernetes_port: int, directory: Path, timing: Timing):
+    def __init__(self, port: int, kubernetes_port: int, directory: Path, timing: Timing, kubernetes: str):
         authority = Authority.open(directory / "tls")
         server = authority.server("api")
         self.certificate, self.key = server.certificate, server.key
         self.webhook_bearer = bearer_in(authority.folder)
         self._changed = threading.Event()
         self.accounts_by_id = SandboxAccounts(
-            ServerSettings(port, kubernetes_port, directory, authority.file, timing), self._changed.set
+            ServerSettings(port, kubernetes_port, directory, authority.file, timing, kubernetes, self.webhook_bearer),
+            self._changed.set,
         )
         self.queries = WorkspaceQueries(
             self.accounts_by_id.prometheus_workspace, f"http://localhost:{port}", directory / "prometheus"
@@ -100,8 +104,9 @@ class Sandbox:
         self.snapshots = Snapshots(directory, self.accounts_by_id.collect, self.accounts_by_id.restore)
 
     def resume(self) -> None:
-        """Bring every operation to an end that the sandbox was stopped in."""
+        """Start the clusters' control planes, and bring every operation to an end that the sandbox was stopped in."""
         for account_services in self.accounts_by_id.all():
+            account_services.eks.resume()
             account_services.cloudformation.resume()
 
     def keep_saving(self) -> None:
@@ -139,10 +144,22 @@ class Sandbox:
 
         threading.Thread(target=loop, daemon=True, name="clock").start()
 
+    def keep_nodes(self) -> None:
+        """Let the nodes of real clusters follow HyperPod's in the background."""
+
+        def loop() -> None:
+            while True:
+                time.sleep(_FOLLOW_SECONDS)
+                for account_services in self.accounts_by_id.all():
+                    account_services.eks.follow(account_services.hyperpod)
+
+        threading.Thread(target=loop, daemon=True, name="nodes").start()
+
     def close(self) -> None:
         """Let operations end, as far as they do so soon, and save."""
         for account_services in self.accounts_by_id.all():
             account_services.cloudformation.wait(_PATIENCE_SECONDS)
+            account_services.eks.stop()
         self.queries.close()
         self.snapshots.save()
 

@@ -17,7 +17,7 @@ from ..eks.access_entries import user_of
 from ..eks.service import Eks
 from ..eks.tokens import Unauthorized
 from ..kubernetes.queue_states import with_state
-from ..kubernetes.store import ApiError, KubernetesStore
+from ..kubernetes.store import ApiError, KubernetesStore, selected
 from ..protocol.json_objects import JsonObject, merged
 from ..sagemaker.job_runs import JobRuns
 
@@ -143,11 +143,7 @@ class KubernetesApi:
             return 200, text
         extra = nodes.kubernetes_nodes(*at) if kind == "Node" and not group else []
         if len(rest) == 1 and request.method == "GET":
-            result = [
-                item
-                for (key, held_in, _), item in store.objects.items()
-                if key == f"{group}/{kind}" and namespace in ("", held_in)
-            ] + extra
+            result = store.all(api_version, kind, namespace) + extra
             fields = request.args.get("fieldSelector", "")
             return 200, {
                 "kind": f"{kind}List",
@@ -156,7 +152,7 @@ class KubernetesApi:
                 "items": [
                     with_state(store, item, nodes.runs.faults.get("queues", {}))
                     for item in result
-                    if _selected(item, request.args.get("labelSelector", "")) and _has_fields(item, fields)
+                    if selected(item, request.args.get("labelSelector", "")) and _has_fields(item, fields)
                 ],
             }
         if len(rest) == 1 and request.method == "POST":
@@ -200,21 +196,5 @@ def _has_fields(item: JsonObject, selector: str) -> bool:
         for key in path.split("."):
             value = value.get(key, "") if isinstance(value, dict) else ""
         if value != requested:
-            return False
-    return True
-
-
-def _selected(item: JsonObject, selector: str) -> bool:
-    labels = item["metadata"].get("labels") or {}
-    for part in filter(None, selector.split(",")):
-        if "!=" in part:
-            name, value = part.split("!=")
-            if labels.get(name) == value:
-                return False
-        elif "=" in part:
-            name, value = part.replace("==", "=").split("=")
-            if labels.get(name) != value:
-                return False
-        elif part not in labels:
             return False
     return True

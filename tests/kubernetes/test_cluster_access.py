@@ -22,7 +22,8 @@ from podwright.operations.programs.helm import tool
 from podwright.sandbox.control_plane.cache import Cache, State
 from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.pins import pins
-from podwright.sandbox.eks.authentication import AccessWebhooks, api_server_options, bearer_in
+from podwright.sandbox.eks.authentication import AccessWebhooks
+from podwright.sandbox.eks.webhook_files import api_server_options, bearer_in
 from podwright.sandbox.kubernetes.certificates import Authority
 
 CACHE = Cache.of_user()

@@ -13,7 +13,7 @@ from podwright.planning.kubernetes.eks_token import eks_token
 from podwright.sandbox.eks.access_entries import new_names
 from podwright.sandbox.eks.access_policies import ARN
 from podwright.sandbox.eks.service import Eks, EksCluster
-from podwright.sandbox.kubernetes.store import Kubernetes
+from podwright.sandbox.kubernetes.clusters import Kubernetes
 
 REGION, NAME = "us-west-2", "prod-eks"
 ROLE = f"arn:aws:iam::{SANDBOX_ACCOUNT}:role/"

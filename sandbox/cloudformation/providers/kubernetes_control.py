@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ...protocol.json_objects import JsonObject
 from .api import Api, call
-from .base import Outcome, Provider, Request
+from .base import HandlerError, Outcome, Provider, Request
 
 _POLL_SECONDS = 0.2
 
@@ -27,9 +27,16 @@ class Cluster(Api):
     """AWS::EKS::Cluster."""
 
     def create(self, request: Request) -> Outcome:
-        """Create the cluster and read its attributes back."""
+        """Create the cluster, wait for its control plane, and read its attributes back."""
         outcome = super().create(request)
+        while (cluster := self._describe(request, outcome.physical_id))["status"] == "CREATING":
+            time.sleep(_POLL_SECONDS)
+        if cluster["status"] == "FAILED":
+            raise HandlerError("; ".join(issue["message"] for issue in cluster["health"]["issues"]))
         return Outcome(outcome.physical_id, {**outcome.attributes, **self._read(request, outcome.physical_id)})
+
+    def _describe(self, request: Request, name: str) -> JsonObject:
+        return request.client("eks").describe_cluster(name=name)["cluster"]
 
     def update(self, request: Request) -> Outcome:
         """One API call for each part that changed, as EKS wants it."""
@@ -52,7 +59,7 @@ class Cluster(Api):
             time.sleep(_POLL_SECONDS)
 
     def _read(self, request: Request, name: str) -> JsonObject:
-        cluster = request.client("eks").describe_cluster(name=name)["cluster"]
+        cluster = self._describe(request, name)
         return {
             "Arn": cluster["arn"],
             "Endpoint": cluster["endpoint"],

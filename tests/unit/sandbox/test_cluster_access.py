@@ -18,7 +18,8 @@ from access_cluster import NAME, REGION, ROLE, ROOT, AccessCluster, root_session
 from podwright.config.catalog.sandbox_account import SANDBOX_ACCOUNT, access_key
 from podwright.sandbox.eks.access_entries import check_takes_policies, new_names
 from podwright.sandbox.eks.access_policies import RULES, decision
-from podwright.sandbox.eks.authentication import PREFIX, AccessWebhooks, api_server_options, bearer_in
+from podwright.sandbox.eks.authentication import AccessWebhooks
+from podwright.sandbox.eks.webhook_files import PREFIX, api_server_options, bearer_in
 
 BEARER = "open-sesame"
 PATH = f"{SANDBOX_ACCOUNT}/{REGION}/{NAME}"

@@ -1,0 +1,108 @@
+"""The real control planes under EKS clusters: one for each, below the sandbox's state directory."""
+
+import logging
+import shutil
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ...config.settings.governance.task_governance import ADDON
+from ..control_plane.cache import Cache
+from ..control_plane.control_plane import ControlPlane
+from ..control_plane.operators import Name
+from ..control_plane.pins import pins
+from ..hyperpod.kubelets import Kubelets, NodeService
+from ..kubernetes.cluster_objects import ApiError
+from .webhook_files import api_server_options
+
+_OPERATORS: Final[dict[str, Name]] = {
+    ADDON: "kueue",
+    "kueue": "kueue",
+    # Of HyperPod's chart, which has both training operator and MPI operator.
+    "hyperpod-dependencies": "training-operator",
+}
+"""The operators that run here, by the add-on or chart that brings them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Webhooks:
+    """Where API servers ask who their users are, and what proves that they are API servers of this sandbox."""
+
+    server: str
+    trusted: Path
+    bearer: str
+
+
+@dataclass
+class ControlPlanes:
+    """Those of one account's clusters, each in a folder of its own."""
+
+    folder: Path
+    account: str
+    webhooks: Webhooks
+    planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
+    _kubelets: dict[tuple[str, str], Kubelets] = field(default_factory=dict)
+
+    def start(self, region: str, cluster: str) -> ControlPlane:
+        """Start the control plane of a cluster, a new one or with what it held.
+
+        Raises:
+            CommandError: It is not installed, or does not get ready.
+        """
+        folder = self._folder(region, cluster)
+        folder.mkdir(parents=True, exist_ok=True)
+        plane = ControlPlane(folder, pins(), Cache.of_user())
+        # A sandbox that was killed could not stop them.
+        plane.stop()
+        webhooks = self.webhooks
+        name = f"{self.account}/{region}/{cluster}"
+        options = api_server_options(folder, webhooks.server, webhooks.trusted, webhooks.bearer, name)
+        plane.start(options=options)
+        self.planes[region, cluster] = plane
+        return plane
+
+    def install(self, region: str, cluster: str, owner: str) -> None:
+        """Run what an add-on or a chart of this name brings, as far as it runs here, where the cluster is a real one.
+
+        Raises:
+            CommandError: Its objects are refused, or it does not get ready.
+        """
+        plane = self.planes.get((region, cluster))
+        if plane and owner in _OPERATORS:
+            plane.install(_OPERATORS[owner])
+
+    def follow(self, nodes: NodeService) -> None:
+        """Let the Node objects of all clusters follow HyperPod's nodes.
+
+        A cluster whose API server does not answer is told in the log and asked again the next time.
+        """
+        for (region, cluster), plane in list(self.planes.items()):
+            following = self._kubelets.setdefault((region, cluster), Kubelets(plane.kubeconfig, region, cluster))
+            try:
+                following.follow(nodes)
+            except ApiError as error:
+                logging.warning("the nodes of %s are not followed: %s", cluster, error)
+
+    def is_real(self, region: str, cluster: str) -> bool:
+        """Whether a cluster has a control plane of its own."""
+        return self._folder(region, cluster).exists()
+
+    def delete(self, region: str, cluster: str) -> None:
+        """Stop a cluster's control plane, and forget what it held."""
+        self._kubelets.pop((region, cluster), None)
+        if plane := self.planes.pop((region, cluster), None):
+            plane.stop()
+        if self.is_real(region, cluster):
+            shutil.rmtree(self._folder(region, cluster))
+
+    def stop(self) -> None:
+        """Stop all of them beside each other. What they hold stays."""
+        threads = [threading.Thread(target=plane.stop) for plane in self.planes.values()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _folder(self, region: str, cluster: str) -> Path:
+        return self.folder / self.account / region / cluster

@@ -1,0 +1,285 @@
+"""The objects of a real API server, by the official Kubernetes client, and its Helm releases, by the real helm.
+
+Objects are applied on the server's side, so fields that others have set stay. The client is imported when a cluster
+first uses it: that takes half a second and 40 MB, which the sandbox without a real cluster does not spend.
+"""
+
+import json
+import logging
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from urllib3.exceptions import HTTPError
+
+from ...operations.programs.helm import helm
+from ..protocol.json_objects import JsonObject
+from . import chart_renderer
+from .cluster_objects import ApiError, Release, unknown_kind
+from .custom_kinds import installed_by
+
+_LOG = logging.getLogger(__name__)
+# Owns the fields that the sandbox applies. Who does not change it can take a field out again by leaving it out.
+_MANAGER = "podwright-sandbox"
+_DEFINITION = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+# Below the 60 s that the sandbox's services wait for one another. A namespace takes 5 s.
+_WAIT_SECONDS = 50.0
+_POLL_SECONDS = 0.1
+
+
+@dataclass
+class Connection:
+    """The official client of one API server, and what the server said of its kinds."""
+
+    client: Any
+    kinds: dict[str, dict[str, JsonObject]] = field(default_factory=dict)
+    """Of each group and version: the resources by kind."""
+
+    def request(self, method: str, path: str, body: Any = None, content: str = "json", **query: str) -> JsonObject:
+        """Ask the server. Raises ApiError with its words, or for want of an answer."""
+        from kubernetes.client.exceptions import ApiException
+
+        headers = {"Accept": "application/json", "Content-Type": f"application/{content}"}
+        try:
+            answer = self.client.call_api(
+                path, method, {}, list(query.items()), headers, body, auth_settings=["BearerToken"],
+                _preload_content=False, _return_http_data_only=True,
+            )  # fmt: skip
+        except ApiException as error:
+            raise _refusal(error) from error
+        except HTTPError as error:
+            message = f"the API server at {self.client.configuration.host} does not answer: {error}"
+            raise ApiError(503, "ServiceUnavailable", message) from error
+        return json.loads(answer.data)
+
+    def resources(self, api_version: str) -> dict[str, JsonObject]:
+        """What the server serves of a group and version, by kind; empty without it."""
+        try:
+            answer = self.request("GET", f"/{_root(api_version)}")
+        except ApiError as error:
+            if error.code == 404:
+                return {}
+            raise
+        self.kinds[api_version] = {item["kind"]: item for item in answer["resources"] if "/" not in item["name"]}
+        return self.kinds[api_version]
+
+    def resource(self, api_version: str, kind: str) -> JsonObject | None:
+        """How the server serves a kind. It is asked again where it did not, for kinds come with charts and add-ons."""
+        known = self.kinds.get(api_version, {}).get(kind)
+        return known or self.resources(api_version).get(kind)
+
+
+@lru_cache(maxsize=64)
+def connection(kubeconfig: Path, written: int) -> Connection:
+    """A connection by what a kubeconfig holds since it was written."""
+    from kubernetes import client, config
+
+    configuration = client.Configuration()
+    config.load_kube_config(str(kubeconfig), client_configuration=configuration)
+    # Loopback is never behind a proxy.
+    configuration.proxy = None
+    return Connection(client.ApiClient(configuration))
+
+
+def _root(api_version: str) -> str:
+    return f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
+
+
+def _refusal(error: Any) -> ApiError:
+    """The server's Status object as an error; some refusals are plain text."""
+    try:
+        status = json.loads(error.body)
+    except ValueError:
+        return ApiError(error.status, error.reason or "Unknown", error.body)
+    return ApiError(error.status, status.get("reason") or "Unknown", status.get("message", error.body))
+
+
+@dataclass(frozen=True)
+class ApiObjects:
+    """The objects of the API server that an administrator's kubeconfig leads to. Connections are kept elsewhere."""
+
+    kubeconfig: Path
+
+    @property
+    def _api(self) -> Connection:
+        return connection(self.kubeconfig, self.kubeconfig.stat().st_mtime_ns)
+
+    @property
+    def version(self) -> str:
+        """The Kubernetes version of the API, such as 1.34."""
+        answer = self._api.request("GET", "/version")
+        return f"{answer['major']}.{answer['minor']}"
+
+    def find(self, api_version: str, kind: str, name: str, namespace: str = "default") -> JsonObject | None:
+        """An object; None without it, and where its kind is not served."""
+        path = self._path(api_version, kind, namespace)
+        try:
+            return self._api.request("GET", f"{path}/{quote(name)}") if path else None
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    def named(self, resource: str, name: str, namespace: str) -> JsonObject:
+        """An object by how kubectl names its kind; refused without it."""
+        groups = self._api.request("GET", "/apis")["groups"]
+        for api_version in ("v1", *(group["preferredVersion"]["groupVersion"] for group in groups)):
+            for kind, served in self._api.resources(api_version).items():
+                names = (served["name"], served["singularName"], *served.get("shortNames", ()))
+                result = self.find(api_version, kind, name, namespace) if resource.lower() in names else None
+                if result:
+                    return result
+        raise ApiError(404, "NotFound", f'{resource} "{name}" not found')
+
+    def all(self, api_version: str, kind: str, namespace: str = "", labels: str = "") -> list[JsonObject]:
+        """The objects of a kind, of one namespace if it is named, that a label selector matches."""
+        path = self._path(api_version, kind, namespace)
+        if not path:
+            return []
+        answer = self._api.request("GET", path, labelSelector=labels)
+        # The items of a list do not say what they are.
+        return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
+
+    def create(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
+        """Make a new object. Returns it; an existing one is refused.
+
+        It is tried out as a plain creation and then applied: only what was applied is taken out again by an `apply`
+        that leaves it out, as kubectl does with what it created by `--save-config`.
+        """
+        path = self._required_path(manifest, namespace)
+        self._api.request("POST", path, manifest, fieldManager=_MANAGER, fieldValidation="Strict", dryRun="All")
+        return self.apply(manifest, namespace)
+
+    def apply(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
+        """Make an object, or change it to what the manifest says. Returns it; a new kind is served by then."""
+        path = f"{self._required_path(manifest, namespace)}/{quote(manifest['metadata']['name'])}"
+        query = {"fieldManager": _MANAGER, "fieldValidation": "Strict", "force": "true"}
+        stored = self._api.request("PATCH", path, manifest, "apply-patch+yaml", **query)
+        if (stored["apiVersion"], stored["kind"]) == _DEFINITION:
+            self._wait_served(stored)
+        return stored
+
+    def patch(self, current: JsonObject, change: JsonObject, form: str) -> None:
+        """Change an object by a patch of the form `strategic`, `merge` or `json`."""
+        metadata = current["metadata"]
+        path = f"{self._required_path(current, metadata.get('namespace', ''))}/{quote(metadata['name'])}"
+        content = {"strategic": "strategic-merge-patch+json", "merge": "merge-patch+json", "json": "json-patch+json"}
+        self._api.request("PATCH", path, change, content[form], fieldManager=_MANAGER)
+
+    def remove(self, manifest: JsonObject, namespace: str = "default") -> None:
+        """Delete an object if it is there, a namespace with all that is in it.
+
+        As `kubectl delete`, this returns once the object is gone: what is made next may need its name. Raises ApiError
+        where finalizers hold it.
+        """
+        metadata = manifest["metadata"]
+        reference = manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace") or namespace
+        path = self._path(reference[0], reference[1], reference[3])
+        if path is None:
+            return
+        try:
+            answer = self._api.request("DELETE", f"{path}/{quote(reference[2])}", propagationPolicy="Background")
+        except ApiError as error:
+            if error.code == 404:
+                return
+            raise
+        # The object, if it takes time to go, or else what the server says of its deletion.
+        uid = answer["metadata"].get("uid") or answer["details"]["uid"]
+
+        def is_gone() -> bool:
+            current = self.find(*reference)
+            return current is None or current["metadata"]["uid"] != uid
+
+        _wait(is_gone, f"{reference[1]} {reference[2]} is still being deleted")
+
+    def install(self, owner: str) -> None:
+        """Serve the custom kinds that a chart or an add-on of this name brings; those that are there stay."""
+        for definition in installed_by(owner):
+            if self.find(*_DEFINITION, definition["metadata"]["name"]) is None:
+                self.apply(definition)
+
+    def upgrade(self, release: Release) -> None:
+        """Install a Helm release, or change it, and serve the custom kinds that its chart brings.
+
+        Nothing waits for pods, and no hooks run. What would lead the API server to a process that is not here is left
+        out (see `chart_renderer`).
+        """
+        flags = ["--create-namespace"] * release.makes_namespace + ["--skip-crds"] * release.skips_crds
+        options = ["--namespace", release.namespace, "--values", str(release.values), "--no-hooks", *flags]
+        with tempfile.TemporaryDirectory(prefix="podwright-plugins-") as folder:
+            report = Path(folder) / "left-out"
+            renderer = _renderer(Path(folder), release.namespace, report, self._leading_here())
+            self._helm(
+                "upgrade", release.name, str(release.chart), "--install", *options, "--post-renderer", renderer,
+                plugins=Path(folder),
+            )  # fmt: skip
+            for line in report.read_text(encoding="utf-8").splitlines():
+                _LOG.warning("%s of the release %s is left out: its Service has no process here", line, release.name)
+        # The chart's own definitions come first: Helm takes over none that it has not made.
+        self.install(release.name)
+
+    def uninstall(self, name: str, namespace: str) -> None:
+        """Delete a Helm release if it is there."""
+        self._helm("uninstall", name, "--namespace", namespace, "--ignore-not-found", "--no-hooks")
+
+    def _helm(self, *arguments: str, plugins: Path | None = None) -> None:
+        helm(*arguments, "--kubeconfig", str(self.kubeconfig), plugins=plugins)
+
+    def _leading_here(self) -> Iterator[str]:
+        """The Services behind which a process can be: nothing routes the addresses of clusters and pods."""
+        for item in self.all("v1", "Service"):
+            if item["spec"]["type"] == "ExternalName":
+                yield f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+
+    def _path(self, api_version: str, kind: str, namespace: str) -> str | None:
+        """Where the objects of a kind are, in a namespace or in all; None for a kind that is not served."""
+        served = self._api.resource(api_version, kind)
+        if served is None:
+            return None
+        scope = f"namespaces/{quote(namespace)}/" if served["namespaced"] and namespace else ""
+        return f"/{_root(api_version)}/{scope}{served['name']}"
+
+    def _required_path(self, manifest: JsonObject, namespace: str) -> str:
+        path = self._path(manifest["apiVersion"], manifest["kind"], manifest["metadata"].get("namespace") or namespace)
+        if path is None:
+            raise unknown_kind(manifest)
+        return path
+
+    def _wait_served(self, definition: JsonObject) -> None:
+        """Wait until objects of a new kind can be made."""
+        spec, name = definition["spec"], definition["metadata"]["name"]
+        versions = [f"{spec['group']}/{version['name']}" for version in spec["versions"] if version["served"]]
+        kind = spec["names"]["kind"]
+        _wait(lambda: all(self._api.resource(version, kind) for version in versions), f"{name} is not served")
+
+
+def _renderer(plugins: Path, namespace: str, report: Path, leading_here: Iterator[str]) -> str:
+    """Write the plugin that Helm runs on what it rendered. Returns its name."""
+    arguments = ["-P", "-m", chart_renderer.__name__, namespace, str(report), *leading_here]
+    plugin = {
+        "apiVersion": "v1",
+        "type": "postrenderer/v1",
+        "name": "podwright",
+        "version": "1.0.0",
+        "runtime": "subprocess",
+        "runtimeConfig": {"platformCommand": [{"command": sys.executable, "args": arguments}]},
+    }
+    # A chart without objects is not rendered.
+    report.touch()
+    (plugins / "podwright").mkdir()
+    (plugins / "podwright" / "plugin.yaml").write_text(json.dumps(plugin), encoding="utf-8")
+    return "podwright"
+
+
+def _wait(condition: Callable[[], bool], otherwise: str) -> None:
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            raise ApiError(504, "Timeout", f"{otherwise} after {_WAIT_SECONDS:.0f} s (sandbox)")
+        time.sleep(_POLL_SECONDS)
