@@ -8,7 +8,7 @@ from pathlib import Path
 from ..kubernetes.certificates import Authority
 from .operators import Operator
 from .processes import Component, Ports
-from .webhooks import Manifest, mount_secret
+from .webhooks import mount_secret
 
 _SERVICE_CIDR = "10.96.0.0/16"
 _ACCOUNTS = ("system:serviceaccounts",)
@@ -129,14 +129,15 @@ class Components:
         }
         return self._component("kwok", "kwok", options, f"http://{address}/healthz")
 
-    def operator(self, operator: Operator, objects: list[Manifest]) -> Component:
+    def operator(self, operator: Operator) -> Component:
         """An operator's process; its release's objects are applied already."""
         folder = self.folder / "processes" / operator.name
         folder.mkdir(parents=True, exist_ok=True)
         kubeconfig = self.kubeconfig(operator.name, operator.user, _ACCOUNTS)
-        command = [str(self.parts[operator.name] / operator.program), *operator.arguments(folder, kubeconfig, objects)]
-        certificates = operator.certificates(folder)
         admin = self.admin
+        arguments = operator.arguments(folder, kubeconfig, settings_of(operator, admin))
+        command = [str(self.parts[operator.name] / operator.program), *arguments]
+        certificates = operator.certificates(folder)
 
         def mount() -> bool:
             return mount_secret(admin, operator.namespace, operator.secret, certificates)

@@ -3,17 +3,17 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ...config.errors import CommandError
 from ..kubernetes.certificates import Authority
 from .cache import Cache, State
 from .components import Components
-from .kubectl import apply, read_objects
-from .operators import Name, operator, release
+from .kubectl import apply, delete, read_objects
+from .operators import Name, Operator, operator, release
 from .pins import Pins
-from .processes import Component, Ports, Processes, Running
-from .webhooks import on_loopback
+from .processes import Ports, Processes, Running
+from .webhooks import Manifest, on_loopback
 
 _OPERATORS: Final = "operators.json"
 _PORTS: Final = "ports.json"
@@ -89,12 +89,18 @@ class ControlPlane:
         self._processes.start(trusted, components.etcd())
         self._processes.start(trusted, components.api_server(options))
         apply(components.admin, read_objects(self._parts["kwok"] / "permissions.yaml"))
-        operators = [self._operator(name, components) for name in self.operators]
-        if moved:
-            for name in self.operators:
-                self._apply(name, components)
+        items = [operator(name, components.ports) for name in self.operators]
+        for item in items if moved else ():
+            self._move(item)
+        operators = [components.operator(item) for item in items]
         base = [components.controller_manager(), components.scheduler(), components.kwok()]
         self._processes.start(trusted, *base, *operators)
+
+    def _move(self, item: Operator) -> None:
+        """Let an operator's services lead to its new ports."""
+        objects = on_loopback(release(self._parts[item.name], {}), item.services)
+        served = {"Service", "APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
+        apply(self.kubeconfig, [entry for entry in objects if entry["kind"] in served or _is_converted(entry)])
 
     @property
     def operators(self) -> list[Name]:
@@ -104,22 +110,45 @@ class ControlPlane:
         except FileNotFoundError:
             return []
 
-    def install(self, name: Name) -> None:
+    def install(self, name: Name, settings: Mapping[str, Any] | None = None) -> None:
         """Apply the release of an operator and start it; one that is there stays.
+
+        Args:
+            name: The operator.
+            settings: What its configuration has in place of the release's, by key.
 
         Raises:
             CommandError: Its objects are refused, or it does not get ready.
         """
         if name in self.operators:
             return
+        components = self._running_components()
+        item = operator(name, components.ports)
+        apply(self.kubeconfig, on_loopback(release(self._parts[name], settings or {}), item.services))
+        self._processes.start(components.authority.file, components.operator(item))
+        self._write_operators([*self.operators, name])
+
+    def restart(self, name: Name) -> None:
+        """Start an operator again, with the configuration that the cluster has for it now."""
+        components = self._running_components()
+        self._processes.stop(name)
+        self._processes.start(components.authority.file, components.operator(operator(name, components.ports)))
+
+    def uninstall(self, name: Name) -> None:
+        """Stop an operator and take its release away, except for its kinds and their objects."""
+        if name in self.operators:
+            objects = [item for item in release(self._parts[name], {}) if item["kind"] != "CustomResourceDefinition"]
+            delete(self.kubeconfig, objects)
+            self._processes.stop(name)
+            self._write_operators([other for other in self.operators if other != name])
+
+    def _running_components(self) -> Components:
         assert self._components is not None, "the control plane runs"
-        self._apply(name, self._components)
-        self._processes.start(self._components.authority.file, self._operator(name, self._components))
-        (self._folder / _OPERATORS).write_text(json.dumps([*self.operators, name]), encoding="utf-8")
+        return self._components
 
-    def _apply(self, name: Name, components: Components) -> None:
-        services = operator(name, components.ports).services
-        apply(self.kubeconfig, on_loopback(release(self._parts[name]), services))
+    def _write_operators(self, names: list[Name]) -> None:
+        (self._folder / _OPERATORS).write_text(json.dumps(names), encoding="utf-8")
 
-    def _operator(self, name: Name, components: Components) -> Component:
-        return components.operator(operator(name, components.ports), release(self._parts[name]))
+
+def _is_converted(item: Manifest) -> bool:
+    return item["kind"] == "CustomResourceDefinition" and "webhook" in item["spec"].get("conversion", {})

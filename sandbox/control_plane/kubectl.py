@@ -35,6 +35,12 @@ def apply(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
     _run(["apply", "--server-side", "--force-conflicts", "--filename", "-"], kubeconfig, text)
 
 
+def delete(kubeconfig: Path, objects: Sequence[dict[str, Any]]) -> None:
+    """Delete objects, those that are there; a namespace goes with all that is in it."""
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    _run(["delete", "--ignore-not-found", "--wait=false", "--filename", "-"], kubeconfig, text)
+
+
 def find(kubeconfig: Path, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
     """An object of the cluster; None without one."""
     text = _run(["get", kind, name, "--namespace", namespace, "--ignore-not-found", "--output", "json"], kubeconfig)

@@ -12,13 +12,13 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from .kubectl import read_objects
+from .kubectl import find, read_objects
 from .processes import Ports
 from .webhooks import Manifest
 
 Name = Literal["kueue", "training-operator"]
 NAMES: Final[tuple[Name, ...]] = ("kueue", "training-operator")
-_KUEUE_CONFIGURATION: Final = "controller_manager_config.yaml"
+_KUEUE_SETTINGS: Final = "controller_manager_config.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Operator:
         """Its name to the API server."""
         return f"system:serviceaccount:{self.namespace}:{self.account}"
 
-    def arguments(self, folder: Path, kubeconfig: Path, objects: list[Manifest]) -> list[str]:
-        """The arguments of its process, whose own folder is `folder`; `objects` are those of its release."""
+    def arguments(self, folder: Path, kubeconfig: Path, settings: str) -> list[str]:
+        """The arguments of its process, whose own folder is `folder`; `settings` are those of the cluster, as YAML."""
         if self.name == "kueue":
             file = folder / "kueue.json"
-            file.write_text(json.dumps(self._kueue_configuration(objects, folder)), encoding="utf-8")
+            file.write_text(json.dumps(self._kueue_configuration(settings, folder)), encoding="utf-8")
             # It takes the kubeconfig from a flag that the visibility server passes on.
             return [f"--config={file}", f"--kubeconfig={kubeconfig}"]
         return [
@@ -61,11 +61,9 @@ class Operator:
         """Where it reads the certificates of its webhooks from; controller-runtime has its default below TMPDIR."""
         return folder / "k8s-webhook-server" / "serving-certs"
 
-    def _kueue_configuration(self, objects: list[Manifest], folder: Path) -> dict[str, Any]:
-        """The manager's configuration of the release, for one process on loopback."""
-        configured = next(item for item in objects if _KUEUE_CONFIGURATION in item.get("data", {}))
-        settings = yaml.safe_load(configured["data"][_KUEUE_CONFIGURATION])
-        return settings | {
+    def _kueue_configuration(self, settings: str, folder: Path) -> dict[str, Any]:
+        """The manager's configuration, for one process on loopback."""
+        return yaml.safe_load(settings) | {
             "namespace": self.namespace,
             "health": {"healthProbeBindAddress": f"127.0.0.1:{self.health}"},
             "metrics": {"bindAddress": "0"},
@@ -108,6 +106,24 @@ def operator(name: Name, ports: Ports) -> Operator:
     )
 
 
-def release(folder: Path) -> list[Manifest]:
-    """The objects of an operator's installed release, without those that run it in a pod."""
-    return [item for item in read_objects(folder / "release.yaml") if item["kind"] != "Deployment"]
+def release(folder: Path, settings: Mapping[str, Any]) -> list[Manifest]:
+    """The objects of an operator's installed release, without those that run it in a pod, and with other settings.
+
+    Args:
+        folder: Of the installed part.
+        settings: What its configuration has in place of the release's, by key.
+    """
+    objects = [item for item in read_objects(folder / "release.yaml") if item["kind"] != "Deployment"]
+    for item in objects:
+        if _KUEUE_SETTINGS in item.get("data", {}):
+            changed = yaml.safe_load(item["data"][_KUEUE_SETTINGS]) | settings
+            item["data"] = {_KUEUE_SETTINGS: json.dumps(changed, indent=1)}
+    return objects
+
+
+def settings_of(operator: Operator, kubeconfig: Path) -> str:
+    """The configuration that a cluster has for an operator, as YAML; empty for one without."""
+    if operator.name != "kueue":
+        return ""
+    item = find(kubeconfig, "configmap", operator.namespace, "kueue-manager-config")
+    return item["data"][_KUEUE_SETTINGS] if item else ""

@@ -181,21 +181,28 @@ class Processes:
                 )
             time.sleep(_POLL_SECONDS)
 
-    def stop(self) -> None:
-        """Stop all of them, the last one first, and no process that is not of the record."""
-        for item in reversed(self.running):
+    def stop(self, *names: str) -> None:
+        """Stop those of these names, or all, the last one first, and no process that is not of the record."""
+        running = self.running
+        stopped = [item for item in running if not names or item.name in names]
+        for item in reversed(stopped):
             _signal(item, signal.SIGTERM)
             deadline = time.monotonic() + _STOP_SECONDS
             while self._is_alive(item):
                 if time.monotonic() > deadline:
                     _signal(item, signal.SIGKILL)
                 time.sleep(_POLL_SECONDS)
-        for child in self._children:
+        pids = {item.pid for item in stopped}
+        for child in [child for child in self._children if not names or child.pid in pids]:
+            # One that was started just now may not be known to run yet.
             child.terminate()
             child.wait()
-        self._children.clear()
-        self._started.clear()
-        (self._folder / _RECORD).unlink(missing_ok=True)
+            self._children.remove(child)
+        self._started = [item for item in self._started if names and item not in stopped]
+        if names:
+            self._write([item for item in running if item not in stopped])
+        else:
+            (self._folder / _RECORD).unlink(missing_ok=True)
 
     def _is_alive(self, item: Running) -> bool:
         for child in self._children:

@@ -4,11 +4,12 @@ import base64
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from .kubectl import find
 
 Manifest = dict[str, Any]
+_CERTIFICATE: Final = "tls.crt"
 
 
 def on_loopback(objects: Sequence[Manifest], services: Mapping[str, int]) -> list[Manifest]:
@@ -43,8 +44,15 @@ def called_services(item: Manifest) -> Iterator[Manifest]:
 def mount_secret(kubeconfig: Path, namespace: str, name: str, folder: Path) -> bool:
     """Write a Secret's data into a folder, as the kubelet does. Returns whether there are any."""
     secret = find(kubeconfig, "secret", namespace, name)
-    data = (secret or {}).get("data", {})
+    data: dict[str, str] = (secret or {}).get("data", {})
+    if not all(data.values()):
+        return False
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for file, value in data.items():
-        (folder / file).write_bytes(base64.b64decode(value))
+    # Operators take the certificate for the sign that all is there.
+    for file in sorted(data, key=lambda file: file == _CERTIFICATE):
+        content = base64.b64decode(data[file])
+        if not (folder / file).exists() or (folder / file).read_bytes() != content:
+            new = folder / f"{file}.new"
+            new.write_bytes(content)
+            new.replace(folder / file)
     return bool(data)

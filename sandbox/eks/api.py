@@ -154,6 +154,7 @@ class EksResponse(OwnResponse):
     def delete_addon(self) -> ActionResult:
         addon = self._find(self._cluster().addons, "addonName", "addon")
         del self._cluster().addons[addon["addonName"]]
+        self.service.uninstall(self.region, self.arguments()["clusterName"], addon["addonName"])
         if addon["addonName"] == ADDON:
             task_governance.uninstall(self.service.kubernetes.objects(self.region, self.arguments()["clusterName"]))
         return ActionResult({"addon": {**addon, "status": "DELETING"}})

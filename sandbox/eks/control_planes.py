@@ -14,6 +14,7 @@ from ..control_plane.operators import Name
 from ..control_plane.pins import pins
 from ..hyperpod.kubelets import Kubelets, NodeService
 from ..kubernetes.cluster_objects import ApiError
+from .task_governance import SETTINGS
 from .webhook_files import api_server_options
 
 _OPERATORS: Final[dict[str, Name]] = {
@@ -70,7 +71,19 @@ class ControlPlanes:
         """
         plane = self.planes.get((region, cluster))
         if plane and owner in _OPERATORS:
-            plane.install(_OPERATORS[owner])
+            plane.install(_OPERATORS[owner], SETTINGS if owner == ADDON else None)
+
+    def restart(self, region: str, cluster: str, owner: str) -> None:
+        """Let the operator of a chart take the configuration that the chart brought."""
+        plane = self.planes.get((region, cluster))
+        if plane and _OPERATORS.get(owner) == "kueue":
+            plane.restart("kueue")
+
+    def uninstall(self, region: str, cluster: str, owner: str) -> None:
+        """Stop what an add-on or a chart brought."""
+        plane = self.planes.get((region, cluster))
+        if plane and owner in _OPERATORS:
+            plane.uninstall(_OPERATORS[owner])
 
     def follow(self, nodes: NodeService) -> None:
         """Let the Node objects of all clusters follow HyperPod's nodes.

@@ -163,6 +163,16 @@ class Eks:
         for thread in threads:
             thread.join()
 
+    def restart(self, region: str, name: str, owner: str) -> None:
+        """Let the operators of a chart take the configuration that the chart brought."""
+        if self.control_planes:
+            self.control_planes.restart(region, name, owner)
+
+    def uninstall(self, region: str, name: str, owner: str) -> None:
+        """Stop the operators that an add-on or a chart of this name brought."""
+        if self.control_planes:
+            self.control_planes.uninstall(region, name, owner)
+
     def stop(self) -> None:
         """Stop the control planes. What they hold stays."""
         if self.control_planes:

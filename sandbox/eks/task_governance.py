@@ -8,10 +8,13 @@ Sources: SageMaker Developer Guide, "Task governance"; sagemaker-hyperpod 3.12.0
 2026-07-23; Kueue 0.19.2.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from ...config.catalog.instance_types import catalog
+from ...config.settings.governance.kueue import FRAMEWORKS
 from ...config.settings.governance.task_governance import CONTROLLER, NAMESPACE
+from ...planning.helm.kueue_values import EXTERNAL_FRAMEWORK
+from ...planning.quota.amounts import EFA
 from ...planning.quota.team_names import cluster_queue, local_queue, priority_class, team_namespace
 from ..kubernetes.cluster_objects import ClusterObjects, ensure_namespace
 from ..protocol.json_objects import JsonObject
@@ -21,6 +24,11 @@ _MARK: Final = {"annotations": {"podwright/simulated": "as podwright reads publi
 _QUEUES: Final = "kueue.x-k8s.io/v1beta2"
 _FIELDS: Final = {"VCpu": "cpu", "MemoryInGiB": "memory"}
 _ACCELERATORS: Final = {"nvidia": "nvidia.com/gpu", "neuron": "aws.amazon.com/neurondevice"}
+SETTINGS: Final[dict[str, Any]] = {
+    "integrations": {"frameworks": list(FRAMEWORKS), "externalFrameworks": [EXTERNAL_FRAMEWORK]},
+    "resources": {"excludeResourcePrefixes": ["ephemeral-storage", "hugepages-", EFA]},
+}
+"""Of Kueue's configuration, as podwright reads it: quotas count what a compute quota can name, and no EFA devices."""
 Amounts = dict[str, float]
 """By resource: vCPU, GiB, or pieces."""
 

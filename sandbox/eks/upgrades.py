@@ -71,7 +71,8 @@ def settle(service: Eks, cluster: EksCluster) -> None:
         if update["status"] == "InProgress" and update["until"] <= now():
             update["status"] = "Successful"
     busy = any(update["status"] == "InProgress" for update in cluster.updates.values())
-    cluster.description["status"] = "UPDATING" if busy else "ACTIVE"
+    if cluster.description["status"] in ("ACTIVE", "UPDATING"):
+        cluster.description["status"] = "UPDATING" if busy else "ACTIVE"
 
 
 def shown(update: JsonObject) -> JsonObject:

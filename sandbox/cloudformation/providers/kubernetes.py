@@ -159,16 +159,19 @@ class HelmChart(KubectlResource):
     def run(self, request: Request, objects: ClusterObjects, kind: str) -> JsonObject:
         """Install, change or delete the release."""
         name, namespace = request.properties["Release"], request.properties.get("Namespace") or "default"
+        eks, at = self._eks(request), (request.region, request.properties["ClusterName"])
         if kind == "Delete":
             objects.uninstall(name, namespace)
+            eks.uninstall(*at, name)
             return {}
         with tempfile.TemporaryDirectory(prefix="podwright-chart-") as folder:
             chart, values = Path(folder) / "chart", Path(folder) / "values.json"
             self._download(request, chart)
             values.write_text(request.properties.get("Values") or "{}")
             makes_namespace, skips_crds = _is_set(request, "CreateNamespace"), _is_set(request, "SkipCrds")
-            self._eks(request).install(request.region, request.properties["ClusterName"], name)
+            eks.install(*at, name)
             objects.upgrade(Release(name, namespace, chart, values, makes_namespace, skips_crds))
+            eks.restart(*at, name)
         return {}
 
     def _download(self, request: Request, chart: Path) -> None:

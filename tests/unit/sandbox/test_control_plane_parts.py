@@ -171,15 +171,15 @@ def test_kueues_services_lead_to_its_process(tmp_path: Path) -> None:
     write_objects(tmp_path / "release.yaml", [source])
     ports = Ports.free()
     kueue = operator("kueue", ports)
-    objects = on_loopback(release(tmp_path), kueue.services)
-    service, _, api, webhooks, definition = objects
+    objects = on_loopback(release(tmp_path, {"resources": {}}), kueue.services)
+    service, configured, api, webhooks, definition = objects
     assert service["spec"] == {"type": "ExternalName", "externalName": "localhost"}
     assert api["spec"]["service"]["port"] == ports.kueue_visibility
     assert webhooks["webhooks"][0]["clientConfig"]["service"]["port"] == ports.kueue_webhooks
     assert definition["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"] == ports.kueue_webhooks
-    kueue.arguments(tmp_path, tmp_path / "kubeconfig", objects)
+    kueue.arguments(tmp_path, tmp_path / "kubeconfig", configured["data"]["controller_manager_config.yaml"])
     settings = json.loads((tmp_path / "kueue.json").read_text())
-    assert settings["clientConnection"] == {"qps": 300}
+    assert (settings["clientConnection"], settings["resources"]) == ({"qps": 300}, {})
     assert settings["webhook"]["port"] == ports.kueue_webhooks
 
 
@@ -192,7 +192,9 @@ def test_certificates_are_mounted_once_they_are_made(tmp_path: Path, monkeypatch
     secret: dict[str, dict[str, str]] = {}
     monkeypatch.setattr(webhooks, "find", lambda *_: secret)
     assert not webhooks.mount_secret(tmp_path, "a", "b", tmp_path / "certificates")
-    secret["data"] = {"tls.crt": "YQ=="}
+    secret["data"] = {"tls.crt": "YQ==", "tls.key": ""}
+    assert not webhooks.mount_secret(tmp_path, "a", "b", tmp_path / "certificates")
+    secret["data"] = {"tls.crt": "YQ==", "tls.key": "Yg=="}
     assert webhooks.mount_secret(tmp_path, "a", "b", tmp_path / "certificates")
     assert (tmp_path / "certificates/tls.crt").read_text() == "a"
 
