@@ -13,7 +13,6 @@ import pytest
 from boto3.session import Session
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
-from werkzeug.serving import make_server
 
 from access_cluster import NAME, REGION, ROLE, ROOT, AccessCluster, root_session, session_of, token
 from needs import needs
@@ -24,6 +23,7 @@ from podwright.sandbox.control_plane.control_plane import ControlPlane
 from podwright.sandbox.control_plane.pins import pins
 from podwright.sandbox.eks.authentication import AccessWebhooks, api_server_options, bearer_in
 from podwright.sandbox.kubernetes.certificates import Authority
+from podwright.sandbox.server.secure_server import secure_server
 
 CACHE = Cache.of_user()
 INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)
@@ -42,10 +42,8 @@ SECONDS = 20
 @contextmanager
 def webhooks(access: AccessCluster, folder: Path) -> Iterator[dict[str, str]]:
     """The webhooks on a server of their own; the options by which an API server asks them."""
-    authority = Authority.open(folder)
-    pair, bearer = authority.server("webhooks"), bearer_in(folder)
-    application = AccessWebhooks(lambda _: access.eks, bearer)
-    server = make_server("127.0.0.1", 0, application, threaded=True, ssl_context=(str(pair.certificate), str(pair.key)))
+    authority, bearer = Authority.open(folder), bearer_in(folder)
+    server = secure_server(AccessWebhooks(lambda _: access.eks, bearer), authority.server("webhooks"))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         url = f"https://127.0.0.1:{server.server_port}"
