@@ -205,6 +205,14 @@ def test_changes_take_effect_within_seconds(access: AccessCluster, core: Callabl
     becomes(401, lambda: code(caller.list_namespaced_pod, "llm"))
 
 
+def test_a_policy_without_known_rules_says_so_to_the_caller(access: AccessCluster, kubectl: Callable[..., str]) -> None:
+    role = f"{ROLE}Studio"
+    access.add_entry(role)
+    access.associate(role, "AmazonSagemakerHyperpodTrainingPolicy")
+    complaint = kubectl(session_of(role), "get", "pods", "-n", "llm")
+    assert "the sandbox does not know what AmazonSagemakerHyperpodTrainingPolicy allows" in complaint
+
+
 def test_kubectl_says_who_one_is(kubectl: Callable[..., str]) -> None:
     session = session_of(VIEWER, "ana@example.com")
     status = json.loads(kubectl(session, "auth", "whoami", "-o", "json"))["status"]["userInfo"]
