@@ -24,6 +24,7 @@ from .control_plane.pins import pins
 from .hyperpod.cluster import Timing
 from .server.application import Sandbox
 from .server.persistence import DamagedSnapshot
+from .server.secure_server import secure_server
 
 _HOST = "127.0.0.1"
 _LISTEN_SECONDS = 0.5
@@ -48,10 +49,7 @@ def main() -> None:
     sandbox = Sandbox(options.port, kubernetes_port, options.directory, timing, kind)
     aws, kubernetes = sandbox.mount()
     server = make_server(_HOST, options.port, aws, threaded=True, fd=aws_socket.fileno())
-    tls = (str(sandbox.certificate), str(sandbox.key))
-    clusters = make_server(
-        _HOST, kubernetes_port, kubernetes, threaded=True, ssl_context=tls, fd=kubernetes_socket.fileno()
-    )
+    clusters = secure_server(kubernetes, sandbox.server, port=kubernetes_port, socket=kubernetes_socket.fileno())
     try:
         sandbox.snapshots.load()
     except DamagedSnapshot as error:

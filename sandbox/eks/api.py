@@ -212,6 +212,7 @@ class EksResponse(OwnResponse):
         return self.page(policies, "accessPolicies", "maxResults", "nextToken")
 
     def associate_access_policy(self) -> ActionResult:
+        """Associate a policy with an entry, or change the scope of one that is."""
         values = self.arguments()
         entry = self._find(self._cluster().entries, "principalArn", "access entry")
         check_takes_policies(entry)

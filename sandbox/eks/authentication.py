@@ -39,6 +39,7 @@ class AccessWebhooks:
         return answer(environ, start_response)
 
     def _answer(self, request: Request) -> Response:
+        """Judge what a review asks, once its sender has shown the secret."""
         expected = f"Bearer {self._bearer}".encode()
         if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), expected):
             raise WithoutBearer

@@ -90,8 +90,7 @@ class Sandbox:
 
     def __init__(self, port: int, kubernetes_port: int, directory: Path, timing: Timing, kubernetes: str):
         authority = Authority.open(directory / "tls")
-        server = authority.server("api")
-        self.certificate, self.key = server.certificate, server.key
+        self.server = authority.server("api")
         self.webhook_bearer = bearer_in(authority.folder)
         self._changed = threading.Event()
         self.accounts_by_id = SandboxAccounts(

@@ -288,6 +288,12 @@ def test_a_scope_of_namespaces_takes_patterns(access: AccessCluster) -> None:
     ]
 
 
+def test_every_namespace_is_not_the_cluster(access: AccessCluster) -> None:
+    access.associate(TEAM, "AmazonEKSClusterAdminPolicy", "*")
+    assert allowed(access, "create", "pods", "any")
+    assert not allowed(access, "create", "namespaces")
+
+
 def test_urls_that_are_no_resources_are_for_cluster_admins(access: AccessCluster) -> None:
     review = {"extra": {"canonicalArn": [f"{ROLE}Llm"]}, "nonResourceAttributes": {"verb": "get", "path": "/metrics"}}
     for policy, expected in (("AmazonEKSAdminViewPolicy", False), ("AmazonEKSClusterAdminPolicy", True)):

@@ -13,7 +13,6 @@ import pytest
 from boto3.session import Session
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
-from werkzeug.serving import make_server
 
 from access_cluster import NAME, REGION, ROLE, ROOT, AccessCluster, root_session, session_of, token
 from needs import needs
@@ -25,6 +24,7 @@ from podwright.sandbox.control_plane.pins import pins
 from podwright.sandbox.eks.authentication import AccessWebhooks
 from podwright.sandbox.eks.webhook_files import api_server_options, bearer_in
 from podwright.sandbox.kubernetes.certificates import Authority
+from podwright.sandbox.server.secure_server import secure_server
 
 CACHE = Cache.of_user()
 INSTALLED = all(CACHE.state(part) is State.INSTALLED for part in pins().parts)
@@ -43,10 +43,8 @@ SECONDS = 20
 @contextmanager
 def webhooks(access: AccessCluster, folder: Path) -> Iterator[dict[str, str]]:
     """The webhooks on a server of their own; the options by which an API server asks them."""
-    authority = Authority.open(folder)
-    pair, bearer = authority.server("webhooks"), bearer_in(folder)
-    application = AccessWebhooks(lambda _: access.eks, bearer)
-    server = make_server("127.0.0.1", 0, application, threaded=True, ssl_context=(str(pair.certificate), str(pair.key)))
+    authority, bearer = Authority.open(folder), bearer_in(folder)
+    server = secure_server(AccessWebhooks(lambda _: access.eks, bearer), authority.server("webhooks"))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         url = f"https://127.0.0.1:{server.server_port}"
@@ -206,6 +204,14 @@ def test_changes_take_effect_within_seconds(access: AccessCluster, core: Callabl
     becomes(403, lambda: code(caller.list_namespaced_pod, "llm"))
     del access.cluster.entries[role]
     becomes(401, lambda: code(caller.list_namespaced_pod, "llm"))
+
+
+def test_a_policy_without_known_rules_says_so_to_the_caller(access: AccessCluster, kubectl: Callable[..., str]) -> None:
+    role = f"{ROLE}Studio"
+    access.add_entry(role)
+    access.associate(role, "AmazonSagemakerHyperpodTrainingPolicy")
+    complaint = kubectl(session_of(role), "get", "pods", "-n", "llm")
+    assert "the sandbox does not know what AmazonSagemakerHyperpodTrainingPolicy allows" in complaint
 
 
 def test_kubectl_says_who_one_is(kubectl: Callable[..., str]) -> None:
