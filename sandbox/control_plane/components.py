@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..kubernetes.certificates import Authority
-from .operators import Operator
+from .operators import Operator, settings_of
 from .processes import Component, Ports
 from .webhooks import mount_secret
 
