@@ -145,6 +145,13 @@ class Components:
         ready = f"http://127.0.0.1:{operator.health}/readyz"
         return Component(operator.name, command, ready, {"TMPDIR": str(folder)}, mount)
 
+    def is_configured(self, operator: Operator) -> bool:
+        """Whether an operator was started with the configuration that the cluster has now."""
+        folder = self.folder / "processes" / operator.name
+        file = folder / "kueue.json"
+        settings = settings_of(operator, self.admin)
+        return not file.exists() or file.read_text(encoding="utf-8") == operator.configuration(folder, settings)
+
     @property
     def admin(self) -> Path:
         """The administrator's kubeconfig."""

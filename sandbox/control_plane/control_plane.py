@@ -10,7 +10,7 @@ from ..kubernetes.certificates import Authority
 from .cache import Cache, State
 from .components import Components
 from .kubectl import apply, delete, read_objects
-from .operators import Name, Operator, operator, release
+from .operators import Name, Operator, is_settings, operator, release
 from .pins import Pins
 from .processes import Ports, Processes, Running
 from .webhooks import Manifest, on_loopback
@@ -128,11 +128,21 @@ class ControlPlane:
         self._processes.start(components.authority.file, components.operator(item))
         self._write_operators([*self.operators, name])
 
-    def restart(self, name: Name) -> None:
-        """Start an operator again, with the configuration that the cluster has for it now."""
+    def restart(self, name: Name, settings: Mapping[str, Any] | None = None) -> None:
+        """Start an operator again if the configuration changed that the cluster has for it.
+
+        Args:
+            name: The operator.
+            settings: What its configuration now has in place of the release's; None leaves the cluster's as it is.
+        """
         components = self._running_components()
+        item = operator(name, components.ports)
+        if settings is not None:
+            apply(self.kubeconfig, [entry for entry in release(self._parts[name], settings) if is_settings(entry)])
+        if components.is_configured(item):
+            return
         self._processes.stop(name)
-        self._processes.start(components.authority.file, components.operator(operator(name, components.ports)))
+        self._processes.start(components.authority.file, components.operator(item))
 
     def uninstall(self, name: Name) -> None:
         """Stop an operator and take its release away, except for its kinds and their objects."""

@@ -45,7 +45,7 @@ class Operator:
         """The arguments of its process, whose own folder is `folder`; `settings` are those of the cluster, as YAML."""
         if self.name == "kueue":
             file = folder / "kueue.json"
-            file.write_text(json.dumps(self._kueue_configuration(settings, folder)), encoding="utf-8")
+            file.write_text(self.configuration(folder, settings), encoding="utf-8")
             # It takes the kubeconfig from a flag that the visibility server passes on.
             return [f"--config={file}", f"--kubeconfig={kubeconfig}"]
         return [
@@ -61,9 +61,9 @@ class Operator:
         """Where it reads the certificates of its webhooks from; controller-runtime has its default below TMPDIR."""
         return folder / "k8s-webhook-server" / "serving-certs"
 
-    def _kueue_configuration(self, settings: str, folder: Path) -> dict[str, Any]:
-        """The manager's configuration, for one process on loopback."""
-        return yaml.safe_load(settings) | {
+    def configuration(self, folder: Path, settings: str) -> str:
+        """Kueue's configuration in a cluster, for one process on loopback."""
+        own = {
             "namespace": self.namespace,
             "health": {"healthProbeBindAddress": f"127.0.0.1:{self.health}"},
             "metrics": {"bindAddress": "0"},
@@ -80,6 +80,7 @@ class Operator:
                 "webhookSecretName": self.secret,
             },
         }
+        return json.dumps(yaml.safe_load(settings) | own)
 
 
 def operator(name: Name, ports: Ports) -> Operator:
@@ -115,10 +116,16 @@ def release(folder: Path, settings: Mapping[str, Any]) -> list[Manifest]:
     """
     objects = [item for item in read_objects(folder / "release.yaml") if item["kind"] != "Deployment"]
     for item in objects:
-        if _KUEUE_SETTINGS in item.get("data", {}):
+        if is_settings(item):
             changed = yaml.safe_load(item["data"][_KUEUE_SETTINGS]) | settings
-            item["data"] = {_KUEUE_SETTINGS: json.dumps(changed, indent=1)}
+            stated = {key: value for key, value in changed.items() if value is not None}
+            item["data"] = {_KUEUE_SETTINGS: json.dumps(stated, indent=1)}
     return objects
+
+
+def is_settings(item: Manifest) -> bool:
+    """Whether an object of a release holds the operator's configuration."""
+    return _KUEUE_SETTINGS in item.get("data", {})
 
 
 def settings_of(operator: Operator, kubeconfig: Path) -> str:

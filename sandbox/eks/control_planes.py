@@ -14,7 +14,8 @@ from ..control_plane.operators import Name
 from ..control_plane.pins import pins
 from ..hyperpod.kubelets import Kubelets, NodeService
 from ..kubernetes.cluster_objects import ApiError
-from .task_governance import SETTINGS
+from ..protocol.json_objects import JsonObject
+from .task_governance import settings
 from .webhook_files import api_server_options
 
 _OPERATORS: Final[dict[str, Name]] = {
@@ -71,13 +72,13 @@ class ControlPlanes:
         """
         plane = self.planes.get((region, cluster))
         if plane and owner in _OPERATORS:
-            plane.install(_OPERATORS[owner], SETTINGS if owner == ADDON else None)
+            plane.install(_OPERATORS[owner], settings({}) if owner == ADDON else None)
 
-    def restart(self, region: str, cluster: str, owner: str) -> None:
-        """Let the operator of a chart take the configuration that the chart brought."""
+    def restart(self, region: str, cluster: str, owner: str, changed: JsonObject | None = None) -> None:
+        """Let an operator take the configuration that its chart brought, or one that is changed."""
         plane = self.planes.get((region, cluster))
         if plane and _OPERATORS.get(owner) == "kueue":
-            plane.restart("kueue")
+            plane.restart("kueue", changed)
 
     def uninstall(self, region: str, cluster: str, owner: str) -> None:
         """Stop what an add-on or a chart brought."""

@@ -163,10 +163,10 @@ class Eks:
         for thread in threads:
             thread.join()
 
-    def restart(self, region: str, name: str, owner: str) -> None:
-        """Let the operators of a chart take the configuration that the chart brought."""
+    def restart(self, region: str, name: str, owner: str, changed: JsonObject | None = None) -> None:
+        """Let an operator take the configuration that its chart brought, or one that is changed."""
         if self.control_planes:
-            self.control_planes.restart(region, name, owner)
+            self.control_planes.restart(region, name, owner, changed)
 
     def uninstall(self, region: str, name: str, owner: str) -> None:
         """Stop the operators that an add-on or a chart of this name brought."""

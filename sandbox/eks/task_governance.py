@@ -8,7 +8,7 @@ Sources: SageMaker Developer Guide, "Task governance"; sagemaker-hyperpod 3.12.0
 2026-07-23; Kueue 0.19.2.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from ...config.catalog.instance_types import catalog
 from ...config.settings.governance.kueue import FRAMEWORKS
@@ -24,11 +24,6 @@ _MARK: Final = {"annotations": {"podwright/simulated": "as podwright reads publi
 _QUEUES: Final = "kueue.x-k8s.io/v1beta2"
 _FIELDS: Final = {"VCpu": "cpu", "MemoryInGiB": "memory"}
 _ACCELERATORS: Final = {"nvidia": "nvidia.com/gpu", "neuron": "aws.amazon.com/neurondevice"}
-SETTINGS: Final[dict[str, Any]] = {
-    "integrations": {"frameworks": list(FRAMEWORKS), "externalFrameworks": [EXTERNAL_FRAMEWORK]},
-    "resources": {"excludeResourcePrefixes": ["ephemeral-storage", "hugepages-", EFA]},
-}
-"""Of Kueue's configuration, as podwright reads it: quotas count what a compute quota can name, and no EFA devices."""
 Amounts = dict[str, float]
 """By resource: vCPU, GiB, or pieces."""
 
@@ -53,6 +48,20 @@ def install(objects: ClusterObjects) -> None:
             "status": {"observedGeneration": 1, "replicas": 1, "readyReplicas": 1, "updatedReplicas": 1},
         }
     )
+
+
+def settings(policy: JsonObject) -> JsonObject:
+    """Of Kueue's configuration, as podwright reads it, what a cluster's scheduler configuration makes of it.
+
+    Quotas count what a compute quota can name, and no EFA devices. Teams have equal shares by their weights, unless the
+    policy says that idle devices are for who comes first.
+    """
+    fair = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
+    return {
+        "integrations": {"frameworks": list(FRAMEWORKS), "externalFrameworks": [EXTERNAL_FRAMEWORK]},
+        "resources": {"excludeResourcePrefixes": ["ephemeral-storage", "hugepages-", EFA]},
+        "fairSharing": fair if policy.get("FairShare", "Enabled") == "Enabled" else None,
+    }
 
 
 def uninstall(objects: ClusterObjects) -> None:

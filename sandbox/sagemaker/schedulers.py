@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
+from ...config.settings.governance.task_governance import ADDON
 from ..eks.service import Eks
 from ..eks.task_governance import apply_policy, apply_quota, installed, remove_quota
+from ..eks.task_governance import settings as kueue_settings
 from ..hyperpod.cluster import Cluster, Timing
 from ..kubernetes.cluster_objects import ClusterObjects
 from ..protocol.arns import account_of
@@ -108,7 +110,7 @@ class Schedulers:
             settings,
             {tag["Key"]: tag["Value"] for tag in values.get("Tags", [])},
         )
-        _apply(objects, {}, settings)
+        self._apply(region, values["ClusterArn"], {}, settings)
         self._begin(made, "Creat")
         self.objects[made.arn] = made
         return made
@@ -123,10 +125,9 @@ class Schedulers:
                 f"{kind} {item.name} is {item.status(now())} in version {item.version}, and the request is about "
                 f"version {target} (sandbox)",
             )
-        objects = self._objects(region, item.cluster_arn)
         before = item.settings
         item.settings = before | {name: values[name] for name in _SETTINGS if name in values}
-        _apply(objects, before, item.settings)
+        self._apply(region, item.cluster_arn, before, item.settings)
         item.version += 1
         self._begin(item, "Updat")
         return item
@@ -155,16 +156,23 @@ class Schedulers:
             what = f"team {team}" if team else "the cluster"
             raise refuse("ConflictException", f"{other.kind} {other.name} is there for {what} already (sandbox)")
 
+    def _apply(self, region: str, cluster_arn: str, before: JsonObject, after: JsonObject) -> None:
+        """Make a compute quota or the cluster's policy what it is to be."""
+        objects = self._objects(region, cluster_arn)
+        if "ComputeQuotaTarget" in after:
+            apply_quota(objects, after)
+        else:
+            apply_policy(objects, before.get("SchedulerConfig", {}), after["SchedulerConfig"])
+            self.eks.restart(
+                region, self._eks_name(region, cluster_arn), ADDON, kueue_settings(after["SchedulerConfig"])
+            )
+
     def _objects(self, region: str, cluster_arn: str) -> ClusterObjects:
+        return self.eks.kubernetes.objects(region, self._eks_name(region, cluster_arn))
+
+    def _eks_name(self, region: str, cluster_arn: str) -> str:
         cluster = self.find_cluster(region, cluster_arn)
         eks = self.eks.by_arn(cluster.request.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", ""))
         if eks is None:
             raise refuse("ValidationException", f"Cluster {cluster.name} is not orchestrated by Amazon EKS (sandbox)")
-        return self.eks.kubernetes.objects(region, eks.description["name"])
-
-
-def _apply(objects: ClusterObjects, before: JsonObject, after: JsonObject) -> None:
-    if "ComputeQuotaTarget" in after:
-        apply_quota(objects, after)
-    else:
-        apply_policy(objects, before.get("SchedulerConfig", {}), after["SchedulerConfig"])
+        return eks.description["name"]
