@@ -154,14 +154,13 @@ class ApiObjects:
         that leaves it out, as kubectl does with what it created by `--save-config`.
         """
         path = self._required_path(manifest, namespace)
-        self._api.request("POST", path, manifest, fieldManager=_MANAGER, fieldValidation="Strict", dryRun="All")
+        self._api.request("POST", path, manifest, fieldManager=_MANAGER, dryRun="All")
         return self.apply(manifest, namespace)
 
     def apply(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
         """Make an object, or change it to what the manifest says. Returns it; a new kind is served by then."""
         path = f"{self._required_path(manifest, namespace)}/{quote(manifest['metadata']['name'])}"
-        query = {"fieldManager": _MANAGER, "fieldValidation": "Strict", "force": "true"}
-        stored = self._api.request("PATCH", path, manifest, "apply-patch+yaml", **query)
+        stored = self._api.request("PATCH", path, manifest, "apply-patch+yaml", fieldManager=_MANAGER, force="true")
         if (stored["apiVersion"], stored["kind"]) == _DEFINITION:
             self._wait_served(stored)
         return stored
@@ -169,7 +168,7 @@ class ApiObjects:
     def patch(self, current: JsonObject, change: JsonObject, form: str) -> None:
         """Change an object by a patch of the form `strategic`, `merge` or `json`."""
         metadata = current["metadata"]
-        path = f"{self._required_path(current, metadata.get('namespace', ''))}/{quote(metadata['name'])}"
+        path = f"{self._required_path(current, '')}/{quote(metadata['name'])}"
         content = {"strategic": "strategic-merge-patch+json", "merge": "merge-patch+json", "json": "json-patch+json"}
         self._api.request("PATCH", path, change, content[form], fieldManager=_MANAGER)
 

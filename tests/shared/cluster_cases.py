@@ -140,8 +140,9 @@ def a_custom_kind_is_served_as_soon_as_it_is_defined(objects: ClusterObjects) ->
         objects.create(widget(size=1))
     objects.create(definition(group, size="integer"))
     objects.create(widget(size=1))
-    with pytest.raises(ApiError, match=r"spec\.size"):
-        objects.apply(widget(size="large"))
+    for wrong in ({"size": "large"}, {"sise": 1}):
+        with pytest.raises(ApiError, match="spec"):
+            objects.apply(widget(**wrong))
     objects.apply(definition(group, size="integer", color="string"))
 
 
