@@ -1,5 +1,6 @@
 """A cluster's objects on a real API server, by what the sandbox's services do with them."""
 
+import json
 import logging
 import pickle
 import uuid
@@ -115,23 +116,26 @@ spec: {{ports: [{{port: 443}}]}}
         run_chart(objects, "Create", name, chart(tmp_path, webhooks=webhooks))
     assert f"ValidatingWebhookConfiguration {name} of the release mine is left out" in caplog.text
     assert objects.find("v1", "Service", "hooks", name)
-    objects.create(config_map("one", name))
+    objects.create(config_map("one", name, a="the operator's"))
 
-    # An operator that runs here has its Service beforehand, and stays reachable whatever the chart says of it.
+    # An operator that runs here has its objects beforehand. Its Service leads to it whatever the chart says.
     objects.remove({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hooks", "namespace": name}})
     spec = {"type": "ExternalName", "externalName": "localhost"}
     metadata = {"name": "hooks", "namespace": name}
     objects.create({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
     caplog.clear()
+    operators = json.dumps(config_map("one", name, a="the chart's"))
     for kind in ("Update", "Delete"):
-        run_chart(objects, kind, name, chart(tmp_path, webhooks=webhooks))
+        run_chart(objects, kind, name, chart(tmp_path, webhooks=webhooks, operators=operators))
+        expected = {"one": {"a": "the chart's"}} if kind == "Update" else {}
+        assert data_of(objects, name) == expected
         service = objects.find("v1", "Service", "hooks", name)
         assert service
         assert service["spec"]["type"] == "ExternalName"
     assert caplog.text == ""
 
 
-def test_a_chart_that_fails_says_why(objects: ApiObjects, tmp_path: Path) -> None:
+def test_a_chart_that_fails_says_why_and_can_be_mended(objects: ApiObjects, tmp_path: Path) -> None:
     namespace = namespace_of(objects)
     with pytest.raises(CommandError, match="Not_A_Name"):
         run_chart(
