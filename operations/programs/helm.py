@@ -81,7 +81,8 @@ def helm(*arguments: str, folder: Path | None = None, plugins: Path | None = Non
     """
     with tempfile.TemporaryDirectory(prefix="podwright-helm-") as home:
         locations = {f"HELM_{what}_HOME": f"{home}/{what.lower()}" for what in ("CACHE", "CONFIG", "DATA")}
-        locations["HELM_PLUGINS"] = str(plugins or f"{home}/plugins")
+        # A port of loopback may lead to another API server the next time, whose kinds are others.
+        locations |= {"HELM_PLUGINS": str(plugins or f"{home}/plugins"), "KUBECACHEDIR": f"{home}/kube"}
         result = subprocess.run(
             [tool("helm"), *arguments], cwd=folder, env=os.environ | locations, capture_output=True, text=True
         )

@@ -65,8 +65,10 @@ def settings(policy: JsonObject) -> JsonObject:
 
 
 def uninstall(objects: ClusterObjects) -> None:
-    """Take the controller away. Kinds and their objects stay: nothing says that they go with the add-on."""
-    objects.remove({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    """Take the controller away. Kinds, objects and namespace stay: nothing says that they go with the add-on."""
+    objects.remove(
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": CONTROLLER, "namespace": NAMESPACE}}
+    )
 
 
 def installed(objects: ClusterObjects) -> bool:

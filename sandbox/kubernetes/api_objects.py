@@ -9,7 +9,7 @@ import logging
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -31,6 +31,7 @@ _DEFINITION = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 # Below the 60 s that the sandbox's services wait for one another. A namespace takes 5 s.
 _WAIT_SECONDS = 50.0
 _POLL_SECONDS = 0.1
+_PLUGIN = "podwright"
 
 
 @dataclass
@@ -153,14 +154,13 @@ class ApiObjects:
         that leaves it out, as kubectl does with what it created by `--save-config`.
         """
         path = self._required_path(manifest, namespace)
-        self._api.request("POST", path, manifest, fieldManager=_MANAGER, fieldValidation="Strict", dryRun="All")
+        self._api.request("POST", path, manifest, fieldManager=_MANAGER, dryRun="All")
         return self.apply(manifest, namespace)
 
     def apply(self, manifest: JsonObject, namespace: str = "default") -> JsonObject:
         """Make an object, or change it to what the manifest says. Returns it; a new kind is served by then."""
         path = f"{self._required_path(manifest, namespace)}/{quote(manifest['metadata']['name'])}"
-        query = {"fieldManager": _MANAGER, "fieldValidation": "Strict", "force": "true"}
-        stored = self._api.request("PATCH", path, manifest, "apply-patch+yaml", **query)
+        stored = self._api.request("PATCH", path, manifest, "apply-patch+yaml", fieldManager=_MANAGER, force="true")
         if (stored["apiVersion"], stored["kind"]) == _DEFINITION:
             self._wait_served(stored)
         return stored
@@ -168,7 +168,7 @@ class ApiObjects:
     def patch(self, current: JsonObject, change: JsonObject, form: str) -> None:
         """Change an object by a patch of the form `strategic`, `merge` or `json`."""
         metadata = current["metadata"]
-        path = f"{self._required_path(current, metadata.get('namespace', ''))}/{quote(metadata['name'])}"
+        path = f"{self._required_path(current, '')}/{quote(metadata['name'])}"
         content = {"strategic": "strategic-merge-patch+json", "merge": "merge-patch+json", "json": "json-patch+json"}
         self._api.request("PATCH", path, change, content[form], fieldManager=_MANAGER)
 
@@ -208,20 +208,25 @@ class ApiObjects:
         """Install a Helm release, or change it, and serve the custom kinds that its chart brings.
 
         Nothing waits for pods, and no hooks run. What would lead the API server to a process that is not here is left
-        out (see `chart_renderer`).
+        out (see `chart_renderer`). What an operator that runs here brought before becomes the release's.
         """
         flags = ["--create-namespace"] * release.makes_namespace + ["--skip-crds"] * release.skips_crds
-        options = ["--namespace", release.namespace, "--values", str(release.values), "--no-hooks", *flags]
+        leading_here = self._leading_here()
+        if leading_here:
+            flags += ["--take-ownership", "--force-conflicts"]
         with tempfile.TemporaryDirectory(prefix="podwright-plugins-") as folder:
             report = Path(folder) / "left-out"
-            renderer = _renderer(Path(folder), release.namespace, report, self._leading_here())
+            _write_plugin(Path(folder), [release.namespace, str(report), *leading_here])
+            options = ["--namespace", release.namespace, "--values", str(release.values), "--post-renderer", _PLUGIN]
             self._helm(
-                "upgrade", release.name, str(release.chart), "--install", *options, "--post-renderer", renderer,
+                *("upgrade", release.name, str(release.chart), "--install", "--no-hooks", *options, *flags),
                 plugins=Path(folder),
-            )  # fmt: skip
-            for line in report.read_text(encoding="utf-8").splitlines():
-                _LOG.warning("%s of the release %s is left out: its Service has no process here", line, release.name)
-        # The chart's own definitions come first: Helm takes over none that it has not made.
+            )
+            # A chart without objects is not rendered.
+            lines = report.read_text(encoding="utf-8").splitlines() if report.exists() else ()
+        for line in lines:
+            _LOG.warning("%s of the release %s is left out: its Service has no process here", line, release.name)
+        # The chart's own definitions come first: Helm takes over none that others have made.
         self.install(release.name)
 
     def uninstall(self, name: str, namespace: str) -> None:
@@ -231,11 +236,10 @@ class ApiObjects:
     def _helm(self, *arguments: str, plugins: Path | None = None) -> None:
         helm(*arguments, "--kubeconfig", str(self.kubeconfig), plugins=plugins)
 
-    def _leading_here(self) -> Iterator[str]:
+    def _leading_here(self) -> list[str]:
         """The Services behind which a process can be: nothing routes the addresses of clusters and pods."""
-        for item in self.all("v1", "Service"):
-            if item["spec"]["type"] == "ExternalName":
-                yield f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+        services = [item for item in self.all("v1", "Service") if item["spec"]["type"] == "ExternalName"]
+        return [f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in services]
 
     def _path(self, api_version: str, kind: str, namespace: str) -> str | None:
         """Where the objects of a kind are, in a namespace or in all; None for a kind that is not served."""
@@ -252,29 +256,34 @@ class ApiObjects:
         return path
 
     def _wait_served(self, definition: JsonObject) -> None:
-        """Wait until objects of a new kind can be made."""
+        """Wait until objects of a kind can be made. What the server served by a former definition lingers a moment."""
         spec, name = definition["spec"], definition["metadata"]["name"]
         versions = [f"{spec['group']}/{version['name']}" for version in spec["versions"] if version["served"]]
-        kind = spec["names"]["kind"]
-        _wait(lambda: all(self._api.resource(version, kind) for version in versions), f"{name} is not served")
+
+        def is_served() -> bool:
+            current = self.find(*_DEFINITION, name) or {}
+            conditions = current.get("status", {}).get("conditions") or ()
+            established = any(item["type"] == "Established" and item["status"] == "True" for item in conditions)
+            return established and all(spec["names"]["kind"] in self._api.resources(version) for version in versions)
+
+        _wait(is_served, f"{name} is not served")
 
 
-def _renderer(plugins: Path, namespace: str, report: Path, leading_here: Iterator[str]) -> str:
-    """Write the plugin that Helm runs on what it rendered. Returns its name."""
-    arguments = ["-P", "-m", chart_renderer.__name__, namespace, str(report), *leading_here]
+def _write_plugin(plugins: Path, arguments: list[str]) -> None:
+    """The plugin that Helm runs on what it rendered. JSON is YAML, too."""
     plugin = {
         "apiVersion": "v1",
         "type": "postrenderer/v1",
-        "name": "podwright",
+        "name": _PLUGIN,
         "version": "1.0.0",
         "runtime": "subprocess",
-        "runtimeConfig": {"platformCommand": [{"command": sys.executable, "args": arguments}]},
+        "runtimeConfig": {
+            "platformCommand": [{"command": sys.executable, "args": ["-P", "-m", chart_renderer.__name__, *arguments]}]
+        },
     }
-    # A chart without objects is not rendered.
-    report.touch()
-    (plugins / "podwright").mkdir()
-    (plugins / "podwright" / "plugin.yaml").write_text(json.dumps(plugin), encoding="utf-8")
-    return "podwright"
+    folder = plugins / _PLUGIN
+    folder.mkdir()
+    (folder / "plugin.yaml").write_text(json.dumps(plugin), encoding="utf-8")
 
 
 def _wait(condition: Callable[[], bool], otherwise: str) -> None:

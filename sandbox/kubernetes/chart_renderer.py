@@ -1,12 +1,15 @@
 """Helm's post-renderer for a real API server: leaves out what would lead the server to a process that is not here.
 
-That are webhook configurations and APIServices whose Service nobody is behind: the server would wait for them with each
-write. A Service that leads to a process here stays as it is, so the chart's own of its name is left out silently.
+That are webhook configurations and APIServices: the server would wait for their Service with each write. An operator
+that runs here has registered its own, at its port, and its Services lead to it. So the chart's configurations stay out,
+too, and the chart's Services become such that lead there, and outlive the release.
 
 Helm runs it as `python -m podwright.sandbox.kubernetes.chart_renderer NAMESPACE REPORT [NAMESPACE/SERVICE ...]`: the
-release's namespace, the file that gets a line for each object that is left out, and the Services that lead here.
+release's namespace, the file that gets a line for each object that is left out for want of a process, and the Services
+that lead to one.
 """
 
+import json
 import re
 import sys
 from collections.abc import Collection, Iterator
@@ -22,15 +25,20 @@ _JUDGED = re.compile(r"\b(?:Service|APIService|(?:Mutating|Validating)WebhookCon
 
 
 def rendered(text: str, namespace: str, leading_here: Collection[str]) -> tuple[str, list[str]]:
-    """What is left of a chart's manifests, and the kinds and names of what is left out."""
-    retained, left_out = list[str](), list[str]()
+    """What is left of a chart's manifests, and the kinds and names of what lacks a process."""
+    retained, lacking = list[str](), list[str]()
     for document in _DOCUMENT.split(text):
         item = (yaml.load(document, yaml.CSafeLoader) if _JUDGED.search(document) else None) or {}
-        if any(service not in leading_here for service in _asked(item)):
-            left_out.append(f"{item['kind']} {item['metadata']['name']}")
-        elif item.get("kind") != "Service" or _name(item["metadata"], namespace) not in leading_here:
+        services = list(_asked(item))
+        if any(service not in leading_here for service in services):
+            lacking.append(f"{item['kind']} {item['metadata']['name']}")
+        if item.get("kind") == "Service" and _name(item["metadata"], namespace) in leading_here:
+            item["spec"] = {"type": "ExternalName", "externalName": "localhost"}
+            item["metadata"].setdefault("annotations", {})["helm.sh/resource-policy"] = "keep"
+            retained.append(json.dumps(item))
+        elif not services:
             retained.append(document)
-    return "---".join(retained), left_out
+    return "\n---\n".join(retained), lacking
 
 
 def _asked(item: JsonObject) -> Iterator[str]:
@@ -50,9 +58,10 @@ def _name(reference: JsonObject, namespace: str = "") -> str:
 def main() -> None:
     """Read manifests from standard input, and print what is left of them."""
     namespace, report, *leading_here = sys.argv[1:]
-    text, left_out = rendered(sys.stdin.read(), namespace, leading_here)
-    Path(report).write_text("".join(f"{line}\n" for line in left_out), encoding="utf-8")
-    sys.stdout.write(text)
+    text, lacking = rendered(sys.stdin.read(), namespace, leading_here)
+    Path(report).write_text("".join(f"{line}\n" for line in lacking), encoding="utf-8")
+    # Helm takes an empty answer for a failure.
+    sys.stdout.write(f"# Rendered\n{text}")
 
 
 if __name__ == "__main__":
