@@ -10,18 +10,11 @@ from api_server import MANAGER, ApiServer, Object, until
 from needs import require
 from podwright.config.catalog.charts import KUEUE, chart
 from podwright.config.loading.artifacts import stand_in_archive
-from podwright.config.loading.project import Project
-from podwright.config.settings.environment import Environment
-from podwright.operations.kubernetes.filled import filled
-from podwright.operations.kubernetes.job_manifests import job_manifests
 from podwright.operations.programs.helm import render
-from podwright.planning.helm.wanted_charts import wanted_charts
-from podwright.planning.kubernetes.deployed_values import known_values, value_paths
-from podwright.planning.quota.team_names import team_namespace
 from podwright.sandbox.kubernetes import custom_kinds
+from rendered_environments import namespaces_of_others, rendered_jobs, rendered_objects
 from synthesis import NAMES, ROOT, environment
 
-PROJECT = Project.at(ROOT)
 CHART = ROOT / f".podwright/charts/kueue-{chart(KUEUE).version}"
 WITH_KUEUE = [name for name in NAMES if environment(name).governance.engine == "kueue"]
 # What a definition says of itself once the server serves it.
@@ -58,42 +51,20 @@ def kueue_itself(server: ApiServer, own_kinds: None) -> None:
     """Kueue's kinds as its chart has them, in place of ours. Nothing converts their versions here."""
     require(CHART.is_dir(), f"Kueue's chart at {CHART}, where .ci/run puts it")
     text = render(stand_in_archive(KUEUE, CHART), chart(KUEUE), {})
+    ours = {item["metadata"]["name"] for item in definitions(custom_kinds.names())}
     objects = filter(None, yaml.load_all(text, yaml.CSafeLoader))
-    kinds = [item for item in objects if item["kind"] == "CustomResourceDefinition"]
+    kinds = [item for item in objects if item["metadata"]["name"] in ours]
     for kind in kinds:
         kind["spec"].pop("conversion", None)
     install(server, kinds)
 
 
-def objects(name: str) -> list[Object]:
-    """What `podwright render` writes of an environment, then what `podwright render jobs` does.
-
-    A deployment applies the same (tests/snapshot/test_snapshots.py).
-    """
-    known = known_values(environment(name), "amazonaws.com")
-    specified = {path: known.get(path, f"value-{index}") for index, path in enumerate(value_paths(environment(name)))}
-    rendered, missing = filled(environment(name), specified, {})
-    assert not missing
-    return [*rendered, *(item for items in job_manifests(PROJECT.load(name)).values() for item in items)]
-
-
-def existing_namespaces(settings: Environment) -> set[str]:
-    """Those that something else makes: charts, the service with a team's quota, and who was there before."""
-    governance = settings.governance
-    names = {desired.chart.namespace for desired in wanted_charts(settings, {})}
-    if governance.engine == "hyperpod":
-        names |= {team_namespace("hyperpod", team) for team in governance.teams}
-    if governance.engine == "yunikorn" and governance.yunikorn.existing:
-        names.add(governance.yunikorn.existing)
-    return names
-
-
 @contextmanager
 def applied(server: ApiServer, name: str) -> Iterator[list[Object]]:
     """The objects of an environment, each applied once; all but namespaces are gone afterwards."""
-    for namespace in existing_namespaces(environment(name)):
-        server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    items = objects(name)
+    for namespace in namespaces_of_others(name):
+        server.apply(namespace)
+    items = [*rendered_objects(name), *rendered_jobs(name)]
     try:
         for item in items:
             server.apply(item)
