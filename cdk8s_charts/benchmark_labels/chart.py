@@ -195,9 +195,9 @@ def _only_changes(field: str, keys: tuple[str, ...]) -> dict[str, str]:
 def _only_becomes(label: str, values: tuple[str, ...]) -> dict[str, str]:
     """That a label is as before, or one of some values."""
     new, old = _now_and_before("labels", "{}")
-    kept = f"('{label}' in {old} && {old}['{label}'] == {new}['{label}'])"
+    retained = f"('{label}' in {old} && {old}['{label}'] == {new}['{label}'])"
     return {
-        "expression": f"!('{label}' in {new}) || {new}['{label}'] in [{_texts(values)}] || {kept}",
+        "expression": f"!('{label}' in {new}) || {new}['{label}'] in [{_texts(values)}] || {retained}",
         "message": f"label {label} may become {', '.join(values)} only",
     }
 

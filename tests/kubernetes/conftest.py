@@ -27,5 +27,5 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="session")
 def server(plane: ControlPlane) -> ApiServer:
-    """Its API server."""
-    return ApiServer(plane.kubeconfig)
+    """Its API server, as its administrator."""
+    return ApiServer.of(plane.kubeconfig)

@@ -196,8 +196,8 @@ def test_in_the_namespace_of_a_team(authorizer: ApiServer, action: str) -> None:
 
 @pytest.mark.parametrize("action", IN_A_NAMESPACE)
 def test_in_the_namespace_of_another_team(authorizer: ApiServer, action: str) -> None:
-    there = {MEMBERS_THERE.get(who, who) for who in IN_A_NAMESPACE[action].split()}
-    assert set(allowed(authorizer, action, OTHER).split()) == there - {""}
+    expected = {MEMBERS_THERE.get(who, who) for who in IN_A_NAMESPACE[action].split()}
+    assert set(allowed(authorizer, action, OTHER).split()) == expected - {""}
 
 
 @pytest.mark.parametrize("action", OF_THE_CLUSTER)

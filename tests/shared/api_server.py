@@ -16,11 +16,15 @@ Object = dict[str, Any]
 
 
 class ApiServer:
-    """Objects of one API server as plain data, read and written as its administrator."""
+    """Objects of one API server as plain data, read and written as one user."""
 
-    def __init__(self, kubeconfig: Path) -> None:
-        self.client: Any = config.new_client_from_config(str(kubeconfig))
-        self._dynamic: Any = DynamicClient(self.client)
+    def __init__(self, api_client: Any) -> None:
+        self._client, self._dynamic = api_client, DynamicClient(api_client)
+
+    @classmethod
+    def of(cls, kubeconfig: Path) -> "ApiServer":
+        """The server of a kubeconfig, as its user."""
+        return cls(config.new_client_from_config(str(kubeconfig)))
 
     def kind(self, api_version: str, kind: str) -> Resource:
         """What the server says of a kind, which it has to serve."""
@@ -49,8 +53,8 @@ class ApiServer:
 
     def items(self, api_version: str, kind: str, namespace: str) -> list[Object]:
         """All objects of a kind in a namespace."""
-        place = {"apiVersion": api_version, "kind": kind, "metadata": {"namespace": namespace}}
-        return self._send("GET", self._path(place))["items"]
+        listed = {"apiVersion": api_version, "kind": kind, "metadata": {"namespace": namespace}}
+        return self._send("GET", self._path(listed))["items"]
 
     def delete(self, item: Object) -> None:
         """Delete an object at once, whatever its finalizers wait for; none is as good."""
@@ -70,12 +74,10 @@ class ApiServer:
 
     def with_token(self, token: str) -> "ApiServer":
         """The same server for the bearer of a token."""
-        other = object.__new__(ApiServer)
         settings: Any = client.Configuration()
-        settings.host, settings.ssl_ca_cert = self.client.configuration.host, self.client.configuration.ssl_ca_cert
-        other.client = client.ApiClient(settings, "Authorization", f"Bearer {token}")
-        other._dynamic = self._dynamic
-        return other
+        own = self._client.configuration
+        settings.host, settings.ssl_ca_cert = own.host, own.ssl_ca_cert
+        return ApiServer(client.ApiClient(settings, "Authorization", f"Bearer {token}"))
 
     def _path(self, item: Object, name: str = "", subresource: str = "") -> str:
         kind = self.kind(item["apiVersion"], item["kind"])
@@ -91,7 +93,7 @@ class ApiServer:
         form: str = "application/merge-patch+json",
     ) -> Object:
         headers = {"Accept": "application/json", "Content-Type": form if method == "PATCH" else "application/json"}
-        answer = self.client.call_api(
+        answer = self._client.call_api(
             path, method, {}, query or [], headers, body=body, auth_settings=["BearerToken"], _preload_content=False
         )
         return json.loads(answer[0].data if isinstance(answer, tuple) else answer.data)
