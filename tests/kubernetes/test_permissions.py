@@ -22,7 +22,7 @@ from podwright.config.settings.governance.task_governance import CONTROLLER
 from podwright.config.settings.groups import InstanceGroup
 from podwright.sandbox.kubernetes import custom_kinds
 from rendered_environments import namespaces_of_others, rendered_jobs, rendered_objects
-from synthesis import NAMES
+from synthesis import NAMES, environment
 
 # Teams with access, the two ends of MultiKueue, and KAI.
 ENVIRONMENTS = ["eight-and-eight", "shared-platform-worker", "three-projects"]
@@ -61,8 +61,9 @@ def authorizer(server: ApiServer) -> Iterator[ApiServer]:
     """The server with the roles and bindings of the environments."""
     neuron = InstanceGroup.model_validate({"instance_type": "ml.trn2.48xlarge", "count": 1})
     plugin = NeuronDevicePlugin(cdk8s.App(), "neuron", groups=[neuron], types=catalog())
-    items: list[Object] = [namespace for name in ENVIRONMENTS for namespace in namespaces_of_others(name)]
-    items += [item for name in ENVIRONMENTS for item in rendered_objects(name) if item["kind"] in KINDS]
+    environments = [environment(name) for name in ENVIRONMENTS]
+    items: list[Object] = [namespace for settings in environments for namespace in namespaces_of_others(settings)]
+    items += [item for settings in environments for item in rendered_objects(settings) if item["kind"] in KINDS]
     items += [item for item in plugin.to_json() if item["kind"] in KINDS]
     for item in items:
         server.apply(item)

@@ -10,13 +10,46 @@ from api_server import MANAGER, ApiServer, Object, until
 from needs import require
 from podwright.config.catalog.charts import KUEUE, chart
 from podwright.config.loading.artifacts import stand_in_archive
+from podwright.config.settings.environment import Environment
 from podwright.operations.programs.helm import render
 from podwright.sandbox.kubernetes import custom_kinds
 from rendered_environments import namespaces_of_others, rendered_jobs, rendered_objects
-from synthesis import NAMES, ROOT, environment
+from synthesis import NAMES, ROOT, environment, environment_of
 
 CHART = ROOT / f".podwright/charts/kueue-{chart(KUEUE).version}"
 WITH_KUEUE = [name for name in NAMES if environment(name).governance.engine == "kueue"]
+EVERYTHING = """
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az2, usw2-az3]}
+storage: {lustre: {zone: usw2-az2}}
+instance_groups:
+  system: {instance_type: ml.m5.4xlarge, count: 2}
+  h200:
+    instance_type: ml.p5en.48xlarge
+    count: 8
+    zone: usw2-az2
+    taints: [{key: example.com/gpu, value: only, effect: NoSchedule}]
+  Trainium: {instance_type: ml.trn2.48xlarge, count: 4, zone: usw2-az2}
+governance:
+  engine: ENGINE
+  priorities: {inference: 100, training: 70}
+  wait_for_pods: {timeout_seconds: 600}
+  teams:
+    llm:
+      quota: {h200: 4, Trainium: 2}
+      preempt: never
+      borrow_limit_percent: 50
+      access:
+        roles: {arn:aws:iam::111122223333:role/Llm: edit}
+        service_accounts: {trainer: {checkpoints: true}}
+        storage: {work: {path: /teams/llm}, data: {path: /datasets, read_only: true}}
+        caps: {accelerators: 16, efa: 64, vcpu: 96.5, memory_gib: 512.5, pods: 20, others: {services: 3}}
+        limits: {request: {vcpu: 0.25}, limit: {vcpu: 2, memory_gib: 0.5}, most: {memory_gib: 64.5}}
+        network: {from_namespaces: [metrics], to_namespaces: [mlflow], to_ranges: [10.1.0.0/16]}
+        pod_security: restricted
+    vision: {quota: {h200: {accelerators: 7}}, share: dont_lend}
+"""
 # What a definition says of itself once the server serves it.
 SERVED = {"NamesAccepted", "Established"}
 _TRIES = 20
@@ -60,11 +93,11 @@ def kueue_itself(server: ApiServer, own_kinds: None) -> None:
 
 
 @contextmanager
-def applied(server: ApiServer, name: str) -> Iterator[list[Object]]:
-    """The objects of an environment, each applied once; all but namespaces are gone afterwards."""
-    for namespace in namespaces_of_others(name):
+def applied(server: ApiServer, settings: Environment, jobs: list[Object]) -> Iterator[list[Object]]:
+    """The objects of an environment and jobs, each applied once; all but namespaces are gone afterwards."""
+    for namespace in namespaces_of_others(settings):
         server.apply(namespace)
-    items = [*rendered_objects(name), *rendered_jobs(name)]
+    items = [*rendered_objects(settings), *jobs]
     try:
         for item in items:
             server.apply(item)
@@ -111,7 +144,7 @@ def test_our_kinds_are_served(server: ApiServer, own_kinds: None, name: str) -> 
 def test_an_environment_is_accepted_and_a_second_apply_changes_nothing(
     server: ApiServer, own_kinds: None, name: str
 ) -> None:
-    with applied(server, name) as items:
+    with applied(server, environment(name), rendered_jobs(name)) as items:
         assert [change for item in items if (change := change_of_a_second_apply(server, item))] == []
         for item in items:
             if item["kind"] == "ValidatingAdmissionPolicy":
@@ -121,7 +154,15 @@ def test_an_environment_is_accepted_and_a_second_apply_changes_nothing(
 
 @pytest.mark.parametrize("name", WITH_KUEUE)
 def test_kueue_itself_knows_every_field_of_ours(server: ApiServer, kueue_itself: None, name: str) -> None:
-    with applied(server, name) as items:
+    with applied(server, environment(name), rendered_jobs(name)) as items:
+        assert [change for item in items if (change := change_of_a_second_apply(server, item))] == []
+
+
+@pytest.mark.parametrize("engine", ["hyperpod", "kueue", "kai", "yunikorn"])
+def test_settings_that_no_environment_has_are_accepted(server: ApiServer, kueue_itself: None, engine: str) -> None:
+    settings = environment_of(EVERYTHING.replace("ENGINE", engine))
+    with applied(server, settings, []) as items:
+        assert {"NetworkPolicy", "LimitRange", "PersistentVolume", "DaemonSet"} <= {item["kind"] for item in items}
         assert [change for item in items if (change := change_of_a_second_apply(server, item))] == []
 
 
