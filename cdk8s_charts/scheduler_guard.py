@@ -1,46 +1,105 @@
-"""What keeps pods of teams from going around the scheduler that counts them."""
+"""What keeps pods of teams from going around the scheduler that counts them, and out of the queues of other teams."""
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ..config.catalog.kubernetes_groups import TEAM_LABEL
+from ..planning.jobs.queue import KAI_QUEUE_LABEL, YUNIKORN_QUEUE_LABEL
 
-_NAME: Final = "podwright-scheduler"
 _API: Final = "admissionregistration.k8s.io/v1"
-_DEVICES: Final = (
-    "has(c.resources) && has(c.resources.limits) && "
-    "c.resources.limits.exists(name, name.startsWith('nvidia.com/') || name.startsWith('aws.amazon.com/neuron'))"
+_PODS: Final = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+_EVERYTHING: Final = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}
+# Kubernetes itself wants limits of devices, and refuses them in ephemeral containers and in the pod as a whole. What a
+# claim holds is not known when its pod comes. Its type checker does not know the fields of resources, hence dyn().
+_USES_ACCELERATORS: Final = (
+    "(has(object.spec.resourceClaims) && size(object.spec.resourceClaims) > 0) || variables.containers.exists(c, "
+    "has(c.resources) && has(dyn(c.resources).limits) && dyn(c.resources).limits.exists(name, "
+    "name.startsWith('nvidia.com/') || name.startsWith('aws.amazon.com/neuron')))"
 )
+_VARIABLES: Final = {
+    "containers": "object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : [])",
+    "accelerators": _USES_ACCELERATORS,
+}
 
 
-def scheduler_guard(scheduler: str) -> list[dict[str, Any]]:
-    """Objects that refuse pods with accelerators in namespaces of teams unless `scheduler` places them.
+def scheduler_guard(scheduler: Literal["kai-scheduler", "yunikorn"]) -> list[dict[str, Any]]:
+    """Objects that refuse pods with accelerators in namespaces of teams unless `scheduler` counts them as the team's.
 
-    KAI and YuniKorn count the pods that they place. Kubernetes' own scheduler would place others on the same nodes, and
-    they would be in nobody's quota. Kubernetes checks this itself (since 1.30), so it holds while the scheduler is down
-    too. Pods without accelerators are not looked at.
+    KAI and YuniKorn count the pods that they place, in the queue that these name. Kubernetes' own scheduler would place
+    others on the same nodes, and they would be in nobody's quota; so would pods that name their node, which nothing
+    places. And neither engine asks whose namespace a pod is in that names a queue. Kubernetes checks this itself (since
+    1.30), so it holds while the scheduler is down too. Pods without accelerators are not looked at, but for the queues
+    of KAI, which takes them from whatever owns a pod.
+
+    Sources: default grouper of KAI Scheduler's podgrouper; YuniKorn documentation, labels and annotations, 2026-11.
 
     Args:
         scheduler: Name of the scheduler, as pods give it.
     """
-    containers = f"(object.spec.containers.exists(c, {_DEVICES}) || " + (
-        f"(has(object.spec.initContainers) && object.spec.initContainers.exists(c, {_DEVICES})))"
-    )
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    of_teams = {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]}
     message = f"pods with accelerators in a team's namespace need schedulerName: {scheduler}, which keeps the quotas"
+    placed = {
+        "expression": f"object.spec.schedulerName == '{scheduler}' || !variables.accelerators",
+        "message": message,
+    }
+    node = {
+        "expression": "!has(object.spec.nodeName) || object.spec.nodeName == '' || !variables.accelerators",
+        "message": f"pods with accelerators in a team's namespace get their node from {scheduler}: leave out nodeName",
+    }
+    return [
+        *_policy("podwright-scheduler", _PODS, ["CREATE"], _VARIABLES, [placed, node]),
+        *(_kai_queues() if scheduler == "kai-scheduler" else _yunikorn_queues()),
+    ]
+
+
+def _kai_queues() -> list[dict[str, Any]]:
+    """Queues are called `TEAM.POOL`. The label counts on pods and, before that, on what owns them."""
+    label = f"?metadata.?labels[?'{KAI_QUEUE_LABEL}'].orValue('')"
+    team = f"namespaceObject.metadata.labels['{TEAM_LABEL}']"
+    variables = {"before": f"oldObject == null ? '' : oldObject.{label}", "queue": f"object.{label}"}
+    parts = "variables.queue.split('.')"
+    own = {
+        # What is there already can still be changed, and deleted.
+        "expression": f"variables.queue in ['', variables.before] || ({parts}.size() == 2 && {parts}[0] == {team})",
+        "message": f"label {KAI_QUEUE_LABEL} in a team's namespace names a queue of that team: TEAM.GROUP",
+    }
+    return _policy("podwright-queue", _EVERYTHING, ["CREATE", "UPDATE"], variables, [own])
+
+
+def _yunikorn_queues() -> list[dict[str, Any]]:
+    """Paths of queues end with the team. YuniKorn reads an annotation and two labels."""
+    keys = (("labels", YUNIKORN_QUEUE_LABEL), ("annotations", YUNIKORN_QUEUE_LABEL), ("labels", "queue"))
+    queues = ", ".join(f"METADATA.?{field}[?'{key}'].orValue('')" for field, key in keys)
+    variables = {
+        "before": f"oldObject == null ? [] : [{queues.replace('METADATA', 'oldObject.metadata')}]",
+        "queues": f"[{queues.replace('METADATA', 'object.metadata')}]",
+        "team": f"namespaceObject.metadata.labels['{TEAM_LABEL}']",
+    }
+    own = {
+        "expression": "!variables.accelerators || variables.queues == variables.before || "
+        "variables.queues.all(queue, queue == '' || queue.endsWith('.' + variables.team))",
+        "message": "pods with accelerators in a team's namespace name a queue of that team: root.GROUP...TEAM",
+    }
+    return _policy("podwright-queue", _PODS, ["CREATE", "UPDATE"], _VARIABLES | variables, [own])
+
+
+def _policy(
+    name: str,
+    subjects: dict[str, list[str]],
+    operations: list[str],
+    variables: dict[str, str],
+    validations: list[dict[str, str]],
+) -> list[dict[str, Any]]:
+    """A policy for objects in namespaces of teams, and its binding."""
+    # Objects of the cluster would match whatever the selector says.
+    rule = {**subjects, "operations": operations, "scope": "Namespaced"}
+    of_teams = {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]}
     policy = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [rule], "namespaceSelector": of_teams},
-        "validations": [
-            {"expression": f"object.spec.schedulerName == '{scheduler}' || !{containers}", "message": message}
-        ],
+        "variables": [{"name": key, "expression": expression} for key, expression in variables.items()],
+        "validations": validations,
     }
+    binding = {"policyName": name, "validationActions": ["Deny"]}
     return [
-        {"apiVersion": _API, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": _NAME}, "spec": policy},
-        {
-            "apiVersion": _API,
-            "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": {"name": _NAME},
-            "spec": {"policyName": _NAME, "validationActions": ["Deny"]},
-        },
+        {"apiVersion": _API, "kind": kind, "metadata": {"name": name}, "spec": spec}
+        for kind, spec in (("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding))
     ]

@@ -13,7 +13,7 @@ from ...config.catalog.instance_types import Catalog
 from ...config.settings.benchmarks import benchmark_policy
 from ...config.settings.groups import InstanceGroup
 from ...planning.helm.own_images import BENCHMARK_LABELS_IMAGE
-from .handler.benchmark_labeller import CARRIED_OVER, HEALTH, REASON, VERDICT
+from .handler.benchmark_labeller import CARRIED_OVER, HEALTH, PENDING_REPLACEMENT, REASON, VERDICT
 
 _NAME = "podwright-benchmark-labels"
 _NAMESPACE = "kube-system"
@@ -24,6 +24,7 @@ _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _GROUP_LABEL = "sagemaker.amazonaws.com/instance-group-name"
 _NODE = "authentication.kubernetes.io/node-name"
 _NOBODY = 65534
+_VERDICTS = ("pass", "warn", "fail", "skip")
 
 
 class BenchmarkLabels(cdk8s.Chart):
@@ -31,9 +32,9 @@ class BenchmarkLabels(cdk8s.Chart):
 
     Every such node gets `podwright/benchmarks` with the verdict: pass, warn, fail or skip. A node that is to be
     replaced gets HyperPod's own health label as well. RBAC cannot bind a pod to its own node, so an admission policy
-    does: the service account may change only the node that its pod runs on, and there only these labels and
-    annotations. The pod runs as nobody, reads one folder of the node and tolerates every taint. Empty when no group has
-    benchmarks.
+    does: the service account may change only the node that its pod runs on, there only these labels and annotations,
+    and the labels only to a verdict and to "replace". The pod runs as nobody, reads one folder of the node and
+    tolerates every taint. Empty when no group has benchmarks.
 
     The policy needs Kubernetes 1.30. Sources: Kubernetes documentation, "Validating Admission Policy" and "Managing
     Service Accounts" (node name in bound tokens), 2026-11.
@@ -107,6 +108,9 @@ class BenchmarkLabels(cdk8s.Chart):
             {"expression": extra, "message": "a pod labels the node that it runs on, and no other"},
             _only_changes("labels", (VERDICT, HEALTH)),
             _only_changes("annotations", (CARRIED_OVER, REASON)),
+            _only_becomes(VERDICT, _VERDICTS),
+            _only_becomes(HEALTH, (PENDING_REPLACEMENT,)),
+            *(_stays(field) for field in ("finalizers", "ownerReferences")),
             {"expression": "object.spec == oldObject.spec", "message": "labels are all that may change"},
         ]
         nodes = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
@@ -180,10 +184,35 @@ def _container(image: Image) -> dict[str, Any]:
 
 def _only_changes(field: str, keys: tuple[str, ...]) -> dict[str, str]:
     """That all other keys of a node's labels or annotations are as before."""
-    specified = ", ".join(f"'{key}'" for key in keys)
-    new, old = (f"(has({part}.{field}) ? {part}.{field} : {{}})" for part in ("object.metadata", "oldObject.metadata"))
+    new, old = _now_and_before(field, "{}")
     return {
-        "expression": f"{new}.all(key, key in [{specified}] || (key in {old} && {old}[key] == {new}[key])) && "
+        "expression": f"{new}.all(key, key in [{_texts(keys)}] || (key in {old} && {old}[key] == {new}[key])) && "
         f"{old}.all(key, key in {new})",
         "message": f"of {field} only {' and '.join(keys)} may change",
     }
+
+
+def _only_becomes(label: str, values: tuple[str, ...]) -> dict[str, str]:
+    """That a label is as before, or one of some values."""
+    new, old = _now_and_before("labels", "{}")
+    retained = f"('{label}' in {old} && {old}['{label}'] == {new}['{label}'])"
+    return {
+        "expression": f"!('{label}' in {new}) || {new}['{label}'] in [{_texts(values)}] || {retained}",
+        "message": f"label {label} may become {', '.join(values)} only",
+    }
+
+
+def _stays(field: str) -> dict[str, str]:
+    """That a list of a node's metadata is as before."""
+    new, old = _now_and_before(field, "[]")
+    return {"expression": f"{new} == {old}", "message": f"{field} may not change"}
+
+
+def _now_and_before(field: str, absent: str) -> list[str]:
+    """A field of a node's metadata after and before the change, with what it is where it is not there."""
+    sides = ("object.metadata", "oldObject.metadata")
+    return [f"(has({side}.{field}) ? {side}.{field} : {absent})" for side in sides]
+
+
+def _texts(values: tuple[str, ...]) -> str:
+    return ", ".join(f"'{value}'" for value in values)

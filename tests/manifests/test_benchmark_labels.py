@@ -150,6 +150,20 @@ def test_the_policy_refuses_a_change_of_the_spec() -> None:
     assert not admitted(node() | {"spec": {"unschedulable": True}}, node())
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"finalizers": ["example.com/never"]},
+        {"ownerReferences": [{"kind": "ConfigMap", "name": "owner"}]},
+        {"labels": node()["metadata"]["labels"] | {benchmark_labeller.VERDICT: "anything"}},
+        {"labels": node()["metadata"]["labels"] | {benchmark_labeller.HEALTH: "Schedulable"}},
+    ],
+)
+def test_the_policy_refuses_other_metadata_and_values(change: dict[str, Any]) -> None:
+    assert not admitted(node(**change), node())
+    assert admitted(labelled(node(**change)), node(**change)), "what others did stays"
+
+
 def test_the_policy_is_about_our_account_only() -> None:
     assert admitted(node(labels={}), node(), user="system:node:node-1")
 

@@ -1,0 +1,175 @@
+"""Whatever podwright renders for Kubernetes, applied to a real API server in the order of a deployment."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import pytest
+import yaml
+
+from api_server import MANAGER, ApiServer, Object, until
+from needs import require
+from podwright.config.catalog.charts import KUEUE, chart
+from podwright.config.loading.artifacts import stand_in_archive
+from podwright.config.settings.environment import Environment
+from podwright.operations.programs.helm import render
+from podwright.sandbox.kubernetes import custom_kinds
+from rendered_environments import namespaces_of_others, rendered_jobs, rendered_objects
+from synthesis import NAMES, ROOT, environment, environment_of
+
+CHART = ROOT / f".podwright/charts/kueue-{chart(KUEUE).version}"
+WITH_KUEUE = [name for name in NAMES if environment(name).governance.engine == "kueue"]
+EVERYTHING = """
+account: "111122223333"
+region: us-west-2
+network: {zones: [usw2-az2, usw2-az3]}
+storage: {lustre: {zone: usw2-az2}}
+instance_groups:
+  system: {instance_type: ml.m5.4xlarge, count: 2}
+  h200:
+    instance_type: ml.p5en.48xlarge
+    count: 8
+    zone: usw2-az2
+    taints: [{key: example.com/gpu, value: only, effect: NoSchedule}]
+  Trainium: {instance_type: ml.trn2.48xlarge, count: 4, zone: usw2-az2}
+governance:
+  engine: ENGINE
+  priorities: {inference: 100, training: 70}
+  wait_for_pods: {timeout_seconds: 600}
+  teams:
+    llm:
+      quota: {h200: 4, Trainium: 2}
+      preempt: never
+      borrow_limit_percent: 50
+      access:
+        roles: {arn:aws:iam::111122223333:role/Llm: edit}
+        service_accounts: {trainer: {checkpoints: true}}
+        storage: {work: {path: /teams/llm}, data: {path: /datasets, read_only: true}}
+        caps: {accelerators: 16, efa: 64, vcpu: 96.5, memory_gib: 512.5, pods: 20, others: {services: 3}}
+        limits: {request: {vcpu: 0.25}, limit: {vcpu: 2, memory_gib: 0.5}, most: {memory_gib: 64.5}}
+        network: {from_namespaces: [metrics], to_namespaces: [mlflow], to_ranges: [10.1.0.0/16]}
+        pod_security: restricted
+    vision: {quota: {h200: {accelerators: 7}}, share: dont_lend}
+"""
+# What a definition says of itself once the server serves it.
+SERVED = {"NamesAccepted", "Established"}
+_TRIES = 20
+_OF_THE_SERVER = {"managedFields", "resourceVersion"}
+
+
+def definitions(names: Iterable[str]) -> list[Object]:
+    contents = map(custom_kinds.content, names)
+    return [custom_kinds.definition(content["group"], content["kind"]) for content in contents]
+
+
+def conditions(item: Object) -> set[str]:
+    return {one["type"] for one in item.get("status", {}).get("conditions") or () if one["status"] == "True"}
+
+
+def install(server: ApiServer, items: list[Object]) -> None:
+    """Apply definitions, and wait until the server serves all of them."""
+    for item in items:
+        server.apply(item)
+    for item in items:
+        until(lambda item=item: conditions(server.read(item)) >= SERVED)
+
+
+@pytest.fixture(scope="module")
+def own_kinds(server: ApiServer) -> None:
+    """The kinds as `sandbox/kubernetes/crd_schemas` has them."""
+    install(server, definitions(custom_kinds.names()))
+
+
+@pytest.fixture(scope="module")
+def kueue_itself(server: ApiServer, own_kinds: None) -> None:
+    """Kueue's kinds as its chart has them, in place of ours. Nothing converts their versions here."""
+    require(CHART.is_dir(), f"Kueue's chart at {CHART}, where .ci/run puts it")
+    text = render(stand_in_archive(KUEUE, CHART), chart(KUEUE), {})
+    ours = {item["metadata"]["name"] for item in definitions(custom_kinds.names())}
+    objects = filter(None, yaml.load_all(text, yaml.CSafeLoader))
+    kinds = [item for item in objects if item["metadata"]["name"] in ours]
+    for kind in kinds:
+        kind["spec"].pop("conversion", None)
+    install(server, kinds)
+
+
+@contextmanager
+def applied(server: ApiServer, settings: Environment, jobs: list[Object]) -> Iterator[list[Object]]:
+    """The objects of an environment and jobs, each applied once; all but namespaces are gone afterwards."""
+    for namespace in namespaces_of_others(settings):
+        server.apply(namespace)
+    items = [*rendered_objects(settings), *jobs]
+    try:
+        for item in items:
+            server.apply(item)
+        yield items
+    finally:
+        for item in reversed(items):
+            if item["kind"] != "Namespace":
+                server.delete(item)
+
+
+def others(item: Object) -> list[Object]:
+    """What others than podwright own of an object: controllers write their findings into most kinds."""
+    return [entry for entry in item["metadata"]["managedFields"] if entry["manager"] != MANAGER]
+
+
+def specified(item: Object) -> Object:
+    """An object without what the server and controllers say of it."""
+    metadata = {key: value for key, value in item["metadata"].items() if key not in _OF_THE_SERVER}
+    return {**item, "metadata": metadata, "status": None}
+
+
+def change_of_a_second_apply(server: ApiServer, item: Object) -> tuple[Object, Object] | None:
+    """What an object says before and after it is applied again; None where that is the same version of it.
+
+    Controllers may write in between. And some kinds, such as claims of volumes, are stored again the first time,
+    because the server completes them when it reads them. Neither changes what an object says.
+    """
+    for _ in range(_TRIES):
+        before, after = server.read(item), server.apply(item)
+        if before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]:
+            return None
+        if others(before) == others(after) and specified(before) != specified(after):
+            return specified(before), specified(after)
+    raise AssertionError(f"{item['kind']} {item['metadata']['name']} never rests")
+
+
+@pytest.mark.parametrize("name", custom_kinds.names())
+def test_our_kinds_are_served(server: ApiServer, own_kinds: None, name: str) -> None:
+    (definition,) = definitions([name])
+    assert conditions(server.read(definition)) == SERVED
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_environment_is_accepted_and_a_second_apply_changes_nothing(
+    server: ApiServer, own_kinds: None, name: str
+) -> None:
+    with applied(server, environment(name), rendered_jobs(name)) as items:
+        assert [change for item in items if (change := change_of_a_second_apply(server, item))] == []
+        for item in items:
+            if item["kind"] == "ValidatingAdmissionPolicy":
+                until(lambda item=item: "typeChecking" in server.read(item).get("status", {}))
+                assert server.read(item)["status"]["typeChecking"] == {}
+
+
+@pytest.mark.parametrize("name", WITH_KUEUE)
+def test_kueue_itself_knows_every_field_of_ours(server: ApiServer, kueue_itself: None, name: str) -> None:
+    with applied(server, environment(name), rendered_jobs(name)) as items:
+        assert [change for item in items if (change := change_of_a_second_apply(server, item))] == []
+
+
+@pytest.mark.parametrize("engine", ["hyperpod", "kueue", "kai", "yunikorn"])
+def test_settings_that_no_environment_has_are_accepted(server: ApiServer, kueue_itself: None, engine: str) -> None:
+    settings = environment_of(EVERYTHING.replace("ENGINE", engine))
+    with applied(server, settings, []) as items:
+        assert {"NetworkPolicy", "LimitRange", "PersistentVolume", "DaemonSet"} <= {item["kind"] for item in items}
+        assert [change for item in items if (change := change_of_a_second_apply(server, item))] == []
+
+
+@pytest.mark.parametrize("field", ["spec", "metadata"])
+def test_a_field_that_nobody_knows_is_refused(server: ApiServer, field: str) -> None:
+    """So that the tests above mean something."""
+    item = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "unknown", "namespace": "default"}}
+    item = item | ({"spec": {}} if field == "spec" else {"metadata": item["metadata"] | {"nmae": "x"}})
+    with pytest.raises(Exception, match="field not declared in schema"):
+        server.apply(item)

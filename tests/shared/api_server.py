@@ -1,0 +1,112 @@
+"""A real API server as tests talk to it: server-side apply, and the same as another user."""
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.resource import Resource
+
+MANAGER = "podwright"
+Object = dict[str, Any]
+
+
+class ApiServer:
+    """Objects of one API server as plain data, read and written as one user."""
+
+    def __init__(self, api_client: Any) -> None:
+        self._client, self._dynamic = api_client, DynamicClient(api_client)
+
+    @classmethod
+    def of(cls, kubeconfig: Path) -> "ApiServer":
+        """The server of a kubeconfig, as its user."""
+        return cls(config.new_client_from_config(str(kubeconfig)))
+
+    def kind(self, api_version: str, kind: str) -> Resource:
+        """What the server says of a kind, which it has to serve."""
+        return self._dynamic.resources.get(api_version=api_version, kind=kind)
+
+    def apply(self, item: Object) -> Object:
+        """Server-side apply as podwright, with unknown and double fields refused."""
+        query = [("fieldManager", MANAGER), ("fieldValidation", "Strict"), ("force", "true")]
+        path = self._path(item, item["metadata"]["name"])
+        return self._send("PATCH", path, item, query, "application/apply-patch+yaml")
+
+    def create(
+        self, item: Object, *, subresource: str = "", body: Object | None = None, dry_run: bool = False
+    ) -> Object:
+        """Create an object, or with `body` a subresource of it. A name is not needed where there is generateName."""
+        path = self._path(item, item["metadata"]["name"] if subresource else "", subresource)
+        return self._send("POST", path, body or item, _dry(dry_run))
+
+    def merge(self, item: Object, change: Object, *, subresource: str = "") -> Object:
+        """Merge a change into an object."""
+        return self._send("PATCH", self._path(item, item["metadata"]["name"], subresource), change)
+
+    def read(self, item: Object) -> Object:
+        """An object as it is now."""
+        return self._send("GET", self._path(item, item["metadata"]["name"]))
+
+    def items(self, api_version: str, kind: str, namespace: str) -> list[Object]:
+        """All objects of a kind in a namespace."""
+        listed = {"apiVersion": api_version, "kind": kind, "metadata": {"namespace": namespace}}
+        return self._send("GET", self._path(listed))["items"]
+
+    def delete(self, item: Object) -> None:
+        """Delete an object at once, whatever its finalizers wait for; none is as good."""
+        path = self._path(item, item["metadata"]["name"])
+        try:
+            self._send("PATCH", path, {"metadata": {"finalizers": None}})
+            self._send("DELETE", path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+        except ApiException as error:
+            if error.status != 404:
+                raise
+
+    def allows(self, user: str, groups: Iterable[str], **attributes: str) -> bool:
+        """Whether authorization lets a user do something."""
+        spec = {"user": user, "groups": ["system:authenticated", *groups], "resourceAttributes": attributes}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {}, "spec": spec}
+        return self.create(review)["status"]["allowed"]
+
+    def with_token(self, token: str) -> "ApiServer":
+        """The same server for the bearer of a token."""
+        settings: Any = client.Configuration()
+        own = self._client.configuration
+        settings.host, settings.ssl_ca_cert = own.host, own.ssl_ca_cert
+        return ApiServer(client.ApiClient(settings, "Authorization", f"Bearer {token}"))
+
+    def _path(self, item: Object, name: str = "", subresource: str = "") -> str:
+        kind = self.kind(item["apiVersion"], item["kind"])
+        path = kind.path(name=name or None, namespace=item["metadata"].get("namespace") if kind.namespaced else None)
+        return f"{path}/{subresource}" if subresource else path
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Object | None = None,
+        query: list[tuple[str, str]] | None = None,
+        form: str = "application/merge-patch+json",
+    ) -> Object:
+        headers = {"Accept": "application/json", "Content-Type": form if method == "PATCH" else "application/json"}
+        answer = self._client.call_api(
+            path, method, {}, query or [], headers, body=body, auth_settings=["BearerToken"], _preload_content=False
+        )
+        return json.loads(answer[0].data if isinstance(answer, tuple) else answer.data)
+
+
+def _dry(run: bool) -> list[tuple[str, str]]:
+    return [("dryRun", "All")] if run else []
+
+
+def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+    """What a condition gives once it gives something."""
+    deadline = time.monotonic() + seconds
+    while not (result := condition()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+    return result
