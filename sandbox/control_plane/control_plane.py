@@ -128,6 +128,11 @@ class ControlPlane:
         self._processes.start(components.authority.file, components.operator(item))
         self._write_operators([*self.operators, name])
 
+    def chart(self, name: str) -> Path | None:
+        """The folder of a Helm chart that one of its parts carries."""
+        folders = (part / "charts" / name for part in self._parts.values())
+        return next((folder for folder in folders if folder.is_dir()), None)
+
     def restart(self, name: Name, settings: Mapping[str, Any] | None = None) -> None:
         """Start an operator again if the configuration changed that the cluster has for it.
 

@@ -70,7 +70,17 @@ def _build(module: GoModule, folder: Path, go: Go) -> None:
     _compile(module, [*command, *module.packages], folder, go)
     for name, sources in module.objects.items():
         write_objects(folder / f"{name}.yaml", [source / item for item in sources])
+    for chart in module.charts:
+        _copy(source / chart, folder / chart)
     shutil.rmtree(folder / EDITED, ignore_errors=True)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a folder out of the module cache, which is read-only."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target, copy_function=shutil.copyfile)
+    for folder in (target, *filter(Path.is_dir, target.rglob("*"))):
+        folder.chmod(0o755)
 
 
 def _edit(module: GoModule, source: Path, target: Path) -> None:
@@ -79,11 +89,7 @@ def _edit(module: GoModule, source: Path, target: Path) -> None:
     Raises:
         CommandError: A file does not have the text that an edit replaces once.
     """
-    shutil.rmtree(target, ignore_errors=True)
-    # The module cache is read-only.
-    shutil.copytree(source, target, copy_function=shutil.copyfile)
-    for folder in (target, *filter(Path.is_dir, target.rglob("*"))):
-        folder.chmod(0o755)
+    _copy(source, target)
     for edit in module.edits:
         text = (target / edit.file).read_text(encoding="utf-8")
         if text.count(edit.old) != 1:

@@ -57,6 +57,9 @@ class GoModule:
     edits: tuple[Edit, ...] = ()
     """Changes of the sources before they are built."""
 
+    charts: tuple[str, ...] = ()
+    """Folders of Helm charts that the module carries."""
+
     objects: dict[str, list[str]] = field(default_factory=dict)
     """Files of Kubernetes objects, each with the files and kustomizations of the module that they come from."""
 
@@ -68,7 +71,8 @@ class GoModule:
     @property
     def files(self) -> tuple[str, ...]:
         """What an installation of it has."""
-        return (*self.programs, *(f"{name}.yaml" for name in self.objects))
+        charts = (f"{chart}/Chart.yaml" for chart in self.charts)
+        return (*self.programs, *(f"{name}.yaml" for name in self.objects), *charts)
 
 
 @dataclass(frozen=True, slots=True)

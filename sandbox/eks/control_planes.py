@@ -74,6 +74,11 @@ class ControlPlanes:
         if plane and owner in _OPERATORS:
             plane.install(_OPERATORS[owner], settings({}) if owner == ADDON else None)
 
+    def chart(self, region: str, cluster: str, name: str) -> Path | None:
+        """The upstream chart of this name, where the cluster's control plane carries it."""
+        plane = self.planes.get((region, cluster))
+        return plane.chart(name) if plane else None
+
     def restart(self, region: str, cluster: str, owner: str, changed: JsonObject | None = None) -> None:
         """Let an operator take the configuration that its chart brought, or one that is changed."""
         plane = self.planes.get((region, cluster))

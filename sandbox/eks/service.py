@@ -9,6 +9,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ...config.errors import CommandError
 from ..hyperpod.kubelets import NodeService
@@ -162,6 +163,10 @@ class Eks:
             thread.start()
         for thread in threads:
             thread.join()
+
+    def chart(self, region: str, name: str, chart: str) -> Path | None:
+        """The upstream chart of this name, where the cluster's control plane carries it."""
+        return self.control_planes.chart(region, name, chart) if self.control_planes else None
 
     def restart(self, region: str, name: str, owner: str, changed: JsonObject | None = None) -> None:
         """Let an operator take the configuration that its chart brought, or one that is changed."""
