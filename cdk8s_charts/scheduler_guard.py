@@ -57,23 +57,26 @@ def _kai_queues() -> list[dict[str, Any]]:
     for name, label in (("queue", KAI_QUEUE_LABEL), ("project", _KAI_PROJECT_LABEL)):
         value = f"?metadata.?labels[?'{label}'].orValue('')"
         variables |= {name: f"object.{value}", f"{name}_before": f"oldObject == null ? '' : oldObject.{value}"}
+    # What is there already can still be changed, and deleted.
+    same_queue = "variables.queue == variables.queue_before"
+    same = f"({same_queue} && variables.project == variables.project_before)"
     queue = {
-        "expression": f"variables.queue == '' || {_own_or_as_before('queue')}",
+        "expression": f"variables.queue == '' || {same_queue} || {_own('queue')}",
         "message": f"label {KAI_QUEUE_LABEL} in a team's namespace names a queue of that team: TEAM.GROUP",
     }
     project = {
         # Without a dot it is no queue of ours, and beside the other label nobody reads it.
-        "expression": f"variables.queue != '' || !variables.project.contains('.') || {_own_or_as_before('project')}",
+        "expression": f"variables.queue != '' || !variables.project.contains('.') || {same} || {_own('project')}",
         "message": f"label {_KAI_PROJECT_LABEL} in a team's namespace is a queue to KAI, and this is none of that team",
     }
     return _policy("podwright-queue", _EVERYTHING, ["CREATE", "UPDATE"], variables, [queue, project])
 
 
-def _own_or_as_before(name: str) -> str:
-    """That a label names a queue of the team. What is there already can still be changed, and deleted."""
+def _own(name: str) -> str:
+    """That a label names a queue of the team."""
     value = f"variables.{name}"
-    own = f"{value}.split('.')[0] == namespaceObject.metadata.labels['{TEAM_LABEL}']"
-    return f"{value} == {value}_before || ({value}.split('.').size() == 2 && {own})"
+    team = f"namespaceObject.metadata.labels['{TEAM_LABEL}']"
+    return f"({value}.split('.').size() == 2 && {value}.split('.')[0] == {team})"
 
 
 def _yunikorn_queues() -> list[dict[str, Any]]:
