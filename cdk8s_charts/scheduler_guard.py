@@ -8,6 +8,7 @@ from ..planning.jobs.queue import KAI_QUEUE_LABEL, YUNIKORN_QUEUE_LABEL
 _API: Final = "admissionregistration.k8s.io/v1"
 _PODS: Final = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
 _EVERYTHING: Final = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}
+_KAI_PROJECT_LABEL: Final = "project"
 # Kubernetes itself wants limits of devices, and refuses them in ephemeral containers and in the pod as a whole. What a
 # claim holds is not known when its pod comes. Its type checker does not know the fields of resources, hence dyn().
 _USES_ACCELERATORS: Final = (
@@ -51,17 +52,31 @@ def scheduler_guard(scheduler: Literal["kai-scheduler", "yunikorn"]) -> list[dic
 
 
 def _kai_queues() -> list[dict[str, Any]]:
-    """Queues are called `TEAM.POOL`. The label counts on pods and, before that, on what owns them."""
-    label = f"?metadata.?labels[?'{KAI_QUEUE_LABEL}'].orValue('')"
-    team = f"namespaceObject.metadata.labels['{TEAM_LABEL}']"
-    variables = {"before": f"oldObject == null ? '' : oldObject.{label}", "queue": f"object.{label}"}
-    parts = "variables.queue.split('.')"
-    own = {
-        # What is there already can still be changed, and deleted.
-        "expression": f"variables.queue in ['', variables.before] || ({parts}.size() == 2 && {parts}[0] == {team})",
+    """Queues are called `TEAM.POOL`. KAI reads two labels of what owns a pod, and of the pod."""
+    variables = {}
+    for name, label in (("queue", KAI_QUEUE_LABEL), ("project", _KAI_PROJECT_LABEL)):
+        value = f"?metadata.?labels[?'{label}'].orValue('')"
+        variables |= {name: f"object.{value}", f"{name}_before": f"oldObject == null ? '' : oldObject.{value}"}
+    # What is there already can still be changed, and deleted.
+    same_queue = "variables.queue == variables.queue_before"
+    same = f"({same_queue} && variables.project == variables.project_before)"
+    queue = {
+        "expression": f"variables.queue == '' || {same_queue} || {_own('queue')}",
         "message": f"label {KAI_QUEUE_LABEL} in a team's namespace names a queue of that team: TEAM.GROUP",
     }
-    return _policy("podwright-queue", _EVERYTHING, ["CREATE", "UPDATE"], variables, [own])
+    project = {
+        # Without a dot it is no queue of ours, and beside the other label nobody reads it.
+        "expression": f"variables.queue != '' || !variables.project.contains('.') || {same} || {_own('project')}",
+        "message": f"label {_KAI_PROJECT_LABEL} in a team's namespace is a queue to KAI, and this is none of that team",
+    }
+    return _policy("podwright-queue", _EVERYTHING, ["CREATE", "UPDATE"], variables, [queue, project])
+
+
+def _own(name: str) -> str:
+    """That a label names a queue of the team."""
+    value = f"variables.{name}"
+    team = f"namespaceObject.metadata.labels['{TEAM_LABEL}']"
+    return f"({value}.split('.').size() == 2 && {value}.split('.')[0] == {team})"
 
 
 def _yunikorn_queues() -> list[dict[str, Any]]:

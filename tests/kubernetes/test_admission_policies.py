@@ -287,6 +287,32 @@ def test_kai_reads_queues_from_what_owns_pods(server: ApiServer, scheduler: str)
     assert accepted(server, item) == (scheduler == "yunikorn")
 
 
+@pytest.mark.parametrize(
+    ("labels", "taken"),
+    [
+        ({"project": "vision.h100"}, False),
+        ({"project": "llm.department.h100"}, False),
+        ({"project": "llm.h100"}, True),
+        ({"project": "speech"}, True),
+        ({"project": "vision.h100", "kai.scheduler/queue": "llm.h100"}, True),
+    ],
+)
+def test_kai_takes_projects_for_queues(server: ApiServer, scheduler: str, labels: Object, taken: bool) -> None:
+    for item in (pod(scheduler, metadata={"labels": labels}), deployment(pod(None, {}), labels=labels)):
+        assert accepted(server, item) == (taken or scheduler == "yunikorn")
+
+
+def test_a_project_that_nobody_read_is_none_once_its_queue_goes(
+    server: ApiServer, scheduler: str, placed: Object
+) -> None:
+    """The label of the queue hides the other one."""
+    server.merge(placed, {"metadata": {"labels": {"project": "vision.h100"}}})
+    if scheduler == "kai-scheduler":
+        with pytest.raises(ApiException) as error:
+            server.merge(placed, {"metadata": {"labels": {QUEUE[scheduler]: None}}})
+        assert "is none of that team" in refusal(error.value)
+
+
 def test_what_was_there_before_can_still_be_changed_and_deleted(server: ApiServer, scheduler: str) -> None:
     before = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "before", "namespace": NAMESPACE}}
     changed = server.merge(before, {"metadata": {"finalizers": ["example.com/wait"]}, "spec": {"replicas": 2}})

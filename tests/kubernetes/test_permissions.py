@@ -108,6 +108,7 @@ IN_A_NAMESPACE = {
     "create pods/attach": "editor",
     "create pods/portforward": "editor",
     "get pods/log": MEMBERS,
+    "update pods/ephemeralcontainers": "",
     "patch pods/ephemeralcontainers": "",
     "patch pods/resize": "",
     "create pods/binding": "",
