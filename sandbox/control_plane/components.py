@@ -79,6 +79,8 @@ class Components:
             "tls-private-key-file": str(server.key),
             "client-ca-file": str(authority.file),
             "authorization-mode": "Node,RBAC",
+            # As on EKS: a kubelet changes its own node and pods alone.
+            "enable-admission-plugins": "NodeRestriction",
             "service-cluster-ip-range": _SERVICE_CIDR,
             # As in a cluster, and not the address: tokens stay valid when the port changes.
             "service-account-issuer": "https://kubernetes.default.svc",
