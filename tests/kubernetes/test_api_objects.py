@@ -128,13 +128,13 @@ spec: {{ports: [{{port: 443}}]}}
     assert caplog.text == ""
 
 
-def test_a_chart_that_fails_says_why_and_can_be_mended(objects: ApiObjects, tmp_path: Path) -> None:
+def test_a_chart_that_fails_says_why_and_can_be_fixed(objects: ApiObjects, tmp_path: Path) -> None:
     namespace = namespace_of(objects)
     secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: Not_A_Name}\n"
     with pytest.raises(CommandError, match="Not_A_Name"):
         upgrade(objects, tmp_path, namespace, {"secret": secret})
-    upgrade(objects, tmp_path, namespace, {"secret": secret.replace("Not_A_Name", "mended")})
-    assert objects.find("v1", "Secret", "mended", namespace)
+    upgrade(objects, tmp_path, namespace, {"secret": secret.replace("Not_A_Name", "right")})
+    assert objects.find("v1", "Secret", "right", namespace)
 
 
 def test_a_server_that_is_gone_or_comes_back_elsewhere(plane: ControlPlane, objects: ApiObjects) -> None:
