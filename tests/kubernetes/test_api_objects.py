@@ -9,18 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_cases import (
-    CASES,
-    CHART_CASES,
-    DEFINITION,
-    Case,
-    chart,
-    config_map,
-    data_of,
-    definition,
-    namespace_of,
-    run_chart,
-)
+from cluster_cases import CASES, CHART_CASES, DEFINITION, Case, config_map, data_of, definition, namespace_of, upgrade
 from needs import needs
 from podwright.config.errors import CommandError
 from podwright.sandbox.control_plane.cache import Cache, State
@@ -112,10 +101,15 @@ kind: Service
 metadata: {{name: hooks}}
 spec: {{ports: [{{port: 443}}]}}
 """
+
+    def service_type() -> str:
+        service = objects.find("v1", "Service", "hooks", name)
+        return service["spec"]["type"] if service else "none"
+
     with caplog.at_level(logging.WARNING):
-        run_chart(objects, "Create", name, chart(tmp_path, webhooks=webhooks))
+        upgrade(objects, tmp_path, name, {"webhooks": webhooks})
     assert f"ValidatingWebhookConfiguration {name} of the release mine is left out" in caplog.text
-    assert objects.find("v1", "Service", "hooks", name)
+    assert service_type() == "ClusterIP"
     objects.create(config_map("one", name, a="the operator's"))
 
     # An operator that runs here has its objects beforehand. Its Service leads to it whatever the chart says.
@@ -125,25 +119,22 @@ spec: {{ports: [{{port: 443}}]}}
     objects.create({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
     caplog.clear()
     operators = json.dumps(config_map("one", name, a="the chart's"))
-    for kind in ("Update", "Delete"):
-        run_chart(objects, kind, name, chart(tmp_path, webhooks=webhooks, operators=operators))
-        expected = {"one": {"a": "the chart's"}} if kind == "Update" else {}
-        assert data_of(objects, name) == expected
-        service = objects.find("v1", "Service", "hooks", name)
-        assert service
-        assert service["spec"]["type"] == "ExternalName"
+    upgrade(objects, tmp_path, name, {"webhooks": webhooks, "operators": operators})
+    assert data_of(objects, name) == {"one": {"a": "the chart's"}}
+    assert service_type() == "ExternalName"
+    objects.uninstall("mine", name)
+    assert data_of(objects, name) == {}
+    assert service_type() == "ExternalName"
     assert caplog.text == ""
 
 
-def test_a_chart_that_fails_says_why_and_can_be_mended(objects: ApiObjects, tmp_path: Path) -> None:
+def test_a_chart_that_fails_says_why_and_can_be_fixed(objects: ApiObjects, tmp_path: Path) -> None:
     namespace = namespace_of(objects)
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: Not_A_Name}\n"
     with pytest.raises(CommandError, match="Not_A_Name"):
-        run_chart(
-            objects,
-            "Create",
-            namespace,
-            chart(tmp_path, one="apiVersion: v1\nkind: Secret\nmetadata: {name: Not_A_Name}\n"),
-        )
+        upgrade(objects, tmp_path, namespace, {"secret": secret})
+    upgrade(objects, tmp_path, namespace, {"secret": secret.replace("Not_A_Name", "right")})
+    assert objects.find("v1", "Secret", "right", namespace)
 
 
 def test_a_server_that_is_gone_or_comes_back_elsewhere(plane: ControlPlane, objects: ApiObjects) -> None:

@@ -5,19 +5,17 @@ Each case gets the objects of a cluster that others use as well, so it makes a n
 
 import json
 import uuid
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from podwright.config.settings.governance.task_governance import ADDON, CONTROLLER, NAMESPACE
 from podwright.sandbox.cloudformation.providers.base import Request
-from podwright.sandbox.cloudformation.providers.kubernetes import HelmChart, Manifest, ObjectValue, Patch
+from podwright.sandbox.cloudformation.providers.kubernetes import Manifest, ObjectValue, Patch
 from podwright.sandbox.eks import task_governance
-from podwright.sandbox.kubernetes.cluster_objects import ApiError, ClusterObjects, ensure_namespace
+from podwright.sandbox.kubernetes.cluster_objects import ApiError, ClusterObjects, Release, ensure_namespace
 
 Case = Callable[[ClusterObjects], None]
 DEFINITION = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -182,12 +180,8 @@ def task_governance_makes_queues_and_takes_them_away(objects: ClusterObjects) ->
 
 
 def request(**properties: Any) -> Request:
-    """What a provider gets. The S3 of its clients is the local disk: an object's key is a path."""
-
-    def download_file(bucket: str, key: str, file: str) -> None:
-        Path(file).write_bytes(Path("/", key).read_bytes())
-
-    clients: Any = SimpleNamespace(client=lambda service, region: SimpleNamespace(download_file=download_file))
+    """What a provider gets, as far as what it does to a cluster needs it."""
+    clients: Any = None
     return Request("", "", "", "", "us-west-2", properties, clients)
 
 
@@ -243,43 +237,39 @@ data: {value: {{ .Values.value | quote }}, kubernetes: {{ .Capabilities.KubeVers
 """
 
 
-def chart(folder: Path, **templates: str) -> str:
-    """The URL of a packed chart, as the provider gets it."""
-    file = folder / f"{uuid.uuid4().hex}.zip"
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("Chart.yaml", "apiVersion: v2\nname: small\nversion: 1.2.3\n")
-        for name, text in templates.items():
-            archive.writestr(f"templates/{name}.yaml", text)
-    return f"s3://bucket{file}"
-
-
-def run_chart(objects: ClusterObjects, kind: str, namespace: str, url: str, **values: str) -> None:
-    properties = {"Release": "mine", "Namespace": namespace, "CreateNamespace": "true", "ChartAssetURL": url}
-    HelmChart().run(request(**properties, Values=json.dumps(values)), objects, kind)
+def upgrade(objects: ClusterObjects, folder: Path, namespace: str, templates: dict[str, str], **values: str) -> None:
+    """Install or change the release `mine` of a small chart with these templates."""
+    chart = folder / uuid.uuid4().hex
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: small\nversion: 1.2.3\n")
+    for name, text in templates.items():
+        (chart / "templates" / f"{name}.yaml").write_text(text)
+    (folder / "values.json").write_text(json.dumps(values))
+    objects.upgrade(Release("mine", namespace, chart, folder / "values.json", makes_namespace=True, skips_crds=False))
 
 
 def a_release_is_installed_changed_and_deleted(objects: ClusterObjects, folder: Path) -> None:
     namespace = f"case-{uuid.uuid4().hex[:8]}"
-    both = chart(folder, one=TEMPLATE, two="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\ndata: {a: b}\n")
-    run_chart(objects, "Create", namespace, both, value="first")
+    extra = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\ndata: {a: b}\n"
+    upgrade(objects, folder, namespace, {"one": TEMPLATE, "two": extra}, value="first")
     rendered = data_of(objects, namespace)
     assert rendered["rendered"]["value"] == "first"
     assert rendered["rendered"]["kubernetes"].startswith(f"v{objects.version}")
     assert rendered["extra"] == {"a": "b"}
-    run_chart(objects, "Update", namespace, chart(folder, one=TEMPLATE), value="second")
+    upgrade(objects, folder, namespace, {"one": TEMPLATE}, value="second")
     assert [(name, item["value"]) for name, item in data_of(objects, namespace).items()] == [("rendered", "second")]
     secrets = objects.all("v1", "Secret", namespace, "owner=helm,name=mine")
     statuses = {item["metadata"]["name"]: item["metadata"]["labels"]["status"] for item in secrets}
     assert statuses == {"sh.helm.release.v1.mine.v1": "superseded", "sh.helm.release.v1.mine.v2": "deployed"}
     for _ in range(2):
-        run_chart(objects, "Delete", namespace, both)
+        objects.uninstall("mine", namespace)
     assert data_of(objects, namespace) == {}
     assert objects.all("v1", "Secret", namespace, "owner=helm") == []
 
 
 def an_empty_chart_is_a_release(objects: ClusterObjects, folder: Path) -> None:
     namespace = namespace_of(objects)
-    run_chart(objects, "Create", namespace, chart(folder))
+    upgrade(objects, folder, namespace, {})
     assert len(objects.all("v1", "Secret", namespace, "owner=helm,name=mine")) == 1
 
 
