@@ -8,7 +8,7 @@ from ..config.catalog.kubernetes_groups import TEAM_LABEL
 from ..config.catalog.topologies import Topology, topology
 from ..config.settings.governance.kueue import KUEUE_API, Kueue
 from ..config.settings.groups import InstanceGroup
-from ..planning.quota.amounts import GPU, NEURON, Quantities, quantity
+from ..planning.quota.amounts import NEURON, Quantities, quantity
 from ..planning.quota.policy import QuotaPolicy, Share, TeamPolicy
 from ..planning.quota.stock import Flavor
 from ..planning.quota.team_names import cluster_queue, local_queue, priority_class, team_namespace
@@ -199,8 +199,8 @@ def _quota(resource: str, share: Share | None) -> dict[str, str]:
 
 
 def _accelerated(flavor: Flavor) -> bool:
-    amounts: Quantities = flavor.capacity
-    return any(name in amounts for name in (GPU, NEURON)) or any(name.startswith("nvidia.com/") for name in amounts)
+    # Partitions of a GPU are resources of their own in that domain, such as nvidia.com/mig-1g.18gb.
+    return any(name == NEURON or name.startswith("nvidia.com/") for name in flavor.capacity)
 
 
 def _camel(word: str) -> str:

@@ -50,15 +50,12 @@ class GovernanceStack(cdk.Stack):
         self.isolation = self._isolate(resolved, eks, values) if own_namespaces else None
         """The teams' namespaces and what lies in them, if anything of it is ours."""
         after = [self.isolation.applied] if self.isolation else []
-        self.quotas = quota_engine(
-            self, resolved=resolved, api_access=eks.api_access, cluster=cluster.cluster, after=after
-        )
-        """What needs the teams' quotas depends on all of these."""
+        quotas = quota_engine(self, resolved=resolved, api_access=eks.api_access, cluster=cluster.cluster, after=after)
         if priorities := pod_priorities(governance, resolved.environment.jobs.values()):
             classes = priority_classes(priorities)
             Manifests(self, "PodPriorities", cluster=eks.api_access.eks_cluster, objects=classes)
         if not own_namespaces and team_access(governance):
-            self.isolation = self._isolate(resolved, eks, values, after=self.quotas)
+            self.isolation = self._isolate(resolved, eks, values, after=quotas)
 
     def _isolate(
         self,

@@ -43,7 +43,7 @@ def quota_engine(
     cluster: IHyperPodCluster,
     after: Sequence[cdk.CfnResource],
 ) -> list[cdk.CfnResource]:
-    """Add the environment's engine and quotas; returns what the quotas are in place after.
+    """Add the environment's engine and quotas; returns what makes namespaces of teams, where that is not podwright.
 
     Args:
         stack: Where it lies.
@@ -58,8 +58,11 @@ def quota_engine(
     engine, policy = resolved.environment.governance.engine, resolved.quota_policy
     if engine is None or policy is None:
         raise ValueError(f"environment {resolved.environment.name} has no quota engine")
-    engines = {"hyperpod": _task_governance, "kueue": _kueue, "kai": _kai, "yunikorn": _yunikorn}
-    return engines[engine](_Site(stack, resolved, policy, api_access, cluster, after))
+    site = _Site(stack, resolved, policy, api_access, cluster, after)
+    if engine == "hyperpod":
+        return _task_governance(site)
+    {"kueue": _kueue, "kai": _kai, "yunikorn": _yunikorn}[engine](site)
+    return []
 
 
 def _task_governance(site: _Site) -> list[cdk.CfnResource]:
@@ -84,32 +87,30 @@ def _task_governance(site: _Site) -> list[cdk.CfnResource]:
     return [quotas.scheduler_config, *quotas.quotas.values()]
 
 
-def _kueue(site: _Site) -> list[cdk.CfnResource]:
+def _kueue(site: _Site) -> None:
     """Kueue of one's own, then its queues in the teams' namespaces."""
     environment, chart = site.resolved.environment, site.resolved.charts[KUEUE]
     groups = countable_groups(environment)
     objects = kueue_objects(site.policy, environment.governance.kueue, groups, site.resolved.types)
     cluster, archive = site.api_access.eks_cluster, chart.archive
-    kueue = KueueQueues(
+    KueueQueues(
         site.stack, "Kueue", cluster=cluster, archive=archive, values=chart.values, objects=objects, after=site.after
     )
-    return [kueue.applied]
 
 
-def _kai(site: _Site) -> list[cdk.CfnResource]:
+def _kai(site: _Site) -> None:
     """KAI with a pool and a tree of queues for each group that teams use."""
     governance, chart, stack = site.resolved.environment.governance, site.resolved.charts[KAI], site.stack
     objects = kai_objects(site.policy, governance.kai, site.resolved.types, governance.wait_for_pods)
     readers = deployment_readers("podwright-kai-readers", group=KAI_READERS, deployment=KAI_CONTROLLER)
     access, archive = site.api_access, chart.archive
-    kai = Kai(stack, "Kai", api_access=access, archive=archive, values=chart.values, readers=readers, objects=objects)
-    return [kai.applied]
+    Kai(stack, "Kai", api_access=access, archive=archive, values=chart.values, readers=readers, objects=objects)
 
 
-def _yunikorn(site: _Site) -> list[cdk.CfnResource]:
+def _yunikorn(site: _Site) -> None:
     """YuniKorn, or only its queues where the cluster runs it already."""
     settings, chart = site.resolved.environment.governance.yunikorn, site.resolved.charts.get(YUNIKORN)
-    yunikorn = YuniKorn(
+    YuniKorn(
         site.stack,
         "YuniKorn",
         cluster=site.api_access.eks_cluster,
@@ -117,4 +118,3 @@ def _yunikorn(site: _Site) -> list[cdk.CfnResource]:
         values=chart.values if chart else {},
         objects=yunikorn_objects(site.policy, settings),
     )
-    return [yunikorn.applied]

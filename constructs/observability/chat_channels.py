@@ -8,7 +8,6 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ...config.settings.observability import Chat
-from ...planning.rules import check
 
 
 class ChatChannels(Construct):
@@ -33,13 +32,8 @@ class ChatChannels(Construct):
             settings: The channels.
             name: Name of the environment. The service wants names that are the account's only ones.
             topic_arn: What is posted.
-
-        Raises:
-            InvalidSettings: settings that cannot be built.
         """
         super().__init__(scope, construct_id)
-        check(settings)
-
         service = cast(iam.IPrincipal, iam.ServicePrincipal("chatbot.amazonaws.com"))
         role = iam.Role(self, "Role", assumed_by=service, description="Posts alerts in chat, and may do nothing else")
         deny = f"arn:{cdk.Aws.PARTITION}:iam::aws:policy/AWSDenyAll"

@@ -223,10 +223,7 @@ class Planner:
 
 def engine_of(environment: Environment) -> Engine | None:
     """Who keeps the quotas of an environment; None where nobody does."""
-    governance = environment.governance
-    if environment.cluster.orchestrator != "eks":
-        return None
-    return governance.engine or ("hyperpod" if governance.teams or governance.priorities else None)
+    return environment.governance.engine if environment.cluster.orchestrator == "eks" else None
 
 
 def fewest(job: Job) -> int:

@@ -6,6 +6,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from job_environment import aws_model, planned, rendered, with_jobs
+from podwright.config.settings.jobs.pytorch import Elastic
 from podwright.sandbox.kubernetes import custom_kinds
 
 _MODEL = "sagemaker/hyperpod/training/config/hyperpod_pytorch_job_unified_config.py"
@@ -132,6 +133,10 @@ def test_elastic_by_values() -> None:
     assert spec["elasticPolicy"]["replicaDiscreteValues"] == [2, 4, 8]
     assert "replicaIncrementStep" not in spec["elasticPolicy"]
     assert spec["replicaSpecs"][0]["replicas"] == 4
+
+
+def test_sizes_are_the_values_or_every_step() -> None:
+    assert (Elastic.model_validate(STEP).sizes, Elastic.model_validate(VALUES).sizes) == ((2, 4, 6, 8), (2, 4, 8))
 
 
 def test_only_what_is_beyond_the_minimum_can_be_taken_away() -> None:

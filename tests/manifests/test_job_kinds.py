@@ -71,6 +71,13 @@ def test_hyperpod_resumes_a_pytorch_job() -> None:
     }
 
 
+@pytest.mark.parametrize(("job", "processes"), [({}, "8"), ({"accelerators": 2}, "2"), ({"group": "system"}, "1")])
+def test_torchrun_starts_a_process_for_each_gpu_and_one_without(job: dict[str, Any], processes: str) -> None:
+    assert only("pytorch", **job)["spec"]["nprocPerNode"] == processes
+    policy = only("pytorch", **job, elastic={"min_replicas": 1, "max_replicas": 2, "max_restarts": 1})["spec"]
+    assert str(policy["elasticPolicy"]["nProcPerNode"]) == processes
+
+
 def test_ray_leaves_room_for_its_head_on_a_node() -> None:
     spec = only("ray", nodes=2, ray_version="2.49.0", command=["python", "a b.py"])["spec"]
     assert spec["entrypoint"] == "python 'a b.py'"

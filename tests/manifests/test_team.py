@@ -104,6 +104,14 @@ def test_hyperpods_pods_reach_the_agent_and_its_memory_is_reached() -> None:
     assert not [rule for rule in policy["ingress"] if not rule.get("from")]
 
 
+def test_a_closed_team_still_asks_for_names() -> None:
+    """An answer that is too long for UDP is asked for again over TCP."""
+    policy = objects({"network": {}})["NetworkPolicy", "podwright"]["spec"]
+    system = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
+    (rule,) = [rule for rule in policy["egress"] if rule["to"] == [system]]
+    assert {(port["protocol"], port["port"]) for port in rule["ports"]} == {("UDP", 53), ("TCP", 53)}
+
+
 def test_a_claim_is_one_folder_and_bound_to_one_volume() -> None:
     actual = objects(EVERYTHING)
     volume, claim = actual["PersistentVolume", "team-llm-work"]["spec"], actual["PersistentVolumeClaim", "work"]["spec"]
@@ -112,6 +120,10 @@ def test_a_claim_is_one_folder_and_bound_to_one_volume() -> None:
     assert (claim["volumeName"], claim["storageClassName"]) == ("team-llm-work", "")
     assert volume["persistentVolumeReclaimPolicy"] == "Retain"
     assert actual["PersistentVolume", "team-llm-data"]["spec"]["mountOptions"] == ["flock", "ro"]
+    modes = {("work", "team-llm-work"): "ReadWriteMany", ("data", "team-llm-data"): "ReadOnlyMany"}
+    for (name, bound), mode in modes.items():
+        for key in (("PersistentVolumeClaim", name), ("PersistentVolume", bound)):
+            assert actual[key]["spec"]["accessModes"] == [mode]
     handles = {item["spec"]["csi"]["volumeHandle"] for (kind, _), item in actual.items() if kind == "PersistentVolume"}
     assert len(handles) == 3
     assert max(map(len, handles)) <= 128

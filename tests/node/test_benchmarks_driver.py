@@ -20,7 +20,7 @@ import pytest
 from needs import needs_programs
 from podwright.lifecycle_scripts.podwright_benchmarks import __main__ as by_hand
 from podwright.lifecycle_scripts.podwright_benchmarks import efa, files, job, neuron, run
-from podwright.lifecycle_scripts.podwright_benchmarks.measured import results
+from podwright.lifecycle_scripts.podwright_benchmarks.measured import finish, results
 from podwright.lifecycle_scripts.podwright_benchmarks.programs import HOME, Unavailable, obtain
 from podwright.planning.node.benchmark_results import BenchmarkResults
 
@@ -126,6 +126,15 @@ def test_one_wrong_element_fails_the_node(box):
     record = box.run(box.publish(packed(gpu_programs(wrong=1))))
     assert record["verdict"] == "fail"
     assert reasons(record, "fail")[0] == "1 errors is above 0"
+
+
+def test_a_program_that_takes_too_long_is_ended_with_what_it_started(tmp_path):
+    started = tmp_path / "started"
+    script = f"sleep 60 & echo $! >{started}; wait"
+    status, _, _ = finish(["bash", "-c", script], seconds=1)
+    assert status is None
+    process = Path(f"/proc/{started.read_text().strip()}/stat")
+    assert not process.exists() or process.read_text().split()[2] == "Z"
 
 
 def test_programs_are_fetched_once_and_leave_nothing_beside_them(box):

@@ -152,6 +152,8 @@ def test_the_cluster_is_measured_every_minute_from_where_its_api_is() -> None:
     assert facts["endpoint"].startswith("<Metrics")
     [observed] = permissions(prod, "sagemaker:ListClusterNodes")
     assert "*" not in text(observed["Resource"])
+    [results] = [item for item in permissions(prod, "s3:ListBucket") if "results" in str(item.get("Condition"))]
+    assert results["Condition"] == {"StringLike": {"s3:prefix": [f"{benchmark_prefix('prod')}/results/*"]}}
     measured = [
         item for item in of_type(prod.templates["observability"], "AWS::Lambda::Function") if item["Timeout"] == 55
     ]

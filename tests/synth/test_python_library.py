@@ -263,6 +263,17 @@ def test_what_watches_a_cluster_reads_its_parts(stack: cdk.Stack, vpc: ec2.IVpc,
     )
 
 
+def test_a_cluster_without_metrics_still_has_alerts_and_logs(stack: cdk.Stack, arguments: dict[str, Any]) -> None:
+    made = HyperPodCluster(stack, "Cluster", **arguments)
+    watched = ClusterObservability.for_cluster(
+        stack, "Observability", cluster=made, settings=Observability(metrics="off")
+    )
+    assert watched.workspace is None
+    kinds = {item["Type"] for item in Template.from_stack(stack).to_json()["Resources"].values()}
+    assert {"AWS::SNS::Topic", "AWS::Events::Rule", "Custom::PodwrightServiceLogs"} <= kinds
+    assert not [kind for kind in kinds if kind.startswith("AWS::APS::")]
+
+
 def test_grants_and_metrics(stack: cdk.Stack, arguments: dict[str, Any]) -> None:
     made = HyperPodCluster(stack, "Cluster", cluster_name="one", **arguments)
     role = iam.Role(stack, "Person", assumed_by=iam.AccountRootPrincipal())

@@ -1,5 +1,6 @@
 """How the parts of an environment meet: order, adoption, and what every resource carries."""
 
+import json
 from typing import Any
 
 import pytest
@@ -72,6 +73,14 @@ def test_the_dependencies_chart_is_in_the_stack_before_the_cluster(plain: Synthe
     assert [address.partition("/")[0] for address in plain.resources("Custom::AWSCDK-EKS-HelmChart")] == ["eks"]
     cluster = one(plain.resources("AWS::SageMaker::Cluster"))
     assert "test-eks:" in str(cluster["Properties"]["Orchestrator"])
+
+
+def test_subnets_are_exported_whether_another_stack_uses_them_today_or_not(plain: Synthesis) -> None:
+    exported = json.dumps(plain.templates["network"]["Outputs"])
+    made = [address.removeprefix("network/") for address in plain.resources("AWS::EC2::Subnet")]
+    private = [name for name in made if "public" not in name]
+    assert len(private) == 4
+    assert [name for name in private if f'"{name}"' not in exported] == []
 
 
 def test_nothing_is_made_that_is_adopted(adopted: Synthesis) -> None:

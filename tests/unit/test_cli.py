@@ -1,3 +1,5 @@
+import argparse
+import ast
 import io
 import re
 import subprocess
@@ -54,6 +56,24 @@ def test_every_command_can_be_called_and_explains_itself(
     printed = capsys.readouterr().out
     assert str(module.__doc__).splitlines()[0] in printed
     assert "--project" in printed
+
+
+def _known(parser: argparse.ArgumentParser) -> set[str]:
+    """What a parser and those below it may put into a namespace."""
+    known = {*parser._defaults, *(action.dest for action in parser._actions)}
+    below = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return known.union(*(_known(inner) for choices in below for inner in choices.values()))
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.name)
+def test_a_command_reads_only_arguments_that_it_has(command: cli.Command) -> None:
+    module = import_module(command.module, "podwright.operations")
+    read = {
+        node.attr
+        for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text()))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "args"
+    }
+    assert read <= _known(cli.parser_of(command.name))
 
 
 def test_the_reference_describes_exactly_these_commands() -> None:

@@ -128,6 +128,9 @@ def test_a_team_without_a_quota_may_use_what_is_idle_everywhere() -> None:
 def test_flavors_without_accelerators_come_first() -> None:
     (group,) = specs("ClusterQueue", objects())["research"]["resourceGroups"]
     assert [flavor["name"] for flavor in group["flavors"]] == ["cpu", "h200"]
+    groups = {"a": {"instance_type": "ml.trn2.48xlarge", "count": 1, "zone": "usw2-az2"}, "cpu": GROUPS["cpu"]}
+    queues = specs("ClusterQueue", objects({"team": {"quota": {"a": 1, "cpu": 1}}}, groups))
+    assert [flavor["name"] for flavor in queues["team"]["resourceGroups"][0]["flavors"]] == ["cpu", "a"]
 
 
 def test_departments_are_cohorts_and_what_is_left_over_belongs_to_all() -> None:

@@ -339,6 +339,10 @@ def test_nodes_ready_sees_nodes_and_nothing_else(stack: cdk.Stack, parts: dict[s
     ]
     wide = [statement["Action"] for statement in policies if statement["Resource"] == "*"]
     assert all(action.startswith("ec2:") for actions in wide for action in actions)
+    (observed,) = [statement for statement in policies if "sagemaker:ListClusterNodes" in statement["Action"]]
+    assert observed["Action"] == [
+        f"sagemaker:{name}" for name in ("DescribeCluster", "ListClusterEvents", "ListClusterNodes")
+    ]
     assert entry in waiter["DependsOn"]
     (again,) = [id for id in resources(stack, "AWS::IAM::Policy") if id.startswith("ReadyInvokesItself")]
     assert again in waiter["DependsOn"]

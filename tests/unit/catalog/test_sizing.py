@@ -125,6 +125,10 @@ def test_a_dense_model_has_no_experts_to_divide() -> None:
     assert any("dense" in problem for problem in problems(Layout(1, 1, 2, 8), Model(parameters=1e9), H100, 1))
 
 
+def test_without_experts_nothing_is_said_of_them() -> None:
+    assert not [problem for problem in problems(Layout(3, 1, 1, 8), Model(parameters=1e9), H100, 3) if "EP" in problem]
+
+
 def test_full_sharding_fits_where_the_optimizer_alone_does_not() -> None:
     ten = Model(parameters=10e12)
     assert smallest(ten, H100, 0.2) is None

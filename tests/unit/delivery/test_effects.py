@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date
 from itertools import pairwise, permutations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -20,6 +21,7 @@ from podwright.config.errors import CommandError
 from podwright.config.loading.project import Project
 from podwright.config.settings.approvals import ApprovedChange
 from podwright.operations.aws.clusters import Cluster
+from podwright.operations.effects import document as effects_document
 from podwright.operations.effects.approval import answered, entry, needs, stop_unapproved
 from podwright.operations.effects.changes import ResourceChange, Row, changes
 from podwright.operations.effects.compare import differences
@@ -297,6 +299,28 @@ def test_a_group_that_was_enlarged_shrinks_with_whatever_touches_the_cluster() -
     assert compared(reviewed("prod"), reviewed("prod"), live=live).falls == []
     assert compared(reviewed("prod"), new, live=groups_of(describe(16))).falls == []
     assert compared(reviewed("prod"), new, live=groups_of(describe(12))).falls == []
+
+
+@pytest.mark.parametrize("touched", [True, False])
+def test_the_account_is_asked_for_nodes_only_when_the_cluster_is_touched(
+    touched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment, asked_for = Project.at(ROOT).load("prod").environment, list[str]()
+
+    def live(_: Any, cluster: str) -> dict[str, Group]:
+        asked_for.append(cluster)
+        return groups_of(describe(20))
+
+    monkeypatch.setattr(effects_document, "live_groups", live)
+    new = reviewed("prod")
+    if touched:
+        put_group("system", "KubernetesConfig", {"Labels": {"a": "b"}})(new)
+    else:
+        put("NetworkVpc/Tags", [])(new)
+    account: Any = SimpleNamespace(id="111122223333", region="us-west-2")
+    change_set = effects_document.compared(environment, account, pairs(reviewed("prod"), new))
+    assert [str(decrease) for decrease in change_set.falls] == ["h200 20 → 16"] * touched
+    assert asked_for == [environment.cluster.name] * touched
 
 
 def test_published_scripts_touch_the_cluster_too() -> None:

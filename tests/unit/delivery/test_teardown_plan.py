@@ -91,10 +91,10 @@ def test_the_table_says_what_goes_stays_and_costs() -> None:
     plan.nodes, plan.running = {"h200": 16}, ["Job align in team-a: 4 pods"]
     plan.unseen = ["volumes: not allowed"]
     text = "\n".join(plan_lines(plan))
+    assert [line.split()[1] for line in text.splitlines() if "again, after DELETE_FAILED" in line] == ["prod-eks"]
     assert plan.going == ["prod-cluster", "prod-eks"]
     for words in (
         "1  prod-cluster  7 resources deleted",
-        "again, after DELETE_FAILED",
         "stays: termination protection, at least $123.00 a month",
         "prod-eks: Cluster (AWS::EKS::Cluster, x): in use",
         "took 20 min in all",

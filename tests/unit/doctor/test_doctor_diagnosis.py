@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from doctor_small_cluster import bundle_of, causes, cluster, event, found, log, nodes, pod
+from doctor_small_cluster import LONG_AGO, bundle_of, causes, cluster, event, found, log, nodes, pod
+from podwright.operations.doctor.bundle import moment
 from podwright.operations.doctor.classes import CLASSES
 from podwright.operations.doctor.diagnose import diagnose
 from podwright.operations.doctor.knowledge import SYMPTOM, knowledge
@@ -131,13 +132,13 @@ def _kubernetes_node(health: str, **labels: str) -> dict[str, Any]:
     return {"metadata": {"name": "hyperpod-i-h0", "labels": marks}, "status": {"conditions": [ready]}}
 
 
-def _detection(reason: str, xid: int) -> str:
+def _detection(reason: str, xid: int, time: str = "2026-11-21T09:50:00Z") -> str:
     record = {
         "msg": "NPD caught event: %v",
         "details: ": {"reason": reason, "message": f"NVRM: Xid (PCI:0000:b9:00): {xid}, pid=1"},
         "HealthMonitoringAgentDetectionEvent": "HealthEvent",
     }
-    return log(json.dumps(record), time="2026-11-21T09:50:00Z")
+    return log(json.dumps(record), time=time)
 
 
 def test_a_marked_node_explains_the_job_that_it_took_down() -> None:
@@ -168,6 +169,13 @@ def test_a_detection_on_a_node_that_works_again_is_over() -> None:
     assert found(**well, **{path: _detection("XidHardwareFailure", 74)}).verdict == "well"
     assert found(**SLURM, **{path: _detection("XidUserAppError", 31)}).verdict == "well"
     assert found(**SLURM, **{path: _detection("XidHardwareFailure", 74)}).classes == {"node_health"}
+
+
+def test_where_nodes_are_not_repaired_a_detection_stays() -> None:
+    agent = {"logs/SagemakerHealthMonitoringAgent/h200/i-h0.log": _detection("XidHardwareFailure", 74, LONG_AGO)}
+    assert found(**SLURM, **agent).verdict == "well"
+    manual = cluster(NodeRecovery="None")
+    assert found(**SLURM, **agent, cluster=manual).classes == {"node_health"}
 
 
 def test_a_pod_that_started_at_the_second_try_is_well() -> None:
@@ -278,3 +286,9 @@ def test_without_pods_their_repeated_events_count(unseen: dict[str, str], count:
     }
     diagnosis = found(kubernetes_events={"items": [event_of_pod]}, index={"unseen": unseen})
     assert causes(diagnosis) == expected
+
+
+def test_a_time_without_a_zone_is_utc_and_one_with_a_zone_is_what_it_says() -> None:
+    utc = moment("2026-11-21T09:30:00Z")
+    assert utc is not None
+    assert [moment("2026-11-21T09:30:00"), moment("2026-11-21T10:30:00+01:00")] == [utc, utc]

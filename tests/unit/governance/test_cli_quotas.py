@@ -46,6 +46,13 @@ def test_quotas_of_slurm_are_what_slurm_counts(capsys: pytest.CaptureFixture[str
     assert {quota["resource"] for team in actual["teams"] for quota in team["quotas"]} == {"cpu", "nvidia.com/gpu"}
 
 
+def test_slurm_counts_what_no_quota_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "slurm.yaml"
+    file.write_text((ROOT / "environments/slurm-classic.yaml").read_text().replace("{h200: 3}", "{h200: 2}"))
+    actual = json.loads(printed(capsys, str(file), "--json"))
+    assert {row["resource"]: row["amount"] for row in actual["unallocated"]} == {"cpu": 192, "nvidia.com/gpu": 8}
+
+
 def test_quotas_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     actual = json.loads(printed(capsys, "three-projects", "--json"))
     c = next(team for team in actual["teams"] if team["team"] == "project-c")

@@ -97,6 +97,14 @@ def test_every_panel_gets_data_from_a_real_prometheus(answers: dict[str, list[li
     assert sum(len(series) for value in answers.values() for series in value) > 200
 
 
+def test_what_shows_only_trouble_may_be_empty() -> None:
+    """A table of what is above zero has no rows while all is well, and says `none` in place of `no data`."""
+    tables = [item for one in pages() for item in one.panels if item.kind == "table"]
+    trouble = [item for item in tables if all(query.endswith("> 0") for query in item.queries.values())]
+    assert len(trouble) > 5
+    assert [item.title for item in trouble if not item.may_be_empty] == []
+
+
 def test_what_may_be_empty_is_not_empty_for_a_wrong_query(server: Prometheus) -> None:
     """Such a panel hides a query that never answers, so each is asked without its last comparison."""
     silent = []
@@ -314,6 +322,8 @@ def test_cloudwatch_gets_every_panel_and_can_parse_its_expressions() -> None:
         assert [item["properties"]["title"] for item in items] == [item.title for item in one.panels]
         for widget in items:
             assert widget["x"] + widget["width"] <= WIDTH
+            # CloudWatch takes 1, 5, 10, 30 or a multiple of 60 seconds.
+            assert widget["properties"]["period"] % 60 == 0
             for [metric] in widget["properties"]["metrics"]:
                 expression = metric["expression"]
                 # Name, query and legend in quotes, and nothing that would end them.

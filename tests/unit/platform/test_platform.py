@@ -6,6 +6,7 @@ import pytest
 
 from podwright.config.catalog.charts import HYPERPOD_DEPENDENCIES, chart
 from podwright.config.catalog.images import Image, gpu_operator_registry
+from podwright.config.catalog.instance_types import catalog
 from podwright.config.catalog.mig import MIG_LABEL, chart_layouts, partitions
 from podwright.config.loading.load import environment_from
 from podwright.config.loading.source import parse_source
@@ -16,7 +17,7 @@ from podwright.config.settings.platform import KUBEFLOW_TRAINER, KUBERAY, KubeRa
 from podwright.planning.helm.chart_values import SystemPlacement
 from podwright.planning.helm.platform_values import cert_manager_values, kuberay_values, trainer_values
 from podwright.planning.helm.wanted_charts import wanted_chart, wanted_charts
-from podwright.planning.node.allocatable import requested
+from podwright.planning.node.allocatable import kubelet_allocatable, requested
 from podwright.planning.quota.queue_shares import Share, queue_shares
 
 PLACEMENT = SystemPlacement({"group": "system"}, ({"key": "health", "operator": "Exists"},))
@@ -158,3 +159,17 @@ def test_a_share_says_what_its_team_does_everywhere() -> None:
         "a": Share({"ml.p5.48xlarge": 5}, "LEND_AND_BORROW", 20, preempts=False),
         "b": Share({"ml.p5.48xlarge": 4}, "RESERVE", None, preempts=True),
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "millis"),
+    [
+        ("ml.t3.medium", 1930),
+        ("ml.t3.xlarge", 3920),
+        ("ml.m5.2xlarge", 7910),
+        ("ml.m5.4xlarge", 15890),
+        ("ml.p5.48xlarge", 191450),
+    ],
+)
+def test_cpu_for_pods_is_what_kubelets_of_the_image_show(name: str, millis: int) -> None:
+    assert kubelet_allocatable(catalog().get(name)).cpu_millis == millis

@@ -11,6 +11,7 @@ from podwright.config.loading.load import environment_from, load_environment
 from podwright.config.loading.project import Project
 from podwright.config.loading.source import parse_source
 from podwright.config.settings.base import Settings
+from podwright.config.settings.defaults import with_defaults
 from podwright.config.settings.environment import Environment
 from podwright.config.settings.storage import Lustre
 from podwright.planning.rules.storage.lustre import other_class
@@ -66,6 +67,20 @@ def test_an_empty_mapping_is_no_empty_list() -> None:
 
 def test_account_keeps_its_leading_zero() -> None:
     assert environment(actual=MINIMAL.replace('"111122223333"', "011122223333")).account == "011122223333"
+
+
+@pytest.mark.parametrize(
+    ("groups", "system"),
+    [
+        ({"a": "ml.p5.48xlarge", "system": "ml.p5.48xlarge", "b": "ml.m5.4xlarge"}, "system"),
+        ({"a": "ml.p5.48xlarge", "c": "ml.m5.4xlarge", "b": "ml.m5.4xlarge"}, "b"),
+        ({"b": "ml.p5.48xlarge", "a": "ml.p5.48xlarge"}, "a"),
+    ],
+    ids=["by its name", "no accelerators", "first of all"],
+)
+def test_the_group_that_the_system_runs_on(groups: dict[str, str], system: str) -> None:
+    raw = {"instance_groups": {name: {"instance_type": kind} for name, kind in groups.items()}}
+    assert with_defaults(raw)["cluster"]["system_group"] == system
 
 
 def test_version_keeps_its_trailing_zero() -> None:

@@ -167,6 +167,17 @@ def test_a_nodes_status_follows_from_time_alone() -> None:
     assert [node.status(node.ready + timedelta(seconds=age)) for age in (0.5, 1.5)] == ["ShuttingDown", None]
 
 
+def test_members_are_of_one_group_and_not_going() -> None:
+    resolved_cluster = cluster(2)
+    resolved_cluster.groups["other"] = Group(
+        {**resolved_cluster.groups["g"].specification, "InstanceGroupName": "other"}
+    )
+    resolved_cluster.converge(Free(), "Creating")
+    deleted, *stay = [node for node in resolved_cluster.nodes if node.group == "g"]
+    deleted.deleted = now()
+    assert (resolved_cluster.members("g", now()), len(resolved_cluster.nodes)) == (stay, 4)
+
+
 def test_capacity_is_short_for_a_type_in_a_zone() -> None:
     resolved_cluster = cluster(1)
     assert resolved_cluster.short_of(resolved_cluster.groups["g"], [Shortage("usw2-az1")])
@@ -221,6 +232,16 @@ def test_custom_objects_are_checked_against_their_definition() -> None:
     assert {"groupVersion": "example.com/v1", "version": "v1"} in [
         group["preferredVersion"] for group in store.groups()
     ]
+
+
+def test_nothing_comes_into_a_namespace_that_is_not_there() -> None:
+    store = KubernetesStore("1.34")
+    inside = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "team"}}
+    for write in (store.create, store.apply):
+        with pytest.raises(ApiError, match='namespaces "team" not found'):
+            write(inside)
+    store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    assert store.apply(inside)["metadata"]["namespace"] == "team"
 
 
 def test_deleting_a_namespace_empties_it() -> None:

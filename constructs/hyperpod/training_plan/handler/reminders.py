@@ -106,13 +106,10 @@ def keep(scheduler: Any, *, group: str, topic: str, role: str, desired: list[Rem
                 ),
             },
         }
-        if reminder.name in existing:
-            scheduler.update_schedule(**schedule)
-            continue
         try:
             scheduler.create_schedule(**schedule)
         except scheduler.exceptions.ConflictException:
-            # Another run of this request was faster.
+            # It is there already, or another run of this request was faster.
             scheduler.update_schedule(**schedule)
     for name in sorted(existing - {reminder.name for reminder in desired}):
         # It may have run meanwhile, or another run of this request was faster.
